@@ -1,0 +1,105 @@
+/* What a device is asked to do, as plain data: both devices take the same job.
+ *
+ *     module/ (arrays)  ->  core/ (plan: a pure function)  ->  smk_job  ->  gpu_run or emu_run
+ */
+#ifndef SMK_JOB_H
+#define SMK_JOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+/* Code for a device: PTX text (NUL-terminated; device "emu", or JIT on "cuda") or a fat binary. */
+typedef struct smk_image {
+    const char *key; /* identity: devices keep loaded modules by it; NULL: load, run, forget */
+    const void *data;
+    size_t size; /* bytes, without the NUL of PTX text */
+} smk_image;
+
+enum { SMK_IN = 1, SMK_OUT = 2 };
+
+/* Host memory that the kernel sees. "cuda" copies it in (SMK_IN) and back (SMK_OUT); "emu" maps it.
+ * A buffer that is only SMK_OUT starts with unspecified contents. If a run fails, its contents are
+ * unspecified: module/ always hands over a fresh array and copies to the user's `out` at the end. */
+typedef struct smk_buffer {
+    void *host;
+    size_t bytes;
+    unsigned access;
+} smk_buffer;
+
+/* Where in the arguments a device pointer stands. The argument itself holds a byte offset into the
+ * buffer; the device adds the address at which the buffer is mapped. */
+typedef struct smk_pointer {
+    uint32_t arg_offset;
+    uint32_t buffer;
+} smk_pointer;
+
+typedef struct smk_launch {
+    uint32_t grid[3], block[3];
+    size_t shared_bytes; /* dynamic shared memory */
+    const void *args;    /* job->args_bytes of kernel parameters, laid out as PTX lays them out */
+} smk_launch;
+
+struct smk_trace;
+
+typedef struct smk_job {
+    smk_image image;
+    const char *entry;
+    const smk_pointer *pointers;
+    size_t n_pointers;
+    size_t args_bytes;
+    const smk_launch *launches; /* run in order, on one stream */
+    size_t n_launches;
+    const smk_buffer *buffers;
+    size_t n_buffers;
+
+    /* Called about every 50 ms from the thread that called run; nonzero stops it with
+     * SMK_INTERRUPTED. May be NULL. */
+    int (*poll)(void *poll_arg);
+    void *poll_arg;
+
+    /* Timing: if repeat > 0, after the normal run the launches are run `repeat` more times and
+     * milliseconds[i] is the device time (CUDA events; wall clock on "emu") of each. */
+    int repeat;
+    float *milliseconds;
+
+    void *stream;            /* "cuda": a CUstream, NULL for the device's own */
+    struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
+    int threads;             /* "emu": host threads, 0 for all of them */
+} smk_job;
+
+/* ---- what a traced run counted (device "emu") ---- */
+
+typedef enum smk_access { SMK_LOAD, SMK_STORE, SMK_ATOMIC, SMK_COPY_ASYNC } smk_access;
+
+/* One memory instruction of the kernel. Exact integers, summed over all warps and launches. */
+typedef struct smk_site {
+    const char *file; /* as .loc names it, NULL if the PTX has no line information */
+    int line;         /* source line; the PTX line where there is no line information */
+    int shared;       /* 1 shared memory, 0 global */
+    smk_access access;
+    int width; /* bytes a lane */
+    uint64_t requests;
+    uint64_t wavefronts; /* shared: by the rule in banks.h; global: 32-byte sectors */
+    uint64_t ideal;      /* the fewest that the bytes asked for could have cost */
+    uint64_t worst;      /* of one request */
+} smk_site;
+
+typedef struct smk_opcode_count {
+    char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
+    uint64_t warps;  /* warp instructions */
+} smk_opcode_count;
+
+typedef struct smk_trace {
+    smk_site *sites;
+    size_t n_sites;
+    smk_opcode_count *opcodes;
+    size_t n_opcodes;
+    uint64_t warp_instructions;
+    uint64_t barriers; /* warp arrivals at block barriers */
+} smk_trace;
+
+void smk_trace_free(smk_trace *trace);
+
+#endif

@@ -1,0 +1,71 @@
+/* The table of techniques. Its rows are csrc/kernels/variants.toml, which the build turns into C:
+ * a new technique is one .cu file and one row there; nothing else names it.
+ */
+#ifndef SMK_REGISTRY_H
+#define SMK_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+enum { SMK_MAX_PARAMS = 8, SMK_MAX_DTYPES = 8 };
+
+typedef enum smk_op { SMK_GEMM, SMK_TRANSPOSE, SMK_PROBE, SMK_N_OPS } smk_op;
+
+typedef struct smk_param {
+    const char *name;
+    const char *doc;
+    int64_t fallback;       /* the default */
+    int64_t first, last;    /* legal: first..last, if n_legal == 0 */
+    const int64_t *legal;   /* legal: one of these, otherwise */
+    int n_legal;
+    bool runtime;           /* passed to the kernel as an argument, not as a macro */
+} smk_param;
+
+typedef struct smk_dtype {
+    const char *name; /* "float32"; transposes move bits: "b8".."b128" */
+    int itemsize;
+} smk_dtype;
+
+/* What a row's parameters make of a launch; expressions of the row, evaluated by generated code. */
+typedef struct smk_geometry {
+    int64_t threads[3];       /* block */
+    int64_t output_tile[2];   /* rows, columns of the result that one block makes */
+    int64_t shared_bytes;     /* dynamic shared memory of a block */
+    int64_t input, output;    /* probes: least elements of x; elements of y (may depend on n) */
+} smk_geometry;
+
+typedef struct smk_row {
+    smk_op op;
+    const char *name;
+    const char *summary;
+    const char *differs_from; /* name of the row before it on the ladder, NULL for the first */
+    int min_sm;               /* 80: compute capability 8.0 */
+    const smk_dtype *dtypes;
+    int n_dtypes;
+    const smk_param *params;
+    int n_params;
+    /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
+    void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
+    /* NULL if the values fit together, else a sentence */
+    const char *(*conflict)(const int64_t *values, int itemsize);
+} smk_row;
+
+extern const smk_row smk_rows[];
+extern const size_t smk_n_rows;
+extern const char *const smk_op_names[SMK_N_OPS];
+
+const smk_row *smk_row_find(smk_op op, const char *name);
+
+/* Values for all parameters of a row from named ones; SMK_VALUE names the legal ones. */
+smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
+                        const int64_t *given, int n_given, int64_t *values, smk_status *status);
+
+/* "gemm_tiled-float32-tile32-pad0": file stem of the compiled image. Run-time parameters are left
+ * out. Returns the length, as snprintf. */
+int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *values, char *out,
+                   size_t size);
+
+#endif

@@ -1,0 +1,45 @@
+/* Device "cuda": the driver API from plain C. libcuda and libnvrtc are opened on first use, so all
+ * of this links and loads where there is neither. The only header of cuda/ that others include.
+ */
+#ifndef SMK_GPU_H
+#define SMK_GPU_H
+
+#include "../core/job.h"
+
+typedef struct gpu_info {
+    char name[128];
+    int ordinal;
+    int sm;              /* 90 for compute capability 9.0 */
+    int multiprocessors;
+    int clock_khz;
+    size_t memory_bytes;
+    size_t shared_bytes_optin; /* most shared memory of a block, after opting in */
+    int driver_version;        /* 13000 for 13.0 */
+} gpu_info;
+
+/* Number of devices; 0, with the reason in why (if not NULL), where there is no driver or no GPU. */
+int gpu_count(smk_status *why);
+smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
+smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);
+
+/* Bytes that the memory pool holds for reuse, and giving them back to the driver. */
+size_t gpu_pool_bytes(int ordinal);
+smk_code gpu_pool_trim(int ordinal, smk_status *status);
+
+/* NVRTC. source and headers (name, text pairs) to PTX text for arch ("compute_80"); through the
+ * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log. */
+typedef struct nvrtc_header {
+    const char *name, *text;
+} nvrtc_header;
+
+smk_code nvrtc_compile(const char *source, const char *file_name, const nvrtc_header *headers,
+                       int n_headers, const char *const *options, int n_options,
+                       const char *cache_directory, char **ptx, size_t *size, smk_status *status);
+
+/* 13000-style version, or 0 with the reason in why: the paths that were tried. */
+int nvrtc_version(smk_status *why);
+
+/* Where to look for libnvrtc first (a file path; Python finds the wheel's). NULL: system only. */
+void nvrtc_set_library(const char *path);
+
+#endif

@@ -1,0 +1,39 @@
+/* Device "emu": runs PTX on the CPU, warp by warp, and counts what the hardware would count.
+ *
+ *     ptx.h     what PTX says      (reader: lexer.c parser.c cfg.c slots.c)
+ *     exec.h    what a warp does   (decode.c and the instruction files)
+ *     emu.h     this: the only header of emu/ that other folders include
+ *
+ * Any PTX is taken as untrusted: it cannot reach memory outside the given buffers.
+ */
+#ifndef SMK_EMU_H
+#define SMK_EMU_H
+
+#include "../core/job.h"
+
+smk_code emu_run(const smk_job *job, smk_status *status);
+
+/* Parameters of an entry, so that Python arguments can be laid out (both devices use this). */
+typedef struct emu_parameter {
+    uint32_t offset, size; /* bytes, in the parameter block */
+    uint32_t scalar_size;  /* size of the element type; != size for structs, passed as bytes */
+    char kind;             /* 'f' float, 'i' signed, 'u' unsigned, 'b' untyped bits */
+} emu_parameter;
+
+typedef struct emu_signature {
+    char entry[256];
+    emu_parameter *parameters;
+    size_t n_parameters;
+    size_t args_bytes;
+    size_t static_shared_bytes;
+} emu_signature;
+
+/* name NULL: the only entry. SMK_VALUE lists the entries if there is no such one. */
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_signature *out,
+                            smk_status *status);
+void emu_signature_free(emu_signature *signature);
+
+/* Frees cached modules. */
+void emu_shutdown(void);
+
+#endif

@@ -1,0 +1,184 @@
+/* What PTX says: the parsed module. Knows nothing of execution; everything lives in one arena.
+ *
+ * ptx_parse reads text; per function it also builds the control-flow graph (cfg.c: the point where
+ * diverged lanes meet again) and gives every virtual register a place in the frame (slots.c: registers
+ * whose lives do not overlap share one, so that a warp's frame stays in cache).
+ */
+#ifndef EMU_PTX_H
+#define EMU_PTX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../core/status.h"
+
+/* X(enumerator, spelling after the dot, bytes) */
+#define PTX_TYPE_MAP(X)                                                                            \
+    X(PRED, pred, 4)                                                                               \
+    X(B8, b8, 1) X(U8, u8, 1) X(S8, s8, 1)                                                         \
+    X(B16, b16, 2) X(U16, u16, 2) X(S16, s16, 2) X(F16, f16, 2) X(BF16, bf16, 2)                   \
+    X(B32, b32, 4) X(U32, u32, 4) X(S32, s32, 4) X(F32, f32, 4) X(TF32, tf32, 4)                   \
+    X(F16X2, f16x2, 4) X(BF16X2, bf16x2, 4) X(U16X2, u16x2, 4) X(S16X2, s16x2, 4)                  \
+    X(B64, b64, 8) X(U64, u64, 8) X(S64, s64, 8) X(F64, f64, 8)                                    \
+    X(F32X2, f32x2, 8) X(B128, b128, 16)                                                           \
+    X(E4M3X2, e4m3x2, 2) X(E5M2X2, e5m2x2, 2) X(TEXREF, texref, 8)
+
+typedef enum ptx_type {
+#define X(name, spelling, bytes) PTX_##name,
+    PTX_TYPE_MAP(X)
+#undef X
+    PTX_N_TYPES,
+    PTX_NO_TYPE = PTX_N_TYPES
+} ptx_type;
+
+extern const char *const ptx_type_spelling[PTX_N_TYPES];
+extern const unsigned char ptx_type_size[PTX_N_TYPES];
+
+typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_CONST, PTX_PARAM } ptx_space;
+
+/* Special registers. X(enumerator, spelling after the %) ; .x .y .z are separate ones. */
+#define PTX_SPECIAL_MAP(X)                                                                         \
+    X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z")                                          \
+    X(NTID_X, "ntid.x") X(NTID_Y, "ntid.y") X(NTID_Z, "ntid.z")                                    \
+    X(CTAID_X, "ctaid.x") X(CTAID_Y, "ctaid.y") X(CTAID_Z, "ctaid.z")                              \
+    X(NCTAID_X, "nctaid.x") X(NCTAID_Y, "nctaid.y") X(NCTAID_Z, "nctaid.z")                        \
+    X(LANEID, "laneid") X(WARPID, "warpid") X(NWARPID, "nwarpid")                                  \
+    X(SMID, "smid") X(NSMID, "nsmid") X(GRIDID, "gridid")                                          \
+    X(LANEMASK_EQ, "lanemask_eq") X(LANEMASK_LE, "lanemask_le") X(LANEMASK_LT, "lanemask_lt")      \
+    X(LANEMASK_GE, "lanemask_ge") X(LANEMASK_GT, "lanemask_gt")                                    \
+    X(CLOCK, "clock") X(CLOCK64, "clock64") X(GLOBALTIMER, "globaltimer")                          \
+    X(DYNAMIC_SMEM_SIZE, "dynamic_smem_size") X(TOTAL_SMEM_SIZE, "total_smem_size")                \
+    X(CLUSTERID_X, "clusterid.x") X(CLUSTER_CTARANK, "cluster_ctarank")                            \
+    X(CLUSTER_NCTARANK, "cluster_nctarank")
+
+typedef enum ptx_special {
+#define X(name, spelling) PTX_SPECIAL_##name,
+    PTX_SPECIAL_MAP(X)
+#undef X
+    PTX_N_SPECIALS
+} ptx_special;
+
+typedef struct ptx_register {
+    const char *name; /* "%r12" */
+    ptx_type type;    /* as declared */
+    uint32_t slot;    /* byte offset in the frame, aligned to its vector (below) */
+} ptx_register;
+
+/* Bytes of a register's 32-lane vector in the frame: 8- and 16-bit registers are 32 x uint16_t (64),
+ * predicates are 32 x uint32_t, each 0 or ~0 (128), 32-bit 128, 64-bit 256, b128 512. */
+uint32_t ptx_slot_bytes(ptx_type type);
+
+typedef struct ptx_variable {
+    const char *name;
+    ptx_space space;
+    ptx_type type;      /* of an element */
+    uint32_t align;
+    uint64_t size;      /* bytes; 0 for an extern .shared array, sized at launch */
+    uint64_t offset;    /* within the module's (global, const) or function's (shared, local, param)
+                         * block of that space. Module-level .shared variables come before a function's. */
+    bool external;
+    unsigned char *init;      /* size bytes, or NULL for zeros */
+    struct ptx_relocation {   /* addresses of other variables in the initialiser */
+        uint64_t at;
+        const struct ptx_variable *variable;
+        int64_t addend;
+        bool generic;
+    } *relocations;
+    uint32_t n_relocations;
+} ptx_variable;
+
+typedef enum ptx_operand_kind {
+    PTX_REGISTER,  /* index; negated for !%p */
+    PTX_IMMEDIATE, /* bits: an integer, or, if is_float, the bits of a double (value) */
+    PTX_SPECIAL,   /* special */
+    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2) */
+    PTX_ADDRESS,   /* [variable + register + offset]: either may be absent */
+    PTX_SYMBOL,    /* variable + offset, its address as a value; or function */
+    PTX_LABEL,     /* target instruction index */
+    PTX_SINK       /* _ */
+} ptx_operand_kind;
+
+typedef struct ptx_operand {
+    ptx_operand_kind kind;
+    bool negated;      /* !%p, or -imm already folded into bits */
+    bool is_float;     /* immediate written as a float: 0f..., 0d..., 1.5 ; value holds it */
+    bool has_register; /* ADDRESS */
+    uint32_t reg;      /* REGISTER, ADDRESS: index into function->registers */
+    uint64_t bits;     /* IMMEDIATE, integers, two's complement */
+    double value;      /* IMMEDIATE, floats. 0f keeps exact bits in float_bits */
+    uint32_t float_bits;
+    ptx_special special;
+    int64_t offset;               /* ADDRESS, SYMBOL */
+    const ptx_variable *variable; /* ADDRESS, SYMBOL */
+    const struct ptx_function *function; /* SYMBOL */
+    uint32_t target;              /* LABEL: index into function->instructions */
+    struct ptx_operand *items;    /* VECTOR */
+    uint32_t n_items;
+    struct ptx_operand *pair;     /* "%r1|%p1": what stands after the bar, else NULL */
+} ptx_operand;
+
+enum { PTX_MAX_MODIFIERS = 12, PTX_NO_TARGET = 0xffffffffu };
+
+typedef struct ptx_instruction {
+    const char *opcode;                       /* "fma" */
+    const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32": interned, so == compares */
+    uint32_t n_modifiers;
+    const char *text; /* the whole instruction as written, white space folded, NUL-terminated */
+    bool guarded, guard_negated;
+    uint32_t guard; /* register index */
+    ptx_operand *operands;
+    uint32_t n_operands;
+    uint32_t ptx_line;
+    const char *file;        /* source position from .loc, NULL/0 if none. Where a .loc says      */
+    uint32_t line;           /* inlined_at, this is the innermost position; outer lines are dropped */
+    uint32_t reconvergence;  /* branches: instruction index of the immediate post-dominator of the
+                              * branch's block, PTX_NO_TARGET if only the exit post-dominates it */
+} ptx_instruction;
+
+typedef struct ptx_function {
+    const char *name;
+    bool is_entry;
+    bool is_declaration;
+    ptx_variable **parameters; /* space PARAM, offsets as CUDA lays them out */
+    uint32_t n_parameters;
+    uint64_t parameters_bytes;
+    ptx_variable **returns;
+    uint32_t n_returns;
+    ptx_register *registers;
+    uint32_t n_registers;
+    ptx_variable **variables; /* .shared, .local, and .param of call sites */
+    uint32_t n_variables;
+    uint64_t shared_bytes; /* static, module-level ones included */
+    uint64_t local_bytes;  /* a thread: .local and call-site .param variables */
+    ptx_instruction *instructions; /* the last one always leaves: exit, ret, trap or bra */
+    uint32_t n_instructions;
+    uint32_t frame_bytes;  /* registers' slots; multiple of 256 */
+    uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0 if not said */
+} ptx_function;
+
+typedef struct ptx_module {
+    struct ptx_arena *arena;
+    uint32_t version;      /* 90 for 9.0 */
+    const char *target;    /* "sm_80" */
+    ptx_variable **variables;
+    uint32_t n_variables;
+    uint64_t global_bytes, const_bytes; /* totals of the module's variables in that space */
+    ptx_function **functions;
+    uint32_t n_functions;
+} ptx_module;
+
+/* SMK_KERNEL_IMAGE, with the line, for text that is not well-formed PTX. Opcodes and modifiers are
+ * not judged here: decode.c does, when a function is first run. */
+smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *status);
+void ptx_free(ptx_module *module);
+
+/* Interning: one pointer for one spelling, for the life of the process; thread-safe. */
+const char *ptx_intern(const char *spelling, size_t length);
+
+const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
+
+/* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates). */
+uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type);
+
+#endif
