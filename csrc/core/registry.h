@@ -27,6 +27,7 @@ typedef struct smk_param {
 typedef struct smk_dtype {
     const char *name; /* "float32"; transposes move bits: "b8".."b128" */
     int itemsize;
+    const char *define; /* how a kernel's source is told: "REAL=float", "ELEMENT=uint4" */
 } smk_dtype;
 
 /* What a row's parameters make of a launch; expressions of the row, evaluated by generated code. */

@@ -9,7 +9,7 @@
 typedef struct gpu_info {
     char name[128];
     int ordinal;
-    int sm;              /* 90 for compute capability 9.0 */
+    int sm; /* 90 for compute capability 9.0 */
     int multiprocessors;
     int clock_khz;
     size_t memory_bytes;
@@ -17,7 +17,8 @@ typedef struct gpu_info {
     int driver_version;        /* 13000 for 13.0 */
 } gpu_info;
 
-/* Number of devices; 0, with the reason in why (if not NULL), where there is no driver or no GPU. */
+/* Number of devices; 0, with the reason in why (if not NULL), where there is no driver or no GPU.
+ */
 int gpu_count(smk_status *why);
 smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
 smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);

@@ -21,7 +21,7 @@ typedef struct emu_parameter {
 } emu_parameter;
 
 typedef struct emu_signature {
-    char entry[256];
+    char entry[4096]; /* C++ names are long */
     emu_parameter *parameters;
     size_t n_parameters;
     size_t args_bytes;

@@ -30,13 +30,17 @@ struct insn {
     uint32_t d, a, b, c, e; /* frame offsets: destination, sources */
     uint32_t guard;
     bool guard_negated;
-    uint8_t width;     /* memory: bytes a lane */
+    uint8_t width;     /* memory: bytes of an element */
     uint8_t count;     /* memory: elements of a vector access */
     uint8_t flags;     /* the select function's own */
+    uint8_t space, operation, wide; /* memory, for observe.c: ptx_space, emu_operation, and whether
+                                     * the address a is 64 bits a lane (memory.h) */
     int64_t imm;       /* address offset, lane mask, ...: the select function's own */
     const insn *target;      /* branches */
     const insn *reconverge;  /* NULL: at the exit only */
     const uint32_t *list;    /* frame offsets of further operands */
+    const void *extra;       /* the select function's own, from decode_alloc */
+    exec_fn observed;        /* in a watched program body reports the access and calls this */
     uint32_t index;          /* of this instruction in its function: observers count by it */
     const ptx_instruction *ptx;
 };
@@ -59,7 +63,15 @@ struct warp {
     struct block *block;
     uint32_t index;    /* in the block */
     struct fragment *fragment; /* the group of lanes that runs now (warp.c) */
-    /* execution state that only warp.c, control.c and sync.c touch follows in block.h */
+    uint64_t clock;            /* instructions run so far */
+    lanes_u32 carry;           /* CC.CF of add.cc, addc, ...: 0 or 1 a lane */
+    /* The rest belongs to warp.c and sync.c; block.h says what it means. */
+    struct fragment *ready, *waiting;
+    uint32_t alive;
+    uint32_t polls;
+    bool polled;
+    struct copy_queue *copies;
+    struct local_memory *local;
 };
 
 void warp_set_active(warp *w, uint32_t active);
@@ -92,6 +104,8 @@ extern const opcode_row control_opcodes[]; /* bra ret exit call trap, bar barrie
 
 bool decode_take(decoder *dc, const char *modifier);    /* takes it if it is there, untaken */
 ptx_type decode_take_type(decoder *dc);                 /* the next untaken type; PTX_NO_TYPE if none */
+ptx_type decode_register_type(decoder *dc, const ptx_operand *o); /* as declared; an address's is that
+                                      * of its register; PTX_NO_TYPE if there is no register */
 uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type); /* offset; constants are made */
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type); /* sinks get a scratch slot */
 uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type);      /* the same value in all lanes */

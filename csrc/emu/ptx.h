@@ -50,7 +50,17 @@ typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_CON
     X(CLOCK, "clock") X(CLOCK64, "clock64") X(GLOBALTIMER, "globaltimer")                          \
     X(DYNAMIC_SMEM_SIZE, "dynamic_smem_size") X(TOTAL_SMEM_SIZE, "total_smem_size")                \
     X(CLUSTERID_X, "clusterid.x") X(CLUSTER_CTARANK, "cluster_ctarank")                            \
-    X(CLUSTER_NCTARANK, "cluster_nctarank")
+    X(CLUSTER_NCTARANK, "cluster_nctarank")                                                        \
+    X(CLUSTERID_Y, "clusterid.y") X(CLUSTERID_Z, "clusterid.z")                                    \
+    X(NCLUSTERID_X, "nclusterid.x") X(NCLUSTERID_Y, "nclusterid.y")                                \
+    X(NCLUSTERID_Z, "nclusterid.z")                                                                \
+    X(CLUSTER_CTAID_X, "cluster_ctaid.x") X(CLUSTER_CTAID_Y, "cluster_ctaid.y")                    \
+    X(CLUSTER_CTAID_Z, "cluster_ctaid.z")                                                          \
+    X(CLUSTER_NCTAID_X, "cluster_nctaid.x") X(CLUSTER_NCTAID_Y, "cluster_nctaid.y")                \
+    X(CLUSTER_NCTAID_Z, "cluster_nctaid.z") X(IS_EXPLICIT_CLUSTER, "is_explicit_cluster")          \
+    X(CLOCK_HI, "clock_hi") X(GLOBALTIMER_LO, "globaltimer_lo")                                    \
+    X(GLOBALTIMER_HI, "globaltimer_hi") X(AGGR_SMEM_SIZE, "aggr_smem_size")                        \
+    X(OTHER, "") /* %envreg3, %pm0, ...: the machine has it, decode refuses it */
 
 typedef enum ptx_special {
 #define X(name, spelling) PTX_SPECIAL_##name,
@@ -76,12 +86,17 @@ typedef struct ptx_variable {
     uint32_t align;
     uint64_t size;      /* bytes; 0 for an extern .shared array, sized at launch */
     uint64_t offset;    /* within the module's (global, const) or function's (shared, local, param)
-                         * block of that space. Module-level .shared variables come before a function's. */
+                         * block of that space. Module-level .shared variables come before a function's.
+                         * One .shared variable has one offset in all entries that reach it. An extern
+                         * .shared array has 0 here: it starts where the static block of the launched
+                         * entry ends, rounded up to the array's align. */
     bool external;
+    bool call_site; /* PARAM declared in a body, to pass to a call: lives in the local block */
     unsigned char *init;      /* size bytes, or NULL for zeros */
     struct ptx_relocation {   /* addresses of other variables in the initialiser */
-        uint64_t at;
-        const struct ptx_variable *variable;
+        uint64_t at; /* 8 bytes from here on */
+        const struct ptx_variable *variable;   /* or: */
+        const struct ptx_function *function;
         int64_t addend;
         bool generic;
     } *relocations;
@@ -92,8 +107,10 @@ typedef enum ptx_operand_kind {
     PTX_REGISTER,  /* index; negated for !%p */
     PTX_IMMEDIATE, /* bits: an integer, or, if is_float, the bits of a double (value) */
     PTX_SPECIAL,   /* special */
-    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2) */
-    PTX_ADDRESS,   /* [variable + register + offset]: either may be absent */
+    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2), and the labels or functions
+                    * that the .branchtargets or .calltargets named here lists */
+    PTX_ADDRESS,   /* [variable + register + offset]: either may be absent. items: what stands after
+                    * a comma in the brackets, [%rd1, {%r1, %r2}] has one item, a VECTOR */
     PTX_SYMBOL,    /* variable + offset, its address as a value; or function */
     PTX_LABEL,     /* target instruction index */
     PTX_SINK       /* _ */
@@ -113,12 +130,14 @@ typedef struct ptx_operand {
     const ptx_variable *variable; /* ADDRESS, SYMBOL */
     const struct ptx_function *function; /* SYMBOL */
     uint32_t target;              /* LABEL: index into function->instructions */
-    struct ptx_operand *items;    /* VECTOR */
+    struct ptx_operand *items;    /* VECTOR, ADDRESS */
     uint32_t n_items;
     struct ptx_operand *pair;     /* "%r1|%p1": what stands after the bar, else NULL */
+    const char *selector;         /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
 } ptx_operand;
 
-enum { PTX_MAX_MODIFIERS = 12, PTX_NO_TARGET = 0xffffffffu };
+enum { PTX_MAX_MODIFIERS = 16, /* the longest in PTX 9.0, mma.sp with block scales, has 14 */
+       PTX_NO_TARGET = 0xffffffffu };
 
 typedef struct ptx_instruction {
     const char *opcode;                       /* "fma" */
@@ -145,13 +164,14 @@ typedef struct ptx_function {
     uint64_t parameters_bytes;
     ptx_variable **returns;
     uint32_t n_returns;
+    uint64_t returns_bytes; /* returns have a block of their own, from offset 0 */
     ptx_register *registers;
     uint32_t n_registers;
     ptx_variable **variables; /* .shared, .local, and .param of call sites */
     uint32_t n_variables;
     uint64_t shared_bytes; /* static, module-level ones included */
     uint64_t local_bytes;  /* a thread: .local and call-site .param variables */
-    ptx_instruction *instructions; /* the last one always leaves: exit, ret, trap or bra */
+    ptx_instruction *instructions; /* the last one always leaves: exit, ret, trap, bra or brx */
     uint32_t n_instructions;
     uint32_t frame_bytes;  /* registers' slots; multiple of 256 */
     uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0 if not said */
@@ -178,7 +198,11 @@ const char *ptx_intern(const char *spelling, size_t length);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
 
-/* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates). */
+/* Whether operand k is written (its items and pair, if it has them, with it). */
+bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
+
+/* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).
+ * Predicates: 0 or 0xffffffff. */
 uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type);
 
 #endif

@@ -8,7 +8,13 @@
 #define SMK_POINTER(type) type *__restrict__
 #else
 #define SMK_POINTER(type) long long
-#define REAL    double
+#endif
+
+/* A kernel is compiled with the one of these that it uses; the other only has to be a type. */
+#ifndef REAL
+#define REAL double
+#endif
+#ifndef ELEMENT
 #define ELEMENT char
 #endif
 

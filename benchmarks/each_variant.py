@@ -1,0 +1,83 @@
+"""Runs every variant once, on small shapes that do not fit its tiles, and checks each result.
+
+What benchmarks/gpu.py puts under compute-sanitizer; also a quick check by hand:
+
+    python benchmarks/each_variant.py --device cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+from rows import parameter_sets
+
+import smemkern
+
+# Off every tile, below one tile, one tile and a bit, a single element, nothing to add up.
+GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]
+TRANSPOSE_SHAPES = [(67, 45), (1, 129), (64, 64), (130, 33), (1, 1)]
+PROBE_ELEMENTS = 5000
+
+# A call's description, and its error in units of what rounding explains.
+Checked = Iterator[tuple[str, float]]
+
+
+def gemm_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | None) -> Checked:
+    for dtype in row.dtypes:
+        for params in parameter_sets(row):
+            for m, n, k in GEMM_SHAPES:
+                a, b, c = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), (m, n)))
+                for beta in (0.0, 0.5):
+                    out = c.copy()
+                    smemkern.gemm(
+                        a, b, variant=row.name, out=out, beta=beta, device=device, **params
+                    )
+                    wanted = a.astype("f8") @ b.astype("f8") + beta * c.astype("f8")
+                    magnitude = np.abs(a) @ np.abs(b) + np.abs(c)
+                    allowed = (k + 2) * np.finfo(dtype).eps * magnitude
+                    error = float(np.max(np.abs(out - wanted) / allowed))
+                    yield f"{dtype} {params} {m}x{n}x{k} beta={beta}", error
+
+
+def transpose_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | None) -> Checked:
+    for dtype in row.dtypes:
+        size = int(dtype.removeprefix("b")) // 8
+        for params in parameter_sets(row):
+            for shape in TRANSPOSE_SHAPES:
+                bits = rng.integers(0, 256, (*shape, size), dtype="u1")
+                x = bits.view("c16" if size == 16 else f"u{size}")[..., 0]
+                y = smemkern.transpose(x, variant=row.name, device=device, **params)
+                same = np.ascontiguousarray(x.T).tobytes() == np.ascontiguousarray(y).tobytes()
+                yield f"{dtype} {params} {shape}", 0.0 if same else float("inf")
+
+
+def probe_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | None) -> Checked:
+    x = rng.standard_normal(PROBE_ELEMENTS).astype("f4")
+    for params in parameter_sets(row):
+        y = smemkern.probe(x, variant=row.name, device=device, **params)
+        yield str(params), 0.0 if np.isfinite(y).all() else float("inf")
+
+
+CALLS = {"gemm": gemm_calls, "transpose": transpose_calls, "probe": probe_calls}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", help='"cuda", "emu"; default: a GPU if there is one')
+    device = parser.parse_args().device
+    rng = np.random.default_rng(7)
+    calls, wrong = 0, []
+    for row in smemkern.variants():
+        for what, error in CALLS[row.op](row, rng, device):
+            calls += 1
+            if not error <= 1:
+                wrong.append(f"{row.op} {row.name}: {what}: error {error}")
+    print(f"CALLS {calls} WRONG {len(wrong)}")
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""Everything that is measured on a GPU, in one script: build, tests, sanitizers, timings.
+
+    python benchmarks/gpu.py                       # all steps, in this order
+    python benchmarks/gpu.py build tests           # some of them
+    python benchmarks/gpu.py gemm transpose --commit abc1234
+
+Each step adds its part to benchmarks/results/<gpu>.json, out of which benchmarks/tables.py writes
+the README's tables. Needs nvcc, PyTorch (for cuBLAS, and as a peer) and, for the sanitizers,
+compute-sanitizer. `build` installs into a folder of its own (--site) without touching the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS = ("build", "tests", "sanitizers", "gemm", "transpose")
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+Record = dict[str, Any]
+
+
+def output_of(*command: str | Path) -> str:
+    """What a program prints; "" where it is not there or fails."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+# ---- what was measured where
+
+
+def nvidia_smi(*fields: str) -> list[str]:
+    text = output_of(
+        "nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "--id=0"
+    )
+    return [part.strip() for part in text.split(",")] if text else [""] * len(fields)
+
+
+def facts(commit: str | None) -> Record:
+    fields = {
+        "gpu": "name",
+        "driver": "driver_version",
+        "sm_clock_mhz": "clocks.max.sm",
+        "memory_clock_mhz": "clocks.max.mem",
+        "power_limit_w": "power.limit",
+    }
+    record: Record = dict(zip(fields, nvidia_smi(*fields.values()), strict=True))
+    if not record["gpu"]:
+        raise SystemExit("nvidia-smi shows no GPU; this script measures one")
+    release = re.search(r"release ([\d.]+)", output_of(os.environ.get("NVCC", "nvcc"), "--version"))
+    changed = "+" if output_of("git", "status", "--porcelain", "--untracked-files=no") else ""
+    return {
+        **record,
+        "toolkit": release[1] if release else "",
+        "date": datetime.date.today().isoformat(),
+        "commit": commit or output_of("git", "rev-parse", "--short=12", "HEAD") + changed,
+        "python": ".".join(map(str, sys.version_info[:3])),
+    }
+
+
+class Results:
+    """The JSON file of one GPU; a step replaces its own part of it."""
+
+    def __init__(self, folder: Path, commit: str | None) -> None:
+        self.facts = facts(commit)
+        slug = re.sub(r"[^a-z0-9]+", "-", self.facts["gpu"].lower()).strip("-")
+        self.path = folder / f"{slug}.json"
+        self.all: Record = json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def add(self, step: str, part: Record) -> None:
+        # Steps may be run on different days: each part says for itself where it is from.
+        self.all[step] = {**self.facts, **part}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.all, indent=1) + "\n")
+
+
+# ---- build, tests, sanitizers
+
+
+def build(site: Path) -> Record:
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "pip", "install", "-v", "--no-build-isolation", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--upgrade", "--target", site, "."],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"the build failed:\n{done.stdout[-8000:]}")
+    images = re.search(r"smemkern: (\d+ kernel images.*)", done.stdout)
+    return {
+        "seconds": round(time.perf_counter() - started, 1),
+        "images": images[1] if images else "",
+        "cores": len(os.sched_getaffinity(0)),
+    }
+
+
+def tests(arguments: str) -> Record:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    print(done.stdout[-6000:])
+    summary = done.stdout.rstrip().splitlines()[-1]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", summary)}
+    keep = ("passed", "failed", "errors", "error", "skipped", "xfailed", "deselected")
+    return {
+        "command": "pytest " + arguments,
+        "exit_status": done.returncode,
+        **{word: counts[word] for word in keep if word in counts},
+    }
+
+
+def sanitizers() -> Record:
+    """Every variant under every tool, a process each."""
+    record: Record = {}
+    for tool in TOOLS:
+        done = subprocess.run(
+            ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+            + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        # "ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
+        said = re.search(r"SUMMARY: (\d+) (?:errors?|hazards? displayed)", done.stdout)
+        calls = re.search(r"CALLS (\d+) WRONG (\d+)", done.stdout)
+        clean = done.returncode == 0 and said is not None and calls is not None
+        record[tool] = {
+            "clean": clean and int(said[1]) == 0,
+            "findings": int(said[1]) if said else None,
+            "calls": int(calls[1]) if calls else None,
+        }
+        print(tool, record[tool], flush=True)
+        if not record[tool]["clean"]:
+            print(done.stdout[-6000:])
+    return record
+
+
+# ---- timings
+
+
+def median_of(times_ms: list[float]) -> Record:
+    return {"ms": statistics.median(times_ms), "best_ms": min(times_ms), "runs": len(times_ms)}
+
+
+def timed_by_torch(work, repeat: int) -> list[float]:
+    """Milliseconds of each run by CUDA events, after a warm-up: as smemkern._measure does it."""
+    import torch
+
+    for _ in range(3):
+        work()
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeat)]
+    for start, stop in events:
+        start.record()
+        work()
+        stop.record()
+    torch.cuda.synchronize()
+    return [start.elapsed_time(stop) for start, stop in events]
+
+
+def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
+    import numpy as np
+    import torch
+    from rows import parameter_sets
+
+    import smemkern
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    rng = np.random.default_rng(2026)
+    lines: list[Record] = []
+
+    def line(name: str, result, times: list[float], reference, **what: Any) -> None:
+        m, n, k = what["shape"]
+        timing = median_of(times)
+        # Relative Frobenius norm. cuBLAS in float64 is itself the reference.
+        difference = torch.linalg.norm(result.double() - reference) / torch.linalg.norm(reference)
+        lines.append(
+            {
+                "variant": name,
+                **what,
+                **timing,
+                "tflops": 2 * m * n * k / timing["ms"] * 1e-9,
+                "error": float(difference),
+            }
+        )
+        print(json.dumps(lines[-1]), flush=True)
+
+    for shape in sizes:
+        m, n, k = shape
+        for dtype in ("float32", "float64"):
+            a = rng.standard_normal((m, k), dtype=dtype)
+            b = rng.standard_normal((k, n), dtype=dtype)
+            on_gpu = [torch.from_numpy(x).cuda() for x in (a, b)]
+            reference = on_gpu[0].double() @ on_gpu[1].double()
+            out = on_gpu[0] @ on_gpu[1]
+            times = timed_by_torch(lambda x=on_gpu, y=out: torch.matmul(*x, out=y), repeat)
+            line("cuBLAS", out, times, reference, dtype=dtype, shape=shape, params={})
+            for row in smemkern.variants("gemm"):
+                for params in parameter_sets(row) if dtype in row.dtypes else ():
+                    result, times = smemkern._measure(
+                        "gemm", a, b, variant=row.name, device="cuda", repeat=repeat, **params
+                    )
+                    line(
+                        row.name,
+                        torch.from_numpy(result).cuda(),
+                        times,
+                        reference,
+                        dtype=dtype,
+                        shape=shape,
+                        params=params,
+                    )
+    return {"torch": torch.__version__, "lines": lines}
+
+
+def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
+    import numpy as np
+    import torch
+    from rows import parameter_sets
+
+    import smemkern
+
+    rng = np.random.default_rng(2026)
+    lines: list[Record] = []
+
+    def line(name: str, times: list[float], size: int, **what: Any) -> None:
+        timing = median_of(times)
+        # Every element is read once and written once.
+        gbps = 2 * size / timing["ms"] * 1e-6
+        lines.append({"variant": name, **what, **timing, "gbps": gbps})
+        print(json.dumps(lines[-1]), flush=True)
+
+    for shape in shapes:
+        for dtype, bits in (("float32", "b32"), ("float64", "b64")):
+            x = rng.standard_normal(shape, dtype=dtype)
+            what = {"dtype": bits, "shape": shape}
+            source = torch.from_numpy(x).cuda()
+            target = torch.empty_like(source)
+            turned = torch.empty(shape[::-1], dtype=source.dtype, device="cuda")
+            times = timed_by_torch(lambda s=source, t=target: t.copy_(s), repeat)
+            line("device copy", times, x.nbytes, **what, params={})
+            times = timed_by_torch(lambda s=source, t=turned: t.copy_(s.T), repeat)
+            line("PyTorch", times, x.nbytes, **what, params={})
+            for row in smemkern.variants("transpose"):
+                for params in parameter_sets(row) if bits in row.dtypes else ():
+                    result, times = smemkern._measure(
+                        "transpose", x, variant=row.name, device="cuda", repeat=repeat, **params
+                    )
+                    if not np.array_equal(result, x.T):
+                        raise SystemExit(f"transpose {row.name} {params} of {shape} is wrong")
+                    line(row.name, times, x.nbytes, **what, params=params)
+    return {"torch": torch.__version__, "lines": lines}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("steps", nargs="*", metavar="step", help=f"{', '.join(STEPS)}; default: all")
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"), help="if no git is here")
+    parser.add_argument("--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--repeat", type=int, default=15, help="timed runs of each kernel")
+    parser.add_argument("--pytest", default="-q", help="arguments for the step tests")
+    options = parser.parse_args()
+    if unknown := set(options.steps) - set(STEPS):
+        parser.error(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
+
+    sys.path.insert(0, str(options.site))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(options.site), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    results = Results(options.results, options.commit)
+    work = {
+        "build": lambda: build(options.site),
+        "tests": lambda: tests(options.pytest),
+        "sanitizers": sanitizers,
+        "gemm": lambda: gemm(
+            options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093)]
+        ),
+        "transpose": lambda: transpose(
+            options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]
+        ),
+    }
+    for step in options.steps or STEPS:
+        print(f"==> {step}", flush=True)
+        started = time.perf_counter()
+        results.add(step, work[step]())
+        print(f"    {time.perf_counter() - started:.0f} s", flush=True)
+
+    import tables
+
+    print(tables.report(results.all))
+    print(results.path)
+    return 0 if tables.is_clean(results.all) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,267 @@
+"""Writes the README's tables out of benchmarks/results/*.json and the table of techniques.
+
+    python benchmarks/tables.py            # rewrite what stands between the README's markers
+    python benchmarks/tables.py --check    # fail if that would change anything
+
+No number is written by hand: what is not in a results file is not claimed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from claims import CLAIMS
+from rows import ROOT, parameter_sets, table
+
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+
+Record = dict[str, Any]
+
+SQUARE, LARGE, ODD = [1024] * 3, [4096] * 3, [4095, 4097, 4093]
+
+
+# ---- reading results
+
+
+def gpus() -> list[Record]:
+    return [
+        json.loads(file.read_text())
+        for file in sorted(RESULTS.glob("*.json"))
+        if file.name != "emulator.json"
+    ]
+
+
+def find(results: Record, step: str, variant: str, **what: Any) -> Record | None:
+    """The line of a variant with default parameters, or with those given."""
+    wanted = {"variant": variant, "params": {}, **what}
+    for line in results.get(step, {}).get("lines", ()):
+        if all(line[key] == value for key, value in wanted.items()):
+            return line
+    return None
+
+
+def value(line: Record | None, key: str) -> float:
+    return math.nan if line is None else line[key]
+
+
+def is_clean(results: Record) -> bool:
+    tests, tools = results.get("tests"), results.get("sanitizers")
+    return (tests is None or tests["exit_status"] == 0) and (
+        tools is None or all(t["clean"] for t in tools.values() if isinstance(t, dict))
+    )
+
+
+# ---- writing markdown
+
+
+def number(x: float, digits: int = 3) -> str:
+    """Three significant digits, no exponent; a dash for what was not measured."""
+    if not math.isfinite(x):
+        return "–"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x)))) if x else 0
+    return f"{x:.{decimals}f}"
+
+
+def percent(x: float) -> str:
+    return f"{100 * x:.0f} %" if math.isfinite(x) else "–"
+
+
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]], text_columns: int) -> str:
+    rule = ["---" if i < text_columns else "--:" for i in range(len(header))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
+
+
+def size(shape: Sequence[int]) -> str:
+    return f"{shape[0]}" if len(set(shape)) == 1 else "×".join(map(str, shape))
+
+
+def label(name: str, params: Record) -> str:
+    return " ".join([f"`{name}`", *(f"{key}={v}" for key, v in params.items())])
+
+
+def where(part: Record) -> str:
+    return (
+        f"{part['gpu']}, driver {part['driver']}, CUDA {part['toolkit']}, {part['date']}, "
+        f"commit {part['commit'] or 'unknown'}"
+    )
+
+
+def ladder(results: Record | None) -> str:
+    """GEMM: a row a variant."""
+    names = [name for op, name in table() if op == "gemm"]
+    steps = {name: table()["gemm", name] for name in names}
+    if results is None or "gemm" not in results:
+        lines = [(f"`{n}`", _below(steps[n]), steps[n].summary) for n in names]
+        return markdown(("variant", "differs from", "what it is"), lines, 3)
+
+    peer = find(results, "gemm", "cuBLAS", dtype="float32", shape=LARGE)
+    lines = []
+    for name, params in [("cuBLAS", {}), *_sets(steps)]:
+        at = [
+            find(results, "gemm", name, dtype="float32", shape=shape, params=params)
+            for shape in (SQUARE, LARGE, ODD)
+        ]
+        double = find(results, "gemm", name, dtype="float64", shape=LARGE, params=params)
+        first = name if name == "cuBLAS" else label(name, params)
+        what = "" if name == "cuBLAS" or params else steps[name].summary
+        error = value(at[1], "error")
+        lines.append(
+            (
+                first,
+                what,
+                *(number(value(line, "tflops")) for line in at),
+                percent(value(at[1], "tflops") / value(peer, "tflops")),
+                number(value(double, "tflops")),
+                f"{error:.1e}" if math.isfinite(error) else "–",
+            )
+        )
+    header = (
+        *("variant", "what it is"),
+        *(f"fp32 {size(shape)}" for shape in (SQUARE, LARGE, ODD)),
+        *("of cuBLAS", f"fp64 {size(LARGE)}", "error"),
+    )
+    part = results["gemm"]
+    return (
+        f"TFLOP/s, median of {part['lines'][0]['runs']} runs between CUDA events, operands on the "
+        f"device, N(0, 1) data. {where(part)}. cuBLAS through PyTorch {part['torch']} with TF32 off, "
+        f"in the same process. Error: relative Frobenius norm of the fp32 product of {size(LARGE)} "
+        "against float64.\n\n" + markdown(header, lines, 2)
+    )
+
+
+def _sets(steps: dict[str, Any]) -> list[tuple[str, Record]]:
+    return [(name, params) for name, row in steps.items() for params in parameter_sets(row)]
+
+
+def _below(row: Any) -> str:
+    return f"`{row.differs_from}`" if row.differs_from else ""
+
+
+def transposes(results: Record | None) -> str:
+    names = [name for op, name in table() if op == "transpose"]
+    steps = {name: table()["transpose", name] for name in names}
+    if results is None or "transpose" not in results:
+        lines = [(f"`{n}`", _below(steps[n]), steps[n].summary) for n in names]
+        return markdown(("variant", "differs from", "what it is"), lines, 3)
+    shapes = ([4096, 4096], [8192, 8192], [4097, 8191])
+    copies = [
+        find(results, "transpose", "device copy", dtype="b32", shape=shape) for shape in shapes
+    ]
+    lines = [("device copy, TB/s", "", *(number(value(c, "gbps") / 1000) for c in copies))]
+    for name, params in [("PyTorch", {}), *_sets(steps)]:
+        at = [
+            find(results, "transpose", name, dtype="b32", shape=shape, params=params)
+            for shape in shapes
+        ]
+        shares = [
+            percent(value(x, "gbps") / value(copy, "gbps"))
+            for x, copy in zip(at, copies, strict=True)
+        ]
+        first = name if name == "PyTorch" else label(name, params)
+        what = "" if name == "PyTorch" or params else steps[name].summary
+        lines.append((first, what, *shares))
+    return (
+        "Four-byte elements; bytes read and written a second, as a share of a device copy of the "
+        f"same bytes. {where(results['transpose'])}.\n\n"
+        + markdown(("variant", "what it is", *(size(shape) for shape in shapes)), lines, 2)
+    )
+
+
+def claims(results: Record | None) -> str:
+    """What the literature prints beside what was measured, and why they differ."""
+    lines = []
+    for claim in CLAIMS:
+        measured = claim.measured(lambda *a, **k: find(results or {}, *a, **k))
+        lines.append((claim.what, claim.claimed, claim.shown(measured), claim.why(measured)))
+    return markdown(("what", "claimed", "measured", "why they differ"), lines, 4)
+
+
+def checked(results: Record | None) -> str:
+    if results is None:
+        return "Not yet run on a GPU."
+    parts = []
+    if tests := results.get("tests"):
+        words = ("passed", "failed", "skipped")
+        counts = [f"{tests[word]} {word}" for word in words if word in tests]
+        parts.append(f"Tests: {', '.join(counts)} ({where(tests)}).")
+    if tools := results.get("sanitizers"):
+        said = [
+            f"{tool} {'clean' if t['clean'] else 'NOT clean'} over {t['calls']} calls"
+            for tool, t in tools.items()
+            if isinstance(t, dict)
+        ]
+        parts.append(f"compute-sanitizer: {', '.join(said)} ({where(tools)}).")
+    return "\n".join(parts) or "Not yet run on a GPU."
+
+
+def emulator() -> str:
+    file = RESULTS / "emulator.json"
+    if not file.exists():
+        return "Not yet measured."
+    record = json.loads(file.read_text())
+    lines = [
+        (
+            f"`{line['variant']}`",
+            number(line["plain"]["warp_instructions_per_s"] / 1e6),
+            number(line["plain"]["gflops"]),
+            number(line["counted"]["warp_instructions_per_s"] / 1e6),
+            number(line["counted"]["gflops"]),
+        )
+        for line in record["lines"]
+    ]
+    header = ("256³, fp32", "M warp instructions/s", "GFLOP/s", "counting, M/s", "GFLOP/s")
+    return (
+        f"{record['cpu']}, {record['threads']} threads, {record['date']}, "
+        f"commit {record['commit'] or 'unknown'}.\n\n" + markdown(header, lines, 1)
+    )
+
+
+def sections() -> dict[str, str]:
+    measured = gpus() or [None]
+    return {
+        "ladder": "\n\n".join(ladder(g) for g in measured),
+        "transpose": "\n\n".join(transposes(g) for g in measured),
+        "claims": "\n\n".join(claims(g) for g in measured),
+        "checked": "\n\n".join(checked(g) for g in measured),
+        "emulator": emulator(),
+    }
+
+
+def report(results: Record) -> str:
+    """What benchmarks/gpu.py prints at its end."""
+    return "\n\n".join([ladder(results), transposes(results), claims(results), checked(results)])
+
+
+def rewritten(text: str) -> str:
+    """The README with every part between <!-- begin: X --> and <!-- end: X --> made anew."""
+    for name, part in sections().items():
+        pattern = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.S)
+        text, count = pattern.subn(lambda m, part=part: f"{m[1]}\n{part}\n\n{m[2]}", text)
+        if count != 1:
+            raise SystemExit(f"README.md has {count} parts marked {name!r}; there should be one")
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if it is stale")
+    check = parser.parse_args().check
+    text = README.read_text(encoding="utf-8")
+    new = rewritten(text)
+    if check and new != text:
+        print("README.md is stale: run python benchmarks/tables.py")
+        return 1
+    if not check:
+        README.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""The PEP 517 backend: setuptools' own, asking for the CUDA wheels too where nvcc is missing."""
+
+from __future__ import annotations
+
+import setuptools
+from setuptools import build_meta as _setuptools
+from setuptools.build_meta import *  # noqa: F403
+
+from . import toolkit
+
+if int(setuptools.__version__.split(".")[0]) < 77:
+    raise ImportError(
+        f"building smemkern needs setuptools 77 or newer; this is {setuptools.__version__}. "
+        "Build with isolation (pip's default), or first: pip install -U 'setuptools>=77' 'numpy>=2'"
+    )
+
+
+def get_requires_for_build_wheel(config_settings=None) -> list[str]:
+    return _setuptools.get_requires_for_build_wheel(config_settings) + _wheels()
+
+
+def get_requires_for_build_editable(config_settings=None) -> list[str]:
+    return _setuptools.get_requires_for_build_editable(config_settings) + _wheels()
+
+
+def _wheels() -> list[str]:
+    return [] if toolkit.system_nvcc() else toolkit.WHEELS

@@ -1,0 +1,95 @@
+"""What setup.py plugs into setuptools: kernel images before the Python files, C files in parallel.
+
+Both are made inside the source tree (ignored by git) and then copied into what gets installed. So
+the source tree is importable as well, which it must be: `python -m smemkern` in a clone finds the
+folder smemkern/ there before any installed one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError
+from setuptools.modified import newer_group
+
+from . import images, registry, rows_c, toolkit
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "csrc" / "kernels"
+PACKAGE = ROOT / "smemkern"
+STAMPS = ROOT / "build" / "images.json"
+
+
+def _rows() -> list[registry.Row]:
+    try:
+        return registry.read(KERNELS)
+    except registry.TableError as error:
+        raise CompileError(str(error)) from None
+
+
+class BuildPy(build_py):
+    """Compiles the kernels and copies their sources into the package, as package data."""
+
+    def run(self) -> None:
+        if not self.editable_mode:
+            # What an earlier build left there would be installed too.
+            shutil.rmtree(Path(self.build_lib, "smemkern"), ignore_errors=True)
+        try:
+            kit = toolkit.find()
+            done = images.build(_rows(), KERNELS, PACKAGE / "images", STAMPS, kit)
+        except (toolkit.ToolkitError, images.ImageError) as error:
+            raise CompileError(str(error)) from None
+        print(f"smemkern: {done}", flush=True)
+        shutil.rmtree(PACKAGE / "kernels", ignore_errors=True)
+        shutil.copytree(KERNELS, PACKAGE / "kernels")
+        super().run()
+
+
+class BuildExt(build_ext):
+    """Writes the registry's rows as C, and compiles only what changed, on all cores."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        # Objects stay between builds, also those of editable installs.
+        tag = sys.implementation.cache_tag
+        self.build_temp = os.path.join("build", f"temp-{self.plat_name}-{tag}")
+
+    def run(self) -> None:
+        super().run()
+        if not self.inplace:
+            self.copy_extensions_to_source()
+
+    def build_extension(self, ext) -> None:
+        import numpy
+
+        if int(numpy.__version__.split(".")[0]) < 2:
+            raise CompileError(f"NumPy 2 or newer is needed to build; this is {numpy.__version__}")
+        rows = Path("build", "registry_rows.c")
+        text = rows_c.c_source(_rows())
+        if not rows.exists() or rows.read_text() != text:
+            rows.parent.mkdir(parents=True, exist_ok=True)
+            rows.write_text(text)
+        ext.sources.append(str(rows))
+        ext.include_dirs.append(numpy.get_include())
+        ext.define_macros.append(("SMK_VERSION", f'"{self.distribution.get_version()}"'))
+
+        compile_all = self.compiler.compile
+
+        def compile_in_parallel(sources, output_dir=None, depends=None, **options):
+            def compile_one(source: str) -> str:
+                [target] = self.compiler.object_filenames([source], output_dir=output_dir)
+                if self.force or newer_group([source, *(depends or ())], target):
+                    compile_all([source], output_dir=output_dir, **options)
+                return target
+
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                return list(pool.map(compile_one, sources))
+
+        self.compiler.compile = compile_in_parallel
+        super().build_extension(ext)

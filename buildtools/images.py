@@ -1,0 +1,179 @@
+"""The kernel images: every row x dtype x parameter set, as PTX and as a fat binary made from it.
+
+    <op>_<name>.cu --nvcc--> .ptx --ptxas--> machine code of each architecture --fatbinary--> .fatbin
+
+The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. The fat
+binary carries the PTX too, for architectures that are newer than the list below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .registry import Row, Values, defines, image_name
+from .toolkit import Toolkit
+
+# By binary compatibility these run on every GPU of compute capability 8.x, 9.0, 10.x and 12.x.
+ARCHITECTURES = ("80", "90a", "100", "120")
+VARIABLE = "SMEMKERN_CUDA_ARCHS"
+
+NVCC_OPTIONS = (
+    *("-std=c++17", "-lineinfo", "-Werror", "all-warnings"),
+    # Only device code is made; the host compiler's age matters to its preprocessor alone.
+    *("-allow-unsupported-compiler", "-I."),
+)
+PTXAS_OPTIONS = ("-lineinfo", "-Werror")
+
+
+class ImageError(RuntimeError):
+    """A kernel did not compile, or the list of architectures cannot be met."""
+
+
+@dataclass(frozen=True)
+class Image:
+    row: Row
+    dtype: str
+    values: Values
+
+    @property
+    def name(self) -> str:
+        return image_name(self.row, self.dtype, self.values)
+
+    @property
+    def virtual(self) -> str:
+        """Architecture of the PTX. From 9.0 on the rows that ask for more use that chip's own
+        instructions ("a"), which run on no other."""
+        return f"{self.row.min_sm}a" if self.row.min_sm >= 90 else str(self.row.min_sm)
+
+    def real(self, architectures: Sequence[str]) -> list[str]:
+        """Those of the architectures that its machine code can be made for."""
+        if self.virtual.endswith("a"):
+            return [arch for arch in architectures if arch == self.virtual]
+        return [arch for arch in architectures if int(arch.rstrip("af")) >= self.row.min_sm]
+
+
+def images_of(rows: Sequence[Row]) -> list[Image]:
+    return [Image(row, d, values) for row in rows for d in row.dtypes for values in row.prebuilt]
+
+
+def architectures(toolkit: Toolkit) -> list[str]:
+    """The list of $SMEMKERN_CUDA_ARCHS, or what the toolkit knows of the usual one."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        return [arch for arch in ARCHITECTURES if arch in toolkit.architectures]
+    if text.strip().lower() == "none":
+        return []
+    wanted = list(dict.fromkeys(re.sub(r"sm_?|\.", "", w) for w in re.split(r"[;,\s]+", text) if w))
+    if not wanted:
+        raise ImageError(f'{VARIABLE} is empty; give a list ("90a", "80;90a;120") or "none"')
+    for arch in wanted:
+        if arch not in toolkit.architectures:
+            known = ", ".join(sorted(toolkit.architectures, key=lambda a: (int(a.rstrip("af")), a)))
+            raise ImageError(f"{VARIABLE}={text}: {toolkit.ptxas} knows no {arch!r}; it knows {known}")
+        if int(arch.rstrip("af")) < 80:
+            raise ImageError(f"{VARIABLE}={text}: {arch} is too old; the kernels need 80 or newer")
+    return wanted
+
+
+def build(rows: Sequence[Row], sources: Path, out: Path, stamps: Path, toolkit: Toolkit) -> str:
+    """Brings the images in `out` up to date and returns a sentence on it.
+
+    `stamps` remembers what each image was made of; anything else in `out` is removed.
+    """
+    started = time.perf_counter()
+    archs = architectures(toolkit)
+    images = images_of(rows)
+    out.mkdir(parents=True, exist_ok=True)
+    wanted = {f"{image.name}.{kind}" for image in images for kind in ("ptx", "fatbin")}
+    for file in out.iterdir():
+        if file.name not in wanted:
+            file.unlink()
+
+    digests = {image.name: _digest(image, sources, archs, toolkit) for image in images}
+    known = json.loads(stamps.read_text()) if stamps.exists() else {}
+    stale = [
+        image
+        for image in images
+        if known.get(image.name) != digests[image.name]
+        or not all((out / f"{image.name}.{kind}").exists() for kind in ("ptx", "fatbin"))
+    ]
+    known = {name: digest for name, digest in digests.items() if known.get(name) == digest}
+    try:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            jobs = [(i, pool.submit(_compile, i, sources, out, archs, toolkit)) for i in stale]
+            try:
+                for image, job in jobs:
+                    job.result()
+                    known[image.name] = digests[image.name]
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    finally:
+        stamps.parent.mkdir(parents=True, exist_ok=True)
+        stamps.write_text(json.dumps(known, indent=1))
+    targets = ", ".join(f"sm_{arch}" for arch in archs) or "PTX only"
+    return (
+        f"{len(images)} kernel images ({targets}), {len(stale)} of them compiled in "
+        f"{time.perf_counter() - started:.1f} s by {toolkit.nvcc} "
+        f"(CUDA {toolkit.version[0]}.{toolkit.version[1]})"
+    )
+
+
+def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit) -> str:
+    recipe = [
+        *(toolkit.identity, *NVCC_OPTIONS, *PTXAS_OPTIONS, image.virtual, *image.real(archs)),
+        *defines(image.row, image.dtype, image.values),
+    ]
+    digest = hashlib.sha256("\0".join(recipe).encode())
+    headers = sorted(file for file in sources.iterdir() if file.suffix in (".h", ".cuh"))
+    for file in [sources / f"{image.row.stem}.cu", *headers]:
+        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    # This file says how, so it counts as well.
+    digest.update(Path(__file__).read_bytes())
+    return digest.hexdigest()
+
+
+def _compile(image: Image, sources: Path, out: Path, archs: Sequence[str], kit: Toolkit) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = Path(folder, "kernel.ptx")
+        macros = [f"-D{macro}" for macro in defines(image.row, image.dtype, image.values)]
+        _run(
+            [kit.nvcc, "-ptx", f"-arch=compute_{image.virtual}", *NVCC_OPTIONS, *macros]
+            + [f"{image.row.stem}.cu", "-o", ptx],
+            image,
+            cwd=sources,
+        )
+        # The names of source files are those of the build machine; keep only the file's own.
+        text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", ptx.read_text())
+        ptx.write_text(text)
+
+        parts = [f"--image3=kind=ptx,sm={image.virtual},file={ptx}"]
+        for arch in image.real(archs):
+            cubin = Path(folder, f"{arch}.cubin")
+            _run([kit.ptxas, f"-arch=sm_{arch}", *PTXAS_OPTIONS, ptx, "-o", cubin], image)
+            parts.append(f"--image3=kind=elf,sm={arch},file={cubin}")
+        fatbin = Path(folder, "kernel.fatbin")
+        _run([kit.fatbinary, f"--create={fatbin}", "-64", *parts], image)
+
+        (out / f"{image.name}.ptx").write_text(text)
+        (out / f"{image.name}.fatbin").write_bytes(fatbin.read_bytes())
+
+
+def _run(command: Sequence[str | Path], image: Image, cwd: Path | None = None) -> None:
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace"
+    )
+    if done.returncode != 0:
+        raise ImageError(f"{image.name} does not compile:\n{shlex.join(words)}\n{done.stdout}")

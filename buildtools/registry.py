@@ -1,0 +1,305 @@
+"""The table of techniques, csrc/kernels/variants.toml, read and checked.
+
+Every slip in the table is an error of the build that names the row and the key: an unknown key, a
+missing file, a file without a row, a bad expression, a parameter set that the row itself forbids.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import expressions
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TABLE = "variants.toml"
+
+# op -> dtype -> (bytes, what the kernel's source is told). Transposes move bits.
+DTYPES: dict[str, dict[str, tuple[int, str]]] = {
+    "gemm": {"float32": (4, "REAL=float"), "float64": (8, "REAL=double")},
+    "transpose": {
+        "b8": (1, "ELEMENT=unsigned char"),
+        "b16": (2, "ELEMENT=unsigned short"),
+        "b32": (4, "ELEMENT=unsigned int"),
+        "b64": (8, "ELEMENT=unsigned long long"),
+        "b128": (16, "ELEMENT=uint4"),
+    },
+    "probe": {"float32": (4, "REAL=float")},
+}
+
+MAX_PARAMS = 8  # SMK_MAX_PARAMS
+MAX_THREADS = 1024
+SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture can opt in to
+
+_ROW_KEYS = {
+    *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
+    *("require", "threads", "output_tile", "shared_bytes", "input", "output"),
+}
+_PARAM_KEYS = {"default", "legal", "doc", "runtime"}
+_WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
+_C_WORDS = set(
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while itemsize n".split()
+)
+
+Values = dict[str, int]
+
+
+class TableError(ValueError):
+    """Something in variants.toml that cannot be built."""
+
+
+@dataclass(frozen=True)
+class Param:
+    name: str
+    doc: str
+    default: int
+    first: int
+    last: int
+    legal: tuple[int, ...]  # empty: first..last
+    runtime: bool
+
+    def allows(self, value: int) -> bool:
+        return value in self.legal if self.legal else self.first <= value <= self.last
+
+
+@dataclass(frozen=True)
+class Row:
+    op: str
+    name: str
+    summary: str
+    differs_from: str | None
+    min_sm: int
+    dtypes: tuple[str, ...]
+    params: tuple[Param, ...]
+    prebuilt: tuple[Values, ...]  # complete sets of the compile-time parameters, the default first
+    require: tuple[tuple[str, str], ...]
+    threads: tuple[str, ...]
+    output_tile: tuple[str, ...]
+    shared_bytes: str
+    input: str
+    output: str
+
+    @property
+    def stem(self) -> str:
+        return f"{self.op}_{self.name}"
+
+
+def read(folder: Path) -> list[Row]:
+    """The checked rows of the table in a folder of kernels."""
+    path = folder / TABLE
+    try:
+        with path.open("rb") as file:
+            table = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise TableError(f"{path}: {error}") from None
+    _only({"variant"}, table, str(path))
+
+    rows = [_row(entry, f"{TABLE}, variant {i + 1}") for i, entry in enumerate(table["variant"])]
+    _check_names(rows)
+    sources = {file.stem for file in folder.glob("*.cu")}
+    stems = {row.stem for row in rows}
+    if missing := sorted(stems - sources):
+        raise TableError(f"{TABLE}: no source file for {', '.join(missing)} (<op>_<name>.cu)")
+    if strays := sorted(sources - stems):
+        raise TableError(f"{TABLE}: no row for {', '.join(f'{stem}.cu' for stem in strays)}")
+    return rows
+
+
+def image_name(row: Row, dtype: str, values: Values) -> str:
+    """File stem of a compiled image, as smk_image_name builds it."""
+    return f"{row.stem}-{dtype}" + "".join(
+        f"-{param.name}{values[param.name]}" for param in row.params if not param.runtime
+    )
+
+
+def defines(row: Row, dtype: str, values: Values) -> list[str]:
+    """The macros that make an image out of a row's source: ["REAL=float", "TILE=32"]."""
+    macros = [f"{name.upper()}={value}" for name, value in values.items()]
+    return [DTYPES[row.op][dtype][1], *macros]
+
+
+# ---- reading and checking
+
+
+def _only(known: set[str], given: Mapping[str, object], where: str) -> None:
+    if unknown := sorted(set(given) - known):
+        raise TableError(
+            f"{where}: unknown {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+        )
+
+
+def _get(entry: Mapping[str, object], key: str, kind: type, where: str, *default: object):
+    if key not in entry:
+        if default:
+            return default[0]
+        raise TableError(f"{where}: {key} is missing")
+    value = entry[key]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TableError(f"{where}: {key} = {value!r} should be of type {kind.__name__}")
+    return value
+
+
+def _row(entry: Mapping[str, object], where: str) -> Row:
+    op, name = _get(entry, "op", str, where), _get(entry, "name", str, where)
+    if op not in DTYPES:
+        raise TableError(f"{where}: op = {op!r}; known: {', '.join(DTYPES)}")
+    if not _WORD.match(name):
+        raise TableError(f"{where}: name = {name!r} should be a lower-case word")
+    where = f"{TABLE}, {op} {name!r}"
+    _only(_ROW_KEYS, entry, where)
+
+    dtypes = tuple(_get(entry, "dtypes", list, where))
+    if not dtypes or len(set(dtypes)) < len(dtypes) or not set(dtypes) <= set(DTYPES[op]):
+        raise TableError(f"{where}: dtypes = {list(dtypes)}; legal: {', '.join(DTYPES[op])}")
+
+    params = tuple(
+        _param(key, value, f"{where}, parameter {key!r}")
+        for key, value in _get(entry, "params", dict, where, {}).items()
+    )
+    if len(params) > MAX_PARAMS:
+        raise TableError(f"{where}: {len(params)} parameters; at most {MAX_PARAMS}")
+
+    require = tuple(_pair(pair, where) for pair in _get(entry, "require", list, where, []))
+    probe = op == "probe"
+    for key in ("input", "output") if not probe else ():
+        if key in entry:
+            raise TableError(f"{where}: {key} is for probes only")
+    row = Row(
+        op=op,
+        name=name,
+        summary=_get(entry, "summary", str, where),
+        differs_from=_get(entry, "differs_from", str, where, None),
+        min_sm=_get(entry, "min_sm", int, where, 80),
+        dtypes=dtypes,
+        params=params,
+        prebuilt=_prebuilt(params, _get(entry, "prebuilt", list, where, []), where),
+        require=require,
+        threads=_dims(entry, "threads", (1, 3), where),
+        output_tile=_dims(entry, "output_tile", (2, 2), where, ["1", "1"] if probe else None),
+        shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
+        input=_get(entry, "input", str, where) if probe else "0",
+        output=_get(entry, "output", str, where) if probe else "0",
+    )
+    _check_expressions(row, where)
+    return row
+
+
+def _param(name: str, entry: object, where: str) -> Param:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: {entry!r} should be a table {{ default, legal, doc }}")
+    if not _WORD.match(name) or name in _C_WORDS:
+        raise TableError(f"{where}: the name should be a lower-case word that C does not use")
+    _only(_PARAM_KEYS, entry, where)
+    legal = entry.get("legal")
+    span = re.fullmatch(r"(-?\d+)\.\.(-?\d+)", legal) if isinstance(legal, str) else None
+    listed = isinstance(legal, list) and legal and all(type(value) is int for value in legal)
+    if not span and not listed:
+        raise TableError(f'{where}: legal = {legal!r} should be "first..last" or a list of numbers')
+    first, last = (int(span[1]), int(span[2])) if span else (min(legal), max(legal))
+    param = Param(
+        name=name,
+        doc=_get(entry, "doc", str, where),
+        default=_get(entry, "default", int, where),
+        first=first,
+        last=last,
+        legal=() if span else tuple(legal),
+        runtime=_get(entry, "runtime", bool, where, False),
+    )
+    if not param.allows(param.default):
+        raise TableError(f"{where}: default = {param.default} is not among legal = {legal!r}")
+    return param
+
+
+def _pair(pair: object, where: str) -> tuple[str, str]:
+    if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
+        raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
+    return pair[0], pair[1]
+
+
+def _dims(
+    entry: Mapping[str, object],
+    key: str,
+    count: tuple[int, int],
+    where: str,
+    default: list[str] | None = None,
+) -> tuple[str, ...]:
+    dims = _get(entry, key, list, where, *([] if default is None else [default]))
+    if not count[0] <= len(dims) <= count[1] or not all(isinstance(text, str) for text in dims):
+        raise TableError(f"{where}: {key} = {dims!r} should be a list of expressions, as strings")
+    return tuple(dims)
+
+
+def _prebuilt(params: Sequence[Param], given: Iterable[object], where: str) -> tuple[Values, ...]:
+    fixed = {param.name: param for param in params if not param.runtime}
+    default = {name: param.default for name, param in fixed.items()}
+    sets = [default]
+    for values in given:
+        if not isinstance(values, dict):
+            raise TableError(f"{where}: prebuilt holds {values!r}; it should hold tables")
+        _only(set(fixed), values, f"{where}, prebuilt")
+        for name, value in values.items():
+            if not fixed[name].allows(value):
+                raise TableError(f"{where}: prebuilt {name} = {value} is not legal")
+        full = default | values
+        if full in sets:
+            raise TableError(f"{where}: prebuilt names {full} twice (the default set is implied)")
+        sets.append(full)
+    return tuple(sets)
+
+
+def _check_expressions(row: Row, where: str) -> None:
+    """Every expression reads, and the sets compiled ahead satisfy the row and the hardware."""
+    names = [param.name for param in row.params] + ["itemsize"]
+    runtime = {param.name: param.default for param in row.params if param.runtime}
+
+    def reader(text: str, *more: str) -> expressions.Expression:
+        try:
+            return expressions.read(text, [*names, *more])
+        except expressions.ExpressionError as error:
+            raise TableError(f"{where}: {error}") from None
+
+    tests = [(reader(test), sentence) for test, sentence in row.require]
+    probed = ["n"] if row.op == "probe" else []
+    threads = [reader(text, *probed) for text in row.threads]
+    tile = [reader(text, *probed) for text in row.output_tile]
+    shared = reader(row.shared_bytes, *probed)
+    for text in (row.input, row.output):
+        reader(text, *probed)
+
+    for values, dtype in itertools.product(row.prebuilt, row.dtypes):
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
+        for test, sentence in tests:
+            if not test(env):
+                raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")
+        count = 1
+        for dim in threads:
+            count *= dim(env)
+        if not 1 <= count <= MAX_THREADS:
+            raise TableError(f"{where}: {values} makes blocks of {count} threads")
+        if any(dim(env) < 1 for dim in tile):
+            raise TableError(f"{where}: {values} makes an empty output tile")
+        if not 0 <= shared(env) <= SHARED_BYTES_ANYWHERE:
+            raise TableError(f"{where}: {values} asks for {shared(env)} bytes of shared memory")
+
+
+def _check_names(rows: Sequence[Row]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        if (row.op, row.name) in seen:
+            raise TableError(f"{TABLE}: {row.op} {row.name!r} has two rows")
+        if row.differs_from is not None and (row.op, row.differs_from) not in seen:
+            raise TableError(
+                f"{TABLE}, {row.op} {row.name!r}: differs_from = {row.differs_from!r} should name "
+                "a row above it of the same op"
+            )
+        seen.add((row.op, row.name))

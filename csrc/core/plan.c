@@ -1,0 +1,300 @@
+/* Launch planning; plan.h says what and why. */
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernels/args.h"
+
+enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_THREADS = 1024 };
+
+/* ---- batches: dimensions that one stride describes are folded into blockIdx.z ---- */
+
+/* The operands' batch dimensions, folded as far as they go. */
+typedef struct walk {
+    int n_operands;
+    int n; /* dimensions left; the one that becomes blockIdx.z is `z`, -1: none is left */
+    int z;
+    int64_t size[SMK_MAX_BATCH];
+    int64_t stride[SMK_MAX_OPERANDS][SMK_MAX_BATCH];
+    int64_t total;
+} walk;
+
+/* One stride describes dimensions d (outer) and d + 1 (inner) of every operand. */
+static bool folds(const walk *w, int outer, const smk_matrix *const *operands, int inner,
+                  int64_t inner_size) {
+    for (int o = 0; o < w->n_operands; o++) {
+        if (w->stride[o][outer] != operands[o]->batch[inner] * inner_size) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
+    walk w = {.n_operands = n_operands, .z = -1, .total = 1};
+    for (int d = 0; d < batch->n; d++) {
+        int64_t size = batch->size[d];
+        w.total *= size;
+        if (size == 1) {
+            continue;
+        }
+        bool fold = w.n > 0 && folds(&w, w.n - 1, operands, d, size);
+        int at = fold ? w.n - 1 : w.n++;
+        w.size[at] = fold ? w.size[at] * size : size;
+        for (int o = 0; o < n_operands; o++) {
+            w.stride[o][at] = operands[o]->batch[d];
+        }
+    }
+    for (int d = 0; d < w.n; d++) {
+        if (w.z < 0 || w.size[d] > w.size[w.z]) {
+            w.z = d;
+        }
+    }
+    return w;
+}
+
+static int64_t walk_z_size(const walk *w) {
+    return w->z < 0 ? 1 : w->size[w->z];
+}
+
+static int64_t walk_z_stride(const walk *w, int operand) {
+    return w->z < 0 ? 0 : w->stride[operand][w->z];
+}
+
+/* ---- from a folded batch to launches ---- */
+
+/* All launches of a plan share all of this. */
+typedef struct shape {
+    const smk_row *row;
+    int itemsize;
+    uint32_t tiles;
+    uint32_t block[3];
+    size_t shared_bytes;
+} shape;
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* Grid and block for a result of rows x cols. */
+static smk_code shape_make(const smk_row *row, const smk_geometry *g, int itemsize, int64_t rows,
+                           int64_t cols, shape *out, smk_status *status) {
+    int64_t tiles;
+    if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
+                               &tiles) ||
+        tiles > MAX_GRID_X) {
+        return smk_fail(
+            status, SMK_VALUE,
+            "%s variant '%s': a result of %" PRId64 " x %" PRId64 " is more than the %d "
+            "tiles of %" PRId64 " x %" PRId64 " that one launch can have; take a variant "
+            "with a larger tile, or split the arrays",
+            smk_op_names[row->op], row->name, rows, cols, MAX_GRID_X, g->output_tile[0],
+            g->output_tile[1]);
+    }
+    int64_t threads = g->threads[0] * g->threads[1] * g->threads[2];
+    if (threads < 1 || threads > MAX_THREADS) {
+        return smk_fail(status, SMK_VALUE,
+                        "%s variant '%s': these parameters make a block of %" PRId64
+                        " threads; the "
+                        "hardware has at most %d",
+                        smk_op_names[row->op], row->name, threads, MAX_THREADS);
+    }
+    *out = (shape){.row = row,
+                   .itemsize = itemsize,
+                   .tiles = (uint32_t)tiles,
+                   .shared_bytes = (size_t)g->shared_bytes};
+    for (int i = 0; i < 3; i++) {
+        out->block[i] = (uint32_t)g->threads[i];
+    }
+    return SMK_OK;
+}
+
+/* Adds `elements` to the pointer arguments of one launch. */
+static void place_pointers(unsigned char *args, const smk_plan *plan,
+                           const smk_matrix *const *operands, const int64_t *elements,
+                           int itemsize) {
+    for (size_t p = 0; p < plan->n_pointers; p++) {
+        long long at = operands[p]->offset + elements[p] * itemsize;
+        memcpy(args + plan->pointers[p].arg_offset, &at, sizeof at);
+    }
+}
+
+/* Fills plan->launches: for every index of the dimensions other than z, all chunks of z. */
+static smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+                              const smk_matrix *const *operands, const void *args,
+                              smk_status *status) {
+    snprintf(plan->entry, sizeof plan->entry, "%s_%s", smk_op_names[s->row->op], s->row->name);
+    if (w->total == 0 || s->tiles == 0) {
+        return SMK_OK;
+    }
+    int64_t z_size = walk_z_size(w);
+    int64_t chunks = ceil_div(z_size, MAX_GRID_Z);
+    size_t n = (size_t)(w->total / z_size * chunks);
+    plan->launches = calloc(n, sizeof *plan->launches);
+    plan->args = calloc(n, plan->args_bytes);
+    if (plan->launches == NULL || plan->args == NULL) {
+        smk_plan_free(plan);
+        return smk_fail_memory(status, n * (sizeof *plan->launches + plan->args_bytes),
+                               "the launches of a batch; make it contiguous to have one launch");
+    }
+    plan->n_launches = n;
+
+    int64_t index[SMK_MAX_BATCH] = {0};
+    for (size_t i = 0; i < n;) {
+        int64_t base[SMK_MAX_OPERANDS] = {0};
+        for (int o = 0; o < w->n_operands; o++) {
+            for (int d = 0; d < w->n; d++) {
+                base[o] += index[d] * w->stride[o][d];
+            }
+        }
+        for (int64_t z = 0; z < z_size; z += MAX_GRID_Z, i++) {
+            unsigned char *own = plan->args + i * plan->args_bytes;
+            memcpy(own, args, plan->args_bytes);
+            place_pointers(own, plan, operands, base, s->itemsize);
+            int64_t rest = z_size - z;
+            plan->launches[i] = (smk_launch){
+                .grid = {s->tiles, 1, (uint32_t)(rest < MAX_GRID_Z ? rest : MAX_GRID_Z)},
+                .block = {s->block[0], s->block[1], s->block[2]},
+                .shared_bytes = s->shared_bytes,
+                .args = own,
+            };
+            for (int o = 0; o < w->n_operands; o++) {
+                base[o] += MAX_GRID_Z * walk_z_stride(w, o);
+            }
+        }
+        for (int d = w->n - 1; d >= 0; d--) {
+            if (d != w->z && ++index[d] < w->size[d]) {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+    return SMK_OK;
+}
+
+void smk_plan_free(smk_plan *plan) {
+    free(plan->launches);
+    free(plan->args);
+    plan->launches = NULL;
+    plan->args = NULL;
+    plan->n_launches = 0;
+}
+
+/* ---- the operations ---- */
+
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    *plan = (smk_plan){
+        .args_bytes = sizeof(gemm_args),
+        .pointers = {{offsetof(gemm_args, A), 0},
+                     {offsetof(gemm_args, B), 1},
+                     {offsetof(gemm_args, C), 2}},
+        .n_pointers = 3,
+    };
+    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
+    row->geometry(values, dtype->itemsize, 0, &geometry);
+    shape s;
+    if (shape_make(row, &geometry, dtype->itemsize, problem->M, problem->N, &s, status)) {
+        return status->code;
+    }
+    const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
+    walk w = walk_fold(&problem->batch, operands, 3);
+    gemm_args args = {
+        .M = problem->M,
+        .N = problem->N,
+        .K = problem->K,
+        .lda = problem->a.ld,
+        .ldb = problem->b.ld,
+        .ldc = problem->c.ld,
+        .batch_a = walk_z_stride(&w, 0),
+        .batch_b = walk_z_stride(&w, 1),
+        .batch_c = walk_z_stride(&w, 2),
+        .alpha = problem->alpha,
+        .beta = problem->beta,
+    };
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
+
+smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                            const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+    *plan = (smk_plan){
+        .args_bytes = sizeof(transpose_args),
+        .pointers = {{offsetof(transpose_args, x), 0}, {offsetof(transpose_args, y), 1}},
+        .n_pointers = 2,
+    };
+    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
+    row->geometry(values, dtype->itemsize, 0, &geometry);
+    shape s;
+    if (shape_make(row, &geometry, dtype->itemsize, problem->cols, problem->rows, &s, status)) {
+        return status->code;
+    }
+    const smk_matrix *operands[] = {&problem->x, &problem->y};
+    walk w = walk_fold(&problem->batch, operands, 2);
+    transpose_args args = {
+        .rows = problem->rows,
+        .cols = problem->cols,
+        .ldx = problem->x.ld,
+        .ldy = problem->y.ld,
+        .batch_x = walk_z_stride(&w, 0),
+        .batch_y = walk_z_stride(&w, 1),
+    };
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
+
+smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                        int64_t n, int64_t *n_y, smk_status *status) {
+    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
+    row->geometry(values, dtype->itemsize, n, &geometry);
+    if (n < geometry.input) {
+        return smk_fail(status, SMK_VALUE,
+                        "probe variant '%s' with these parameters reads %" PRId64
+                        " elements; x has "
+                        "%" PRId64,
+                        row->name, geometry.input, n);
+    }
+    *n_y = geometry.output;
+    return SMK_OK;
+}
+
+smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                        const smk_probe *problem, smk_plan *plan, smk_status *status) {
+    *plan = (smk_plan){
+        .args_bytes = sizeof(probe_args),
+        .pointers = {{offsetof(probe_args, x), 0}, {offsetof(probe_args, y), 1}},
+        .n_pointers = 2,
+    };
+    probe_args args = {.n_x = problem->n_x};
+    int64_t n_y;
+    if (smk_probe_size(row, dtype, values, problem->n_x, &n_y, status)) {
+        return status->code;
+    }
+    args.n_y = n_y;
+    size_t n_runtime = 0;
+    for (int i = 0; i < row->n_params; i++) {
+        if (row->params[i].runtime && n_runtime < sizeof args.runtime / sizeof args.runtime[0]) {
+            args.runtime[n_runtime++] = values[i];
+        }
+    }
+    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
+    row->geometry(values, dtype->itemsize, problem->n_x, &geometry);
+    shape s;
+    if (shape_make(row, &geometry, dtype->itemsize, 1, n_y, &s, status)) {
+        return status->code;
+    }
+    smk_matrix x = {.offset = problem->offset_x}, y = {0};
+    const smk_matrix *operands[] = {&x, &y};
+    walk w = walk_fold(&(smk_batch){0}, operands, 2);
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
+
+const smk_row *smk_plan_auto(smk_op op, bool emulated) {
+    static const char *const names[SMK_N_OPS][2] = {
+        [SMK_GEMM] = {"pipelined", "vectorized"},
+        [SMK_TRANSPOSE] = {"vectorized", "vectorized"},
+    };
+    const char *name = names[op][emulated];
+    return name ? smk_row_find(op, name) : NULL;
+}

@@ -1,0 +1,80 @@
+/* Launch planning: from shapes and a row of the registry to launches, as a pure function.
+ *
+ *     smk_gemm | smk_transpose | smk_probe   what is asked: sizes and strides, no memory
+ *           |  + row, values
+ *     smk_plan                               what a device runs: launches and their arguments
+ *
+ * blockIdx.x counts the tiles of one result (row by row), blockIdx.z the batch. All batch
+ * dimensions that one stride describes are folded into blockIdx.z, in chunks of its limit; what
+ * does not fold becomes further launches. Nothing here touches an array, so a test can plan what no
+ * machine holds.
+ */
+#ifndef SMK_PLAN_H
+#define SMK_PLAN_H
+
+#include "job.h"
+#include "registry.h"
+
+enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 3 };
+
+/* A stack of row-major matrices within a buffer. Element (i, j) of batch (p, q, ...) stands at
+ * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j) * itemsize. */
+typedef struct smk_matrix {
+    int64_t offset;               /* bytes */
+    int64_t ld;                   /* elements */
+    int64_t batch[SMK_MAX_BATCH]; /* elements; 0: broadcast */
+} smk_matrix;
+
+typedef struct smk_batch {
+    int n;
+    int64_t size[SMK_MAX_BATCH];
+} smk_batch;
+
+/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C. */
+typedef struct smk_gemm {
+    int64_t M, N, K;
+    smk_batch batch;
+    smk_matrix a, b, c;
+    double alpha, beta;
+} smk_gemm;
+
+/* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */
+typedef struct smk_transpose {
+    int64_t rows, cols; /* of x */
+    smk_batch batch;
+    smk_matrix x, y;
+} smk_transpose;
+
+/* Buffers 0, 1 are x, y; both are lists of elements. */
+typedef struct smk_probe {
+    int64_t n_x;
+    int64_t offset_x; /* bytes */
+} smk_probe;
+
+typedef struct smk_plan {
+    char entry[64];
+    smk_launch *launches; /* none: there is nothing to compute */
+    size_t n_launches;
+    unsigned char *args; /* n_launches * args_bytes */
+    size_t args_bytes;
+    smk_pointer pointers[SMK_MAX_OPERANDS];
+    size_t n_pointers;
+} smk_plan;
+
+/* `values` are the row's, from smk_row_values. On success smk_plan_free is due. */
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status);
+smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                            const smk_transpose *problem, smk_plan *plan, smk_status *status);
+smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                        const smk_probe *problem, smk_plan *plan, smk_status *status);
+void smk_plan_free(smk_plan *plan);
+
+/* How many elements a probe makes of n, and whether n is enough. */
+smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                        int64_t n, int64_t *n_y, smk_status *status);
+
+/* What variant "auto" stands for; NULL where the operation has no such thing. */
+const smk_row *smk_plan_auto(smk_op op, bool emulated);
+
+#endif

@@ -1,0 +1,126 @@
+/* Questions to the table of techniques: find a row, check a row's parameters, name its image.
+ *
+ * The table itself (smk_rows) is generated from csrc/kernels/variants.toml by the build.
+ */
+#include "registry.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const smk_op_names[SMK_N_OPS] = {"gemm", "transpose", "probe"};
+
+const smk_row *smk_row_find(smk_op op, const char *name) {
+    for (size_t i = 0; i < smk_n_rows; i++) {
+        if (smk_rows[i].op == op && strcmp(smk_rows[i].name, name) == 0) {
+            return &smk_rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A string that is built piece by piece; what does not fit is cut off, but counted. */
+typedef struct text {
+    char *at;
+    size_t size;
+    size_t used;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void text_add(text *t, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    size_t room = t->used < t->size ? t->size - t->used : 0;
+    int length = vsnprintf(room ? t->at + t->used : NULL, room, format, arguments);
+    va_end(arguments);
+    t->used += length > 0 ? (size_t)length : 0;
+}
+
+static void text_add_legal(text *t, const smk_param *param) {
+    if (param->n_legal == 0) {
+        text_add(t, "%" PRId64 "..%" PRId64, param->first, param->last);
+    }
+    for (int i = 0; i < param->n_legal; i++) {
+        text_add(t, "%s%" PRId64, i ? ", " : "", param->legal[i]);
+    }
+}
+
+static bool is_legal(const smk_param *param, int64_t value) {
+    for (int i = 0; i < param->n_legal; i++) {
+        if (param->legal[i] == value) {
+            return true;
+        }
+    }
+    return param->n_legal == 0 && param->first <= value && value <= param->last;
+}
+
+static int find_param(const smk_row *row, const char *name) {
+    for (int i = 0; i < row->n_params; i++) {
+        if (strcmp(row->params[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static smk_code fail_unknown(const smk_row *row, const char *name, smk_status *status) {
+    char list[2000];
+    text t = {list, sizeof list, 0};
+    text_add(&t, "%s", row->n_params ? "legal: " : "it takes none");
+    for (int i = 0; i < row->n_params; i++) {
+        text_add(&t, "%s%s = ", i ? "; " : "", row->params[i].name);
+        text_add_legal(&t, &row->params[i]);
+        text_add(&t, " (default %" PRId64 ")", row->params[i].fallback);
+    }
+    return smk_fail(status, SMK_VALUE, "%s variant '%s' has no parameter '%s'; %s",
+                    smk_op_names[row->op], row->name, name, list);
+}
+
+smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
+                        const int64_t *given, int n_given, int64_t *values, smk_status *status) {
+    for (int i = 0; i < row->n_params; i++) {
+        values[i] = row->params[i].fallback;
+    }
+    for (int g = 0; g < n_given; g++) {
+        int i = find_param(row, names[g]);
+        if (i < 0) {
+            return fail_unknown(row, names[g], status);
+        }
+        const smk_param *param = &row->params[i];
+        if (!is_legal(param, given[g])) {
+            char list[1000];
+            text t = {list, sizeof list, 0};
+            text_add_legal(&t, param);
+            return smk_fail(status, SMK_VALUE,
+                            "%s = %" PRId64 " is not legal for %s variant '%s'; legal: %s "
+                            "(default %" PRId64 ")",
+                            param->name, given[g], smk_op_names[row->op], row->name, list,
+                            param->fallback);
+        }
+        values[i] = given[g];
+    }
+    const char *conflict = row->conflict ? row->conflict(values, itemsize) : NULL;
+    if (conflict) {
+        char list[1000];
+        text t = {list, sizeof list, 0};
+        for (int i = 0; i < row->n_params; i++) {
+            text_add(&t, "%s%s = %" PRId64, i ? ", " : "", row->params[i].name, values[i]);
+        }
+        return smk_fail(status, SMK_VALUE,
+                        "%s variant '%s' cannot take %s at %d bytes an element: %s",
+                        smk_op_names[row->op], row->name, list, itemsize, conflict);
+    }
+    return SMK_OK;
+}
+
+int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *values, char *out,
+                   size_t size) {
+    text t = {out, size, 0};
+    text_add(&t, "%s_%s-%s", smk_op_names[row->op], row->name, dtype->name);
+    for (int i = 0; i < row->n_params; i++) {
+        if (!row->params[i].runtime) {
+            text_add(&t, "-%s%" PRId64, row->params[i].name, values[i]);
+        }
+    }
+    return (int)t.used;
+}

@@ -1,0 +1,53 @@
+/* A GPU as this process uses it: its primary context, which other libraries share, and what we
+ * keep in it from call to call. Opened on first use, never closed: at exit the driver tears
+ * everything down by itself, in an order that nobody else can know.
+ */
+#ifndef SMK_CUDA_CONTEXT_H
+#define SMK_CUDA_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "driver.h"
+#include "gpu.h"
+
+enum { MOST_FREE_STREAMS = 16 };
+
+typedef struct device {
+    const driver *cu;
+    CUdevice handle;
+    CUcontext context;
+    gpu_info info;
+
+    atomic_bool lost;
+    smk_status loss; /* what lost it; written once, before lost is set */
+
+    pthread_mutex_t mutex; /* guards the rest, but not the modules */
+    bool pool_opened;
+    CUmemoryPool pool; /* NULL: this device has none, memory is allocated and freed each time */
+    CUstream free_streams[MOST_FREE_STREAMS];
+    int n_free_streams;
+
+    pthread_mutex_t modules_mutex; /* its own, for it is held while the driver compiles */
+    struct module *modules;        /* the latest used first */
+    struct retired *retired;       /* modules that an interrupted kernel may still run */
+
+    struct device *next;
+} device;
+
+/* Makes the device's context current for the calling thread, on top of whatever was; every enter
+ * that succeeds is paired with a leave. */
+smk_code device_enter(int ordinal, device **out, smk_status *status);
+void device_leave(device *d);
+
+/* The same, only if this process has used the device and has not lost it; otherwise NULL. */
+device *device_enter_if_open(int ordinal);
+
+smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status);
+
+/* driver_fail, and remembers when the result means that the context is lost. */
+smk_code device_fail(device *d, CUresult result, smk_code otherwise, smk_status *status,
+                     const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

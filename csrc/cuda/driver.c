@@ -1,0 +1,126 @@
+/* Opens libcuda at run time. Linking against it, or against libcudart, would keep the extension
+ * from loading where there is no driver.
+ */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "errors.h"
+
+/* cuGetProcAddress has the signature used here, and the machine code that the build makes is
+ * understood, from this version on. */
+enum { OLDEST_VERSION = 12000 };
+
+typedef CUresult (*get_proc_address)(const char *name, void **function, int version, uint64_t flags,
+                                     int *symbol_status);
+
+static const struct {
+    const char *name;
+    int version;
+    size_t offset;
+} functions[] = {
+#define X(function, version, arguments) {#function, version, offsetof(driver, function)},
+    DRIVER_FUNCTIONS(X)
+#undef X
+};
+
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static bool tried;         /* guarded by opening, as are the two below */
+static smk_status failure; /* why there is no driver: kept, since every call with no GPU asks */
+static driver opened;
+
+/* The process that uses the driver; 0 while none does. Set before anything is locked, so that a
+ * forked child finds out without touching a mutex that its parent may have held. */
+static atomic_int owner;
+
+/* A function that dlsym found. ISO C has no cast from an object pointer to a function's. */
+static bool find_symbol(void *library, const char *name, void *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static smk_code too_old(void *library, const char *missing, smk_status *status) {
+    CUresult (*get_version)(int *version);
+    int version = 0;
+    if (!find_symbol(library, "cuDriverGetVersion", &get_version) || get_version(&version))
+        version = 0;
+    return smk_fail(status, SMK_DRIVER_TOO_OLD,
+                    "the NVIDIA driver supports CUDA %d.%d and lacks %s; smemkern needs a driver "
+                    "for CUDA %d.%d or newer. Install a newer NVIDIA driver, or use "
+                    "device=\"emu\"",
+                    version / 1000, version % 1000 / 10, missing, OLDEST_VERSION / 1000,
+                    OLDEST_VERSION % 1000 / 10);
+}
+
+static smk_code load_functions(void *library, driver *cu, smk_status *status) {
+    get_proc_address lookup;
+    if (!find_symbol(library, "cuGetProcAddress_v2", &lookup))
+        return too_old(library, "cuGetProcAddress_v2", status);
+
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = NULL;
+        int symbol_status = 0;
+        CUresult result =
+            lookup(functions[i].name, &function, functions[i].version, 0, &symbol_status);
+        if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_FOUND)
+            return driver_fail(NULL, result, SMK_ERROR, status, "cuGetProcAddress of %s",
+                               functions[i].name);
+        if (!function) return too_old(library, functions[i].name, status);
+        memcpy((char *)cu + functions[i].offset, &function, sizeof function);
+    }
+    return SMK_OK;
+}
+
+static smk_code open_driver(driver *cu, smk_status *status) {
+    /* Never closed: the driver's threads outlive any moment at which we could. */
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return smk_fail(status, SMK_NO_DEVICE,
+                        "there is no NVIDIA driver: %s. Use device=\"emu\", or install the "
+                        "driver; in a container, hand the GPU in",
+                        dlerror());
+    smk_code code = load_functions(library, cu, status);
+    if (code) return code;
+
+    CUresult result = cu->cuInit(0);
+    if (result) return driver_fail(cu, result, SMK_NO_DEVICE, status, "cuInit");
+    if ((result = cu->cuDriverGetVersion(&cu->version)))
+        return driver_fail(cu, result, SMK_ERROR, status, "cuDriverGetVersion");
+    if ((result = cu->cuDeviceGetCount(&cu->n_devices)))
+        return driver_fail(cu, result, SMK_NO_DEVICE, status, "cuDeviceGetCount");
+    if (cu->n_devices == 0)
+        return smk_fail(status, SMK_NO_DEVICE,
+                        "the NVIDIA driver sees no GPU. Use device=\"emu\", or check nvidia-smi "
+                        "and CUDA_VISIBLE_DEVICES");
+    return SMK_OK;
+}
+
+const driver *driver_open(smk_status *status) {
+    int pid = getpid(), user = 0;
+    if (!atomic_compare_exchange_strong(&owner, &user, pid) && user != pid) {
+        smk_fail(status, SMK_ERROR,
+                 "this process was forked from process %d after that had used the GPU, and CUDA "
+                 "does not survive a fork. Use the start method \"spawn\" of multiprocessing, or "
+                 "use the GPU only after the fork",
+                 user);
+        return NULL;
+    }
+
+    pthread_mutex_lock(&opening);
+    if (!tried) {
+        open_driver(&opened, &failure);
+        tried = true;
+    }
+    pthread_mutex_unlock(&opening);
+    if (failure.code == SMK_OK) return &opened;
+
+    atomic_store(&owner, 0); /* nothing of CUDA is alive, so a child may say what the parent says */
+    smk_fail(status, failure.code, "%s", failure.message);
+    return NULL;
+}

@@ -1,0 +1,146 @@
+/* The part of the CUDA driver's interface that smemkern uses, declared here and not taken from
+ * cuda.h, so that the package builds without a toolkit's headers.
+ *
+ * Each function is asked of the driver by name and by the version in which its present signature
+ * appeared: a newer driver then still hands out the signature below.
+ */
+#ifndef SMK_CUDA_DRIVER_H
+#define SMK_CUDA_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../core/status.h"
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+/* The results that the code itself looks at; errors.c holds what the others mean. */
+typedef enum CUresult {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_NOT_READY = 600
+} CUresult;
+
+typedef enum CUdevice_attribute {
+    CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
+} CUdevice_attribute;
+
+typedef enum CUfunction_attribute {
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+    CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+} CUfunction_attribute;
+
+typedef enum CUjit_option {
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
+} CUjit_option;
+
+typedef enum CUmemPool_attribute {
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3, /* int */
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,                 /* uint64_t, like those below */
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7
+} CUmemPool_attribute;
+
+typedef struct CUmemPoolProps {
+    int alloc_type;
+    int handle_types;
+    int location_type;
+    int location_id;
+    void *security_attributes;
+    size_t max_size;
+    unsigned short usage;
+    unsigned char reserved[54];
+} CUmemPoolProps;
+
+enum {
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_DEFAULT = 0,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1
+};
+
+/* Terms of cuLaunchKernel's list of extra arguments: the parameters as one block of bytes. */
+#define CU_LAUNCH_PARAM_END            ((void *)0)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
+
+/* X(function, version of the signature, arguments) */
+#define DRIVER_FUNCTIONS(X)                                                                        \
+    X(cuInit, 2000, (unsigned flags))                                                              \
+    X(cuDriverGetVersion, 2020, (int *version))                                                    \
+    X(cuGetErrorName, 6000, (CUresult result, const char **name))                                  \
+    X(cuGetErrorString, 6000, (CUresult result, const char **text))                                \
+    X(cuDeviceGetCount, 2000, (int *count))                                                        \
+    X(cuDeviceGet, 2000, (CUdevice * device, int ordinal))                                         \
+    X(cuDeviceGetName, 2000, (char *name, int size, CUdevice device))                              \
+    X(cuDeviceTotalMem, 3020, (size_t *bytes, CUdevice device))                                    \
+    X(cuDeviceGetAttribute, 2000, (int *value, CUdevice_attribute attribute, CUdevice device))     \
+    X(cuDevicePrimaryCtxRetain, 7000, (CUcontext * context, CUdevice device))                      \
+    X(cuCtxPushCurrent, 4000, (CUcontext context))                                                 \
+    X(cuCtxPopCurrent, 4000, (CUcontext * context))                                                \
+    X(cuMemGetInfo, 3020, (size_t *free, size_t *total))                                           \
+    X(cuMemAlloc, 3020, (CUdeviceptr * address, size_t bytes))                                     \
+    X(cuMemFree, 3020, (CUdeviceptr address))                                                      \
+    X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps *props))                  \
+    X(cuMemPoolDestroy, 11020, (CUmemoryPool pool))                                                \
+    X(cuMemPoolSetAttribute, 11020,                                                                \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolGetAttribute, 11020,                                                                \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t bytes))                                   \
+    X(cuMemAllocFromPoolAsync, 11020,                                                              \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
+    X(cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream))                               \
+    X(cuMemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))  \
+    X(cuMemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))        \
+    X(cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                                   \
+    X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
+    X(cuStreamQuery, 2000, (CUstream stream))                                                      \
+    X(cuStreamSynchronize, 2000, (CUstream stream))                                                \
+    X(cuEventCreate, 2000, (CUevent * event, unsigned flags))                                      \
+    X(cuEventDestroy, 4000, (CUevent event))                                                       \
+    X(cuEventRecord, 2000, (CUevent event, CUstream stream))                                       \
+    X(cuEventQuery, 2000, (CUevent event))                                                         \
+    X(cuEventElapsedTime, 2000, (float *milliseconds, CUevent start, CUevent stop))                \
+    X(cuModuleLoadDataEx, 2010,                                                                    \
+      (CUmodule * module, const void *image, unsigned n_options, CUjit_option *options,            \
+       void **values))                                                                             \
+    X(cuModuleUnload, 2000, (CUmodule module))                                                     \
+    X(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char *name))       \
+    X(cuFuncGetAttribute, 2020, (int *value, CUfunction_attribute attribute, CUfunction function)) \
+    X(cuFuncSetAttribute, 9000, (CUfunction function, CUfunction_attribute attribute, int value))  \
+    X(cuLaunchKernel, 4000,                                                                        \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
+       void **parameters, void **extra))
+
+typedef struct driver {
+#define X(function, version, arguments) CUresult(*function) arguments;
+    DRIVER_FUNCTIONS(X)
+#undef X
+    int version; /* 13000 for 13.0 */
+    int n_devices;
+} driver;
+
+/* The driver, opened and initialised on the first call of the process; NULL with the reason in
+ * status. A process forked from one that had opened it is refused. */
+const driver *driver_open(smk_status *status);
+
+#endif

@@ -1,0 +1,179 @@
+/* A job on a GPU, from host buffers to host buffers. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "context.h"
+#include "launch.h"
+#include "module.h"
+#include "pool.h"
+#include "stream.h"
+#include "transfer.h"
+
+/* What one call holds on the device. */
+typedef struct run {
+    device *d;
+    const smk_job *job;
+    CUstream stream;
+    module *module;
+    CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
+    launch_plan plan;
+    patience patience;
+    char what[256];    /* the kernel and the device, for messages */
+    bool left_running; /* interrupted: kernels of this call may still run */
+} run;
+
+static smk_code check_job(const smk_job *job, smk_status *status) {
+    for (size_t i = 0; i < job->n_pointers; i++) {
+        const smk_pointer *pointer = &job->pointers[i];
+        if (pointer->buffer >= job->n_buffers ||
+            pointer->arg_offset + sizeof(CUdeviceptr) > job->args_bytes)
+            return smk_fail(status, SMK_VALUE,
+                            "pointer %zu of kernel \"%s\" stands at byte %u of %zu argument bytes "
+                            "and names buffer %u of %zu",
+                            i, job->entry, pointer->arg_offset, job->args_bytes, pointer->buffer,
+                            job->n_buffers);
+    }
+    return SMK_OK;
+}
+
+static size_t largest_shared(const smk_job *job) {
+    size_t largest = 0;
+    for (size_t i = 0; i < job->n_launches; i++)
+        if (job->launches[i].shared_bytes > largest) largest = job->launches[i].shared_bytes;
+    return largest;
+}
+
+static smk_code wait_for_kernels(run *r, smk_status *status) {
+    smk_code code = wait_for_stream(r->d, r->stream, &r->patience, r->what, status);
+    r->left_running = code == SMK_INTERRUPTED;
+    return code;
+}
+
+static smk_code buffers_in(run *r, smk_status *status) {
+    for (size_t i = 0; i < r->job->n_buffers; i++) {
+        const smk_buffer *buffer = &r->job->buffers[i];
+        if (buffer->bytes == 0) continue;
+        smk_code code = pool_allocate(r->d, r->stream, buffer->bytes, &r->addresses[i], status);
+        if (!code && (buffer->access & SMK_IN))
+            code = transfer_in(r->d, r->stream, r->addresses[i], buffer->host, buffer->bytes,
+                               &r->patience, status);
+        if (code) return code;
+    }
+    return SMK_OK;
+}
+
+static smk_code buffers_out(run *r, smk_status *status) {
+    for (size_t i = 0; i < r->job->n_buffers; i++) {
+        const smk_buffer *buffer = &r->job->buffers[i];
+        if (buffer->bytes == 0 || !(buffer->access & SMK_OUT)) continue;
+        smk_code code = transfer_out(r->d, r->stream, buffer->host, r->addresses[i], buffer->bytes,
+                                     &r->patience, status);
+        if (code) return code;
+    }
+    return SMK_OK;
+}
+
+static smk_code run_job(run *r, smk_status *status) {
+    const smk_job *job = r->job;
+    smk_code code;
+    r->plan = (launch_plan){.job = job, .stream = r->stream};
+    if ((code = module_acquire(r->d, &job->image, &r->module, status))) return code;
+    if ((code = module_function(r->d, r->module, job->entry, largest_shared(job), &r->plan.function,
+                                status)))
+        return code;
+    if ((code = buffers_in(r, status))) return code;
+    if ((code = launch_patch_args(job, r->addresses, &r->plan.args, status))) return code;
+    if ((code = launch_all(r->d, &r->plan, status))) return code;
+    if ((code = wait_for_kernels(r, status))) return code;
+
+    /* Before the repeats, which change a buffer that is both read and written. */
+    if ((code = buffers_out(r, status))) return code;
+    if (job->repeat > 0) {
+        code = launch_timed(r->d, &r->plan, &r->patience, r->what, status);
+        r->left_running = code == SMK_INTERRUPTED;
+    }
+    return code;
+}
+
+/* Lets go of everything. After a lost context nothing is worth a call, and nothing would answer. */
+static smk_code release(run *r, smk_code code, smk_status *status) {
+    device *d = r->d;
+    /* A call that failed half-way may have kernels on the stream: wait for them here, where that
+     * can be interrupted. */
+    smk_status ignored = {0};
+    if (code && !r->left_running && !atomic_load(&d->lost)) wait_for_kernels(r, &ignored);
+    if (atomic_load(&d->lost)) goto host;
+
+    for (size_t i = 0; i < r->job->n_buffers; i++)
+        if (r->addresses[i]) pool_free(d, r->stream, r->addresses[i], status);
+    if (!r->left_running) {
+        /* For host memory that is pinned, which is copied behind our back; and a synchronize is
+         * where the pool drops what is above its threshold. */
+        CUresult result = d->cu->cuStreamSynchronize(r->stream);
+        if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
+    }
+    if (r->module && r->left_running)
+        module_release_after(d, r->module, r->stream);
+    else if (r->module)
+        module_release(d, r->module);
+    if (!r->job->stream) stream_give(d, r->stream, !r->left_running);
+
+host:
+    free(r->plan.args);
+    free(r->addresses);
+    return status->code;
+}
+
+smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
+    run r = {.job = job, .patience = patience_start(job->poll, job->poll_arg)};
+    smk_code code = check_job(job, status);
+    if (!code) code = device_enter(ordinal, &r.d, status);
+    if (code) return code;
+
+    snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)", job->entry, ordinal,
+             r.d->info.name);
+    r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
+    if (!r.addresses)
+        code = smk_fail_memory(status, job->n_buffers * sizeof *r.addresses, "buffer addresses");
+    else if (job->stream)
+        r.stream = job->stream;
+    else
+        code = stream_take(r.d, &r.stream, status);
+    if (code) {
+        free(r.addresses);
+    } else {
+        code = run_job(&r, status);
+        code = release(&r, code, status);
+    }
+    device_leave(r.d);
+    return code;
+}
+
+int gpu_count(smk_status *why) {
+    smk_status unused = {0};
+    const driver *cu = driver_open(why ? why : &unused);
+    return cu ? cu->n_devices : 0;
+}
+
+smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status) {
+    const driver *cu = driver_open(status);
+    return cu ? device_describe(cu, ordinal, out, status) : status->code;
+}
+
+size_t gpu_pool_bytes(int ordinal) {
+    device *d = device_enter_if_open(ordinal);
+    if (!d) return 0;
+    size_t bytes = pool_bytes(d);
+    device_leave(d);
+    return bytes;
+}
+
+smk_code gpu_pool_trim(int ordinal, smk_status *status) {
+    device *d = device_enter_if_open(ordinal);
+    if (!d) return SMK_OK; /* nothing is held */
+    smk_code code = pool_trim(d, status);
+    device_leave(d);
+    return code;
+}

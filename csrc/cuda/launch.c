@@ -1,0 +1,103 @@
+/* Arguments go to the driver as one block of bytes, laid out as PTX lays them out, so that no
+ * signature needs to be known here.
+ */
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Repeats are queued this many at a time: enough that the device never waits for the host, few
+ * enough that the driver's queue does not fill. */
+enum { BATCH = 64 };
+
+smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, unsigned char **out,
+                           smk_status *status) {
+    size_t bytes = job->n_launches * job->args_bytes;
+    unsigned char *args = malloc(bytes ? bytes : 1);
+    if (!args) return smk_fail_memory(status, bytes, "kernel arguments");
+    for (size_t i = 0; i < job->n_launches && bytes; i++) {
+        unsigned char *block = args + i * job->args_bytes;
+        memcpy(block, job->launches[i].args, job->args_bytes);
+        for (size_t j = 0; j < job->n_pointers; j++) {
+            const smk_pointer *pointer = &job->pointers[j];
+            CUdeviceptr address;
+            memcpy(&address, block + pointer->arg_offset, sizeof address);
+            address += addresses[pointer->buffer];
+            memcpy(block + pointer->arg_offset, &address, sizeof address);
+        }
+    }
+    *out = args;
+    return SMK_OK;
+}
+
+static smk_code refused(device *d, const launch_plan *plan, const smk_launch *launch,
+                        CUresult result, smk_status *status) {
+    int threads = 0, registers = 0;
+    d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, plan->function);
+    d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, plan->function);
+    return device_fail(d, result, SMK_LAUNCH, status,
+                       "cuLaunchKernel of \"%s\" with grid (%u, %u, %u), block (%u, %u, %u), %zu "
+                       "bytes of dynamic shared memory and %zu bytes of arguments (it has %d "
+                       "registers a thread and runs at most %d threads a block; a grid has at "
+                       "most 2147483647 x 65535 x 65535 blocks)",
+                       plan->job->entry, launch->grid[0], launch->grid[1], launch->grid[2],
+                       launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
+                       plan->job->args_bytes, registers, threads);
+}
+
+smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
+    const smk_job *job = plan->job;
+    for (size_t i = 0; i < job->n_launches; i++) {
+        const smk_launch *l = &job->launches[i];
+        size_t args_bytes = job->args_bytes;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, plan->args + i * args_bytes,
+                         CU_LAUNCH_PARAM_BUFFER_SIZE, &args_bytes, CU_LAUNCH_PARAM_END};
+        CUresult result = d->cu->cuLaunchKernel(
+            plan->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+            l->block[2], (unsigned)l->shared_bytes, plan->stream, NULL, args_bytes ? extra : NULL);
+        if (result) return refused(d, plan, l, result, status);
+    }
+    return SMK_OK;
+}
+
+/* n runs between n + 1 events: neighbours share one, which keeps the device busy. */
+static smk_code time_batch(device *d, const launch_plan *plan, const CUevent *events, int n,
+                           float *milliseconds, patience *p, const char *what, smk_status *status) {
+    CUresult result = d->cu->cuEventRecord(events[0], plan->stream);
+    for (int i = 0; i < n && !result; i++) {
+        smk_code code = launch_all(d, plan, status);
+        if (code) return code;
+        result = d->cu->cuEventRecord(events[i + 1], plan->stream);
+    }
+    if (result) return device_fail(d, result, SMK_ERROR, status, "cuEventRecord");
+
+    smk_code code = wait_for_stream(d, plan->stream, p, what, status);
+    if (code) return code;
+    for (int i = 0; i < n; i++)
+        if ((result = d->cu->cuEventElapsedTime(&milliseconds[i], events[i], events[i + 1])))
+            return device_fail(d, result, SMK_ERROR, status, "cuEventElapsedTime");
+    return SMK_OK;
+}
+
+smk_code launch_timed(device *d, const launch_plan *plan, patience *p, const char *what,
+                      smk_status *status) {
+    int repeat = plan->job->repeat, n_events = 0;
+    int wanted = 1 + (repeat < BATCH ? repeat : BATCH);
+    CUevent events[BATCH + 1];
+    smk_code code = SMK_OK;
+    for (; n_events < wanted; n_events++) {
+        CUresult result = d->cu->cuEventCreate(&events[n_events], CU_EVENT_DEFAULT);
+        if (!result) continue;
+        code = device_fail(d, result, SMK_ERROR, status, "cuEventCreate");
+        goto done;
+    }
+    for (int first = 0; first < repeat && !code; first += BATCH) {
+        int n = repeat - first < BATCH ? repeat - first : BATCH;
+        code = time_batch(d, plan, events, n, plan->job->milliseconds + first, p, what, status);
+    }
+
+done:
+    while (n_events)
+        d->cu->cuEventDestroy(events[--n_events]);
+    return code;
+}

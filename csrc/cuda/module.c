@@ -1,0 +1,203 @@
+/* Modules are loaded on first use, since loading one costs milliseconds and compiling PTX seconds.
+ * The list is kept in the order of last use; what falls off its end is unloaded.
+ */
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MODULES = 256, LOG_BYTES = 3000 };
+
+struct module {
+    char *key; /* NULL: unloaded when nobody holds it */
+    CUmodule handle;
+    int holders;
+    module *next;
+};
+
+typedef struct retired {
+    module *module;
+    CUevent done;
+    struct retired *next;
+} retired;
+
+static smk_code load(device *d, const smk_image *image, CUmodule *out, smk_status *status) {
+    char log[LOG_BYTES] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUresult result = d->cu->cuModuleLoadDataEx(out, image->data, 2, options, values);
+    if (!result) return SMK_OK;
+
+    smk_status what = {0};
+    device_fail(d, result, SMK_KERNEL_IMAGE, &what,
+                "cuModuleLoadDataEx of image \"%s\" (%zu bytes) on device %d (%s, sm_%d, driver "
+                "for CUDA %d.%d)",
+                image->key ? image->key : "without a key", image->size, d->info.ordinal,
+                d->info.name, d->info.sm, d->cu->version / 1000, d->cu->version % 1000 / 10);
+    return smk_fail(status, what.code, "%s%s%s", what.message, *log ? "\n" : "", log);
+}
+
+static void unload(device *d, module *m) {
+    d->cu->cuModuleUnload(m->handle);
+    free(m->key);
+    free(m);
+}
+
+/* The functions below this line, down to the next one, are called with modules_mutex held. */
+
+static void drop_holder(device *d, module *m) {
+    if (--m->holders == 0 && !m->key) unload(d, m);
+}
+
+static void release_retired(device *d) {
+    for (retired **link = &d->retired; *link;) {
+        retired *r = *link;
+        if (d->cu->cuEventQuery(r->done) == CUDA_ERROR_NOT_READY) {
+            link = &r->next;
+            continue;
+        }
+        *link = r->next;
+        d->cu->cuEventDestroy(r->done);
+        drop_holder(d, r->module);
+        free(r);
+    }
+}
+
+/* Unloads what was used longest ago and is not held. */
+static void shorten(device *d) {
+    int n = 0;
+    for (module **link = &d->modules; *link; n++) {
+        module *m = *link;
+        if (n < MOST_MODULES || m->holders) {
+            link = &m->next;
+        } else {
+            *link = m->next;
+            unload(d, m);
+        }
+    }
+}
+
+static module *find(device *d, const char *key) {
+    for (module **link = &d->modules; *link; link = &(*link)->next) {
+        module *m = *link;
+        if (strcmp(m->key, key)) continue;
+        *link = m->next;
+        m->next = d->modules;
+        return d->modules = m;
+    }
+    return NULL;
+}
+
+static smk_code load_new(device *d, const smk_image *image, module **out, smk_status *status) {
+    module *m = calloc(1, sizeof *m);
+    if (!m) return smk_fail_memory(status, sizeof *m, "a module");
+    smk_code code = SMK_OK;
+    if (image->key && !(m->key = strdup(image->key)))
+        code = smk_fail_memory(status, strlen(image->key) + 1, "the key of a module");
+    if (!code) code = load(d, image, &m->handle, status);
+    if (code) {
+        free(m->key);
+        free(m);
+        return code;
+    }
+    if (m->key) {
+        m->next = d->modules;
+        d->modules = m;
+        shorten(d);
+    }
+    *out = m;
+    return SMK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status) {
+    pthread_mutex_lock(&d->modules_mutex);
+    release_retired(d);
+    module *m = image->key ? find(d, image->key) : NULL;
+    smk_code code = m ? SMK_OK : load_new(d, image, &m, status);
+    if (!code) {
+        m->holders++;
+        *out = m;
+    }
+    pthread_mutex_unlock(&d->modules_mutex);
+    return code;
+}
+
+void module_release(device *d, module *m) {
+    pthread_mutex_lock(&d->modules_mutex);
+    drop_holder(d, m);
+    pthread_mutex_unlock(&d->modules_mutex);
+}
+
+void module_release_after(device *d, module *m, CUstream stream) {
+    /* Where this cannot be noted down the module stays held, and so loaded: code that may still
+     * run is not taken away. */
+    retired *r = malloc(sizeof *r);
+    if (!r) return;
+    *r = (retired){.module = m};
+    if (d->cu->cuEventCreate(&r->done, CU_EVENT_DISABLE_TIMING)) {
+        free(r);
+        return;
+    }
+    if (d->cu->cuEventRecord(r->done, stream)) {
+        d->cu->cuEventDestroy(r->done);
+        free(r);
+        return;
+    }
+    pthread_mutex_lock(&d->modules_mutex);
+    r->next = d->retired;
+    d->retired = r;
+    pthread_mutex_unlock(&d->modules_mutex);
+}
+
+/* Up to 48 KiB less the static part need no asking; beyond, the function must opt in. The limit of
+ * a function is only ever raised, so that threads that ask for different sizes do not undo each
+ * other. */
+static smk_code allow_shared(device *d, CUfunction function, const char *entry, size_t shared_bytes,
+                             smk_status *status) {
+    const driver *cu = d->cu;
+    int allowed = 0, fixed = 0;
+    CUresult result =
+        cu->cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+    if (!result && shared_bytes <= (size_t)allowed) return SMK_OK;
+    if (!result)
+        result = cu->cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    if (result)
+        return device_fail(d, result, SMK_LAUNCH, status, "cuFuncGetAttribute of kernel \"%s\"",
+                           entry);
+    if (shared_bytes + (size_t)fixed > d->info.shared_bytes_optin)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel \"%s\" asks for %zu bytes of dynamic shared memory beside its %d "
+                        "static ones, but a block on device %d (%s) has at most %zu. Use a "
+                        "smaller tile, fewer stages or no padding",
+                        entry, shared_bytes, fixed, d->info.ordinal, d->info.name,
+                        d->info.shared_bytes_optin);
+    result = cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    (int)shared_bytes);
+    return result ? device_fail(d, result, SMK_LAUNCH, status,
+                                "cuFuncSetAttribute of kernel \"%s\" for %zu bytes of dynamic "
+                                "shared memory",
+                                entry, shared_bytes)
+                  : SMK_OK;
+}
+
+smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
+                         CUfunction *out, smk_status *status) {
+    pthread_mutex_lock(&d->modules_mutex);
+    smk_code code = SMK_OK;
+    CUresult result = d->cu->cuModuleGetFunction(out, m->handle, entry);
+    if (result == CUDA_ERROR_NOT_FOUND)
+        code = smk_fail(status, SMK_KERNEL_IMAGE,
+                        "image \"%s\" has no kernel \"%s\" (cuModuleGetFunction: "
+                        "CUDA_ERROR_NOT_FOUND). Give the name as it stands in the PTX: mangled, "
+                        "unless the source says extern \"C\"",
+                        m->key ? m->key : "without a key", entry);
+    else if (result)
+        code = device_fail(d, result, SMK_KERNEL_IMAGE, status,
+                           "cuModuleGetFunction of kernel \"%s\"", entry);
+    else
+        code = allow_shared(d, *out, entry, shared_bytes, status);
+    pthread_mutex_unlock(&d->modules_mutex);
+    return code;
+}

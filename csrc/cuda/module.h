@@ -1,0 +1,21 @@
+/* Loaded code. A module is kept by its image's key until many others have been used since, and is
+ * held (counted) by each call that runs it. */
+#ifndef SMK_CUDA_MODULE_H
+#define SMK_CUDA_MODULE_H
+
+#include "../core/job.h"
+#include "context.h"
+
+typedef struct module module;
+
+smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
+void module_release(device *d, module *m);
+
+/* Releases when what is now on the stream has run: for a kernel that was left running. */
+void module_release_after(device *d, module *m, CUstream stream);
+
+/* A kernel of the module, allowed to use this much dynamic shared memory. */
+smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
+                         CUfunction *out, smk_status *status);
+
+#endif

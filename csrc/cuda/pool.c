@@ -1,0 +1,106 @@
+/* The pool is the driver's own (cuMemPool), one of ours a device, so that other libraries' pools
+ * are left alone. Against a cache of our own over cuMemAlloc it has exact sizes, so that
+ * compute-sanitizer sees every byte out of bounds, it does not round up to classes that cannot
+ * serve each other, and a kernel that is interrupted needs nobody to wait before its memory is
+ * freed. A device without memory pools (some virtual GPUs) allocates and frees each time.
+ */
+#include "pool.h"
+
+/* What is kept is at most this part of the device's memory. */
+enum { KEPT_PART = 4 };
+
+static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
+    const driver *cu = d->cu;
+    CUmemPoolProps props = {.alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location_type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .location_id = d->info.ordinal};
+    CUresult result = cu->cuMemPoolCreate(out, &props);
+    if (result) return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
+
+    /* Memory that an endless kernel still uses must not make other streams wait for it. */
+    int wait_for_others = 0;
+    uint64_t kept = d->info.memory_bytes / KEPT_PART;
+    result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+                                       &wait_for_others);
+    if (!result) result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+    if (!result) return SMK_OK;
+    cu->cuMemPoolDestroy(*out);
+    return device_fail(d, result, SMK_ERROR, status, "cuMemPoolSetAttribute");
+}
+
+static smk_code open_pool(device *d, CUmemoryPool *out, smk_status *status) {
+    smk_code code = SMK_OK;
+    pthread_mutex_lock(&d->mutex);
+    if (!d->pool_opened) {
+        int supported = 0;
+        CUresult result = d->cu->cuDeviceGetAttribute(
+            &supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, d->handle);
+        if (result)
+            code = device_fail(d, result, SMK_ERROR, status, "cuDeviceGetAttribute(%d)",
+                               CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+        else if (supported)
+            code = create_pool(d, &d->pool, status);
+        d->pool_opened = code == SMK_OK;
+    }
+    *out = d->pool;
+    pthread_mutex_unlock(&d->mutex);
+    return code;
+}
+
+smk_code pool_allocate(device *d, CUstream stream, size_t bytes, CUdeviceptr *out,
+                       smk_status *status) {
+    const driver *cu = d->cu;
+    CUmemoryPool pool;
+    smk_code code = open_pool(d, &pool, status);
+    if (code) return code;
+
+    CUresult result = CUDA_SUCCESS;
+    CUdeviceptr address = 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        result = pool ? cu->cuMemAllocFromPoolAsync(&address, bytes, pool, stream)
+                      : cu->cuMemAlloc(&address, bytes);
+        if (result != CUDA_ERROR_OUT_OF_MEMORY) break;
+        /* What the pool holds may be in the wrong pieces: hand it back and ask once more. */
+        if (pool) cu->cuMemPoolTrimTo(pool, 0);
+    }
+    if (!result) {
+        *out = address;
+        return SMK_OK;
+    }
+    const char *call = pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc";
+    size_t free = 0, total = 0;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && !cu->cuMemGetInfo(&free, &total))
+        return device_fail(d, result, SMK_MEMORY, status,
+                           "%s of %zu bytes on device %d (%s), where %zu of %zu bytes are free",
+                           call, bytes, d->info.ordinal, d->info.name, free, total);
+    return device_fail(d, result, SMK_ERROR, status, "%s of %zu bytes", call, bytes);
+}
+
+smk_code pool_free(device *d, CUstream stream, CUdeviceptr address, smk_status *status) {
+    CUresult result = d->pool ? d->cu->cuMemFreeAsync(address, stream) : d->cu->cuMemFree(address);
+    return result ? device_fail(d, result, SMK_ERROR, status, "%s",
+                                d->pool ? "cuMemFreeAsync" : "cuMemFree")
+                  : SMK_OK;
+}
+
+static CUmemoryPool current_pool(device *d) {
+    pthread_mutex_lock(&d->mutex);
+    CUmemoryPool pool = d->pool;
+    pthread_mutex_unlock(&d->mutex);
+    return pool;
+}
+
+size_t pool_bytes(device *d) {
+    CUmemoryPool pool = current_pool(d);
+    uint64_t reserved = 0, used = 0;
+    if (!pool || d->cu->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
+        d->cu->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+        return 0;
+    return reserved > used ? (size_t)(reserved - used) : 0;
+}
+
+smk_code pool_trim(device *d, smk_status *status) {
+    CUmemoryPool pool = current_pool(d);
+    CUresult result = pool ? d->cu->cuMemPoolTrimTo(pool, 0) : CUDA_SUCCESS;
+    return result ? device_fail(d, result, SMK_ERROR, status, "cuMemPoolTrimTo") : SMK_OK;
+}

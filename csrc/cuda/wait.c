@@ -1,0 +1,48 @@
+/* The driver's own synchronize cannot be interrupted, so the stream is queried: in a tight loop at
+ * first, since most calls end within microseconds, and then between naps that grow with the time
+ * already spent.
+ */
+#include "wait.h"
+
+#include <time.h>
+
+enum {
+    SPIN_NS = 200 * 1000,
+    LONGEST_NAP_NS = 1000 * 1000,
+    NAP_PART = 16, /* of the time waited: a late wake costs at most this part */
+    POLL_NS = 50 * 1000 * 1000
+};
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+patience patience_start(int (*poll)(void *poll_arg), void *poll_arg) {
+    return (patience){.poll = poll, .poll_arg = poll_arg, .polled = now()};
+}
+
+smk_code patience_check(patience *p, smk_status *status) {
+    int64_t time = now();
+    if (!p->poll || time - p->polled < POLL_NS) return SMK_OK;
+    p->polled = time;
+    return p->poll(p->poll_arg) ? smk_fail(status, SMK_INTERRUPTED, "interrupted") : SMK_OK;
+}
+
+smk_code wait_for_stream(device *d, CUstream stream, patience *p, const char *what,
+                         smk_status *status) {
+    for (int64_t start = now();;) {
+        CUresult result = d->cu->cuStreamQuery(stream);
+        if (result == CUDA_SUCCESS) return SMK_OK;
+        if (result != CUDA_ERROR_NOT_READY)
+            return device_fail(d, result, SMK_LAUNCH, status, "%s", what);
+        smk_code code = patience_check(p, status);
+        if (code) return code;
+
+        int64_t waited = now() - start;
+        if (waited < SPIN_NS) continue;
+        int64_t nap = waited / NAP_PART;
+        nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP_NS ? nap : LONGEST_NAP_NS}, NULL);
+    }
+}

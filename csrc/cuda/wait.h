@@ -1,0 +1,23 @@
+/* Waiting for the device without deafness: the caller's poll is asked about every 50 ms. */
+#ifndef SMK_CUDA_WAIT_H
+#define SMK_CUDA_WAIT_H
+
+#include "context.h"
+
+typedef struct patience {
+    int (*poll)(void *poll_arg); /* may be NULL */
+    void *poll_arg;
+    int64_t polled; /* when it was last asked, in nanoseconds */
+} patience;
+
+patience patience_start(int (*poll)(void *poll_arg), void *poll_arg);
+
+/* SMK_INTERRUPTED if poll is due and says stop. Cheap: made to be called in loops. */
+smk_code patience_check(patience *p, smk_status *status);
+
+/* Until the stream is idle; a failure of its work is reported as of `what`. When it returns
+ * SMK_INTERRUPTED the stream is still busy. */
+smk_code wait_for_stream(device *d, CUstream stream, patience *p, const char *what,
+                         smk_status *status);
+
+#endif

@@ -1,0 +1,299 @@
+/* Comparisons, setp and set, and what chooses by one, selp and slct.
+ *
+ * A relation is a function from two vectors to 32 lanes of 0 or ~0. setp of one predicate, with nothing
+ * else asked of it, has handlers of its own, made of the same expressions.
+ */
+#include "alu_format.h"
+
+typedef void (*relation_fn)(const void *a, const void *b, uint32_t *holds);
+
+typedef struct relation {
+    exec_fn setp;
+    relation_fn compare;
+} relation;
+
+#define DEFINE_RELATION(name, T, ...)                                                              \
+    LANEWISE(setp_##name##_##T, u32, T, T, u32, (__VA_ARGS__) ? ~0u : 0)                           \
+    static void name##_##T(const void *x, const void *y, uint32_t *holds) {                        \
+        const lane_##T *pa = __builtin_assume_aligned(x, 64);                                      \
+        const lane_##T *pb = __builtin_assume_aligned(y, 64);                                      \
+        EACH_LANE {                                                                                \
+            const lane_##T a = pa[lane], b = pb[lane];                                             \
+            holds[lane] = (__VA_ARGS__) ? ~0u : 0;                                                 \
+        }                                                                                          \
+    }
+
+#define DEFINE_INTEGER_RELATIONS(T)                                                                \
+    DEFINE_RELATION(eq, T, a == b)                                                                 \
+    DEFINE_RELATION(ne, T, a != b)                                                                 \
+    DEFINE_RELATION(lt, T, a < b)                                                                  \
+    DEFINE_RELATION(le, T, a <= b)
+
+#define DEFINE_FLOAT_RELATIONS(T)                                                                  \
+    DEFINE_RELATION(eq, T, a == b)                                                                 \
+    DEFINE_RELATION(ne, T, a < b || a > b)                                                         \
+    DEFINE_RELATION(lt, T, a < b)                                                                  \
+    DEFINE_RELATION(le, T, a <= b)                                                                 \
+    DEFINE_RELATION(equ, T, !(a < b || a > b))                                                     \
+    DEFINE_RELATION(neu, T, a != b)                                                                \
+    DEFINE_RELATION(ltu, T, !(a >= b))                                                             \
+    DEFINE_RELATION(leu, T, !(a > b))                                                              \
+    DEFINE_RELATION(num, T, a == a && b == b)                                                      \
+    DEFINE_RELATION(nan, T, a != a || b != b)
+
+DEFINE_INTEGER_RELATIONS(u16)
+DEFINE_INTEGER_RELATIONS(u32)
+DEFINE_INTEGER_RELATIONS(u64)
+DEFINE_INTEGER_RELATIONS(s16)
+DEFINE_INTEGER_RELATIONS(s32)
+DEFINE_INTEGER_RELATIONS(s64)
+DEFINE_FLOAT_RELATIONS(f32)
+DEFINE_FLOAT_RELATIONS(f64)
+
+enum relation_name { EQ, NE, LT, LE, EQU, NEU, LTU, LEU, NUM, NOT_A_NUMBER, N_RELATIONS };
+
+#define RELATION(name, T) {setp_##name##_##T, name##_##T}
+#define EQUALITY_RELATIONS(T) {[EQ] = RELATION(eq, T), [NE] = RELATION(ne, T)}
+#define INTEGER_RELATIONS(T)                                                                       \
+    {[EQ] = RELATION(eq, T), [NE] = RELATION(ne, T), [LT] = RELATION(lt, T), [LE] = RELATION(le, T)}
+#define FLOAT_RELATIONS(T)                                                                         \
+    {[EQ] = RELATION(eq, T),   [NE] = RELATION(ne, T),   [LT] = RELATION(lt, T),                   \
+     [LE] = RELATION(le, T),   [EQU] = RELATION(equ, T), [NEU] = RELATION(neu, T),                 \
+     [LTU] = RELATION(ltu, T), [LEU] = RELATION(leu, T), [NUM] = RELATION(num, T),                 \
+     [NOT_A_NUMBER] = RELATION(nan, T)}
+
+/* Half types are compared as f32, which holds them exactly. */
+static const relation relations[PTX_N_TYPES][N_RELATIONS] = {
+    [PTX_B16] = EQUALITY_RELATIONS(u16),  [PTX_B32] = EQUALITY_RELATIONS(u32),
+    [PTX_B64] = EQUALITY_RELATIONS(u64),  [PTX_U16] = INTEGER_RELATIONS(u16),
+    [PTX_U32] = INTEGER_RELATIONS(u32),   [PTX_U64] = INTEGER_RELATIONS(u64),
+    [PTX_S16] = INTEGER_RELATIONS(s16),   [PTX_S32] = INTEGER_RELATIONS(s32),
+    [PTX_S64] = INTEGER_RELATIONS(s64),   [PTX_F32] = FLOAT_RELATIONS(f32),
+    [PTX_F64] = FLOAT_RELATIONS(f64),     [PTX_F16] = FLOAT_RELATIONS(f32),
+    [PTX_BF16] = FLOAT_RELATIONS(f32),    [PTX_F16X2] = FLOAT_RELATIONS(f32),
+    [PTX_BF16X2] = FLOAT_RELATIONS(f32),
+};
+
+/* How a relation is spelt; the last four are for unsigned integers. */
+static const struct {
+    const char *name;
+    enum relation_name relation;
+    bool swapped;
+} spellings[] = {
+    {"eq", EQ, false},   {"ne", NE, false},   {"lt", LT, false},   {"le", LE, false},
+    {"gt", LT, true},    {"ge", LE, true},    {"equ", EQU, false}, {"neu", NEU, false},
+    {"ltu", LTU, false}, {"leu", LEU, false}, {"gtu", LTU, true},  {"geu", LEU, true},
+    {"num", NUM, false}, {"nan", NOT_A_NUMBER, false},
+    {"lo", LT, false},   {"ls", LE, false},   {"hi", LT, true},    {"hs", LE, true},
+};
+
+enum { N_SPELLINGS = sizeof spellings / sizeof *spellings, FIRST_UNSIGNED = N_SPELLINGS - 4 };
+
+static bool is_unsigned(ptx_type t) { return t == PTX_U16 || t == PTX_U32 || t == PTX_U64; }
+
+static bool is_packed(ptx_type t) { return t == PTX_F16X2 || t == PTX_BF16X2; }
+
+/* What the general handlers of setp and set do, in insn.extra. */
+typedef struct comparison {
+    relation_fn compare;
+    ptx_type type;   /* of the sources */
+    bool ftz;
+    enum { ONLY, AND_THIRD, OR_THIRD, XOR_THIRD } combine;
+    uint32_t negate_third; /* ~0: the third source is !c */
+    uint32_t q;            /* setp's second destination */
+    bool has_q;
+    ptx_type result;       /* set's */
+} comparison;
+
+/* One 16-bit source, or one half of a packed one, as f32. */
+static void widen_half(const warp *w, uint32_t offset, const comparison *how, int part,
+                       lane_f32 *values) {
+    const bool bf16 = how->type == PTX_BF16 || how->type == PTX_BF16X2;
+    const lane_u16 *narrow = LANE_POINTER(u16, w, offset);
+    const lane_u32 *packed = LANE_POINTER(u32, w, offset);
+    for (int lane = 0; lane < LANES; lane++) {
+        uint16_t bits = is_packed(how->type) ? (uint16_t)(packed[lane] >> 16 * part) : narrow[lane];
+        if (how->ftz && !(bits & 0x7c00)) bits &= 0x8000;
+        values[lane] = bf16 ? value_bf16(bits) : value_f16(bits);
+    }
+}
+
+/* Whether a relates to b, of the lower (part 0) or upper halves if they are packed, with the third. */
+static void compare_lanes(const warp *w, const insn *in, int part, bool complement,
+                          uint32_t *holds) {
+    const comparison *how = in->extra;
+    const void *a = w->frame + in->a, *b = w->frame + in->b;
+    lanes_u32 flushed_a, flushed_b;
+    if (is_half(how->type)) {
+        widen_half(w, in->a, how, part, (lane_f32 *)flushed_a);
+        widen_half(w, in->b, how, part, (lane_f32 *)flushed_b);
+        a = flushed_a, b = flushed_b;
+    } else if (how->ftz) {
+        const lane_u32 *pa = a, *pb = b;
+        EACH_LANE {
+            flushed_a[lane] = flushed_f32(pa[lane]);
+            flushed_b[lane] = flushed_f32(pb[lane]);
+        }
+        a = flushed_a, b = flushed_b;
+    }
+    how->compare(a, b, holds);
+    const lane_u32 *third = LANE_POINTER(u32, w, in->c);
+    EACH_LANE {
+        const uint32_t t = complement ? ~holds[lane] : holds[lane];
+        const uint32_t c = third[lane] ^ how->negate_third;
+        holds[lane] = how->combine == ONLY        ? t
+                      : how->combine == AND_THIRD ? t & c
+                      : how->combine == OR_THIRD  ? t | c
+                                                  : t ^ c;
+    }
+}
+
+static const insn *setp_general(warp *w, const insn *in) {
+    const comparison *how = in->extra;
+    lanes_u32 p, q;
+    compare_lanes(w, in, 0, false, p);
+    /* The second predicate is that of the complement or, of packed sources, of the upper halves. */
+    if (how->has_q) compare_lanes(w, in, 1, !is_packed(how->type), q);
+    STORE_LANES(u32, w, in->d, p);
+    if (how->has_q) STORE_LANES(u32, w, how->q, q);
+    return in + 1;
+}
+
+static const insn *set_general(warp *w, const insn *in) {
+    const comparison *how = in->extra;
+    lanes_u32 low, high;
+    compare_lanes(w, in, 0, false, low);
+    uint32_t one = ~0u;
+    if (how->result == PTX_F32) one = 0x3f800000;
+    if (how->result == PTX_F16 || how->result == PTX_F16X2) one = 0x3c003c00;
+    if (how->result == PTX_BF16 || how->result == PTX_BF16X2) one = 0x3f803f80;
+    if (is_packed(how->type)) {
+        compare_lanes(w, in, 1, false, high);
+        EACH_LANE low[lane] = (low[lane] & 0xffff) | (high[lane] & 0xffff0000);
+    }
+    EACH_LANE low[lane] &= one;
+    if (ptx_type_size[how->result] == 2)
+        STORE_LANES(u16, w, in->d, low);
+    else
+        STORE_LANES(u32, w, in->d, low);
+    return in + 1;
+}
+
+/* The relation, the combination and .ftz; gives the row of spellings, or -1. */
+static int take_comparison(decoder *dc, comparison *how) {
+    int spelling = -1;
+    for (int k = 0; k < N_SPELLINGS && spelling < 0; k++)
+        if (decode_take(dc, spellings[k].name)) spelling = k;
+    how->combine = decode_take(dc, "and")   ? AND_THIRD
+                   : decode_take(dc, "or")  ? OR_THIRD
+                   : decode_take(dc, "xor") ? XOR_THIRD
+                                            : ONLY;
+    how->ftz = decode_take(dc, "ftz");
+    return spelling;
+}
+
+/* The sources. False if the relation is not one of the type's, or the operands are not those. */
+static bool decode_comparison(decoder *dc, const ptx_instruction *p, insn *out, comparison *how,
+                              int spelling) {
+    const ptx_type t = how->type;
+    if (spelling < 0 || t == PTX_NO_TYPE || (spelling >= FIRST_UNSIGNED && !is_unsigned(t)))
+        return false;
+    if (how->ftz && t != PTX_F32 && t != PTX_F16 && t != PTX_F16X2) return false;
+    how->compare = relations[t][spellings[spelling].relation].compare;
+    if (!how->compare || p->n_operands != (how->combine == ONLY ? 3u : 4u)) return false;
+
+    if (!alu_fits(dc, &p->operands[1], t) || !alu_fits(dc, &p->operands[2], t) ||
+        (how->combine != ONLY && !alu_fits(dc, &p->operands[3], PTX_PRED)))
+        return false;
+
+    const bool swapped = spellings[spelling].swapped;
+    out->a = decode_source(dc, &p->operands[swapped ? 2 : 1], t);
+    out->b = decode_source(dc, &p->operands[swapped ? 1 : 2], t);
+    if (how->combine != ONLY) {
+        out->c = decode_source(dc, &p->operands[3], PTX_PRED);
+        how->negate_third = p->operands[3].negated ? ~0u : 0;
+    }
+    return true;
+}
+
+static exec_fn select_setp(decoder *dc, const ptx_instruction *p, insn *out) {
+    comparison *how = decode_alloc(dc, sizeof *how);
+    *how = (comparison){0};
+    const int spelling = take_comparison(dc, how);
+    how->type = decode_take_type(dc);
+    if (!decode_comparison(dc, p, out, how, spelling)) return NULL;
+    const ptx_operand *d = &p->operands[0];
+    if (!alu_fits(dc, d, PTX_PRED) || (d->pair && !alu_fits(dc, d->pair, PTX_PRED))) return NULL;
+    out->d = decode_destination(dc, d, PTX_PRED);
+    how->has_q = d->pair != NULL;
+    if (how->has_q) how->q = decode_destination(dc, d->pair, PTX_PRED);
+    out->extra = how;
+    if (is_half(how->type) || how->ftz || how->combine != ONLY || how->has_q) return setp_general;
+    return relations[how->type][spellings[spelling].relation].setp;
+}
+
+/* A set of packed sources has a result for each half; one of f16 may be a 16-bit integer. */
+static bool set_result_is_known(ptx_type result, ptx_type source) {
+    switch (result) {
+    case PTX_U32:
+    case PTX_S32: return true;
+    case PTX_F32: return !is_half(source);
+    case PTX_F16:
+    case PTX_BF16: return !is_packed(source);
+    case PTX_U16:
+    case PTX_S16: return source == PTX_F16 || source == PTX_BF16;
+    case PTX_F16X2:
+    case PTX_BF16X2: return source == result;
+    default: return false;
+    }
+}
+
+static exec_fn select_set(decoder *dc, const ptx_instruction *p, insn *out) {
+    comparison *how = decode_alloc(dc, sizeof *how);
+    *how = (comparison){0};
+    const int spelling = take_comparison(dc, how);
+    how->result = decode_take_type(dc);
+    how->type = decode_take_type(dc);
+    if (how->result == PTX_NO_TYPE || how->type == PTX_NO_TYPE ||
+        !set_result_is_known(how->result, how->type) || p->operands[0].pair ||
+        !decode_comparison(dc, p, out, how, spelling) ||
+        !alu_fits(dc, &p->operands[0], how->result))
+        return NULL;
+    out->d = decode_destination(dc, &p->operands[0], how->result);
+    out->extra = how;
+    return set_general;
+}
+
+/* ---- choosing ---- */
+
+LANEWISE(selp_u16, u16, u16, u16, u32, c ? a : b)
+LANEWISE(selp_u32, u32, u32, u32, u32, c ? a : b)
+LANEWISE(selp_u64, u64, u64, u64, u32, c ? a : b)
+
+static exec_fn select_selp(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const exec_by_type table = {TYPES_ANY(selp)};
+    const ptx_type t = decode_take_type(dc);
+    if (t == PTX_NO_TYPE || !table[t] || !alu_operands(dc, p, out, t, t, t, PTX_PRED, PTX_NO_TYPE))
+        return NULL;
+    return table[t];
+}
+
+LANEWISE(slct_s32_u16, u16, u16, u16, s32, c >= 0 ? a : b)
+LANEWISE(slct_s32_u32, u32, u32, u32, s32, c >= 0 ? a : b)
+LANEWISE(slct_s32_u64, u64, u64, u64, s32, c >= 0 ? a : b)
+/* flags: whether a negative subnormal counts as -0, which is not below 0 */
+#define SLCT_F32(T)                                                                                \
+    LANEWISE(slct_f32_##T, T, T, T, u32, f32_of_bits(flushed_unless(c, flags ? 0 : ~0u)) >= 0 ? a : b)
+SLCT_F32(u16)
+SLCT_F32(u32)
+SLCT_F32(u64)
+
+static exec_fn select_slct(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const exec_by_type by_s32 = {TYPES_ANY(slct_s32)}, by_f32 = {TYPES_ANY(slct_f32)};
+    const ptx_type t = decode_take_type(dc), tc = decode_take_type(dc);
+    if (t == PTX_NO_TYPE || !by_s32[t] || (tc != PTX_S32 && tc != PTX_F32) ||
+        !alu_operands(dc, p, out, t, t, t, tc, PTX_NO_TYPE))
+        return NULL;
+    out->flags = tc == PTX_F32 && decode_take(dc, "ftz");
+    return tc == PTX_S32 ? by_s32[t] : by_f32[t];
+}

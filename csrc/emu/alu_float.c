@@ -1,0 +1,276 @@
+/* f32 and f64: add sub mul fma mad div rcp sqrt under the four roundings, .ftz and .sat; abs neg min max
+ * copysign testp.
+ *
+ * Rounding to nearest without .sat, what nearly all code asks for, has handlers of its own. The others
+ * share one handler an operation, which sets the host's rounding mode around a loop from memory to
+ * memory: the operations cannot move out of it, since fesetround is a call the compiler cannot see.
+ */
+#include "alu_float.h"
+
+/* ---- results ---- */
+
+static inline uint32_t saturated_f32(uint32_t bits) {
+    const float x = f32_of_bits(bits);
+    return x > 0 ? x < 1 ? bits : 0x3f800000 : 0; /* NaN and -0 give +0 */
+}
+
+/* Results as they came out of the operation: made canonical, flushed, saturated and stored. */
+static void store_f32(warp *w, const insn *in, uint32_t *results) {
+    const uint32_t flags = in->flags;
+    EACH_LANE {
+        uint32_t bits = canonical_f32(f32_of_bits(results[lane]));
+        if (flags & FLAG_FTZ) bits = flushed_f32(bits);
+        if (flags & FLAG_SAT) bits = saturated_f32(bits);
+        results[lane] = bits;
+    }
+    STORE_LANES(u32, w, in->d, results);
+}
+
+/* f64 arithmetic passes a NaN on: the first one among its sources, made quiet. One that it makes itself
+ * is this one on every host. */
+static inline uint64_t result_f64(double result, double a, double b, double c) {
+    const uint64_t quiet = 0x0008000000000000;
+    if (result == result) return bits_of_f64(result);
+    if (a != a) return bits_of_f64(a) | quiet;
+    if (b != b) return bits_of_f64(b) | quiet;
+    if (c != c) return bits_of_f64(c) | quiet;
+    return 0xfff8000000000000;
+}
+
+/* ---- arithmetic ---- */
+
+typedef struct float_operation {
+    exec_fn rn_f32, ftz_f32, rounded_f32, rn_f64, rounded_f64;
+    int n_sources;
+    bool saturates;
+} float_operation;
+
+static inline float flushed_source(uint32_t bits, uint32_t kept) {
+    return f32_of_bits(flushed_unless(bits, kept));
+}
+
+/* The handlers of op from its functions op_f32 and op_f64 of a, b, c. They fetch three sources whatever
+ * op has: the compiler drops those it does not use. */
+#define FLOAT_HANDLERS(op, sources, can_saturate)                                                  \
+    LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))                    \
+    LANEWISE(op##_ftz_f32, u32, u32, u32, u32,                                                     \
+             flushed_f32(canonical_f32(op##_f32(flushed_source(a, 0), flushed_source(b, 0),        \
+                                                flushed_source(c, 0)))))                           \
+    LANEWISE(op##_rn_f64, u64, f64, f64, f64,                                                      \
+             result_f64(op##_f64(a, b, c), a, sources > 1 ? b : 0, sources > 2 ? c : 0))           \
+                                                                                                   \
+    static const insn *op##_rounded_f32(warp *w, const insn *in) {                                 \
+        const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);       \
+        const lane_u32 *pc = LANE_POINTER(u32, w, in->c);                                          \
+        const uint32_t kept = in->flags & FLAG_FTZ ? 0 : ~0u;                                      \
+        lanes_u32 results;                                                                         \
+        set_rounding(in->flags & ROUND_MASK);                                                      \
+        EACH_LANE {                                                                                \
+            const float a = flushed_source(pa[lane], kept), b = flushed_source(pb[lane], kept);    \
+            const float c = flushed_source(pc[lane], kept);                                        \
+            results[lane] = bits_of_f32(op##_f32(a, b, c));                                        \
+        }                                                                                          \
+        LANES_COMPLETE(results);                                                                   \
+        reset_rounding(in->flags & ROUND_MASK);                                                    \
+        store_f32(w, in, results);                                                                 \
+        return in + 1;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    static const insn *op##_rounded_f64(warp *w, const insn *in) {                                 \
+        const lane_f64 *pa = LANE_POINTER(f64, w, in->a), *pb = LANE_POINTER(f64, w, in->b);       \
+        const lane_f64 *pc = LANE_POINTER(f64, w, in->c);                                          \
+        lanes_u64 results;                                                                         \
+        set_rounding(in->flags & ROUND_MASK);                                                      \
+        EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));             \
+        LANES_COMPLETE(results);                                                                   \
+        reset_rounding(in->flags & ROUND_MASK);                                                    \
+        EACH_LANE results[lane] =                                                                  \
+            result_f64(f64_of_bits(results[lane]), pa[lane], sources > 1 ? pb[lane] : 0,           \
+                       sources > 2 ? pc[lane] : 0);                                                \
+        STORE_LANES(u64, w, in->d, results);                                                       \
+        return in + 1;                                                                             \
+    }                                                                                              \
+                                                                                                   \
+    static const float_operation op##_float = {                                                    \
+        op##_rn_f32, op##_ftz_f32, op##_rounded_f32, op##_rn_f64, op##_rounded_f64,                \
+        sources,     can_saturate};
+
+#define FLOAT_FUNCTION(op, T, result)                                                              \
+    static inline T op(T a, T b, T c) {                                                            \
+        (void)b, (void)c;                                                                          \
+        return result;                                                                             \
+    }
+
+FLOAT_FUNCTION(add_f32, float, a + b)
+FLOAT_FUNCTION(add_f64, double, a + b)
+FLOAT_FUNCTION(sub_f32, float, a - b)
+FLOAT_FUNCTION(sub_f64, double, a - b)
+FLOAT_FUNCTION(mul_f32, float, a *b)
+FLOAT_FUNCTION(mul_f64, double, a *b)
+FLOAT_FUNCTION(fma_f32, float, __builtin_fmaf(a, b, c))
+FLOAT_FUNCTION(fma_f64, double, __builtin_fma(a, b, c))
+FLOAT_FUNCTION(div_f32, float, a / b)
+FLOAT_FUNCTION(div_f64, double, a / b)
+FLOAT_FUNCTION(rcp_f32, float, 1 / a)
+FLOAT_FUNCTION(rcp_f64, double, 1 / a)
+FLOAT_FUNCTION(sqrt_f32, float, sqrtf(a))
+FLOAT_FUNCTION(sqrt_f64, double, sqrt(a))
+
+FLOAT_HANDLERS(add, 2, true)
+FLOAT_HANDLERS(sub, 2, true)
+FLOAT_HANDLERS(mul, 2, true)
+FLOAT_HANDLERS(fma, 3, true)
+FLOAT_HANDLERS(div, 2, false)
+FLOAT_HANDLERS(rcp, 1, false)
+FLOAT_HANDLERS(sqrt, 1, false)
+
+/* rounding: what the instruction says, or its default; -1 if it must say and does not. */
+static exec_fn select_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
+                            const float_operation *op, int rounding) {
+    const ptx_type none = PTX_NO_TYPE;
+    if (rounding < 0 || (t != PTX_F32 && t != PTX_F64)) return NULL;
+    const bool f32 = t == PTX_F32;
+    const bool ftz = f32 && decode_take(dc, "ftz");
+    const bool sat = f32 && op->saturates && decode_take(dc, "sat");
+    if (!alu_operands(dc, p, out, t, t, op->n_sources > 1 ? t : none, op->n_sources > 2 ? t : none,
+                      none))
+        return NULL;
+    out->flags = (uint8_t)(rounding | (ftz ? FLAG_FTZ : 0) | (sat ? FLAG_SAT : 0));
+    if (!f32) return rounding == ROUND_NEAREST ? op->rn_f64 : op->rounded_f64;
+    if (rounding != ROUND_NEAREST || sat) return op->rounded_f32;
+    return ftz ? op->ftz_f32 : op->rn_f32;
+}
+
+static exec_fn select_add_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    return select_float(dc, p, out, t, &add_float, take_rounding(dc, ROUND_NEAREST));
+}
+
+static exec_fn select_sub_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    return select_float(dc, p, out, t, &sub_float, take_rounding(dc, ROUND_NEAREST));
+}
+
+static exec_fn select_mul_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    return select_float(dc, p, out, t, &mul_float, take_rounding(dc, ROUND_NEAREST));
+}
+
+/* mad is fma since sm_20. */
+static exec_fn select_fma_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    return select_float(dc, p, out, t, &fma_float, take_rounding(dc, -1));
+}
+
+/* ---- signs ---- */
+
+LANEWISE(abs_u32, u32, u32, u32, u32, a & 0x7fffffff)
+LANEWISE(abs_u64, u64, u64, u64, u64, a & 0x7fffffffffffffff)
+LANEWISE(abs_ftz_f32, u32, u32, u32, u32, flushed_f32(a) & 0x7fffffff)
+LANEWISE(neg_f32, u32, u32, u32, u32, a ^ 0x80000000)
+LANEWISE(neg_f64, u64, u64, u64, u64, a ^ 0x8000000000000000)
+LANEWISE(neg_ftz_f32, u32, u32, u32, u32, flushed_f32(a) ^ 0x80000000)
+LANEWISE(copysign_f32, u32, u32, u32, u32, (a & 0x80000000) | (b & 0x7fffffff))
+LANEWISE(copysign_f64, u64, u64, u64, u64,
+         (a & 0x8000000000000000) | (b & 0x7fffffffffffffff))
+SELECT_UNIFORM(copysign, 2, [PTX_F32] = copysign_f32, [PTX_F64] = copysign_f64)
+
+static exec_fn select_abs_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    static const exec_by_type table = {[PTX_F32] = abs_u32, [PTX_F64] = abs_u64};
+    static const exec_by_type flushing = {[PTX_F32] = abs_ftz_f32};
+    return alu_uniform(dc, p, out, t, 1, decode_take(dc, "ftz") ? flushing : table);
+}
+
+static exec_fn select_neg_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    static const exec_by_type table = {[PTX_F32] = neg_f32, [PTX_F64] = neg_f64};
+    static const exec_by_type flushing = {[PTX_F32] = neg_ftz_f32};
+    return alu_uniform(dc, p, out, t, 1, decode_take(dc, "ftz") ? flushing : table);
+}
+
+/* ---- min max: a NaN loses to a number unless .NaN is given; -0 is less than +0 ---- */
+
+MINMAX(smaller_f32, uint32_t, float, f32_of_bits, <, |, NAN_F32)
+MINMAX(larger_f32, uint32_t, float, f32_of_bits, >, &, NAN_F32)
+MINMAX(smaller_f64, uint64_t, double, f64_of_bits, <, |, 0xfff8000000000000)
+MINMAX(larger_f64, uint64_t, double, f64_of_bits, >, &, 0xfff8000000000000)
+
+LANEWISE(min_f32, u32, u32, u32, u32, smaller_f32(a, b))
+LANEWISE(max_f32, u32, u32, u32, u32, larger_f32(a, b))
+LANEWISE(min_f64, u64, u64, u64, u64, smaller_f64(a, b))
+LANEWISE(max_f64, u64, u64, u64, u64, larger_f64(a, b))
+
+static inline bool is_nan_f32(uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; }
+
+static inline uint32_t minmax_f32(uint32_t a, uint32_t b, bool larger, uint32_t flags) {
+    uint32_t sign = 0;
+    if (flags & FLAG_FTZ) a = flushed_f32(a), b = flushed_f32(b);
+    if (flags & MINMAX_NAN && (is_nan_f32(a) || is_nan_f32(b))) return NAN_F32;
+    if (flags & MINMAX_XORSIGN_ABS) {
+        sign = (a ^ b) & 0x80000000;
+        a &= 0x7fffffff, b &= 0x7fffffff;
+    }
+    const uint32_t chosen = larger ? larger_f32(a, b) : smaller_f32(a, b);
+    return is_nan_f32(chosen) ? chosen : chosen | sign;
+}
+
+LANEWISE(min_modified_f32, u32, u32, u32, u32, minmax_f32(a, b, false, flags))
+LANEWISE(max_modified_f32, u32, u32, u32, u32, minmax_f32(a, b, true, flags))
+
+static exec_fn select_minmax_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
+                                   const exec_by_type plain, exec_fn modified) {
+    const exec_by_type with_flags = {[PTX_F32] = modified};
+    const int flags = t == PTX_F32 ? take_minmax_flags(dc) : 0;
+    if (flags < 0) return NULL;
+    out->flags = (uint8_t)flags;
+    return alu_uniform(dc, p, out, t, 2, flags ? with_flags : plain);
+}
+
+static exec_fn select_min_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    static const exec_by_type plain = {[PTX_F32] = min_f32, [PTX_F64] = min_f64};
+    return select_minmax_float(dc, p, out, t, plain, min_modified_f32);
+}
+
+static exec_fn select_max_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    static const exec_by_type plain = {[PTX_F32] = max_f32, [PTX_F64] = max_f64};
+    return select_minmax_float(dc, p, out, t, plain, max_modified_f32);
+}
+
+/* ---- testp: zeros are normal ---- */
+
+#define TESTP_F32(name, test) LANEWISE(testp_##name##_f32, u32, u32, u32, u32, test ? ~0u : 0)
+#define TESTP_F64(name, test) LANEWISE(testp_##name##_f64, u32, u64, u32, u32, test ? ~0u : 0)
+#define MAGNITUDE_F32 (a & 0x7fffffff)
+#define MAGNITUDE_F64 (a & 0x7fffffffffffffff)
+#define INFINITY_F32  0x7f800000
+#define INFINITY_F64  0x7ff0000000000000
+#define IS_SUBNORMAL(magnitude, least_normal) ((magnitude) - 1 < (least_normal) - 1)
+
+TESTP_F32(finite, MAGNITUDE_F32 < INFINITY_F32)
+TESTP_F64(finite, MAGNITUDE_F64 < INFINITY_F64)
+TESTP_F32(infinite, MAGNITUDE_F32 == INFINITY_F32)
+TESTP_F64(infinite, MAGNITUDE_F64 == INFINITY_F64)
+TESTP_F32(number, MAGNITUDE_F32 <= INFINITY_F32)
+TESTP_F64(number, MAGNITUDE_F64 <= INFINITY_F64)
+TESTP_F32(notanumber, MAGNITUDE_F32 > INFINITY_F32)
+TESTP_F64(notanumber, MAGNITUDE_F64 > INFINITY_F64)
+TESTP_F32(subnormal, IS_SUBNORMAL(MAGNITUDE_F32, 0x00800000u))
+TESTP_F64(subnormal, IS_SUBNORMAL(MAGNITUDE_F64, 0x0010000000000000u))
+TESTP_F32(normal, (MAGNITUDE_F32 < INFINITY_F32 && !IS_SUBNORMAL(MAGNITUDE_F32, 0x00800000u)))
+TESTP_F64(normal,
+          (MAGNITUDE_F64 < INFINITY_F64 && !IS_SUBNORMAL(MAGNITUDE_F64, 0x0010000000000000u)))
+
+static exec_fn select_testp(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const struct {
+        const char *name;
+        exec_fn f32, f64;
+    } tests[] = {
+#define TESTP(name) {#name, testp_##name##_f32, testp_##name##_f64}
+        TESTP(finite),     TESTP(infinite), TESTP(number),
+        TESTP(notanumber), TESTP(normal),   TESTP(subnormal),
+#undef TESTP
+    };
+    const ptx_type t = decode_take_type(dc), none = PTX_NO_TYPE;
+    for (size_t k = 0; k < sizeof tests / sizeof *tests; k++) {
+        if (!decode_take(dc, tests[k].name)) continue;
+        if ((t != PTX_F32 && t != PTX_F64) || !alu_operands(dc, p, out, PTX_PRED, t, none, none, none))
+            return NULL;
+        return t == PTX_F32 ? tests[k].f32 : tests[k].f64;
+    }
+    return NULL;
+}

@@ -1,0 +1,120 @@
+/* mov: of registers and of what decode keeps in frame slots (immediates, special registers, addresses of
+ * variables and functions); packing into and unpacking from vectors.
+ */
+#include "alu.h"
+
+LANEWISE(mov_u16, u16, u16, u16, u16, a)
+LANEWISE(mov_u32, u32, u32, u32, u32, a)
+LANEWISE(mov_u64, u64, u64, u64, u64, a)
+
+enum { B128_BYTES = 16 };
+
+/* A staged vector of 32 lanes of up to 16 bytes: destinations may share frame slots with sources. */
+typedef unsigned char staged_lanes[LANES * B128_BYTES] __attribute__((aligned(64)));
+
+static const insn *mov_b128(warp *w, const insn *in) {
+    staged_lanes staged;
+    memcpy(staged, w->frame + in->a, sizeof staged);
+    for (int lane = 0; lane < LANES; lane++)
+        if (w->mask[lane])
+            memcpy(w->frame + in->d + lane * B128_BYTES, staged + lane * B128_BYTES, B128_BYTES);
+    return in + 1;
+}
+
+/* ---- vectors: element k is bytes k*size ... of the whole ---- */
+
+LANEWISE(pack_2xu16, u32, u16, u16, u16, packed_u16x2(a, b))
+LANEWISE(pack_2xu32, u64, u32, u32, u32, (uint64_t)b << 32 | a)
+
+#define UNPACK_TWO(name, T, W, bits)                                                               \
+    static const insn *name(warp *w, const insn *in) {                                             \
+        const lane_##W *pa = LANE_POINTER(W, w, in->a);                                            \
+        lane_##T low[LANES] __attribute__((aligned(64)));                                          \
+        lane_##T high[LANES] __attribute__((aligned(64)));                                         \
+        EACH_LANE {                                                                                \
+            low[lane] = (lane_##T)pa[lane];                                                        \
+            high[lane] = (lane_##T)(pa[lane] >> bits);                                             \
+        }                                                                                          \
+        STORE_LANES(T, w, in->d, low);                                                             \
+        STORE_LANES(T, w, in->e, high);                                                            \
+        return in + 1;                                                                             \
+    }
+
+UNPACK_TWO(unpack_2xu16, u16, u32, 16)
+UNPACK_TWO(unpack_2xu32, u32, u64, 32)
+
+/* The others: width is the bytes of an element, count how many, list where they are. An 8-bit register
+ * has a 16-bit lane. */
+static uint32_t lane_bytes(const insn *in) { return in->width < 2 ? 2 : in->width; }
+
+static const insn *pack_any(warp *w, const insn *in) {
+    const uint32_t whole = (uint32_t)in->width * in->count;
+    staged_lanes staged;
+    for (uint32_t k = 0; k < in->count; k++)
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            memcpy(staged + lane * whole + k * in->width,
+                   w->frame + in->list[k] + lane * lane_bytes(in), in->width);
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        if (w->mask[lane])
+            memcpy(w->frame + in->d + lane * whole, staged + lane * whole, whole);
+    return in + 1;
+}
+
+static const insn *unpack_any(warp *w, const insn *in) {
+    const uint32_t whole = (uint32_t)in->width * in->count;
+    staged_lanes staged;
+    memcpy(staged, w->frame + in->a, LANES * whole);
+    for (uint32_t k = 0; k < in->count; k++)
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            unsigned char *to = w->frame + in->list[k] + lane * lane_bytes(in);
+            if (!w->mask[lane]) continue;
+            memset(to, 0, lane_bytes(in));
+            memcpy(to, staged + lane * whole + k * in->width, in->width);
+        }
+    return in + 1;
+}
+
+static exec_fn select_mov_vector(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
+    const bool unpack = p->operands[0].kind == PTX_VECTOR;
+    const ptx_operand *vector = &p->operands[unpack ? 0 : 1], *scalar = &p->operands[unpack ? 1 : 0];
+    const uint32_t n = vector->n_items;
+    if (t != PTX_B16 && t != PTX_B32 && t != PTX_B64 && t != PTX_B128) return NULL;
+    if (scalar->kind == PTX_VECTOR || scalar->pair || (n != 2 && n != 4)) return NULL;
+    if (!alu_fits(dc, scalar, t)) return NULL;
+    const uint32_t bytes = ptx_type_size[t] / n;
+    const ptx_type element = bytes == 8   ? PTX_B64
+                             : bytes == 4 ? PTX_B32
+                             : bytes == 2 ? PTX_B16
+                             : bytes == 1 ? PTX_B8
+                                          : PTX_NO_TYPE;
+    if (element == PTX_NO_TYPE) return NULL;
+
+    uint32_t *list = decode_alloc(dc, n * sizeof *list);
+    for (uint32_t k = 0; k < n; k++) {
+        if (!alu_fits(dc, &vector->items[k], element)) return NULL;
+        list[k] = unpack ? decode_destination(dc, &vector->items[k], element)
+                         : decode_source(dc, &vector->items[k], element);
+    }
+    out->list = list;
+    out->width = (uint8_t)bytes;
+    out->count = (uint8_t)n;
+    const bool words = n == 2 && bytes == 4, halves = n == 2 && bytes == 2;
+    if (unpack) {
+        out->a = decode_source(dc, scalar, t);
+        out->d = list[0], out->e = list[1];
+        return words ? unpack_2xu32 : halves ? unpack_2xu16 : unpack_any;
+    }
+    out->d = decode_destination(dc, scalar, t);
+    out->a = list[0], out->b = list[1];
+    return words ? pack_2xu32 : halves ? pack_2xu16 : pack_any;
+}
+
+static exec_fn select_mov(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const exec_by_type table = {TYPES_ANY(mov), [PTX_PRED] = mov_u32, [PTX_B128] = mov_b128};
+    if (p->n_operands != 2) return NULL;
+    const ptx_type t = decode_take_type(dc);
+    if (t == PTX_NO_TYPE || !table[t]) return NULL;
+    if (p->operands[0].kind == PTX_VECTOR || p->operands[1].kind == PTX_VECTOR)
+        return select_mov_vector(dc, p, out, t);
+    return alu_uniform(dc, p, out, t, 1, table);
+}

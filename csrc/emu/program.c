@@ -1,0 +1,151 @@
+/* Loaded modules: parsed text, the module's variables in memory, and programs decoded so far. */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spaces.h"
+
+enum { FUNCTION_SPACING = 16, VARIABLE_ALIGN = 256 };
+
+struct allocation {
+    struct allocation *next;
+};
+
+uint64_t function_address(const ptx_module *module, const ptx_function *function) {
+    for (uint32_t k = 0; k < module->n_functions; k++)
+        if (module->functions[k] == function)
+            return REGION_BASE(REGION_CODE) + (uint64_t)(k + 1) * FUNCTION_SPACING;
+    return 0;
+}
+
+const ptx_function *function_at(const ptx_module *module, uint64_t address) {
+    const uint64_t offset = REGION_OFFSET(address);
+    const uint64_t number = offset / FUNCTION_SPACING;
+    if (REGION_OF(address) != REGION_CODE || offset % FUNCTION_SPACING || !number ||
+        number > module->n_functions)
+        return NULL;
+    return module->functions[number - 1];
+}
+
+/* ---- variables ---- */
+
+static uint64_t initial_address(const ptx_module *module, const struct ptx_relocation *r) {
+    if (r->function) return function_address(module, r->function) + (uint64_t)r->addend;
+    const ptx_variable *v = r->variable;
+    const uint64_t offset = v->offset + (uint64_t)r->addend;
+    switch (v->space) {
+    case PTX_GLOBAL: return REGION_BASE(REGION_GLOBAL) + offset;
+    case PTX_CONST: return REGION_BASE(REGION_CONST) + offset;
+    case PTX_SHARED: return offset + (r->generic ? REGION_BASE(REGION_SHARED) : 0);
+    default: return offset;
+    }
+}
+
+static void initialise(const ptx_module *module, const ptx_variable *v, unsigned char *block) {
+    if (v->init) memcpy(block + v->offset, v->init, v->size);
+    for (uint32_t k = 0; k < v->n_relocations; k++) {
+        const uint64_t address = initial_address(module, &v->relocations[k]);
+        memcpy(block + v->offset + v->relocations[k].at, &address, sizeof address);
+    }
+}
+
+static unsigned char *variables_block(uint64_t bytes) {
+    const uint64_t rounded = (bytes + VARIABLE_ALIGN) & ~(uint64_t)(VARIABLE_ALIGN - 1);
+    unsigned char *block = aligned_alloc(VARIABLE_ALIGN, rounded);
+    if (block) memset(block, 0, rounded);
+    return block;
+}
+
+/* ---- modules ---- */
+
+smk_code module_load(const char *key, const char *text, size_t size, emu_module **out,
+                     smk_status *status) {
+    smk_code code;
+    emu_module *m = calloc(1, sizeof *m);
+    if (!m) return smk_fail_memory(status, sizeof *m, "a PTX module");
+    pthread_mutex_init(&m->lock, NULL);
+    code = ptx_parse(text, size, &m->ptx, status);
+    if (code) goto fail;
+    m->key = key ? strdup(key) : NULL;
+    m->globals = variables_block(m->ptx->global_bytes);
+    m->constants = variables_block(m->ptx->const_bytes);
+    if (!m->globals || !m->constants || (key && !m->key)) {
+        code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
+                               "variables of a PTX module");
+        goto fail;
+    }
+    for (uint32_t k = 0; k < m->ptx->n_variables; k++) {
+        const ptx_variable *v = m->ptx->variables[k];
+        if (v->space == PTX_GLOBAL) initialise(m->ptx, v, m->globals);
+        if (v->space == PTX_CONST) initialise(m->ptx, v, m->constants);
+    }
+    *out = m;
+    return SMK_OK;
+fail:
+    module_free(m);
+    return code;
+}
+
+static void program_free(program *p) {
+    for (struct allocation *a = p->allocations, *next; a; a = next) {
+        next = a->next;
+        free(a);
+    }
+    free(p->code);
+    free(p->constants);
+    free(p->specials);
+    free(p);
+}
+
+void module_free(emu_module *m) {
+    if (!m) return;
+    for (program *p = m->programs, *next; p; p = next) {
+        next = p->next;
+        program_free(p);
+    }
+    pthread_mutex_destroy(&m->lock);
+    if (m->ptx) ptx_free(m->ptx);
+    free(m->globals);
+    free(m->constants);
+    free(m->key);
+    free(m);
+}
+
+/* ---- programs ---- */
+
+program *program_find(emu_module *module, const ptx_function *function, bool observed) {
+    for (program *p = module->programs; p; p = p->next)
+        if (p->function == function && p->observed == observed) return p;
+    program *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    *p = (program){.function = function, .module = module, .observed = observed};
+    p->next = module->programs;
+    module->programs = p;
+    return p;
+}
+
+/* Decoding finds callees and puts them at the head of the list: decode until nothing is left. Programs
+ * of a failed attempt are thrown away, so that the next launch fails in the same way. */
+const program *program_get(emu_module *module, const ptx_function *function, bool observed,
+                           smk_status *status) {
+    pthread_mutex_lock(&module->lock);
+    program *const before = module->programs;
+    program *wanted = program_find(module, function, observed);
+    smk_code code = wanted ? SMK_OK : smk_fail_memory(status, sizeof *wanted, "decoded PTX");
+    for (program *p = module->programs; p && !code;) {
+        if (p->decoded || p->function->is_declaration) {
+            p = p->next;
+            continue;
+        }
+        code = decode_function(p, status);
+        p = module->programs;
+    }
+    while (code && module->programs != before) {
+        program *p = module->programs;
+        module->programs = p->next;
+        program_free(p);
+    }
+    pthread_mutex_unlock(&module->lock);
+    return code ? NULL : wanted;
+}

@@ -1,0 +1,92 @@
+/* The loop that runs a warp, and what every handler leans on: active lanes, guards, faults. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "block.h"
+#include "lanes.h"
+
+void warp_set_active(warp *w, uint32_t active) {
+    if (w->active == active) return;
+    w->active = active;
+    lanes_spread(active, w->mask);
+}
+
+uint32_t guard_lanes(const warp *w, const insn *i) {
+    const uint32_t holds = lanes_bits(PRED(w, i->guard));
+    return (i->guard_negated ? ~holds : holds) & w->active;
+}
+
+/* The wrapper around a guarded instruction. */
+const insn *exec_guarded(warp *w, const insn *i) {
+    const uint32_t active = w->active;
+    const uint32_t lanes = guard_lanes(w, i);
+    if (lanes == active) return i->body(w, i);
+    if (!lanes) return i + 1;
+    lanes_u32 mask;
+    memcpy(mask, w->mask, sizeof mask);
+    warp_set_active(w, lanes);
+    const insn *next = i->body(w, i);
+    w->active = active;
+    memcpy(w->mask, mask, sizeof mask);
+    return next;
+}
+
+static const insn *run_slice(warp *w, const insn *i) {
+    const uint64_t end = w->clock + SLICE;
+    do i = i->exec(w, i);
+    while (i && ++w->clock < end);
+    return i;
+}
+
+static const insn *run_slice_observed(warp *w, const insn *i) {
+    const uint64_t end = w->clock + SLICE;
+    const emu_observer *observer = w->block->launch->observer;
+    void *state = w->block->observer_state;
+    do {
+        if (i->ptx)
+            observer->instruction(state, w->fragment->frame->program->function, i->ptx, i->index,
+                                  w->active);
+        i = i->exec(w, i);
+    } while (i && ++w->clock < end);
+    return i;
+}
+
+void warp_run(warp *w) {
+    if (!w->fragment) fragment_switch(w);
+    const bool observed = w->block->launch->observer != NULL;
+    const insn *i = w->fragment->next;
+    i = observed ? run_slice_observed(w, i) : run_slice(w, i);
+    if (i) fragment_rotate(w, i);
+}
+
+/* ---- faults ---- */
+
+const char *source_position(const insn *i, char *out, size_t size) {
+    const ptx_instruction *p = i->ptx;
+    if (!p) snprintf(out, size, "?");
+    else if (p->file) snprintf(out, size, "%s:%u", p->file, p->line);
+    else snprintf(out, size, "PTX line %u", p->ptx_line);
+    return out;
+}
+
+const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format,
+                       ...) {
+    const block *b = w->block;
+    const launch *l = b->launch;
+    const uint32_t thread = w->index * LANES + (uint32_t)(lanes ? first_lane(lanes) : 0);
+    char position[512], sentence[2048], message[sizeof((smk_status *)0)->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    snprintf(message, sizeof message,
+             "kernel %s, %s: %s; block (%u, %u, %u), thread (%u, %u, %u), instruction `%.200s`",
+             l->program->function->name, source_position(i, position, sizeof position), sentence,
+             b->index[0], b->index[1], b->index[2], thread % l->block[0],
+             thread / l->block[0] % l->block[1], thread / l->block[0] / l->block[1],
+             i->ptx ? i->ptx->text : "");
+    launch_fail(b->launch, code, message);
+    return NULL;
+}

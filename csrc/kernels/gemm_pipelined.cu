@@ -1,0 +1,129 @@
+/* GEMM: cp.async copies the tiles of the coming rounds straight into shared memory, STAGES deep,
+ * while the warps work on this one.
+ *
+ *      round      0       1       2       3       4          STAGES = 3: a ring of 3 tiles
+ *      copy     k0:[0]  k1:[1]  k2:[2]  k3:[0]  k4:[1]       started here, landing later
+ *      use                      k0:[0]  k1:[1]  k2:[2]       waits for all but STAGES - 2 groups
+ *
+ * A round waits for the oldest copy, passes one barrier (now everybody's copies are visible, and
+ * nobody uses the tile of the round before any more), refills that tile, and computes.
+ * Banks: those of vectorized: 2 wavefronts a 16-byte read, none lost. cp.async writes what STS.128
+ * wrote there, to the same addresses.
+ * Bytes and FLOPs: those of vectorized, without its staging registers and with no stall until a copy
+ * is more than STAGES - 1 rounds late. Edges and unaligned matrices: cp.async of one word, 0 for what
+ * does not exist. Shared memory: STAGES (BLOCK_M + BLOCK_N) BLOCK_K words, 48 KiB for float.
+ * Differs from vectorized by cp.async in place of load, hold, store.
+ */
+#include "common.cuh"
+
+#define WARPS_N  (BLOCK_N / (8 * THREAD_N))
+#define THREADS  (BLOCK_M / (4 * THREAD_M) * WARPS_N * 32)
+#define CHUNKS_K (BLOCK_K / V) /* of a row of As */
+#define CHUNKS_N (BLOCK_N / V) /* of a row of Bs */
+#define A_COPIES (BLOCK_M * CHUNKS_K / THREADS)
+#define B_COPIES (BLOCK_K * CHUNKS_N / THREADS)
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gemm_pipelined(const __grid_constant__ gemm_args g)
+{
+    extern __shared__ vector shared[];
+    vector(*As)[BLOCK_M][CHUNKS_K] = reinterpret_cast<vector(*)[BLOCK_M][CHUNKS_K]>(shared);
+    vector(*Bs)[BLOCK_K][CHUNKS_N] = reinterpret_cast<vector(*)[BLOCK_K][CHUNKS_N]>(As + STAGES);
+
+    const REAL *A = g.A + blockIdx.z * g.batch_a;
+    const REAL *B = g.B + blockIdx.z * g.batch_b;
+    REAL *C = g.C + blockIdx.z * g.batch_c;
+    const bool a_aligned = rows_aligned(A, g.lda, sizeof(REAL));
+    const bool b_aligned = rows_aligned(B, g.ldb, sizeof(REAL));
+    const bool c_aligned = rows_aligned(C, g.ldc, sizeof(REAL));
+
+    const unsigned t = threadIdx.x, lane = t % 32, warp = t / 32;
+    const unsigned m_lane = warp / WARPS_N * 4 * THREAD_M + (lane & 1) + (lane >> 4) * 2;
+    const unsigned n_lane = warp % WARPS_N * 8 * (THREAD_N / V) + (lane >> 1) % 8; /* in chunks */
+    const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
+    const bool whole_m = a_aligned && tile.row + BLOCK_M <= g.M;
+    const bool whole_n = b_aligned && tile.column + BLOCK_N <= g.N;
+
+    REAL sum[THREAD_M][THREAD_N] = {};
+    int stage = 0, free_stage = 0; /* the one to use, the one to fill */
+    /* Each round starts the copies of tile k0 and uses the tile STAGES - 1 before it. */
+    const long long ahead = (STAGES - 1) * BLOCK_K;
+    for (long long k0 = 0; k0 < g.K + ahead; k0 += BLOCK_K) {
+        if (k0 >= ahead) {
+            COPY_ASYNC_WAIT(STAGES - 2);
+            __syncthreads();
+        }
+        const bool whole_k = k0 + BLOCK_K <= g.K;
+        if (k0 < g.K && whole_m && whole_k) {
+#pragma unroll
+            for (int s = 0; s < A_COPIES; s++) {
+                const unsigned m = (t + s * THREADS) / CHUNKS_K, chunk = (t + s * THREADS) % CHUNKS_K;
+                COPY_ASYNC_16(&As[free_stage][m][chunk ^ m % CHUNKS_K],
+                              A + (tile.row + m) * g.lda + k0 + chunk * V);
+            }
+        } else if (k0 < g.K) {
+#pragma unroll 1
+            for (unsigned e = t; e < BLOCK_M * BLOCK_K; e += THREADS) {
+                const unsigned m = e / BLOCK_K, k = e % BLOCK_K;
+                const bool exists = tile.row + m < g.M && k0 + k < g.K;
+                REAL *to = &element(As[free_stage][m][k / V ^ m % CHUNKS_K], k % V);
+                COPY_ASYNC_OR_ZERO(to, exists ? A + (tile.row + m) * g.lda + k0 + k : A, exists);
+            }
+        }
+        if (k0 < g.K && whole_n && whole_k) {
+#pragma unroll
+            for (int s = 0; s < B_COPIES; s++) {
+                const unsigned k = (t + s * THREADS) / CHUNKS_N, chunk = (t + s * THREADS) % CHUNKS_N;
+                COPY_ASYNC_16(&Bs[free_stage][k][chunk],
+                              B + (k0 + k) * g.ldb + tile.column + chunk * V);
+            }
+        } else if (k0 < g.K) {
+#pragma unroll 1
+            for (unsigned e = t; e < BLOCK_K * BLOCK_N; e += THREADS) {
+                const unsigned k = e / BLOCK_N, n = e % BLOCK_N;
+                const bool exists = k0 + k < g.K && tile.column + n < g.N;
+                REAL *to = &element(Bs[free_stage][k][n / V], n % V);
+                COPY_ASYNC_OR_ZERO(to, exists ? B + (k0 + k) * g.ldb + tile.column + n : B, exists);
+            }
+        }
+        COPY_ASYNC_COMMIT(); /* an empty group at the end keeps the count */
+        free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
+        if (k0 < ahead) continue;
+
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS_K; chunk++) {
+            vector a[THREAD_M], b[THREAD_N / V];
+#pragma unroll
+            for (int i = 0; i < THREAD_M; i++) {
+                const unsigned m = m_lane + i * 4;
+                a[i] = As[stage][m][chunk ^ m % CHUNKS_K];
+            }
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+#pragma unroll
+                for (int j = 0; j < THREAD_N / V; j++) {
+                    b[j] = Bs[stage][chunk * V + k][n_lane + j * 8];
+                }
+#pragma unroll
+                for (int i = 0; i < THREAD_M; i++) {
+#pragma unroll
+                    for (int j = 0; j < THREAD_N; j++) {
+                        sum[i][j] += element(a[i], k) * element(b[j / V], j % V);
+                    }
+                }
+            }
+        }
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+
+#pragma unroll
+    for (int i = 0; i < THREAD_M; i++) {
+        const long long row = tile.row + m_lane + i * 4;
+#pragma unroll
+        for (int j = 0; j < THREAD_N / V; j++) {
+            const long long column = tile.column + (n_lane + j * 8) * V;
+            store_epilogue(g, &sum[i][j * V], C + row * g.ldc + column, c_aligned,
+                           row < g.M ? g.N - column : 0);
+        }
+    }
+}

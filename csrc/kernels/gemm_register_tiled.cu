@@ -1,0 +1,91 @@
+/* GEMM: each thread makes THREAD_M x THREAD_N outputs in registers, so a word from shared memory
+ * feeds several FFMAs.
+ *
+ *                      BLOCK_N = 64
+ *                 +------------------+          256 threads, 16 x 16 of them, 4 x 4 outputs each:
+ *                 | Bs[k][n]  16 x 64|          thread (x, y) owns rows 4 y .. 4 y + 3
+ *                 +------------------+                  and columns 4 x .. 4 x + 3
+ *   As[k][m]      |      4           |
+ *   16 x 64   64  |    4[C]          |          a step of k: 4 words of As, 4 of Bs, 16 FFMAs
+ *                 +------------------+
+ *
+ * Banks (float, defaults): A's tile is stored transposed so that a step reads a row of As. The read
+ * As[k][4 y + i] is one word for each of the warp's two y: 1 wavefront. The read Bs[k][4 x + j] is a
+ * stride of 4 words over 16 lanes: 8 banks, 2 ways. The transposed store walks a column of 16 rows
+ * and two m: rows 64 words apart are 16 ways; PAD = 1, 65 words, leaves 2.
+ * So a step costs 4 + 8 wavefronts for 16 FFMAs, which take the SM 4 cycles: shared memory binds at a
+ * third of the peak. The padding did it: with PAD = 0 ptxas proves alignment and reads Bs as LDS.128
+ * (vectorized asks for that by name).
+ * Bytes: 2 M N K / 64 words of global memory; 8 instead of 32 shared words for 16 FFMAs.
+ * Differs from tiled by the outputs a thread has, and by As being transposed and padded.
+ */
+#include "common.cuh"
+
+#define THREADS_N (BLOCK_N / THREAD_N)
+#define THREADS   (BLOCK_M / THREAD_M * THREADS_N)
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gemm_register_tiled(const __grid_constant__ gemm_args g)
+{
+    __shared__ REAL As[BLOCK_K][BLOCK_M + PAD];
+    __shared__ REAL Bs[BLOCK_K][BLOCK_N + PAD];
+
+    const REAL *A = g.A + blockIdx.z * g.batch_a;
+    const REAL *B = g.B + blockIdx.z * g.batch_b;
+    REAL *C = g.C + blockIdx.z * g.batch_c;
+
+    const unsigned t = threadIdx.x;
+    const unsigned x = t % THREADS_N, y = t / THREADS_N;
+    const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
+
+    REAL sum[THREAD_M][THREAD_N] = {};
+    for (long long k0 = 0; k0 < g.K; k0 += BLOCK_K) {
+#pragma unroll
+        for (unsigned e = t; e < BLOCK_M * BLOCK_K; e += THREADS) {
+            const unsigned m = e / BLOCK_K, k = e % BLOCK_K;
+            const long long row = tile.row + m;
+            As[k][m] = row < g.M && k0 + k < g.K ? A[row * g.lda + k0 + k] : REAL(0);
+        }
+#pragma unroll
+        for (unsigned e = t; e < BLOCK_K * BLOCK_N; e += THREADS) {
+            const unsigned k = e / BLOCK_N, n = e % BLOCK_N;
+            const long long column = tile.column + n;
+            Bs[k][n] = k0 + k < g.K && column < g.N ? B[(k0 + k) * g.ldb + column] : REAL(0);
+        }
+        __syncthreads();
+
+#pragma unroll
+        for (int k = 0; k < BLOCK_K; k++) {
+            REAL a[THREAD_M], b[THREAD_N];
+#pragma unroll
+            for (int i = 0; i < THREAD_M; i++) {
+                a[i] = As[k][y * THREAD_M + i];
+            }
+#pragma unroll
+            for (int j = 0; j < THREAD_N; j++) {
+                b[j] = Bs[k][x * THREAD_N + j];
+            }
+#pragma unroll
+            for (int i = 0; i < THREAD_M; i++) {
+#pragma unroll
+                for (int j = 0; j < THREAD_N; j++) {
+                    sum[i][j] += a[i] * b[j];
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+#pragma unroll
+    for (int i = 0; i < THREAD_M; i++) {
+#pragma unroll
+        for (int j = 0; j < THREAD_N; j++) {
+            const long long row = tile.row + y * THREAD_M + i;
+            const long long column = tile.column + x * THREAD_N + j;
+            if (row < g.M && column < g.N) {
+                REAL *c = C + row * g.ldc + column;
+                *c = epilogue(g, sum[i][j], c);
+            }
+        }
+    }
+}

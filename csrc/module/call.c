@@ -1,0 +1,135 @@
+/* Reading the arguments of gemm, transpose and probe.
+ *
+ * Every keyword that is not one of the operation's own is a parameter of the variant, whose name
+ * the row judges later: so a misspelt keyword is answered with the list of the legal ones.
+ */
+#include "call.h"
+
+const call_form call_forms[SMK_N_OPS] = {
+    [SMK_GEMM] = {2, {"a", "b"}},
+    [SMK_TRANSPOSE] = {1, {"a"}},
+    [SMK_PROBE] = {1, {"x"}},
+};
+
+/* alpha and beta: real numbers, without the silent loss of an imaginary part. */
+static int read_real(PyObject *given, const char *name, double *out) {
+    if (!PyComplex_Check(given) && !PyArray_IsScalar(given, ComplexFloating) &&
+        (!PyArray_Check(given) || PyArray_NDIM((PyArrayObject *)given) == 0) &&
+        !(PyArray_Check(given) && PyArray_ISCOMPLEX((PyArrayObject *)given))) {
+        *out = PyFloat_AsDouble(given);
+        if (!PyErr_Occurred()) {
+            return 0;
+        }
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) {
+            return -1;
+        }
+        PyErr_Clear();
+    }
+    PyErr_Format(PyExc_TypeError, "%s must be a real number, not %.200s", name,
+                 Py_TYPE(given)->tp_name);
+    return -1;
+}
+
+static int read_variant(PyObject *given, const char **out) {
+    if (!PyUnicode_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "variant must be a string, not %.200s",
+                     Py_TYPE(given)->tp_name);
+        return -1;
+    }
+    *out = PyUnicode_AsUTF8(given);
+    return *out ? 0 : -1;
+}
+
+static int read_param(call *c, const char *name, PyObject *given) {
+    if (c->n_params == CALL_MAX_PARAMS) {
+        return 0; /* too many already: one of those that are noted is unknown */
+    }
+    PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
+    if (number == NULL) {
+        if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Format(PyExc_TypeError, "%s: parameter %s must be an integer, not %.200s",
+                         smk_op_names[c->op], name, Py_TYPE(given)->tp_name);
+        }
+        return -1;
+    }
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    c->params[c->n_params] = name;
+    c->values[c->n_params++] = overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : value;
+    return 0;
+}
+
+static int read_keyword(call *c, const char *name, PyObject *given) {
+    const call_form *form = &call_forms[c->op];
+    for (int i = 0; i < form->n_inputs; i++) {
+        if (strcmp(name, form->inputs[i]) == 0) {
+            if (c->inputs[i]) {
+                PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'",
+                             smk_op_names[c->op], name);
+                return -1;
+            }
+            c->inputs[i] = given;
+            return 0;
+        }
+    }
+    bool has_out = c->op != SMK_PROBE;
+    if (strcmp(name, "variant") == 0) {
+        return read_variant(given, &c->variant);
+    }
+    if (strcmp(name, "device") == 0) {
+        c->device = given;
+        return 0;
+    }
+    if (strcmp(name, "stream") == 0) {
+        c->stream = given;
+        return 0;
+    }
+    if (has_out && strcmp(name, "out") == 0) {
+        c->out = given == Py_None ? NULL : given;
+        return 0;
+    }
+    if (c->op == SMK_GEMM && strcmp(name, "alpha") == 0) {
+        return read_real(given, name, &c->alpha);
+    }
+    if (c->op == SMK_GEMM && strcmp(name, "beta") == 0) {
+        return read_real(given, name, &c->beta);
+    }
+    return read_param(c, name, given);
+}
+
+int call_read(smk_op op, PyObject *args, PyObject *kwargs, call *out) {
+    *out = (call){.op = op, .alpha = 1.0, .device = Py_None, .stream = Py_None};
+    const call_form *form = &call_forms[op];
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (n > form->n_inputs) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd were given",
+                     smk_op_names[op], form->n_inputs, form->n_inputs > 1 ? "s" : "", n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        out->inputs[i] = PyTuple_GET_ITEM(args, i);
+    }
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) {
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : NULL;
+        if (name == NULL) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+            }
+            return -1;
+        }
+        if (read_keyword(out, name, value)) {
+            return -1;
+        }
+    }
+    for (int i = 0; i < form->n_inputs; i++) {
+        if (out->inputs[i] == NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'", smk_op_names[op],
+                         form->inputs[i]);
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* What the user wrote: gemm(a, b, variant=..., tile=32), read but not yet judged against arrays. */
+#ifndef SMK_CALL_H
+#define SMK_CALL_H
+
+#include "module.h"
+
+enum { CALL_MAX_INPUTS = 2, CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1 };
+
+/* All references are borrowed from the arguments. */
+typedef struct call {
+    smk_op op;
+    PyObject *inputs[CALL_MAX_INPUTS];
+    const char *variant;             /* NULL: not said */
+    PyObject *out, *device, *stream; /* NULL: None or not given */
+    double alpha, beta;
+    const char *params[CALL_MAX_PARAMS]; /* one more than any row has, so that a surplus shows */
+    int64_t values[CALL_MAX_PARAMS];
+    int n_params;
+} call;
+
+typedef struct call_form {
+    int n_inputs;
+    const char *inputs[CALL_MAX_INPUTS]; /* names of the array arguments */
+} call_form;
+
+extern const call_form call_forms[SMK_N_OPS];
+
+int call_read(smk_op op, PyObject *args, PyObject *kwargs, call *out);
+
+#endif

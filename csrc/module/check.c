@@ -1,0 +1,97 @@
+/* Checks that the operations share: which row is meant, and whether the result fits `out`. */
+#include "request.h"
+
+int request_choose_row(const module_state *state, request *r, const char *dtype_name) {
+    const call *asked = r->asked;
+    const char *op = smk_op_names[asked->op];
+    const char *fallback = asked->op == SMK_PROBE ? "stride_read" : "auto";
+    const char *variant = asked->variant ? asked->variant : fallback;
+
+    bool automatic = asked->op != SMK_PROBE && strcmp(variant, "auto") == 0;
+    if (automatic && asked->n_params > 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: parameter '%s' belongs to a variant; name the variant beside it, as in "
+                     "variant='tiled'",
+                     op, asked->params[0]);
+        return -1;
+    }
+    r->row =
+        automatic ? smk_plan_auto(asked->op, r->on.emulated) : smk_row_find(asked->op, variant);
+    if (r->row == NULL) {
+        PyObject *names = PyUnicode_FromString(automatic || asked->op == SMK_PROBE ? "" : "auto");
+        for (size_t i = 0; names && i < smk_n_rows; i++) {
+            if (smk_rows[i].op == asked->op) {
+                bool first = PyUnicode_GET_LENGTH(names) == 0;
+                PyObject *more =
+                    PyUnicode_FromFormat("%U%s%s", names, first ? "" : ", ", smk_rows[i].name);
+                Py_SETREF(names, more);
+            }
+        }
+        if (names) {
+            PyErr_Format(PyExc_ValueError, "%s has no variant '%s'; there are: %U", op, variant,
+                         names);
+            Py_DECREF(names);
+        }
+        return -1;
+    }
+    for (int i = 0; i < r->row->n_dtypes; i++) {
+        if (strcmp(r->row->dtypes[i].name, dtype_name) == 0) {
+            r->dtype = &r->row->dtypes[i];
+        }
+    }
+    if (r->dtype == NULL) {
+        PyErr_Format(PyExc_TypeError, "%s variant '%s' does not take %s", op, r->row->name,
+                     dtype_name);
+        return -1;
+    }
+    smk_status status = {0};
+    if (smk_row_values(r->row, r->dtype->itemsize, asked->params, asked->values, asked->n_params,
+                       r->values, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    return 0;
+}
+
+int request_check_out(const request *r) {
+    PyObject *given = r->asked->out;
+    const char *op = smk_op_names[r->asked->op];
+    if (given == NULL) {
+        return 0;
+    }
+    PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
+    if (own == NULL) {
+        return -1;
+    }
+    Py_DECREF(own);
+    if (!PyArray_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
+                     Py_TYPE(given)->tp_name);
+        return -1;
+    }
+    PyArrayObject *out = (PyArrayObject *)given;
+    if (!PyArray_EquivTypes(PyArray_DESCR(out), r->descr)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: out has dtype %S, the result has %S; make it with "
+                     "numpy.empty(shape, '%S')",
+                     op, PyArray_DESCR(out), r->descr, r->descr);
+        return -1;
+    }
+    if (PyArray_NDIM(out) != r->ndim ||
+        !PyArray_CompareLists(PyArray_DIMS(out), r->dims, r->ndim)) {
+        PyObject *has = PyArray_IntTupleFromIntp(PyArray_NDIM(out), PyArray_DIMS(out));
+        PyObject *wanted = PyArray_IntTupleFromIntp(r->ndim, r->dims);
+        if (has && wanted) {
+            PyErr_Format(PyExc_ValueError, "%s: out has shape %R, the result has %R", op, has,
+                         wanted);
+        }
+        Py_XDECREF(has);
+        Py_XDECREF(wanted);
+        return -1;
+    }
+    if (!PyArray_ISWRITEABLE(out)) {
+        PyErr_Format(PyExc_ValueError, "%s: out is read-only", op);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* Docstrings of smemkern._core. The first line of each is the signature that inspect reads. */
+#ifndef SMK_DOCS_H
+#define SMK_DOCS_H
+
+static const char gemm_doc[] =
+    "gemm(a, b, *, variant='auto', out=None, alpha=1.0, beta=0.0, device=None, stream=None, "
+    "**params)\n"
+    "--\n\n"
+    "alpha * (a @ b) + beta * out, by a kernel of the ladder.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "a, b : array_like, float32 or float64\n"
+    "    Shapes (..., M, K) and (..., K, N), with numpy.matmul's rules for 1-D operands and for\n"
+    "    broadcasting batches. Any strides; rows that lie in memory with unit steps are read in\n"
+    "    place, anything else is packed once. Big-endian arrays are converted. If the dtypes\n"
+    "    differ, float64 is computed. K = 0 gives beta * out.\n"
+    "variant : str\n"
+    "    A row of variants('gemm'); 'auto' picks one.\n"
+    "out : ndarray, optional\n"
+    "    Of exactly the result's shape and dtype. May overlap a and b; it is written at the end,\n"
+    "    and not at all if something fails.\n"
+    "alpha, beta : float\n"
+    "    beta needs out; beta = 0 does not read it.\n"
+    "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
+    "    None: 'cuda' if there is a GPU, else 'emu'.\n"
+    "stream : int, optional\n"
+    "    Address of a CUDA stream; None: the device's own.\n"
+    "**params : int\n"
+    "    The variant's own, as tile=16; see variants('gemm')[i].params.\n\n"
+    "Returns\n"
+    "-------\n"
+    "ndarray of float32 or float64, C-contiguous, (..., M, N); or out.\n\n"
+    "Raises\n"
+    "------\n"
+    "TypeError, ValueError\n"
+    "    Dtype, shape, variant or parameter that is not legal; the message says what is.\n"
+    "smemkern.Error\n"
+    "    One of its kinds: no device, no compiler, a failed launch.\n\n"
+    "Source: csrc/kernels/gemm_<variant>.cu; variants('gemm')[i].source has the text.\n\n"
+    "Examples\n"
+    "--------\n"
+    ">>> a, b = np.random.rand(123, 77), np.random.rand(77, 211)\n"
+    ">>> c = smemkern.gemm(a, b, variant='swizzle')\n";
+
+static const char transpose_doc[] =
+    "transpose(a, *, variant='auto', out=None, device=None, stream=None, **params)\n"
+    "--\n\n"
+    "The last two axes swapped, moved in memory by a kernel of the ladder.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "a : array_like\n"
+    "    Shape (..., M, N); elements of 1, 2, 4, 8 or 16 bytes without Python references, of any\n"
+    "    meaning and byte order: only bits move. Any strides.\n"
+    "variant : str\n"
+    "    A row of variants('transpose'); 'auto' picks one.\n"
+    "out : ndarray, optional\n"
+    "    Of exactly the result's shape and dtype. May overlap a.\n"
+    "device, stream, **params\n"
+    "    As for gemm.\n\n"
+    "Returns\n"
+    "-------\n"
+    "ndarray of a's dtype, C-contiguous, (..., N, M); or out.\n\n"
+    "Raises\n"
+    "------\n"
+    "TypeError, ValueError, smemkern.Error\n"
+    "    As gemm does.\n\n"
+    "Source: csrc/kernels/transpose_<variant>.cu.\n";
+
+static const char probe_doc[] =
+    "probe(x, *, variant='stride_read', device=None, stream=None, **params)\n"
+    "--\n\n"
+    "A small kernel that shows one thing about memory.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "x : array_like of float32, 1-D\n"
+    "    At least as long as the variant reads.\n"
+    "variant : str\n"
+    "    A row of variants('probe'), which says what it computes; smemkern.reference.probe "
+    "computes\n"
+    "    the same with NumPy.\n"
+    "device, stream, **params\n"
+    "    As for gemm.\n\n"
+    "Returns\n"
+    "-------\n"
+    "ndarray of float32, 1-D.\n\n"
+    "Raises\n"
+    "------\n"
+    "TypeError, ValueError, smemkern.Error\n"
+    "    As gemm does.\n\n"
+    "Source: csrc/kernels/probe_<variant>.cu.\n";
+
+static const char observe_doc[] = "observe(what, args, kwargs, repeat=0, trace=False)\n"
+                                  "--\n\n"
+                                  "Run an operation or a Kernel and report on it: (result, "
+                                  "milliseconds of each of `repeat` more\n"
+                                  "runs, raw trace or None).\n";
+
+static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
+                               "--\n\n"
+                               "What an operation would launch, without running it: for tests.\n";
+
+static const char variants_doc[] =
+    "variants()\n"
+    "--\n\n"
+    "The registry: (op, name, summary, differs_from, min_sm, dtypes, params) of each row.\n";
+
+static const char devices_doc[] =
+    "devices()\n"
+    "--\n\n"
+    "GPUs: (ordinal, name, sm, multiprocessors, clock_khz, memory_bytes, shared_bytes,\n"
+    "driver_version) of each.\n";
+
+static const char config_doc[] =
+    "config()\n"
+    "--\n\n"
+    "Version, folders, and what was found of the driver and of NVRTC.\n";
+
+static const char configure_doc[] = "configure(images, kernels)\n"
+                                    "--\n\n"
+                                    "Where compiled kernels and their sources are.\n";
+
+#endif

@@ -1,0 +1,301 @@
+/* Where compiled kernels come from: files that the build left, or NVRTC for parameters that the
+ * build did not compile ahead. Loaded images stay in the module's state.
+ */
+#include "module.h"
+
+#include <stdio.h>
+
+#include "../cuda/gpu.h"
+
+enum { MAX_HEADERS = 16, NAME_BYTES = 256 };
+
+/* The bytes of a file; NULL without an exception if there is no such file. */
+static PyObject *read_file(PyObject *directory, const char *name) {
+    PyObject *path = PyUnicode_FromFormat("%U/%s", directory, name);
+    PyObject *encoded = path ? PyUnicode_EncodeFSDefault(path) : NULL;
+    PyObject *bytes = NULL;
+    FILE *file = encoded ? fopen(PyBytes_AS_STRING(encoded), "rb") : NULL;
+    if (file == NULL) {
+        if (encoded && errno != ENOENT && errno != ENOTDIR) {
+            PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
+        }
+        goto done;
+    }
+    if (fseek(file, 0, SEEK_END) == 0) {
+        long size = ftell(file);
+        rewind(file);
+        bytes = size < 0 ? NULL : PyBytes_FromStringAndSize(NULL, size);
+        if (bytes && fread(PyBytes_AS_STRING(bytes), 1, (size_t)size, file) != (size_t)size) {
+            Py_CLEAR(bytes);
+        }
+    }
+    if (bytes == NULL && !PyErr_Occurred()) {
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
+    }
+    fclose(file);
+done:
+    Py_XDECREF(path);
+    Py_XDECREF(encoded);
+    return bytes;
+}
+
+/* ---- NVRTC ---- */
+
+/* NVRTC comes as a wheel whose place Python knows; asked once, at the first compilation. */
+int image_find_nvrtc(module_state *state) {
+    if (state->nvrtc_sought) {
+        return 0;
+    }
+    PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
+    PyObject *path = module ? PyObject_CallMethod(module, "library", NULL) : NULL;
+    Py_XDECREF(module);
+    if (path == NULL) {
+        return -1;
+    }
+    if (path != Py_None) {
+        PyObject *encoded = PyUnicode_EncodeFSDefault(path);
+        if (encoded == NULL) {
+            Py_DECREF(path);
+            return -1;
+        }
+        nvrtc_set_library(PyBytes_AS_STRING(encoded));
+        Py_DECREF(encoded);
+    }
+    Py_DECREF(path);
+    state->nvrtc_sought = true;
+    return 0;
+}
+
+/* Where compiled PTX is kept between runs, by the rules of the XDG base directories. */
+static void cache_directory(char *out, size_t size) {
+    const char *own = getenv("SMEMKERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (own && *own) {
+        snprintf(out, size, "%s", own);
+    } else if (xdg && *xdg) {
+        snprintf(out, size, "%s/smemkern", xdg);
+    } else {
+        snprintf(out, size, "%s/.cache/smemkern", home && *home ? home : ".");
+    }
+}
+
+PyObject *image_compile(module_state *state, const char *source, const char *file_name,
+                        const struct nvrtc_header *headers, int n_headers,
+                        const char *const *options, int n_options) {
+    if (image_find_nvrtc(state)) {
+        return NULL;
+    }
+    char cache[4096];
+    cache_directory(cache, sizeof cache);
+    char *ptx = NULL;
+    size_t size = 0;
+    smk_status status = {0}, why = {0};
+    PyThreadState *thread = PyEval_SaveThread();
+    if (nvrtc_version(&why) == 0) {
+        smk_fail(&status, SMK_COMPILE,
+                 "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
+                 file_name, why.message);
+    } else {
+        nvrtc_compile(source, file_name, headers, n_headers, options, n_options, cache, &ptx, &size,
+                      &status);
+    }
+    PyEval_RestoreThread(thread);
+    if (status.code != SMK_OK) {
+        return raise_status(state, &status);
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize(ptx, (Py_ssize_t)size);
+    free(ptx);
+    return bytes;
+}
+
+static int ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static PyObject *list_directory(PyObject *directory) {
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *names = os ? PyObject_CallMethod(os, "listdir", "O", directory) : NULL;
+    Py_XDECREF(os);
+    PyObject *list = names ? PySequence_List(names) : NULL;
+    Py_XDECREF(names);
+    if (list && PyList_Sort(list) < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Compiles a row's source as the build would have: same macros, same headers. */
+static PyObject *compile_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                             const int64_t *values) {
+    char file_name[NAME_BYTES];
+    snprintf(file_name, sizeof file_name, "%s_%s.cu", smk_op_names[row->op], row->name);
+
+    char texts[SMK_MAX_PARAMS + 2][80];
+    const char *options[SMK_MAX_PARAMS + 4] = {"-lineinfo", "-std=c++17"};
+    int n_options = 2;
+    snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s", row->min_sm,
+             row->min_sm >= 90 ? "a" : "");
+    snprintf(texts[1], sizeof texts[1], "-D%s", dtype->define);
+    options[n_options++] = texts[0];
+    options[n_options++] = texts[1];
+    for (int i = 0; i < row->n_params; i++) {
+        if (row->params[i].runtime) {
+            continue;
+        }
+        char upper[40];
+        size_t c = 0;
+        for (; row->params[i].name[c] && c < sizeof upper - 1; c++) {
+            upper[c] = Py_TOUPPER(row->params[i].name[c]);
+        }
+        upper[c] = '\0';
+        snprintf(texts[i + 2], sizeof texts[i + 2], "-D%s=%lld", upper, (long long)values[i]);
+        options[n_options++] = texts[i + 2];
+    }
+
+    nvrtc_header headers[MAX_HEADERS];
+    PyObject *held[MAX_HEADERS];
+    int n_headers = 0;
+    PyObject *ptx = NULL, *source = NULL;
+    PyObject *names = list_directory(state->kernel_directory);
+    if (names == NULL) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names) && n_headers < MAX_HEADERS; i++) {
+        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
+        if (name == NULL) {
+            goto done;
+        }
+        if (ends_with(name, ".h") || ends_with(name, ".cuh")) {
+            PyObject *text = read_file(state->kernel_directory, name);
+            if (text == NULL) {
+                goto done;
+            }
+            held[n_headers] = text;
+            headers[n_headers++] = (nvrtc_header){name, PyBytes_AS_STRING(text)};
+        }
+    }
+    source = read_file(state->kernel_directory, file_name);
+    if (source == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_Format(PyExc_FileNotFoundError, "kernel source %s is not in %U", file_name,
+                         state->kernel_directory);
+        }
+        goto done;
+    }
+    ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, headers, n_headers, options,
+                        n_options);
+done:
+    for (int i = 0; i < n_headers; i++) {
+        Py_DECREF(held[i]);
+    }
+    Py_XDECREF(source);
+    Py_DECREF(names);
+    return ptx;
+}
+
+/* Adds to a CompileError which images of the row need no compiler. */
+static void name_prebuilt(const module_state *state, const smk_row *row, const smk_dtype *dtype) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    char prefix[NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "%s_%s-%s", smk_op_names[row->op], row->name, dtype->name);
+
+    PyObject *names = list_directory(state->image_directory);
+    PyObject *text = PyUnicode_FromString("");
+    for (Py_ssize_t i = 0; names && text && i < PyList_GET_SIZE(names); i++) {
+        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
+        if (name && strncmp(name, prefix, strlen(prefix)) == 0 && ends_with(name, ".ptx")) {
+            int length = (int)(strlen(name) - strlen(".ptx"));
+            PyObject *more = PyUnicode_FromFormat("%U\n  %.*s", text, length, name);
+            Py_SETREF(text, more);
+        }
+    }
+    PyErr_Clear();
+    PyObject *whole = text && value
+                          ? PyUnicode_FromFormat("%S\nCompiled ahead for this variant and "
+                                                 "dtype, and so without NVRTC:%U",
+                                                 value, text)
+                          : NULL;
+    Py_XDECREF(names);
+    Py_XDECREF(text);
+    if (whole) {
+        PyErr_SetObject(type, whole);
+        Py_DECREF(whole);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
+}
+
+/* ---- images ---- */
+
+/* A file of the image directory, through state->images. NULL without an exception if absent. */
+static PyObject *load(module_state *state, PyObject *name) {
+    PyObject *bytes = NULL;
+#if PY_VERSION_HEX >= 0x030d0000
+    int found = PyDict_GetItemRef(state->images, name, &bytes);
+#else
+    bytes = Py_XNewRef(PyDict_GetItemWithError(state->images, name));
+    int found = bytes ? 1 : PyErr_Occurred() ? -1 : 0;
+#endif
+    if (found != 0) {
+        return bytes;
+    }
+    const char *file_name = PyUnicode_AsUTF8(name);
+    bytes = file_name ? read_file(state->image_directory, file_name) : NULL;
+    if (bytes && PyDict_SetItem(state->images, name, bytes) < 0) {
+        Py_CLEAR(bytes);
+    }
+    return bytes;
+}
+
+int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                 const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
+    char stem[NAME_BYTES];
+    if (smk_image_name(row, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
+        PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
+        return -1;
+    }
+    /* Best first; a GPU compiles PTX itself. */
+    const char *const kinds[] = {emulated ? "ptx" : "fatbin", "ptx"};
+    PyObject *name = NULL, *bytes = NULL;
+    for (int i = 0; i < 2 && bytes == NULL; i++) {
+        Py_XSETREF(name, PyUnicode_FromFormat("%s.%s", stem, kinds[i]));
+        bytes = name ? load(state, name) : NULL;
+        if (PyErr_Occurred()) {
+            goto fail;
+        }
+    }
+    if (bytes == NULL) {
+        bytes = compile_row(state, row, dtype, values);
+        if (bytes == NULL) {
+            if (PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
+                name_prebuilt(state, row, dtype);
+            }
+            goto fail;
+        }
+        if (PyDict_SetItem(state->images, name, bytes) < 0) {
+            goto fail;
+        }
+    }
+    *owner = PyTuple_Pack(2, name, bytes);
+    const char *key = *owner ? PyUnicode_AsUTF8(name) : NULL;
+    if (key == NULL) {
+        Py_CLEAR(*owner);
+        goto fail;
+    }
+    *out = (smk_image){key, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+    Py_DECREF(name);
+    Py_DECREF(bytes);
+    return 0;
+
+fail:
+    Py_XDECREF(name);
+    Py_XDECREF(bytes);
+    return -1;
+}

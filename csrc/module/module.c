@@ -1,0 +1,308 @@
+/* The extension module smemkern._core: its state, its exceptions and its functions. */
+#define SMK_MODULE_IMPORTS_NUMPY
+#include "module.h"
+
+#include "../emu/emu.h"
+#include "docs.h"
+#include "request.h"
+
+/* ---- exceptions ---- */
+
+static const char *const exception_names[SMK_N_CODES] = {
+#define X(code, exception) #exception,
+    SMK_CODE_MAP(X)
+#undef X
+};
+
+static const char *const exception_docs[SMK_N_CODES] = {
+    [SMK_ERROR] = "Base of what smemkern raises beside Python's own exceptions.",
+    [SMK_NO_DEVICE] = "There is no driver, no GPU, or no GPU of that number.",
+    [SMK_DRIVER_TOO_OLD] = "The NVIDIA driver lacks something that is needed.",
+    [SMK_KERNEL_IMAGE] =
+        "Compiled code that the device cannot load, or PTX that is not well-formed.",
+    [SMK_COMPILE] = "CUDA source that does not compile (with the log), or no compiler.",
+    [SMK_LAUNCH] = "A kernel that could not be started, or failed while it ran.",
+    [SMK_UNSUPPORTED] = "A PTX instruction that the emulator does not know; it is named.",
+    [SMK_HAZARD] = "A race or another hazard that was found where none was accepted.",
+};
+
+/* Each code's exception: Python's own of that name, or a new one below Error. */
+static int make_exceptions(PyObject *module, module_state *state) {
+    PyObject *builtins = PyEval_GetBuiltins();
+    for (int code = SMK_OK + 1; code < SMK_N_CODES; code++) {
+        const char *name = exception_names[code];
+        PyObject *known = PyDict_GetItemString(builtins, name);
+        if (known) {
+            state->exceptions[code] = Py_NewRef(known);
+            continue;
+        }
+        char qualified[80];
+        PyOS_snprintf(qualified, sizeof qualified, "smemkern.%s", name);
+        state->exceptions[code] = PyErr_NewExceptionWithDoc(
+            qualified, exception_docs[code],
+            code == SMK_ERROR ? NULL : state->exceptions[SMK_ERROR], NULL);
+        if (state->exceptions[code] == NULL ||
+            PyModule_AddObjectRef(module, name, state->exceptions[code]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void *raise_status(const module_state *state, const smk_status *status) {
+    if (PyErr_Occurred()) {
+        return NULL; /* a signal handler raised during the run */
+    }
+    PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
+    PyObject *message =
+        PyUnicode_DecodeUTF8(status->message, (Py_ssize_t)strlen(status->message), "replace");
+    if (message) {
+        PyErr_SetObject(type, message);
+        Py_DECREF(message);
+    }
+    return NULL;
+}
+
+/* ---- functions ---- */
+
+static PyObject *run_operation(PyObject *module, smk_op op, PyObject *args, PyObject *kwargs) {
+    module_state *state = PyModule_GetState(module);
+    call asked;
+    if (call_read(op, args, kwargs, &asked)) {
+        return NULL;
+    }
+    request r;
+    PyObject *result = NULL;
+    if (request_make(state, &asked, false, &r) == 0) {
+        result = request_run(state, &r, &(observation){0});
+    }
+    request_clear(&r);
+    return result;
+}
+
+static PyObject *core_gemm(PyObject *module, PyObject *args, PyObject *kwargs) {
+    return run_operation(module, SMK_GEMM, args, kwargs);
+}
+
+static PyObject *core_transpose(PyObject *module, PyObject *args, PyObject *kwargs) {
+    return run_operation(module, SMK_TRANSPOSE, args, kwargs);
+}
+
+static PyObject *core_probe(PyObject *module, PyObject *args, PyObject *kwargs) {
+    return run_operation(module, SMK_PROBE, args, kwargs);
+}
+
+static int find_op(PyObject *name, smk_op *out) {
+    for (int op = 0; op < SMK_N_OPS; op++) {
+        if (PyUnicode_Check(name) &&
+            PyUnicode_CompareWithASCIIString(name, smk_op_names[op]) == 0) {
+            *out = (smk_op)op;
+            return 0;
+        }
+    }
+    PyErr_Format(PyUnicode_Check(name) ? PyExc_ValueError : PyExc_TypeError,
+                 "there is no operation %R; there are: 'gemm', 'transpose', 'probe', and objects "
+                 "of type Kernel",
+                 name);
+    return -1;
+}
+
+/* An operation or a Kernel, run with observation. */
+static PyObject *run_observed(module_state *state, PyObject *what, PyObject *args, PyObject *kwargs,
+                              const observation *observed) {
+    if (Py_IS_TYPE(what, state->kernel_type)) {
+        return kernel_launch(state, what, args, kwargs, observed);
+    }
+    smk_op op;
+    call asked;
+    if (find_op(what, &op) || call_read(op, args, kwargs, &asked)) {
+        return NULL;
+    }
+    if (observed->repeat > 0 && asked.beta != 0.0) {
+        PyErr_SetString(PyExc_ValueError,
+                        "a repeated run would add to its own result; measure with beta = 0");
+        return NULL;
+    }
+    request r;
+    PyObject *result = NULL;
+    if (request_make(state, &asked, observed->trace != NULL, &r) == 0) {
+        if (observed->trace && !r.on.emulated) {
+            PyErr_SetString(PyExc_ValueError,
+                            "a trace counts on the emulator: leave device out, or pass 'emu'");
+        } else {
+            result = request_run(state, &r, observed);
+        }
+    }
+    request_clear(&r);
+    return result;
+}
+
+static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
+    static char *keywords[] = {"what", "args", "kwargs", "repeat", "trace", NULL};
+    module_state *state = PyModule_GetState(module);
+    PyObject *what, *given, *options;
+    int repeat = 0, trace = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ip:observe", keywords, &what,
+                                     &PyTuple_Type, &given, &PyDict_Type, &options, &repeat,
+                                     &trace)) {
+        return NULL;
+    }
+    if (repeat < 0 || repeat > 1000000) {
+        return PyErr_Format(PyExc_ValueError, "repeat must be 0..1000000, not %d", repeat);
+    }
+    smk_trace counted = {0};
+    float *milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *milliseconds);
+    if (milliseconds == NULL) {
+        return PyErr_NoMemory();
+    }
+    observation observed = {
+        .repeat = repeat, .milliseconds = milliseconds, .trace = trace ? &counted : NULL};
+    PyObject *outcome = NULL, *times = NULL, *counts = NULL;
+    PyObject *result = run_observed(state, what, given, options, &observed);
+    if (result == NULL || (times = PyList_New(repeat)) == NULL) {
+        goto done;
+    }
+    for (int i = 0; i < repeat; i++) {
+        PyObject *time = PyFloat_FromDouble((double)milliseconds[i]);
+        if (time == NULL) {
+            goto done;
+        }
+        PyList_SET_ITEM(times, i, time);
+    }
+    counts = trace ? table_trace(&counted) : Py_NewRef(Py_None);
+    outcome = counts ? PyTuple_Pack(3, result, times, counts) : NULL;
+done:
+    smk_trace_free(&counted);
+    PyMem_Free(milliseconds);
+    Py_XDECREF(result);
+    Py_XDECREF(times);
+    Py_XDECREF(counts);
+    return outcome;
+}
+
+static PyObject *core_plan(PyObject *module, PyObject *args) {
+    module_state *state = PyModule_GetState(module);
+    PyObject *what, *given, *options;
+    smk_op op;
+    call asked;
+    if (!PyArg_ParseTuple(args, "OO!O!:plan", &what, &PyTuple_Type, &given, &PyDict_Type,
+                          &options) ||
+        find_op(what, &op) || call_read(op, given, options, &asked)) {
+        return NULL;
+    }
+    request r;
+    PyObject *plan = request_make(state, &asked, true, &r) == 0 ? request_describe(&r) : NULL;
+    request_clear(&r);
+    return plan;
+}
+
+static PyObject *core_variants(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return table_variants();
+}
+
+static PyObject *core_devices(PyObject *module, PyObject *Py_UNUSED(none)) {
+    return table_devices(PyModule_GetState(module));
+}
+
+static PyObject *core_config(PyObject *module, PyObject *Py_UNUSED(none)) {
+    return table_config(PyModule_GetState(module));
+}
+
+static PyObject *core_configure(PyObject *module, PyObject *args, PyObject *kwargs) {
+    static char *keywords[] = {"images", "kernels", NULL};
+    module_state *state = PyModule_GetState(module);
+    PyObject *images, *kernels;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UU:configure", keywords, &images, &kernels)) {
+        return NULL;
+    }
+    PyDict_Clear(state->images);
+    Py_XSETREF(state->image_directory, Py_NewRef(images));
+    Py_XSETREF(state->kernel_directory, Py_NewRef(kernels));
+    Py_RETURN_NONE;
+}
+
+#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef methods[] = {
+    {"gemm", KEYWORDS(core_gemm), METH_VARARGS | METH_KEYWORDS, gemm_doc},
+    {"transpose", KEYWORDS(core_transpose), METH_VARARGS | METH_KEYWORDS, transpose_doc},
+    {"probe", KEYWORDS(core_probe), METH_VARARGS | METH_KEYWORDS, probe_doc},
+    {"observe", KEYWORDS(core_observe), METH_VARARGS | METH_KEYWORDS, observe_doc},
+    {"plan", core_plan, METH_VARARGS, plan_doc},
+    {"variants", core_variants, METH_NOARGS, variants_doc},
+    {"devices", core_devices, METH_NOARGS, devices_doc},
+    {"config", core_config, METH_NOARGS, config_doc},
+    {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the module ---- */
+
+static int core_exec(PyObject *module) {
+    module_state *state = PyModule_GetState(module);
+    if (PyArray_ImportNumPyAPI() < 0 || make_exceptions(module, state) < 0) {
+        return -1;
+    }
+    state->images = PyDict_New();
+    state->image_directory = PyUnicode_FromString(".");
+    state->kernel_directory = PyUnicode_FromString(".");
+    state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
+    if (state->images == NULL || state->image_directory == NULL ||
+        state->kernel_directory == NULL || state->kernel_type == NULL) {
+        return -1;
+    }
+    if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) {
+        return -1;
+    }
+    return PyModule_AddType(module, state->kernel_type);
+}
+
+static int core_traverse(PyObject *module, visitproc visit, void *arg) {
+    module_state *state = PyModule_GetState(module);
+    for (int code = 0; code < SMK_N_CODES; code++) {
+        Py_VISIT(state->exceptions[code]);
+    }
+    Py_VISIT(state->kernel_type);
+    Py_VISIT(state->images);
+    return 0;
+}
+
+static int core_clear(PyObject *module) {
+    module_state *state = PyModule_GetState(module);
+    for (int code = 0; code < SMK_N_CODES; code++) {
+        Py_CLEAR(state->exceptions[code]);
+    }
+    Py_CLEAR(state->kernel_type);
+    Py_CLEAR(state->images);
+    Py_CLEAR(state->image_directory);
+    Py_CLEAR(state->kernel_directory);
+    return 0;
+}
+
+static void core_free(void *module) {
+    core_clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, core_exec},
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "smemkern._core",
+    .m_doc = "The C side of smemkern; the package smemkern is its interface.",
+    .m_size = sizeof(module_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = core_traverse,
+    .m_clear = core_clear,
+    .m_free = core_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,102 @@
+/* What the files of module/ share: Python, NumPy, the module's state, errors.
+ *
+ *     module.c     the extension module: state, exceptions, function table
+ *     call.c       Python arguments of an operation  ->  struct call
+ *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is
+ * possible request.c    a call    ->  a checked, planned request, and from there to the result;
+ *                  operations.c and check.c are its parts
+ *     kernel.c     the type Kernel; arguments.c lays out its arguments
+ *     device.c     which device; running a job on it without the GIL
+ *     image.c      where compiled kernels come from
+ *     tables.c     variants, devices, configuration and traces, as plain Python objects
+ *
+ * A function that fails sets a Python exception and returns -1 or NULL, as CPython's own do.
+ */
+#ifndef SMK_MODULE_H
+#define SMK_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API  NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION     NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL smemkern_core_numpy
+#ifndef SMK_MODULE_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "../core/job.h"
+#include "../core/plan.h"
+#include "../core/registry.h"
+#include "../core/status.h"
+
+#define X(code, exception) +1
+enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
+#undef X
+
+typedef struct module_state {
+    PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
+    PyTypeObject *kernel_type;
+    PyObject *images;           /* dict: name of a compiled kernel -> bytes */
+    PyObject *image_directory;  /* str; where the build left compiled kernels */
+    PyObject *kernel_directory; /* str; where their sources are */
+    bool nvrtc_sought;
+} module_state;
+
+/* Raises what status says; returns NULL. */
+void *raise_status(const module_state *state, const smk_status *status);
+
+/* ---- device.c ---- */
+
+typedef struct device {
+    bool emulated;
+    int ordinal; /* of "cuda" */
+} device;
+
+/* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
+int device_read(const module_state *state, PyObject *given, device *out);
+
+/* None or the address of a CUstream, as an int. */
+int stream_read(PyObject *given, const device *on, void **out);
+
+/* Runs the job with the GIL released, listening for signals. */
+int device_run(const module_state *state, const device *on, smk_job *job);
+
+/* ---- image.c ---- */
+
+/* The compiled kernel of a row; *owner keeps its memory. */
+int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                 const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
+
+/* Tells the core where NVIDIA's wheel has put NVRTC, if it is installed. */
+int image_find_nvrtc(module_state *state);
+
+/* CUDA C++ to PTX by NVRTC. `headers`: name, text pairs or NULL. A new bytes. */
+struct nvrtc_header;
+PyObject *image_compile(module_state *state, const char *source, const char *file_name,
+                        const struct nvrtc_header *headers, int n_headers,
+                        const char *const *options, int n_options);
+
+/* ---- what is asked beside the result (gemm and Kernel alike) ---- */
+
+typedef struct observation {
+    int repeat;          /* more runs, each timed */
+    float *milliseconds; /* `repeat` of them */
+    smk_trace *trace;    /* counts; on the emulator only */
+} observation;
+
+/* ---- kernel.c ---- */
+
+extern PyType_Spec kernel_spec;
+PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
+                        const observation *observed);
+
+/* ---- tables.c ---- */
+
+PyObject *table_variants(void);
+PyObject *table_devices(const module_state *state);
+PyObject *table_config(module_state *state);
+PyObject *table_trace(const smk_trace *trace);
+
+#endif

@@ -1,0 +1,28 @@
+/* An array as a kernel reads it: a stack of row-major matrices in one piece of host memory. */
+#ifndef SMK_OPERAND_H
+#define SMK_OPERAND_H
+
+#include "module.h"
+
+typedef struct operand {
+    PyArrayObject *array; /* owns the memory: the caller's array, or a packed copy */
+    int ndim;             /* at least 2: a 1-D array counts as a row or a column */
+    npy_intp dims[NPY_MAXDIMS + 1];
+    npy_intp strides[NPY_MAXDIMS + 1];
+    smk_matrix matrix; /* batch: the operand's own dimensions, not yet broadcast */
+    smk_buffer buffer;
+} operand;
+
+/* Whatever NumPy takes for an array, as a base-class array; masked arrays are refused, since their
+ * mask would be lost. A new reference. */
+PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
+
+typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
+
+/* Fills `out` from an array whose elements are to be of type `wanted`. Rows that lie in memory as a
+ * kernel reads them are passed as they are; anything else is packed once. operand_clear is due. */
+int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
+                  operand *out);
+void operand_clear(operand *o);
+
+#endif

@@ -1,0 +1,302 @@
+/* What is particular to gemm, transpose and probe: which arrays they take, and what they make of
+ * them. */
+#include "request.h"
+
+/* How the result lies in its fresh, C-contiguous array. `batch` are its dimensions but the last two
+ * of its matrices. */
+static void place_result(smk_matrix *c, const smk_batch *batch, int64_t rows, int64_t cols) {
+    int64_t stride = rows * cols;
+    c->ld = cols > 1 ? cols : 1;
+    for (int d = batch->n - 1; d >= 0; d--) {
+        c->batch[d] = stride;
+        stride *= batch->size[d];
+    }
+}
+
+/* ---- gemm ---- */
+
+static int refuse_dtype(PyArrayObject *array, const char *op, const char *name,
+                        const char *remedy) {
+    PyErr_Format(PyExc_TypeError, "%s: %s has dtype %S; %s", op, name, PyArray_DESCR(array),
+                 remedy);
+    return -1;
+}
+
+static int check_gemm_dtype(PyArrayObject *array, const char *name) {
+    int type = PyArray_TYPE(array);
+    if (type == NPY_FLOAT || type == NPY_DOUBLE) {
+        return 0;
+    }
+    char remedy[200];
+    bool complex_numbers = PyTypeNum_ISCOMPLEX(type);
+    bool convertible = PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || type == NPY_OBJECT;
+    PyOS_snprintf(remedy, sizeof remedy, "float32 and float64 are taken%s%s%s",
+                  complex_numbers ? ": multiply real and imaginary parts apart"
+                  : convertible   ? ": convert it, as in "
+                                  : "",
+                  convertible && !complex_numbers ? name : "",
+                  complex_numbers || !convertible ? ""
+                  : type == NPY_HALF              ? ".astype(numpy.float32)"
+                                                  : ".astype(numpy.float64)");
+    return refuse_dtype(array, "gemm", name, remedy);
+}
+
+/* numpy.matmul's broadcasting: strides of missing and of length-1 dimensions are 0 already. */
+static int broadcast(operand *a, operand *b, PyArrayObject *arrays[2], smk_batch *batch) {
+    operand *both[] = {a, b};
+    int n = (a->ndim > b->ndim ? a->ndim : b->ndim) - 2;
+    batch->n = n;
+    for (int d = 0; d < n; d++) {
+        batch->size[d] = 1;
+        for (int o = 0; o < 2; o++) {
+            int own = d - (n - (both[o]->ndim - 2));
+            int64_t size = own < 0 ? 1 : both[o]->dims[own];
+            if (size != 1 && batch->size[d] != 1 && size != batch->size[d]) {
+                PyObject *shapes[2];
+                for (int i = 0; i < 2; i++) {
+                    shapes[i] =
+                        PyArray_IntTupleFromIntp(PyArray_NDIM(arrays[i]), PyArray_DIMS(arrays[i]));
+                }
+                if (shapes[0] && shapes[1]) {
+                    PyErr_Format(PyExc_ValueError,
+                                 "gemm: the batch dimensions of a %R and b %R could not be "
+                                 "broadcast together",
+                                 shapes[0], shapes[1]);
+                }
+                Py_XDECREF(shapes[0]);
+                Py_XDECREF(shapes[1]);
+                return -1;
+            }
+            batch->size[d] = size != 1 ? size : batch->size[d];
+        }
+    }
+    for (int o = 0; o < 2; o++) {
+        int missing = n - (both[o]->ndim - 2);
+        for (int d = n - 1; d >= 0; d--) {
+            both[o]->matrix.batch[d] = d < missing ? 0 : both[o]->matrix.batch[d - missing];
+        }
+    }
+    return 0;
+}
+
+int request_make_gemm(module_state *state, request *r) {
+    const call *asked = r->asked;
+    PyArrayObject *arrays[2] = {NULL, NULL};
+    smk_gemm problem = {.alpha = asked->alpha, .beta = asked->beta};
+    int result = -1;
+
+    for (int i = 0; i < 2; i++) {
+        const char *name = call_forms[SMK_GEMM].inputs[i];
+        arrays[i] = operand_array(asked->inputs[i], "gemm", name);
+        if (arrays[i] == NULL || check_gemm_dtype(arrays[i], name)) {
+            goto done;
+        }
+        if (PyArray_NDIM(arrays[i]) == 0) {
+            PyErr_Format(PyExc_ValueError,
+                         "gemm: %s has 0 dimensions where at least 1 is needed (signature "
+                         "(n?,k),(k,m?)->(n?,m?)); scale with alpha, or with *",
+                         name);
+            goto done;
+        }
+    }
+    bool single = PyArray_TYPE(arrays[0]) == NPY_FLOAT && PyArray_TYPE(arrays[1]) == NPY_FLOAT;
+    r->descr = PyArray_DescrFromType(single ? NPY_FLOAT : NPY_DOUBLE);
+    if (r->descr == NULL || request_choose_row(state, r, single ? "float32" : "float64")) {
+        goto done;
+    }
+
+    int rows_of_b = PyArray_NDIM(arrays[1]) == 1 ? 0 : PyArray_NDIM(arrays[1]) - 2;
+    npy_intp k_a = PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 1);
+    npy_intp k_b = PyArray_DIM(arrays[1], rows_of_b);
+    if (k_a != k_b) {
+        PyErr_Format(PyExc_ValueError,
+                     "gemm: b has a mismatch in its core dimension 0, with signature "
+                     "(n?,k),(k,m?)->(n?,m?) (size %zd is different from %zd)",
+                     (Py_ssize_t)k_b, (Py_ssize_t)k_a);
+        goto done;
+    }
+
+    operand *a = &r->inputs[0], *b = &r->inputs[1];
+    if (operand_place(arrays[0], r->descr, OPERAND_ROW, a)) {
+        goto done;
+    }
+    r->n_inputs = 1;
+    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, b)) {
+        goto done;
+    }
+    r->n_inputs = 2;
+    if (broadcast(a, b, arrays, &problem.batch)) {
+        goto done;
+    }
+    problem.M = a->dims[a->ndim - 2];
+    problem.N = b->dims[b->ndim - 1];
+    problem.K = k_a;
+    if (problem.batch.n + 2 > NPY_MAXDIMS) {
+        PyErr_Format(PyExc_ValueError, "gemm: the result would have more than %d dimensions",
+                     NPY_MAXDIMS);
+        goto done;
+    }
+    for (int d = 0; d < problem.batch.n; d++) {
+        r->dims[r->ndim++] = problem.batch.size[d];
+    }
+    if (PyArray_NDIM(arrays[0]) > 1) {
+        r->dims[r->ndim++] = problem.M;
+    }
+    if (PyArray_NDIM(arrays[1]) > 1) {
+        r->dims[r->ndim++] = problem.N;
+    }
+    if (request_check_out(r)) {
+        goto done;
+    }
+    if (problem.beta != 0.0 && asked->out == NULL) {
+        PyErr_Format(PyExc_ValueError,
+                     "gemm: beta scales what is in out; pass out= with it, or leave beta at 0");
+        goto done;
+    }
+
+    place_result(&problem.c, &problem.batch, problem.M, problem.N);
+    problem.a = a->matrix;
+    problem.b = b->matrix;
+    smk_status status = {0};
+    if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
+        raise_status(state, &status);
+        goto done;
+    }
+    result = 0;
+
+done:
+    Py_XDECREF(arrays[0]);
+    Py_XDECREF(arrays[1]);
+    return result;
+}
+
+/* ---- transpose ---- */
+
+static PyArray_Descr *raw_bytes(npy_intp itemsize) {
+    PyArray_Descr *descr = PyArray_DescrNewFromType(NPY_VOID);
+    if (descr) {
+        PyDataType_SET_ELSIZE(descr, itemsize);
+    }
+    return descr;
+}
+
+/* "b8" .. "b128", NULL where elements are no plain bits of such a width. */
+static const char *bits_name(PyArrayObject *array) {
+    static const char *const names[] = {
+        [1] = "b8", [2] = "b16", [4] = "b32", [8] = "b64", [16] = "b128"};
+    npy_intp itemsize = PyArray_ITEMSIZE(array);
+    if (!PyDataType_ISLEGACY(PyArray_DESCR(array)) || PyDataType_REFCHK(PyArray_DESCR(array)) ||
+        itemsize < 1 || itemsize > 16) {
+        return NULL;
+    }
+    return names[itemsize];
+}
+
+int request_make_transpose(module_state *state, request *r) {
+    PyArrayObject *array = operand_array(r->asked->inputs[0], "transpose", "a");
+    PyArray_Descr *raw = NULL;
+    smk_transpose problem = {0};
+    int result = -1;
+
+    if (array == NULL) {
+        goto done;
+    }
+    const char *bits = bits_name(array);
+    if (bits == NULL) {
+        refuse_dtype(array, "transpose", "a",
+                     "elements of 1, 2, 4, 8 or 16 bytes without Python references are taken: "
+                     "convert it with a.astype(...), or use numpy.swapaxes");
+        goto done;
+    }
+    int ndim = PyArray_NDIM(array);
+    if (ndim < 2) {
+        PyErr_Format(PyExc_ValueError,
+                     "transpose: a has %d dimension%s where at least 2 are needed; make it a "
+                     "matrix with a.reshape(1, -1)",
+                     ndim, ndim == 1 ? "" : "s");
+        goto done;
+    }
+    r->descr = PyArray_DESCR(array);
+    Py_INCREF(r->descr);
+    raw = raw_bytes(PyArray_ITEMSIZE(array));
+    if (raw == NULL || request_choose_row(state, r, bits)) {
+        goto done;
+    }
+    operand *x = &r->inputs[0];
+    if (operand_place(array, raw, OPERAND_ROW, x)) {
+        goto done;
+    }
+    r->n_inputs = 1;
+
+    problem.rows = x->dims[ndim - 2];
+    problem.cols = x->dims[ndim - 1];
+    problem.batch.n = ndim - 2;
+    for (int d = 0; d < ndim - 2; d++) {
+        problem.batch.size[d] = r->dims[d] = x->dims[d];
+    }
+    r->ndim = ndim;
+    r->dims[ndim - 2] = problem.cols;
+    r->dims[ndim - 1] = problem.rows;
+    if (request_check_out(r)) {
+        goto done;
+    }
+    place_result(&problem.y, &problem.batch, problem.cols, problem.rows);
+    problem.x = x->matrix;
+    smk_status status = {0};
+    if (smk_plan_transpose(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
+        raise_status(state, &status);
+        goto done;
+    }
+    result = 0;
+
+done:
+    Py_XDECREF(array);
+    Py_XDECREF(raw);
+    return result;
+}
+
+/* ---- probe ---- */
+
+int request_make_probe(module_state *state, request *r) {
+    PyArrayObject *array = operand_array(r->asked->inputs[0], "probe", "x");
+    int result = -1;
+    if (array == NULL) {
+        goto done;
+    }
+    if (PyArray_TYPE(array) != NPY_FLOAT) {
+        refuse_dtype(array, "probe", "x",
+                     "float32 is taken: convert it, as in x.astype(numpy.float32)");
+        goto done;
+    }
+    if (PyArray_NDIM(array) != 1) {
+        PyErr_Format(PyExc_ValueError,
+                     "probe: x has %d dimensions where 1 is needed; flatten it with x.ravel()",
+                     PyArray_NDIM(array));
+        goto done;
+    }
+    r->descr = PyArray_DescrFromType(NPY_FLOAT);
+    if (r->descr == NULL || request_choose_row(state, r, "float32")) {
+        goto done;
+    }
+    operand *x = &r->inputs[0];
+    if (operand_place(array, r->descr, OPERAND_ROW, x)) {
+        goto done;
+    }
+    r->n_inputs = 1;
+
+    smk_probe problem = {.n_x = PyArray_DIM(array, 0), .offset_x = x->matrix.offset};
+    smk_status status = {0};
+    int64_t n_y;
+    if (smk_probe_size(r->row, r->dtype, r->values, problem.n_x, &n_y, &status) ||
+        smk_plan_probe(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
+        raise_status(state, &status);
+        goto done;
+    }
+    r->ndim = 1;
+    r->dims[0] = n_y;
+    result = 0;
+
+done:
+    Py_XDECREF(array);
+    return result;
+}

@@ -1,0 +1,142 @@
+/* From a call to its result: check, plan, run.
+ *
+ * The kernels write into an array of our own, never into the caller's `out`: that is copied at the
+ * very end. So `out` may overlap the inputs, and nothing partial is in it when a run fails.
+ */
+#include "request.h"
+
+#include "../kernels/args.h"
+
+int request_make(module_state *state, const call *asked, bool emulate, request *out) {
+    *out = (request){.asked = asked};
+    if (emulate && asked->device == Py_None) {
+        out->on.emulated = true;
+    } else if (device_read(state, asked->device, &out->on)) {
+        return -1;
+    }
+    switch (asked->op) {
+    case SMK_GEMM: return request_make_gemm(state, out);
+    case SMK_TRANSPOSE: return request_make_transpose(state, out);
+    default: return request_make_probe(state, out);
+    }
+}
+
+void request_clear(request *r) {
+    for (int i = 0; i < r->n_inputs; i++) {
+        operand_clear(&r->inputs[i]);
+    }
+    smk_plan_free(&r->plan);
+    Py_CLEAR(r->descr);
+}
+
+PyObject *request_run(module_state *state, request *r, const observation *observed) {
+    PyObject *image_owner = NULL, *result = NULL;
+    smk_image image;
+    void *stream;
+    bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
+
+    Py_INCREF(r->descr);
+    PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
+                                                                 r->dims, NULL, NULL, 0, NULL);
+    if (fresh == NULL || stream_read(r->asked->stream, &r->on, &stream)) {
+        goto done;
+    }
+    if (reads_result && PyArray_CopyInto(fresh, (PyArrayObject *)r->asked->out) < 0) {
+        goto done;
+    }
+    if (r->plan.n_launches > 0) {
+        if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image,
+                         &image_owner)) {
+            goto done;
+        }
+        smk_buffer buffers[CALL_MAX_INPUTS + 1];
+        for (int i = 0; i < r->n_inputs; i++) {
+            buffers[i] = r->inputs[i].buffer;
+        }
+        buffers[r->n_inputs] = (smk_buffer){PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
+                                            reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
+        smk_job job = {
+            .image = image,
+            .entry = r->plan.entry,
+            .pointers = r->plan.pointers,
+            .n_pointers = r->plan.n_pointers,
+            .args_bytes = r->plan.args_bytes,
+            .launches = r->plan.launches,
+            .n_launches = r->plan.n_launches,
+            .buffers = buffers,
+            .n_buffers = (size_t)r->n_inputs + 1,
+            .stream = stream,
+            .repeat = observed->repeat,
+            .milliseconds = observed->milliseconds,
+            .trace = observed->trace,
+        };
+        if (device_run(state, &r->on, &job)) {
+            goto done;
+        }
+    }
+    if (r->asked->out == NULL) {
+        result = PyArray_Return(fresh); /* steals; a 0-d array becomes a scalar, as in NumPy */
+        fresh = NULL;
+    } else if (PyArray_CopyInto((PyArrayObject *)r->asked->out, fresh) == 0) {
+        result = Py_NewRef(r->asked->out);
+    }
+
+done:
+    Py_XDECREF(fresh);
+    Py_XDECREF(image_owner);
+    return result;
+}
+
+/* ---- the plan, for tests ---- */
+
+/* The argument struct as a dict; pointers are byte offsets into the buffers. */
+static PyObject *describe_args(smk_op op, const void *args) {
+    if (op == SMK_GEMM) {
+        const gemm_args *g = args;
+        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsdsd}", "A", g->A, "B", g->B, "C", g->C, "M",
+                             g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb, "ldc",
+                             g->ldc, "batch_a", g->batch_a, "batch_b", g->batch_b, "batch_c",
+                             g->batch_c, "alpha", g->alpha, "beta", g->beta);
+    }
+    if (op == SMK_TRANSPOSE) {
+        const transpose_args *t = args;
+        return Py_BuildValue("{sLsLsLsLsLsLsLsL}", "x", t->x, "y", t->y, "rows", t->rows, "cols",
+                             t->cols, "ldx", t->ldx, "ldy", t->ldy, "batch_x", t->batch_x,
+                             "batch_y", t->batch_y);
+    }
+    const probe_args *p = args;
+    return Py_BuildValue("{sLsLsLsLs(LLLL)}", "x", p->x, "y", p->y, "n_x", p->n_x, "n_y", p->n_y,
+                         "runtime", p->runtime[0], p->runtime[1], p->runtime[2], p->runtime[3]);
+}
+
+static PyObject *describe_launch(smk_op op, const smk_launch *l) {
+    return Py_BuildValue("{s(III)s(III)snsN}", "grid", l->grid[0], l->grid[1], l->grid[2], "block",
+                         l->block[0], l->block[1], l->block[2], "shared_bytes",
+                         (Py_ssize_t)l->shared_bytes, "args", describe_args(op, l->args));
+}
+
+PyObject *request_describe(const request *r) {
+    PyObject *launches = PyList_New((Py_ssize_t)r->plan.n_launches);
+    for (size_t i = 0; launches && i < r->plan.n_launches; i++) {
+        PyObject *launch = describe_launch(r->asked->op, &r->plan.launches[i]);
+        if (launch == NULL) {
+            Py_CLEAR(launches);
+            break;
+        }
+        PyList_SET_ITEM(launches, (Py_ssize_t)i, launch);
+    }
+    PyObject *buffers = PyList_New(r->n_inputs);
+    for (int i = 0; buffers && i < r->n_inputs; i++) {
+        PyObject *bytes = PyLong_FromSize_t(r->inputs[i].buffer.bytes);
+        if (bytes == NULL) {
+            Py_CLEAR(buffers);
+            break;
+        }
+        PyList_SET_ITEM(buffers, i, bytes);
+    }
+    char image[256];
+    smk_image_name(r->row, r->dtype, r->values, image, sizeof image);
+    return Py_BuildValue("{sssssssNsNsN}", "variant", r->row->name, "image", image, "entry",
+                         r->plan.entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
+                         "input_bytes", buffers, "launches", launches);
+}

@@ -1,0 +1,46 @@
+/* A call whose arguments have been checked and planned: what remains is to run it. */
+#ifndef SMK_REQUEST_H
+#define SMK_REQUEST_H
+
+#include "call.h"
+#include "operand.h"
+
+typedef struct request {
+    const call *asked;
+    device on;
+    const smk_row *row;
+    const smk_dtype *dtype;
+    int64_t values[SMK_MAX_PARAMS];
+    operand inputs[CALL_MAX_INPUTS];
+    int n_inputs;
+    PyArray_Descr *descr; /* of the result */
+    int ndim;             /* of the result */
+    npy_intp dims[NPY_MAXDIMS];
+    smk_plan plan;
+} request;
+
+/* Everything that can be wrong with a call is found here, before anything runs. request_clear is
+ * due in any case. `emulate` is what device None means to the caller: "emu", not the best there is.
+ */
+int request_make(module_state *state, const call *asked, bool emulate, request *out);
+void request_clear(request *r);
+
+/* Runs it; the result is a new array, or the caller's `out`. */
+PyObject *request_run(module_state *state, request *r, const observation *observed);
+
+/* The plan as a dict, for tests. */
+PyObject *request_describe(const request *r);
+
+/* ---- between the files of a request: check.c, operations.c ---- */
+
+/* Picks the row, its entry for a dtype ("float32", "b16"), and the values of its parameters. */
+int request_choose_row(const module_state *state, request *r, const char *dtype_name);
+
+/* `out` is a writable array of exactly the result's shape and type. */
+int request_check_out(const request *r);
+
+int request_make_gemm(module_state *state, request *r);
+int request_make_transpose(module_state *state, request *r);
+int request_make_probe(module_state *state, request *r);
+
+#endif

@@ -1,0 +1,153 @@
+/* What the core knows, as plain tuples and dicts; the Python files give them names and a face. */
+#include "module.h"
+
+#include "../cuda/gpu.h"
+
+/* Appends a new reference to a list and consumes it; NULL, an object that could not be made, fails.
+ */
+static int append(PyObject *list, PyObject *item) {
+    int failed = item == NULL || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    return failed;
+}
+
+static PyObject *as_tuple(PyObject *list) {
+    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}
+
+/* ---- variants ---- */
+
+static PyObject *legal_values(const smk_param *param) {
+    if (param->n_legal == 0) {
+        return PyObject_CallFunction((PyObject *)&PyRange_Type, "LL", (long long)param->first,
+                                     (long long)param->last + 1);
+    }
+    PyObject *legal = PyTuple_New(param->n_legal);
+    for (int i = 0; legal && i < param->n_legal; i++) {
+        PyObject *value = PyLong_FromLongLong(param->legal[i]);
+        if (value == NULL) {
+            Py_CLEAR(legal);
+            break;
+        }
+        PyTuple_SET_ITEM(legal, i, value);
+    }
+    return legal;
+}
+
+static PyObject *params_of(const smk_row *row) {
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < row->n_params; i++) {
+        const smk_param *param = &row->params[i];
+        if (append(list, Py_BuildValue("(sLNs)", param->name, (long long)param->fallback,
+                                       legal_values(param), param->doc))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
+static PyObject *dtypes_of(const smk_row *row) {
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < row->n_dtypes; i++) {
+        if (append(list, PyUnicode_FromString(row->dtypes[i].name))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
+PyObject *table_variants(void) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < smk_n_rows; i++) {
+        const smk_row *row = &smk_rows[i];
+        if (append(list, Py_BuildValue("(ssszlNN)", smk_op_names[row->op], row->name, row->summary,
+                                       row->differs_from, (long)row->min_sm, dtypes_of(row),
+                                       params_of(row)))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
+/* ---- devices and configuration ---- */
+
+PyObject *table_devices(const module_state *state) {
+    PyObject *list = PyList_New(0);
+    int n = gpu_count(NULL);
+    for (int i = 0; list && i < n; i++) {
+        gpu_info info;
+        smk_status status = {0};
+        if (gpu_describe(i, &info, &status)) {
+            raise_status(state, &status);
+            Py_CLEAR(list);
+            break;
+        }
+        PyObject *name = PyUnicode_DecodeUTF8(info.name, (Py_ssize_t)strlen(info.name), "replace");
+        if (append(list, name ? Py_BuildValue("(iNiiiKKi)", i, name, info.sm, info.multiprocessors,
+                                              info.clock_khz, (unsigned long long)info.memory_bytes,
+                                              (unsigned long long)info.shared_bytes_optin,
+                                              info.driver_version)
+                              : NULL)) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
+static PyObject *version_or_reason(int version, const smk_status *why) {
+    if (version > 0) {
+        return PyUnicode_FromFormat("%d.%d", version / 1000, version % 1000 / 10);
+    }
+    return PyUnicode_DecodeUTF8(why->message, (Py_ssize_t)strlen(why->message), "replace");
+}
+
+PyObject *table_config(module_state *state) {
+    if (image_find_nvrtc(state)) {
+        return NULL;
+    }
+    smk_status no_gpu = {0}, no_nvrtc = {0};
+    int n = gpu_count(&no_gpu);
+    gpu_info info = {0};
+    if (n > 0) {
+        gpu_describe(0, &info, &no_gpu);
+    }
+    return Py_BuildValue("{sssisOsOsNsN}", "version", SMK_VERSION, "gpus", n, "images",
+                         state->image_directory, "kernels", state->kernel_directory, "driver",
+                         version_or_reason(info.driver_version, &no_gpu), "nvrtc",
+                         version_or_reason(nvrtc_version(&no_nvrtc), &no_nvrtc));
+}
+
+/* ---- traces ---- */
+
+PyObject *table_trace(const smk_trace *trace) {
+    static const char *const access[] = {
+        [SMK_LOAD] = "load",
+        [SMK_STORE] = "store",
+        [SMK_ATOMIC] = "atomic",
+        [SMK_COPY_ASYNC] = "copy_async",
+    };
+    PyObject *sites = PyList_New(0);
+    for (size_t i = 0; sites && i < trace->n_sites; i++) {
+        const smk_site *site = &trace->sites[i];
+        if (append(sites, Py_BuildValue(
+                              "(NzisiKKKK)", PyBool_FromLong(site->shared), site->file, site->line,
+                              access[site->access], site->width, (unsigned long long)site->requests,
+                              (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
+                              (unsigned long long)site->worst))) {
+            Py_CLEAR(sites);
+        }
+    }
+    PyObject *opcodes = PyDict_New();
+    for (size_t i = 0; opcodes && i < trace->n_opcodes; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(trace->opcodes[i].warps);
+        if (count == NULL || PyDict_SetItemString(opcodes, trace->opcodes[i].opcode, count) < 0) {
+            Py_CLEAR(opcodes);
+        }
+        Py_XDECREF(count);
+    }
+    return Py_BuildValue("(NNKK)", as_tuple(sites), opcodes,
+                         (unsigned long long)trace->warp_instructions,
+                         (unsigned long long)trace->barriers);
+}

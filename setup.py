@@ -1,0 +1,37 @@
+"""Builds what pyproject.toml describes: the extension module, and through buildtools/ the kernels."""
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # setuptools runs this file without its folder on the path
+
+from buildtools.commands import BuildExt, BuildPy  # noqa: E402
+
+os.chdir(ROOT)
+FOLDERS = ("module", "core", "cuda", "emu")
+SOURCES = sorted(str(file) for folder in FOLDERS for file in Path("csrc", folder).glob("*.c"))
+# A change in one of these compiles everything anew.
+HEADERS = sorted(str(file) for file in Path("csrc").rglob("*.h"))
+RECIPES = ["setup.py", "pyproject.toml"]
+
+FLAGS = ["-std=gnu17", "-O3", "-g1", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
+if os.environ.get("SMEMKERN_WERROR") == "1":
+    FLAGS.append("-Werror")  # ours to see; a user's newer compiler may warn of more
+
+setup(
+    ext_modules=[
+        Extension(
+            "smemkern._core",
+            sources=SOURCES,
+            depends=HEADERS + RECIPES,
+            include_dirs=["csrc"],
+            extra_compile_args=FLAGS,
+            libraries=["dl", "pthread", "m"],
+        )
+    ],
+    cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
+)

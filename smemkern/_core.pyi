@@ -1,0 +1,90 @@
+from collections.abc import Sequence
+from typing import Any, TypedDict, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__version__: str
+
+class Error(Exception): ...
+class NoDeviceError(Error): ...
+class DriverTooOldError(Error): ...
+class KernelImageError(Error): ...
+class CompileError(Error): ...
+class LaunchError(Error): ...
+class UnsupportedInstructionError(Error): ...
+class HazardError(Error): ...
+
+_Array = np.ndarray[Any, Any]
+_Extent = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
+
+def gemm(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    variant: str = "auto",
+    out: _Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    device: str | None = None,
+    stream: int | None = None,
+    **params: int,
+) -> Any: ...
+def transpose(
+    a: ArrayLike,
+    *,
+    variant: str = "auto",
+    out: _Array | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+    **params: int,
+) -> _Array: ...
+def probe(
+    x: ArrayLike,
+    *,
+    variant: str = "stride_read",
+    device: str | None = None,
+    stream: int | None = None,
+    **params: int,
+) -> _Array: ...
+@final
+class Kernel:
+    def __new__(
+        cls, source_or_ptx: str, name: str | None, options: Sequence[str] = ()
+    ) -> Kernel: ...
+    def __call__(
+        self,
+        grid: _Extent,
+        block: _Extent,
+        /,
+        *args: Any,
+        shared_bytes: int = 0,
+        device: str | None = None,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def ptx(self) -> str: ...
+    @property
+    def shared_bytes(self) -> int: ...
+
+class _Config(TypedDict):
+    version: str
+    gpus: int
+    images: str
+    kernels: str
+    driver: str
+    nvrtc: str
+
+def observe(
+    what: str | Kernel,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    repeat: int = 0,
+    trace: bool = False,
+) -> tuple[Any, list[float], tuple[Any, ...] | None]: ...
+def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]: ...
+def variants() -> tuple[tuple[Any, ...], ...]: ...
+def devices() -> tuple[tuple[Any, ...], ...]: ...
+def config() -> _Config: ...
+def configure(images: str, kernels: str) -> None: ...

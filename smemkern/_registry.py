@@ -1,0 +1,71 @@
+"""The table of techniques as Python sees it; its rows come from csrc/kernels/variants.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from . import _core
+
+
+class Param(NamedTuple):
+    """A parameter of a variant: `legal` holds every value it may have."""
+
+    default: int
+    legal: range | tuple[int, ...]
+    doc: str
+
+
+class Variant(NamedTuple):
+    """One technique: a kernel file and a row of the table."""
+
+    op: str
+    name: str
+    summary: str
+    differs_from: str | None  # the rung below on the ladder
+    min_sm: int  # 80: compute capability 8.0
+    dtypes: tuple[str, ...]  # "float32"; transposes move bits: "b8" to "b128"
+    params: Mapping[str, Param]
+
+    @property
+    def source(self) -> str:
+        """The CUDA C of the kernel."""
+        from pathlib import Path
+
+        folder = _core.config()["kernels"]
+        return Path(folder, f"{self.op}_{self.name}.cu").read_text(encoding="utf-8")
+
+
+_rows: tuple[Variant, ...] = ()
+
+
+def variants(op: str | None = None) -> tuple[Variant, ...]:
+    """The rows of the registry, in the order of the ladder.
+
+    Parameters
+    ----------
+    op : "gemm", "transpose", "probe" or None
+        None: all of them.
+
+    Returns
+    -------
+    tuple of Variant
+
+    Raises
+    ------
+    ValueError
+        If there is no such operation.
+    """
+    global _rows
+    if not _rows:
+        _rows = tuple(
+            Variant(*fields, MappingProxyType({name: Param(*rest) for name, *rest in params}))
+            for *fields, params in _core.variants()
+        )
+    if op is None:
+        return _rows
+    ops = list(dict.fromkeys(row.op for row in _rows))
+    if op not in ops:
+        raise ValueError(f"there is no operation {op!r}; there are: {', '.join(ops)}")
+    return tuple(row for row in _rows if row.op == op)

@@ -1,0 +1,114 @@
+"""The table's reader: the shipped table passes, and every kind of slip is an error that names it."""
+
+from pathlib import Path
+
+import pytest
+from buildtools import images, registry, rows_c
+
+KERNELS = Path(__file__).resolve().parents[2] / "csrc" / "kernels"
+
+GOOD = """
+[[variant]]
+op = "gemm"
+name = "first"
+summary = "a summary"
+dtypes = ["float32", "float64"]
+params.tile = { default = 16, legal = "4..32", doc = "edge" }
+params.rows = { default = 2, legal = [1, 2, 4], doc = "rows" }
+prebuilt = [{ tile = 32 }]
+require = [["tile % rows == 0", "rows must divide tile"]]
+threads = ["tile", "tile / rows"]
+output_tile = ["tile", "tile"]
+shared_bytes = "tile * tile * itemsize"
+
+[[variant]]
+op = "probe"
+name = "second"
+summary = "a summary"
+dtypes = ["float32"]
+params.stride = { default = 1, legal = "1..64", doc = "words", runtime = true }
+threads = ["32"]
+input = "32 * stride"
+output = "n / 2"
+"""
+
+
+def read(folder: Path, text: str, files=("gemm_first", "probe_second")) -> list[registry.Row]:
+    (folder / registry.TABLE).write_text(text)
+    for stem in files:
+        (folder / f"{stem}.cu").touch()
+    return registry.read(folder)
+
+
+def test_the_shipped_table_passes():
+    rows = registry.read(KERNELS)
+    assert {row.op for row in rows} == {"gemm", "transpose", "probe"}
+    names = [image.name for image in images.images_of(rows)]
+    assert len(set(names)) == len(names)
+
+
+def test_sets_and_names_of_images(tmp_path):
+    rows = read(tmp_path, GOOD)
+    assert [image.name for image in images.images_of(rows)] == [
+        "gemm_first-float32-tile16-rows2",
+        "gemm_first-float32-tile32-rows2",
+        "gemm_first-float64-tile16-rows2",
+        "gemm_first-float64-tile32-rows2",
+        "probe_second-float32",
+    ]
+    assert registry.defines(rows[0], "float64", {"tile": 32, "rows": 2}) == [
+        "REAL=double",
+        "TILE=32",
+        "ROWS=2",
+    ]
+
+
+def test_text_is_quoted_for_c(tmp_path):
+    rows = read(tmp_path, GOOD.replace('"a summary"', r'"a \"b\" \\ 3×f"', 1))
+    assert r'.summary = "a \"b\" \\ 3\303\227f",' in rows_c.c_source(rows)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('summary = "a summary"', 'sumary = "a summary"', "gemm 'first': unknown sumary"),
+        ('op = "gemm"', 'op = "conv"', "op = 'conv'; known: gemm, transpose, probe"),
+        ('name = "first"', 'name = "First"', "should be a lower-case word"),
+        ('"float32", "float64"', '"float32", "int8"', "legal: float32, float64"),
+        ("default = 16", "default = 64", "parameter 'tile': default = 64 is not among"),
+        ("params.tile", "params.int", "parameter 'int'.*C does not use"),
+        ('legal = "4..32"', 'legal = "4-32"', "should be \"first..last\" or a list"),
+        ('doc = "edge"', 'dok = "edge"', "parameter 'tile': unknown dok"),
+        ("{ tile = 32 }", "{ tile = 33 }", "prebuilt tile = 33 is not legal"),
+        ("{ tile = 32 }", "{ edge = 32 }", "prebuilt: unknown edge; known: rows, tile"),
+        ("{ tile = 32 }", "{ tile = 16 }", "twice"),
+        ("tile % rows == 0", "tile % row == 0", "unknown name 'row'; known here"),
+        ("tile % rows == 0", "tile == 17", "is refused by it: rows must divide tile"),
+        ('"tile", "tile / rows"', '"tile", "tile * rows"', "makes blocks of 2048 threads"),
+        ('["tile", "tile / rows"]', '["tile", 4]', "threads = .* list of expressions"),
+        ("tile * tile * itemsize", "tile * tile * itemsize * 1000", "bytes of shared memory"),
+        ('output_tile = ["tile", "tile"]', 'output_tile = ["tile"]', "output_tile = "),
+        ('shared_bytes = "tile', 'output = "1"\nshared_bytes = "tile', "output is for probes only"),
+        ('input = "32 * stride"\n', "", "probe 'second': input is missing"),
+        ('name = "second"', 'name = "second"\ndiffers_from = "first"', "should name a row above"),
+        ('op = "probe"', "op = 3", "op = 3 should be of type str"),
+        ("[[variant]]", "[[variants]]", "unknown variants"),
+        ("[[variant]]", "[variant", "Expected"),
+    ],
+)
+def test_a_slip_is_named(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(registry.TableError, match=message):
+        read(tmp_path, GOOD.replace(old, new, 1))
+
+
+def test_two_rows_of_one_name(tmp_path):
+    with pytest.raises(registry.TableError, match="gemm 'first' has two rows"):
+        read(tmp_path, GOOD + GOOD.split("\n[[variant]]\nop = \"probe\"")[0])
+
+
+def test_files_are_rows(tmp_path):
+    with pytest.raises(registry.TableError, match="no source file for probe_second"):
+        read(tmp_path, GOOD, files=["gemm_first"])
+    with pytest.raises(registry.TableError, match=r"no row for gemm_stray\.cu"):
+        read(tmp_path, GOOD, files=["gemm_first", "probe_second", "gemm_stray"])

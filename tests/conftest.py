@@ -1,0 +1,37 @@
+import ctypes
+
+import numpy as np
+import pytest
+
+import smemkern
+
+
+@pytest.fixture(scope="session", autouse=True)
+def poisoned_memory():
+    """glibc fills what malloc returns with 0xfe: an output that a kernel forgets is -1.7e38, not 0."""
+    m_perturb = -6
+    ctypes.CDLL(None).mallopt(m_perturb, 0x01)
+
+
+HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
+
+
+@pytest.fixture(
+    params=[
+        "emu",
+        pytest.param("cuda", marks=pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")),
+    ]
+)
+def device(request):
+    return request.param
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture(scope="session")
+def nvrtc():
+    if not smemkern._core.config()["nvrtc"][0].isdigit():
+        pytest.skip("NVRTC is not installed: pip install smemkern[nvrtc]")

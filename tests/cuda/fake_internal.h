@@ -1,0 +1,51 @@
+/* What the fake driver's files share: the lock and the failures on demand, which open every call.
+ */
+#ifndef FAKE_INTERNAL_H
+#define FAKE_INTERNAL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../csrc/cuda/driver.h"
+#include "fake_libcuda.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { INVALID_VALUE = 1, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, ILLEGAL_ADDRESS = 700 };
+
+#define X(function, version, arguments) EXPORTED CUresult function arguments;
+DRIVER_FUNCTIONS(X)
+#undef X
+
+extern fake_cuda_state fake_cuda;
+
+struct CUstream_st {
+    bool hangs, destroyed;
+    CUstream next;
+};
+
+bool fake_stream_is_busy(CUstream stream);
+
+/* Whether the bytes lie in one allocation that is in use. */
+bool fake_is_allocated(CUdeviceptr address, size_t bytes);
+
+/* Memory freed on a stream that is idle by now becomes the pool's. */
+void fake_settle_memory(void);
+
+int fake_begin(const char *call, bool needs_context);
+void fake_end(const int *unused);
+
+/* Opens every function: locks until its end, and returns if it is to fail. */
+#define CALL_ANYWHERE(call)                                                                        \
+    __attribute__((cleanup(fake_end))) int result = fake_begin(#call, false);                      \
+    if (result) return (CUresult)result
+#define CALL(call)                                                                                 \
+    __attribute__((cleanup(fake_end))) int result = fake_begin(#call, true);                       \
+    if (result) return (CUresult)result
+
+static inline CUresult fail(int result) {
+    return (CUresult)result;
+}
+
+#endif

@@ -1,0 +1,315 @@
+/* A libcuda.so.1 for machines with no GPU: device memory is host memory, the kernel "add" is a C
+ * loop, and everything is counted. It is as strict as the driver where that matters: calls need a
+ * current context, copies and kernels must stay inside allocations, a crash is sticky.
+ */
+#include "fake_internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
+
+struct CUevent_st {
+    CUstream stream; /* NULL: reached already */
+};
+
+struct CUfunc_st {
+    char name[32];
+    int dynamic_shared;
+};
+
+struct CUmod_st {
+    struct CUfunc_st functions[3];
+};
+
+EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static CUstream streams;
+static _Thread_local int depth; /* contexts pushed by this thread */
+
+bool fake_stream_is_busy(CUstream stream) {
+    return stream->hangs && fake_cuda.kernels_hang;
+}
+
+static void settle_streams(void) {
+    for (CUstream *link = &streams; *link;) {
+        CUstream stream = *link;
+        if (!stream->destroyed || fake_stream_is_busy(stream)) {
+            link = &stream->next;
+            continue;
+        }
+        *link = stream->next;
+        free(stream);
+        fake_cuda.streams--;
+    }
+}
+
+int fake_begin(const char *call, bool needs_context) {
+    pthread_mutex_lock(&mutex);
+    fake_settle_memory();
+    settle_streams();
+    if (fake_cuda.fail_call && !strcmp(fake_cuda.fail_call, call) &&
+        --fake_cuda.fail_countdown == 0) {
+        fake_cuda.fail_call = NULL;
+        return fake_cuda.fail_result;
+    }
+    if (needs_context && !depth) return INVALID_CONTEXT;
+    return needs_context ? fake_cuda.sticky : CUDA_SUCCESS;
+}
+
+void fake_end(const int *unused) {
+    (void)unused;
+    pthread_mutex_unlock(&mutex);
+}
+
+CUresult cuInit(unsigned flags) {
+    CALL_ANYWHERE(cuInit);
+    return fail(flags ? INVALID_VALUE : 0);
+}
+
+CUresult cuDriverGetVersion(int *version) {
+    CALL_ANYWHERE(cuDriverGetVersion);
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name) {
+    CALL_ANYWHERE(cuGetErrorName);
+    static _Thread_local char text[64];
+    snprintf(text, sizeof text, "CUDA_ERROR_FAKE_%d", (int)error);
+    *name = text;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text) {
+    CALL_ANYWHERE(cuGetErrorString);
+    *text = error ? "a fake failure" : "no failure";
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count) {
+    CALL_ANYWHERE(cuDeviceGetCount);
+    *count = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    CALL_ANYWHERE(cuDeviceGet);
+    *device = 0;
+    return fail(ordinal ? INVALID_VALUE : 0);
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+    CALL_ANYWHERE(cuDeviceGetName);
+    snprintf(name, (size_t)size, "Fake GPU %d", device);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
+    CALL_ANYWHERE(cuDeviceTotalMem);
+    *bytes = fake_cuda.total_bytes;
+    return fail(device);
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    CALL_ANYWHERE(cuDeviceGetAttribute);
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1980000; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = SHARED_OPTIN; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = !fake_cuda.no_pools; break;
+    }
+    return fail(device);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    CALL_ANYWHERE(cuDevicePrimaryCtxRetain);
+    *context = (CUcontext)&fake_cuda;
+    return fail(device);
+}
+
+CUresult cuCtxPushCurrent(CUcontext context) {
+    CALL_ANYWHERE(cuCtxPushCurrent);
+    if (context != (CUcontext)&fake_cuda) return fail(INVALID_CONTEXT);
+    depth++;
+    fake_cuda.contexts_pushed++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *context) {
+    CALL_ANYWHERE(cuCtxPopCurrent);
+    if (!depth) return fail(INVALID_CONTEXT);
+    depth--;
+    fake_cuda.contexts_pushed--;
+    *context = (CUcontext)&fake_cuda;
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams and events ---- */
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+    CALL(cuStreamCreate);
+    *stream = calloc(1, sizeof **stream);
+    (*stream)->next = streams;
+    streams = *stream;
+    fake_cuda.streams++;
+    return fail(flags == CU_STREAM_NON_BLOCKING ? 0 : INVALID_VALUE);
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+    CALL(cuStreamDestroy);
+    stream->destroyed = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+    CALL(cuStreamQuery);
+    return fake_stream_is_busy(stream) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+    CALL(cuStreamSynchronize);
+    return fail(fake_stream_is_busy(stream) ? INVALID_VALUE
+                                            : 0); /* would hang: a test wants to know */
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    CALL(cuEventCreate);
+    *event = calloc(1, sizeof **event);
+    fake_cuda.events++;
+    return fail(flags <= CU_EVENT_DISABLE_TIMING ? 0 : INVALID_VALUE);
+}
+
+CUresult cuEventDestroy(CUevent event) {
+    CALL(cuEventDestroy);
+    free(event);
+    fake_cuda.events--;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+    CALL(cuEventRecord);
+    event->stream = fake_stream_is_busy(stream) ? stream : NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event) {
+    CALL(cuEventQuery);
+    return event->stream && fake_cuda.kernels_hang ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent stop) {
+    CALL(cuEventElapsedTime);
+    *milliseconds = 0.25f;
+    return fail(start && stop ? 0 : INVALID_VALUE);
+}
+
+/* ---- modules and kernels ---- */
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_options,
+                            CUjit_option *options, void **values) {
+    CALL(cuModuleLoadDataEx);
+    if (!strncmp(image, "bad", 3)) {
+        for (unsigned i = 0; i < n_options; i++)
+            if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: nonsense");
+        return fail(INVALID_IMAGE);
+    }
+    static const char *const names[] = {"add", "spin", "crash"};
+    *module = calloc(1, sizeof **module);
+    for (int i = 0; i < 3; i++) {
+        strcpy((*module)->functions[i].name, names[i]);
+        (*module)->functions[i].dynamic_shared = 48 << 10;
+    }
+    fake_cuda.modules++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+    CALL(cuModuleUnload);
+    free(module);
+    fake_cuda.modules--;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    CALL(cuModuleGetFunction);
+    for (int i = 0; i < 3; i++) {
+        *function = &module->functions[i];
+        if (!strcmp(name, module->functions[i].name)) return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+    CALL(cuFuncGetAttribute);
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = STATIC_SHARED; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared; break;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    CALL(cuFuncSetAttribute);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+        value > SHARED_OPTIN - STATIC_SHARED)
+        return fail(INVALID_VALUE);
+    function->dynamic_shared = value;
+    return CUDA_SUCCESS;
+}
+
+/* z[i] = x[i] + y[i], as in the PTX of gpu_cases.c. */
+static int run_add(const uint64_t *args) {
+    size_t n = args[3];
+    const float *x = (const float *)(uintptr_t)args[0], *y = (const float *)(uintptr_t)args[1];
+    float *z = (float *)(uintptr_t)args[2];
+    for (int i = 0; i < 3 && n; i++)
+        if (!fake_is_allocated(args[i], n * sizeof *z)) return ILLEGAL_ADDRESS;
+    for (size_t i = 0; i < n; i++)
+        z[i] = x[i] + y[i];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream stream, void **parameters, void **extra) {
+    CALL(cuLaunchKernel);
+    if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
+        (int)shared_bytes > function->dynamic_shared || !stream || parameters || !extra ||
+        extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
+        *(size_t *)extra[3] != 4 * sizeof(uint64_t))
+        return fail(INVALID_VALUE);
+    uint64_t args[4];
+    memcpy(args, extra[1], sizeof args);
+    if (!strcmp(function->name, "spin")) stream->hangs = true;
+    if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
+    if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);
+    return CUDA_SUCCESS;
+}
+
+EXPORTED CUresult cuGetProcAddress_v2(const char *name, void **function, int version,
+                                      uint64_t flags, int *status) {
+    CALL_ANYWHERE(cuGetProcAddress);
+    static const struct {
+        const char *name;
+        int version;
+        void *function;
+    } table[] = {
+#define X(function, version, arguments) {#function, version, (void *)function},
+        DRIVER_FUNCTIONS(X)
+#undef X
+    };
+    *function = NULL;
+    *status = 1;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(name, table[i].name) && version >= table[i].version && !flags) {
+            *function = table[i].function;
+            *status = 0;
+        }
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,25 @@
+/* What a test can see of the fake driver, and make it do: libcuda.so.1 exports `fake_cuda`. */
+#ifndef FAKE_LIBCUDA_H
+#define FAKE_LIBCUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct fake_cuda {
+    /* The countdown-th call of this function from now on fails, once, with this result. */
+    const char *fail_call;
+    int fail_countdown, fail_result;
+
+    bool no_pools;      /* the device says that it has no memory pools */
+    bool kernels_hang;  /* kernels started while this is true run until it is false */
+    size_t total_bytes; /* memory of the device */
+    int sticky;         /* the result of every call after a crash */
+
+    int blocks, streams, events, modules; /* alive; blocks: in use, not held by a pool */
+    size_t used_bytes, held_bytes;
+    int fresh_blocks;           /* allocations that no pool could serve, so far */
+    size_t bytes_in, bytes_out; /* copied so far */
+    int contexts_pushed;        /* and not popped, over all threads */
+} fake_cuda_state;
+
+#endif

@@ -1,0 +1,158 @@
+/* The fake driver's memory: host memory in blocks, each of them in use, freed on a stream that may
+ * still be busy, or held by the one pool.
+ */
+#include "fake_internal.h"
+
+typedef struct block {
+    char *memory;
+    size_t bytes;
+    enum { USED, FREED, HELD } state;
+    CUstream freed_on;
+    bool pooled;
+    struct block *next;
+} block;
+
+static block *blocks;
+
+void fake_settle_memory(void) {
+    for (block *b = blocks; b; b = b->next) {
+        if (b->state != FREED || fake_stream_is_busy(b->freed_on)) continue;
+        b->state = HELD;
+        fake_cuda.blocks--;
+        fake_cuda.used_bytes -= b->bytes;
+        fake_cuda.held_bytes += b->bytes;
+    }
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes, bool pooled) {
+    if (bytes == 0) return fail(INVALID_VALUE);
+    block *b = blocks;
+    while (b && !(pooled && b->state == HELD && b->bytes == bytes))
+        b = b->next;
+    if (b) {
+        fake_cuda.held_bytes -= bytes;
+    } else {
+        if (bytes > fake_cuda.total_bytes - fake_cuda.used_bytes - fake_cuda.held_bytes)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        b = calloc(1, sizeof *b);
+        *b = (block){.memory = malloc(bytes), .bytes = bytes, .pooled = pooled, .next = blocks};
+        blocks = b;
+        fake_cuda.fresh_blocks++;
+    }
+    memset(b->memory, 0xff, bytes); /* floats: NaN */
+    b->state = USED;
+    fake_cuda.blocks++;
+    fake_cuda.used_bytes += bytes;
+    *address = (CUdeviceptr)(uintptr_t)b->memory;
+    return CUDA_SUCCESS;
+}
+
+static block *find_block(CUdeviceptr address, size_t bytes) {
+    const char *p = (const char *)(uintptr_t)address;
+    for (block *b = blocks; b; b = b->next)
+        if (b->state == USED && p >= b->memory && p + bytes <= b->memory + b->bytes) return b;
+    return NULL;
+}
+
+bool fake_is_allocated(CUdeviceptr address, size_t bytes) {
+    return find_block(address, bytes) != NULL;
+}
+
+static void forget_block(block *gone) {
+    block **link = &blocks;
+    while (*link != gone)
+        link = &(*link)->next;
+    *link = gone->next;
+    free(gone->memory);
+    free(gone);
+}
+
+CUresult cuMemGetInfo(size_t *free, size_t *total) {
+    CALL(cuMemGetInfo);
+    *free = fake_cuda.total_bytes - fake_cuda.used_bytes - fake_cuda.held_bytes;
+    *total = fake_cuda.total_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+    CALL(cuMemAlloc);
+    return allocate(address, bytes, false);
+}
+
+CUresult cuMemFree(CUdeviceptr address) {
+    CALL(cuMemFree);
+    block *b = find_block(address, 1);
+    if (!b || b->pooled) return fail(INVALID_VALUE);
+    fake_cuda.blocks--;
+    fake_cuda.used_bytes -= b->bytes;
+    forget_block(b);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) {
+    CALL(cuMemPoolCreate);
+    *pool = (CUmemoryPool)&blocks;
+    return fail(props->alloc_type == 1 && props->location_type == 1 ? 0 : INVALID_VALUE);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    CALL(cuMemPoolDestroy);
+    return fail(pool == (CUmemoryPool)&blocks ? 0 : INVALID_VALUE);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    CALL(cuMemPoolSetAttribute);
+    return fail(pool && attribute && value ? 0 : INVALID_VALUE);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    CALL(cuMemPoolGetAttribute);
+    uint64_t used = fake_cuda.used_bytes;
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) used += fake_cuda.held_bytes;
+    memcpy(value, &used, sizeof used);
+    return fail(pool ? 0 : INVALID_VALUE);
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
+    CALL(cuMemPoolTrimTo);
+    for (block *b = blocks, *next; b; b = next) {
+        next = b->next;
+        if (b->state != HELD || fake_cuda.held_bytes <= bytes) continue;
+        fake_cuda.held_bytes -= b->bytes;
+        forget_block(b);
+    }
+    return fail(pool ? 0 : INVALID_VALUE);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
+    CALL(cuMemAllocFromPoolAsync);
+    return pool && stream ? allocate(address, bytes, true) : fail(INVALID_VALUE);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    CALL(cuMemFreeAsync);
+    block *b = find_block(address, 1);
+    if (!b || !b->pooled) return fail(INVALID_VALUE);
+    b->state = FREED;
+    b->freed_on = stream;
+    fake_settle_memory();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    CALL(cuMemcpyHtoDAsync);
+    if (!stream || !find_block(to, bytes)) return fail(INVALID_VALUE);
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    fake_cuda.bytes_in += bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    CALL(cuMemcpyDtoHAsync);
+    if (!stream || fake_stream_is_busy(stream) || !find_block(from, bytes))
+        return fail(INVALID_VALUE);
+    memcpy(to, (void *)(uintptr_t)from, bytes);
+    fake_cuda.bytes_out += bytes;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,315 @@
+"""Kernel: the user's own code, from PTX and from CUDA C++."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import smemkern
+
+AXPY = """
+// a comment before the version
+.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry axpy(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .f32 %f<4>;
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.param.f32 %f1, [a];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r2, %r2, %r3, %r4;
+    setp.ge.s32 %p, %r2, %r1;
+    @%p bra DONE;
+    cvta.to.global.u64 %rd1, %rd1;
+    cvta.to.global.u64 %rd2, %rd2;
+    mul.wide.s32 %rd3, %r2, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    add.s64 %rd5, %rd2, %rd3;
+    ld.global.f32 %f2, [%rd4];
+    ld.global.f32 %f3, [%rd5];
+    fma.rn.f32 %f3, %f1, %f2, %f3;
+    st.global.f32 [%rd5], %f3;
+DONE:
+    ret;
+}
+"""
+
+# Stores its argument, of a type that each test fills in.
+STORE = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 y, .param .{type} value)
+{{
+    .reg .b64 %rd<2>;
+    .reg .{type} %v;
+    ld.param.u64 %rd1, [y];
+    ld.param.{type} %v, [value];
+    cvta.to.global.u64 %rd1, %rd1;
+    st.global.{type} [%rd1], %v;
+    ret;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def axpy():
+    return smemkern.Kernel(AXPY, "axpy")
+
+
+def test_ptx(axpy, device, rng):
+    x, y = rng.standard_normal((2, 1000)).astype(np.float32)
+    before = x.copy(), y.copy()
+    assert axpy(8, 128, x, y, 2.5, 1000, device=device) is None
+    np.testing.assert_allclose(y, 2.5 * before[0] + before[1], rtol=1e-6)
+    assert np.array_equal(x, before[0])
+
+
+def test_read_only_arrays_are_inputs(axpy, device):
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    x.flags.writeable = False
+    axpy(1, 64, x, y, 1.0, 64, device=device)
+    assert np.all(y == 1)
+
+
+def test_writing_to_a_read_only_array_does_not_reach_it(axpy, device):
+    y = np.zeros(64, np.float32)
+    y.flags.writeable = False
+    try:
+        axpy(1, 64, np.ones(64, np.float32), y, 1.0, 64, device=device)
+    except smemkern.LaunchError:
+        assert device == "emu"
+    assert np.all(y == 0)
+
+
+def test_two_views_of_one_memory(axpy, device):
+    memory = np.arange(96, dtype=np.float32)
+    axpy(1, 64, memory[:64], memory[32:], 10.0, 64, device=device)
+    index = np.arange(96)
+    # Both warps read before the other's write, or after it: only the first 32 sums are certain.
+    assert np.array_equal(memory[:32], index[:32])
+    assert np.array_equal(memory[32:64], index[32:64] + 10 * index[:32])
+
+
+def test_one_array_twice(axpy, device):
+    x = np.arange(64, dtype=np.float32)
+    axpy(1, 64, x, x, 1.0, 64, device=device)
+    assert np.array_equal(x, 2 * np.arange(64))
+
+
+def test_empty_array(axpy, device):
+    axpy(1, 32, np.empty(0, np.float32), np.empty(0, np.float32), 1.0, 0, device=device)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "values"),
+    [
+        ("u8", "u1", [0, 255, np.uint8(7)]),
+        ("s16", "i2", [-32768, 32767]),
+        ("u32", "u4", [0, 2**32 - 1, True]),
+        ("s32", "i4", [-(2**31), 2**31 - 1, np.int64(5)]),
+        ("u64", "u8", [0, 2**64 - 1]),
+        ("s64", "i8", [-(2**63), 2**63 - 1]),
+        ("f32", "f4", [1, 0.1, np.float64(0.1), float("inf"), np.float16(2)]),
+        ("f64", "f8", [1, 0.1, np.float32(0.1)]),
+        ("b32", "f4", [0.5]),
+        ("b32", "u4", [7]),
+    ],
+)
+def test_scalars(kind, dtype, values, device):
+    kernel = smemkern.Kernel(STORE.format(type=kind), "store")
+    for value in values:
+        y = np.zeros(1, dtype)
+        kernel(1, 1, y, value, device=device)
+        assert y[0] == np.array(value).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "exception"),
+    [
+        ("u8", 256, OverflowError),
+        ("s16", -32769, OverflowError),
+        ("u32", 2**32, OverflowError),
+        ("u64", 2**64, OverflowError),
+        ("s64", -(2**63) - 1, OverflowError),
+        ("u32", 1.5, TypeError),
+        ("f32", "1", TypeError),
+        ("f32", None, TypeError),
+        ("f32", 1j, TypeError),
+        ("u32", np.zeros(1), TypeError),
+        ("f64", np.zeros(1), TypeError),
+        ("u64", b"1234", ValueError),
+    ],
+)
+def test_scalars_that_do_not_fit(kind, value, exception):
+    kernel = smemkern.Kernel(STORE.format(type=kind), "store")
+    with pytest.raises(exception, match="argument 1"):
+        kernel(1, 1, np.zeros(1), value, device="emu")
+
+
+def test_wrong_calls(axpy):
+    x, y = np.ones((2, 64), np.float32)
+    for args, exception, message in [
+        ((), TypeError, r"\(grid, block, \*args\)"),
+        ((1, 64), TypeError, "takes 4 arguments but 0"),
+        ((1, 64, x, y, 1.0, 64, 3), TypeError, "takes 4 arguments but 5"),
+        ((0, 64, x, y, 1.0, 64), ValueError, r"grid\.x = 0 is not within 1\.\.2147483647"),
+        ((1, (8, 8, 65), x, y, 1.0, 64), ValueError, r"block\.z = 65 is not within 1\.\.64"),
+        ((1, (32, 33), x, y, 1.0, 64), ValueError, "at most 1024 threads, not 1056"),
+        (((1, 2, 3, 4), 64, x, y, 1.0, 64), ValueError, "1 to 3"),
+        ((1.5, 64, x, y, 1.0, 64), TypeError, "float"),
+        ((1, 64, x[::2], y, 1.0, 64), ValueError, "not contiguous.*ascontiguousarray"),
+        ((1, 64, x.astype(">f4"), y, 1.0, 64), TypeError, ">f4.*native byte order"),
+        ((1, 64, x.astype(object), y, 1.0, 64), TypeError, "object"),
+    ]:
+        with pytest.raises(exception, match=message):
+            axpy(*args, device="emu")
+    with pytest.raises(ValueError, match="shared_bytes must not be negative"):
+        axpy(1, 64, x, y, 1.0, 64, shared_bytes=-1)
+    with pytest.raises(TypeError, match="stream"):
+        axpy(1, 64, x, y, 1.0, 64, stream=1)
+
+
+def test_no_such_entry():
+    with pytest.raises(ValueError, match="axpy"):
+        smemkern.Kernel(AXPY, "saxpy")
+    assert smemkern.Kernel(AXPY, None).name == "axpy"
+
+
+def test_options_are_not_for_ptx():
+    with pytest.raises(ValueError, match="PTX already"):
+        smemkern.Kernel(AXPY, "axpy", ("-G",))
+
+
+def test_text_that_is_not_well_formed():
+    with pytest.raises(smemkern.KernelImageError):
+        smemkern.Kernel(".version 7.0\n.target sm_80\n.visible .entry k( {", "k")
+
+
+def test_access_outside_every_buffer_is_named(axpy):
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    with pytest.raises(smemkern.LaunchError, match="axpy"):
+        axpy(64, 128, x, y, 1.0, 64 * 128, device="emu")
+    assert np.all(y == 0), "nothing partial is written"
+
+
+def test_unknown_instruction_is_named():
+    ptx = AXPY.replace("fma.rn.f32 %f3, %f1, %f2, %f3;", "frobnicate.f32 %f3, %f1;")
+    kernel = smemkern.Kernel(ptx, "axpy")
+    x, y = np.ones((2, 64), np.float32)
+    with pytest.raises(smemkern.UnsupportedInstructionError, match=r"frobnicate\.f32"):
+        kernel(1, 64, x, y, 1.0, 64, device="emu")
+
+
+def test_repr_and_attributes(axpy):
+    assert repr(axpy) == "<smemkern.Kernel axpy with 4 parameters>"
+    assert axpy.ptx == AXPY
+    assert axpy.shared_bytes == 0
+    with pytest.raises(AttributeError):
+        axpy.name = "other"
+    with pytest.raises(TypeError):
+        type("Sub", (smemkern.Kernel,), {})
+
+
+# ---- CUDA C++
+
+
+REVERSE = """
+extern "C" __global__ void reverse(const float *x, float *y, int n)
+{
+    extern __shared__ float tile[];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) tile[threadIdx.x] = x[i];
+    __syncthreads();
+    if (i < n) y[n - 1 - i] = SCALE * tile[threadIdx.x];
+}
+"""
+
+
+def test_cuda_source(device, rng, nvrtc):
+    kernel = smemkern.Kernel(REVERSE, "reverse", ("-DSCALE=3",))
+    assert ".entry reverse" in kernel.ptx
+    x = rng.standard_normal(1000).astype(np.float32)
+    y = np.empty_like(x)
+    kernel((4, 1, 1), (256,), x, y, 1000, shared_bytes=1024, device=device)
+    assert np.array_equal(y, np.float32(3) * x[::-1])
+
+
+def test_structs(device, nvrtc):
+    source = """
+    struct pair { float a; double b[2]; char c; };
+    extern "C" __global__ void unpack(double *y, pair p) { y[0] = p.a; y[1] = p.b[1]; y[2] = p.c; }
+    """
+    dtype = np.dtype([("a", "f4"), ("b", "f8", 2), ("c", "i1")], align=True)
+    value = np.array((1.5, (2.5, 3.5), -4), dtype)[()]
+    kernel = smemkern.Kernel(source, "unpack")
+    for argument in (value, value.tobytes()):
+        y = np.zeros(3)
+        kernel(1, 1, y, argument, device=device)
+        assert np.array_equal(y, [1.5, 3.5, -4])
+    with pytest.raises(TypeError, match=r"struct of 32 bytes.*bytes or numpy\.void"):
+        kernel(1, 1, np.zeros(3), 1.0, device=device)
+    with pytest.raises(ValueError, match="has 3 bytes, the kernel's parameter has 32"):
+        kernel(1, 1, np.zeros(3), b"abc", device=device)
+
+
+def test_compile_error_has_the_log(nvrtc):
+    with pytest.raises(smemkern.CompileError, match="undeclared_name"):
+        smemkern.Kernel('extern "C" __global__ void k(float *y) { *y = undeclared_name; }', "k")
+
+
+def test_options_must_be_strings(nvrtc):
+    with pytest.raises(TypeError, match="options must be strings, not int"):
+        smemkern.Kernel(REVERSE, "reverse", (3,))
+
+
+def test_trace_of_a_kernel(nvrtc):
+    source = """
+    extern "C" __global__ void column(float *y)
+    {
+        __shared__ float tile[32][32];
+        tile[threadIdx.x][0] = threadIdx.x;
+        __syncthreads();
+        y[threadIdx.x] = tile[threadIdx.x][0];
+    }
+    """
+    kernel = smemkern.Kernel(source, "column")
+    assert kernel.shared_bytes == 4096
+    y = np.zeros(32, np.float32)
+    t = smemkern.trace(kernel, 1, 32, y)
+    assert t.result is None
+    assert np.array_equal(y, np.arange(32))
+    assert [(row.line, row.op, row.requests, row.wavefronts) for row in t.shared] == [
+        (5, "store", 1, 32),
+        (7, "load", 1, 32),
+    ]
+
+
+def test_no_nvrtc_says_what_to_install(monkeypatch, tmp_path):
+    import subprocess
+    import sys
+
+    # A fresh process that finds no library: ctypes confirms that there is none to be found.
+    try:
+        ctypes.CDLL("libnvrtc.so")
+    except OSError:
+        pass
+    else:
+        pytest.skip("NVRTC is installed on the system")
+    code = (
+        "import sys; sys.modules['nvidia'] = None; import smemkern, smemkern._nvrtc as n;"
+        "n.library = lambda: None\n"
+        "try: smemkern.Kernel('__global__ void k() {}', 'k')\n"
+        "except smemkern.CompileError as error: print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert "pip install smemkern[nvrtc]" in shown or shown == ""

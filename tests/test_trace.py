@@ -1,0 +1,133 @@
+"""What the emulator counts: the claims of the ladder, as exact integers."""
+
+import math
+
+import numpy as np
+import pytest
+from checks import assert_gemm, assert_same_bits
+
+import smemkern
+
+N = 64
+
+
+@pytest.fixture
+def ab(rng):
+    return rng.standard_normal((2, N, N)).astype(np.float32)
+
+
+def traced(ab, variant, **params):
+    return smemkern.trace("gemm", *ab, variant=variant, **params)
+
+
+@pytest.mark.parametrize("variant", ["padded", "swizzle"])
+def test_no_conflicts(ab, variant):
+    t = traced(ab, variant)
+    assert t.shared
+    assert t.conflict_factor == 1.0
+    assert all(row.wavefronts == row.ideal for row in t.shared)
+
+
+def test_conflicted_pays_32_wavefronts_for_a_column(ab):
+    t = traced(ab, "conflicted")
+    column = max(t.shared, key=lambda row: row.worst)
+    assert column.worst == 32
+    assert column.wavefronts == 32 * column.requests
+    assert t.conflict_factor > 2
+
+
+def test_padded_and_swizzle_ask_for_the_same_as_conflicted(ab):
+    requests = {traced(ab, v).shared_requests for v in ("conflicted", "padded", "swizzle")}
+    assert len(requests) == 1
+
+
+def test_tiled_has_no_conflict_with_or_without_a_pad(ab):
+    """The textbook adds the column here, where it changes nothing."""
+    plain, padded = (traced(ab, "tiled", tile=32, pad=pad) for pad in (0, 1))
+    assert plain.conflict_factor == padded.conflict_factor == 1.0
+
+
+def test_tiled_counts(ab):
+    """Each of the N^2/32 warps stores 2 words a tile and reads 2 words a step."""
+    t = traced(ab, "tiled", tile=32)
+    warps = N * N // 32
+    stores = sum(row.requests for row in t.shared if row.op == "store")
+    loads = sum(row.requests for row in t.shared if row.op == "load")
+    assert stores == warps * 2 * (N // 32)
+    assert loads == warps * 2 * N
+    assert sum(row.requests for row in t.global_ if row.op == "store") == warps
+    assert t.barriers == warps * 2 * (N // 32)
+
+
+def test_coalesced_moves_fewer_sectors_than_naive(ab):
+    naive, coalesced = (
+        sum(row.sectors for row in traced(ab, variant).global_) for variant in ("naive", "coalesced")
+    )
+    assert coalesced * 3 < naive
+
+
+def test_fused_multiply_adds(ab):
+    for variant in ("naive", "tiled", "swizzle"):
+        assert traced(ab, variant).instructions["fma.rn.f32"] >= N**3 // 32
+
+
+def test_instructions_add_up(ab):
+    t = traced(ab, "register_tiled")
+    assert sum(t.instructions.values()) == t.warp_instructions > 0
+
+
+def test_naive_has_no_shared_memory(ab):
+    t = traced(ab, "naive")
+    assert t.shared == ()
+    assert math.isnan(t.conflict_factor)
+
+
+def test_result_is_the_operations_own(ab, rng):
+    assert_gemm(traced(ab, "swizzle").result, *ab)
+    a = rng.standard_normal((40, 50))
+    assert_same_bits(smemkern.trace("transpose", a).result, a.T)
+
+
+@pytest.mark.parametrize("variant", ["padded", "swizzle"])
+def test_transpose_without_conflicts(rng, variant):
+    a = rng.standard_normal((64, 64)).astype(np.float32)
+    assert smemkern.trace("transpose", a, variant=variant).conflict_factor == 1.0
+    worst = max(row.worst for row in smemkern.trace("transpose", a, variant="tiled").shared)
+    assert worst == 32
+
+
+def test_counts_do_not_depend_on_the_run(ab):
+    first, second = (repr(traced(ab, "vectorized")) for _ in range(2))
+    assert first == second
+
+
+def test_lines_are_those_of_the_source(ab):
+    [row] = [r for r in smemkern.variants("gemm") if r.name == "conflicted"]
+    lines = row.source.splitlines()
+    for site in traced(ab, "conflicted").shared:
+        assert site.file == "gemm_conflicted.cu"
+        assert "[" in lines[site.line - 1]
+
+
+def test_repr_is_a_table(ab):
+    shown = repr(traced(ab, "conflicted"))
+    for word in ("wavefronts", "sectors", "32.00", "warp instructions", "gemm_conflicted.cu:"):
+        assert word in shown
+
+
+def test_measure(ab, device):
+    result, times = smemkern._measure("gemm", *ab, variant="tiled", device=device, repeat=3)
+    assert_gemm(result, *ab)
+    assert len(times) == 3
+    assert all(0 < t < 60_000 for t in times)
+
+
+def test_refused(ab):
+    with pytest.raises(ValueError, match="counts on the emulator"):
+        smemkern.trace("gemm", *ab, device="cuda")
+    with pytest.raises(ValueError, match="no operation 'gem'"):
+        smemkern.trace("gem", *ab)
+    with pytest.raises(TypeError, match="Kernel"):
+        smemkern.trace(3, *ab)
+    with pytest.raises(ValueError, match="beta = 0"):
+        smemkern._measure("gemm", *ab, out=ab[0].copy(), beta=1.0)

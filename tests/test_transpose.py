@@ -1,0 +1,146 @@
+"""transpose against numpy.swapaxes, bit by bit."""
+
+import numpy as np
+import pytest
+from checks import assert_same_bits
+
+import smemkern
+
+ROWS = [pytest.param(row, id=row.name) for row in smemkern.variants("transpose")]
+WIDTHS = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "b128": "V16"}
+CASES = [
+    pytest.param(row, bits, id=f"{row.name}-{bits}")
+    for row in smemkern.variants("transpose")
+    for bits in row.dtypes
+]
+SHAPES = [(1, 1), (1, 70), (70, 1), (3, 5), (31, 33), (32, 32), (64, 64), (65, 127), (128, 96)]
+
+
+def random_bits(rng, shape, dtype):
+    dtype = np.dtype(dtype)
+    return np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+
+
+@pytest.mark.parametrize(("row", "bits"), CASES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
+def test_every_variant(row, bits, shape, device, rng):
+    a = random_bits(rng, shape, WIDTHS[bits])
+    result = smemkern.transpose(a, variant=row.name, device=device)
+    assert result.flags.c_contiguous
+    assert_same_bits(result, a.T)
+
+
+@pytest.mark.parametrize(("row", "bits"), CASES)
+def test_rows_apart_and_unaligned(row, bits, device, rng):
+    a = random_bits(rng, (70, 90), WIDTHS[bits])[:, 1:78]
+    assert_same_bits(smemkern.transpose(a, variant=row.name, device=device), a.T)
+
+
+@pytest.mark.parametrize(("row", "bits"), CASES)
+def test_batch(row, bits, device, rng):
+    a = random_bits(rng, (3, 33, 18), WIDTHS[bits])
+    assert_same_bits(smemkern.transpose(a, variant=row.name, device=device), a.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0), (0, 3, 4), (2, 0, 4)])
+def test_empty(row, shape, device):
+    a = np.empty(shape, "f4")
+    assert_same_bits(smemkern.transpose(a, variant=row.name, device=device), a.swapaxes(-1, -2))
+
+
+LEGAL_SETS = [
+    pytest.param(row, name, value, id=f"{row.name}-{name}{value}")
+    for row in smemkern.variants("transpose")
+    for name, param in row.params.items()
+    for value in sorted({param.legal[0], param.legal[-1]})
+]
+
+
+@pytest.mark.parametrize(("row", "name", "value"), LEGAL_SETS)
+def test_parameters(row, name, value, device, rng, nvrtc):
+    a = random_bits(rng, (37, 75), "u4")
+    try:
+        result = smemkern.transpose(a, variant=row.name, device=device, **{name: value})
+    except ValueError as error:
+        assert name in str(error)
+    else:
+        assert_same_bits(result, a.T)
+
+
+DTYPES = [
+    "?",
+    "i1",
+    "S1",
+    "f2",
+    ">i2",
+    "S2",
+    "f4",
+    ">f4",
+    "U1",
+    "f8",
+    "c8",
+    ">c8",
+    "m8[s]",
+    "M8[ns]",
+    "S8",
+    "c16",
+    ">c16",
+    "U4",
+    [("x", "f4"), ("y", "i2"), ("z", "S2")],
+    {"names": ["x"], "formats": ["u1"], "offsets": [2], "itemsize": 4},
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_any_dtype(dtype, device, rng):
+    a = random_bits(rng, (21, 34), dtype)
+    assert_same_bits(smemkern.transpose(a, device=device), a.T)
+    assert_same_bits(smemkern.transpose(a[::-2, ::3], device=device), a[::-2, ::3].T)
+
+
+def test_long_double(device, rng):
+    a = rng.standard_normal((5, 6)).astype(np.longdouble)
+    result = smemkern.transpose(a, device=device)
+    assert result.dtype == a.dtype
+    assert np.array_equal(result, a.T)
+
+
+LAYOUTS = {
+    "fortran": lambda x: np.asfortranarray(x),
+    "reversed": lambda x: x[::-1, ::-1],
+    "every other": lambda x: x[::2, ::2],
+    "thin": lambda x: np.tile(x, (1, 30))[:, : x.shape[1]],
+    "broadcast": lambda x: np.broadcast_to(x[0], x.shape),
+    "read-only": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+    "batch transposed": lambda x: np.stack([x, x + 1, x + 2]).transpose(2, 1, 0),
+    "batch broadcast": lambda x: np.broadcast_to(x, (2, 3, *x.shape)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout, device, rng):
+    a = LAYOUTS[layout](rng.standard_normal((19, 23)))
+    assert_same_bits(smemkern.transpose(a, device=device), a.swapaxes(-1, -2))
+
+
+def test_list(device):
+    assert_same_bits(
+        smemkern.transpose([[1, 2, 3], [4, 5, 6]], device=device), np.array([[1, 4], [2, 5], [3, 6]])
+    )
+
+
+def test_out_may_be_the_input(device, rng):
+    a = rng.standard_normal((45, 45))
+    before = a.copy()
+    assert smemkern.transpose(a, out=a, device=device) is a
+    assert_same_bits(a, before.T)
+
+
+def test_out_of_any_stride(device, rng):
+    a = rng.standard_normal((9, 7))
+    memory = np.full((14, 18), 5.0)
+    smemkern.transpose(a, out=memory[::-2, 1::2], device=device)
+    assert_same_bits(memory[::-2, 1::2].copy(), a.T)
+    assert np.all(memory[:, ::2] == 5)
+    assert np.all(memory[::2] == 5)

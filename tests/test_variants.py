@@ -1,0 +1,70 @@
+"""The registry: one file and one row make a variant, and everything else enumerates them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import smemkern
+from smemkern import reference
+
+KERNELS = Path(smemkern._core.config()["kernels"])
+IMAGES = Path(smemkern._core.config()["images"])
+ROWS = [pytest.param(row, id=f"{row.op}-{row.name}") for row in smemkern.variants()]
+
+
+def test_files_are_rows():
+    files = {path.stem for path in KERNELS.glob("*.cu")}
+    assert files == {f"{row.op}_{row.name}" for row in smemkern.variants()}
+
+
+def test_the_ladder_is_whole():
+    names = {op: [row.name for row in smemkern.variants(op)] for op in ("gemm", "transpose", "probe")}
+    assert set(names["gemm"]) >= {
+        *("naive", "coalesced", "tiled", "conflicted", "padded", "swizzle", "double_buffer"),
+        *("register_tiled", "vectorized", "pipelined"),
+    }
+    assert set(names["transpose"]) >= {"naive", "tiled", "padded", "swizzle", "vectorized"}
+    assert len(names["probe"]) >= 6
+    assert smemkern.variants() == tuple(
+        row for op in names for row in smemkern.variants(op)
+    ), "the rows of an operation stand together"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_row(row):
+    assert row.summary
+    assert row.min_sm >= 80
+    assert re.search(rf"\b{row.op}_{row.name}\b", row.source)
+    above = [other.name for other in smemkern.variants(row.op)]
+    assert row.differs_from is None or row.differs_from in above[: above.index(row.name)]
+    for param in row.params.values():
+        assert param.default in param.legal
+        assert param.doc
+    with pytest.raises(TypeError):
+        row.params["new"] = None
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_default_image_is_compiled_ahead(row):
+    for dtype in row.dtypes:
+        stem = f"{row.op}_{row.name}-{dtype}"
+        assert list(IMAGES.glob(f"{stem}.ptx")) + list(IMAGES.glob(f"{stem}-*.ptx"))
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_has_a_twin(row):
+    assert callable(reference.twin(row.op, row.name))
+
+
+def test_sources_open_with_their_story():
+    """Purpose first, as a comment; and short enough to read at a sitting."""
+    for path in KERNELS.glob("*.cu"):
+        text = path.read_text()
+        assert text.startswith("/*"), path
+        assert len(text.splitlines()) <= 150, path
+
+
+def test_unknown_operation():
+    with pytest.raises(ValueError, match=r"no operation 'gem'; there are: gemm, transpose, probe"):
+        smemkern.variants("gem")
