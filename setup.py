@@ -1,4 +1,4 @@
-"""Builds what pyproject.toml describes: the extension module, and through buildtools/ the kernels."""
+"""Builds what pyproject.toml describes: the extension, and through buildtools/ the kernels."""
 
 import os
 import sys
@@ -14,11 +14,8 @@ from buildtools.commands import BuildExt, BuildPy  # noqa: E402
 os.chdir(ROOT)
 FOLDERS = ("module", "core", "cuda", "emu")
 SOURCES = sorted(str(file) for folder in FOLDERS for file in Path("csrc", folder).glob("*.c"))
-# A change in one of these compiles everything anew.
-HEADERS = sorted(str(file) for file in Path("csrc").rglob("*.h"))
-RECIPES = ["setup.py", "pyproject.toml"]
-
 FLAGS = ["-std=gnu17", "-O3", "-g1", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
+FLAGS += ["-MMD"]  # which files each object is made of, for buildtools/commands.py
 if os.environ.get("SMEMKERN_WERROR") == "1":
     FLAGS.append("-Werror")  # ours to see; a user's newer compiler may warn of more
 
@@ -27,7 +24,7 @@ setup(
         Extension(
             "smemkern._core",
             sources=SOURCES,
-            depends=HEADERS + RECIPES,
+            depends=["setup.py", "pyproject.toml"],  # flags and version: compile everything anew
             include_dirs=["csrc"],
             extra_compile_args=FLAGS,
             libraries=["dl", "pthread", "m"],

@@ -11,9 +11,9 @@ import argparse
 from collections.abc import Iterator
 
 import numpy as np
-from rows import parameter_sets
 
 import smemkern
+from rows import parameter_sets
 
 # Off every tile, below one tile, one tile and a bit, a single element, nothing to add up.
 GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]

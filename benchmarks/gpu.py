@@ -176,9 +176,9 @@ def timed_by_torch(work, repeat: int) -> list[float]:
 def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
     import numpy as np
     import torch
-    from rows import parameter_sets
 
     import smemkern
+    from rows import parameter_sets
 
     torch.backends.cuda.matmul.allow_tf32 = False
     rng = np.random.default_rng(2026)
@@ -230,9 +230,9 @@ def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
 def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
     import numpy as np
     import torch
-    from rows import parameter_sets
 
     import smemkern
+    from rows import parameter_sets
 
     rng = np.random.default_rng(2026)
     lines: list[Record] = []
@@ -270,9 +270,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("steps", nargs="*", metavar="step", help=f"{', '.join(STEPS)}; default: all")
-    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"), help="if no git is here")
-    parser.add_argument("--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here")
+    parser.add_argument(
+        "steps", nargs="*", metavar="step", help=f"{', '.join(STEPS)}; default: all"
+    )
+    parser.add_argument(
+        "--commit", default=os.environ.get("SMEMKERN_COMMIT"), help="if no git is here"
+    )
+    parser.add_argument(
+        "--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here"
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--repeat", type=int, default=15, help="timed runs of each kernel")
     parser.add_argument("--pytest", default="-q", help="arguments for the step tests")
@@ -289,12 +295,8 @@ def main() -> int:
         "build": lambda: build(options.site),
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
-        "gemm": lambda: gemm(
-            options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093)]
-        ),
-        "transpose": lambda: transpose(
-            options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]
-        ),
+        "gemm": lambda: gemm(options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093)]),
+        "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)

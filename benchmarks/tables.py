@@ -130,7 +130,7 @@ def ladder(results: Record | None) -> str:
     part = results["gemm"]
     return (
         f"TFLOP/s, median of {part['lines'][0]['runs']} runs between CUDA events, operands on the "
-        f"device, N(0, 1) data. {where(part)}. cuBLAS through PyTorch {part['torch']} with TF32 off, "
+        f"device, N(0, 1) data. {where(part)}. cuBLAS through PyTorch {part['torch']}, TF32 off, "
         f"in the same process. Error: relative Frobenius norm of the fp32 product of {size(LARGE)} "
         "against float64.\n\n" + markdown(header, lines, 2)
     )

@@ -33,6 +33,16 @@ def _rows() -> list[registry.Row]:
         raise CompileError(str(error)) from None
 
 
+def _is_stale(target: str, made_of: list[str]) -> bool:
+    """Whether an object is older than what its compiler said it was made of (-MMD)."""
+    listing = Path(target).with_suffix(".d")
+    if not listing.exists():
+        return True
+    files = listing.read_text().replace("\\\n", " ").split()[1:]
+    # NumPy's headers stood in a build environment that may be gone.
+    return newer_group([*made_of, *files], target, missing="ignore")
+
+
 class BuildPy(build_py):
     """Compiles the kernels and copies their sources into the package, as package data."""
 
@@ -84,7 +94,7 @@ class BuildExt(build_ext):
         def compile_in_parallel(sources, output_dir=None, depends=None, **options):
             def compile_one(source: str) -> str:
                 [target] = self.compiler.object_filenames([source], output_dir=output_dir)
-                if self.force or newer_group([source, *(depends or ())], target):
+                if self.force or _is_stale(target, [source, *(depends or ())]):
                     compile_all([source], output_dir=output_dir, **options)
                 return target
 

@@ -1,9 +1,9 @@
 """The kernel images: every row x dtype x parameter set, as PTX and as a fat binary made from it.
 
-    <op>_<name>.cu --nvcc--> .ptx --ptxas--> machine code of each architecture --fatbinary--> .fatbin
+    <op>_<name>.cu -> nvcc -> .ptx -> ptxas -> machine code, each chip's -> fatbinary -> .fatbin
 
-The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. The fat
-binary carries the PTX too, for architectures that are newer than the list below.
+The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. The
+fat binary carries the PTX too, for architectures that are newer than the list below.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def architectures(toolkit: Toolkit) -> list[str]:
     for arch in wanted:
         if arch not in toolkit.architectures:
             known = ", ".join(sorted(toolkit.architectures, key=lambda a: (int(a.rstrip("af")), a)))
-            raise ImageError(f"{VARIABLE}={text}: {toolkit.ptxas} knows no {arch!r}; it knows {known}")
+            raise ImageError(
+                f"{VARIABLE}={text}: {toolkit.ptxas} knows no {arch!r}; it knows {known}"
+            )
         if int(arch.rstrip("af")) < 80:
             raise ImageError(f"{VARIABLE}={text}: {arch} is too old; the kernels need 80 or newer")
     return wanted

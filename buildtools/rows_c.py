@@ -33,9 +33,13 @@ def _c_string(text: str | None) -> str:
         return "NULL"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     # Octal, not \x: a hexadecimal escape would swallow the letters after it.
-    return '"' + "".join(
-        c if c.isascii() else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in escaped
-    ) + '"'
+    return (
+        '"'
+        + "".join(
+            c if c.isascii() else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in escaped
+        )
+        + '"'
+    )
 
 
 def _c_locals(row: Row) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Finding a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
 
 The wheels are asked for as build requirements only where none of the first three has nvcc
-(backend.py), so a machine with a toolkit builds with its own, and one without builds the same kernels.
+(backend.py): a machine with a toolkit builds with its own, one without builds the same kernels.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def describe(nvcc: Path) -> Toolkit:
     version = (int(release[1]), int(release[2]))
     if version < OLDEST:
         raise ToolkitError(
-            f"{nvcc} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is needed. "
-            + _HELP
+            f"{nvcc} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
+            f"needed. {_HELP}"
         )
     # nvcc may be a wrapper or a link elsewhere; a dry run says where the toolkit really is.
     here = re.search(r"^#\$ _HERE_=(.*)$", _output(nvcc, "--dryrun", "-ptx", "any.cu"), re.M)

@@ -1,8 +1,8 @@
 """smemkern: the shared-memory laboratory for CUDA.
 
 Every way to move tiles through shared memory is a kernel that runs from NumPy: on an NVIDIA GPU
-(device "cuda"), or where there is none on a PTX emulator (device "emu") that counts what the hardware
-would count.
+(device "cuda"), or where there is none on a PTX emulator (device "emu") that counts what the
+hardware would count.
 
 >>> import numpy as np, smemkern
 >>> a, b = np.random.rand(123, 77), np.random.rand(77, 211)

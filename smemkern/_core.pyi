@@ -47,6 +47,7 @@ def probe(
     stream: int | None = None,
     **params: int,
 ) -> _Array: ...
+
 @final
 class Kernel:
     def __new__(

@@ -1,4 +1,4 @@
-"""Finding NVRTC where `pip install smemkern[nvrtc]` puts it; the core searches the system itself."""
+"""Finding NVRTC where `pip install smemkern[nvrtc]` puts it; the core searches the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 def library() -> str | None:
     """Path of the newest libnvrtc among NVIDIA's wheels on sys.path, or None."""
-    found = []
+    found: list[Path] = []
     for folder in sys.path:
         nvidia = Path(folder or ".", "nvidia")
         for place in ("cu[0-9]*/lib", "cuda_nvrtc/lib"):

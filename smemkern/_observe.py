@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
-from ._table import table
+from ._table import Right, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,12 +89,11 @@ class Trace:
     def __repr__(self) -> str:
         parts = []
         if self.shared:
-            header = ("shared", "op", "width", "requests", "wavefronts", "ideal", "worst", "factor")
-            rows = [(_place(r), *r[1:7], _Fixed(r.factor)) for r in self.shared]
-            parts.append(table(header, rows))
+            rows = [(_place(r), *r[1:7], Right(f"{r.factor:.2f}")) for r in self.shared]
+            parts.append(table(("shared", *SharedRow._fields[1:7], "factor"), rows))
         if self.global_:
-            header = ("global", "op", "width", "requests", "sectors", "ideal")
-            parts.append(table(header, [(_place(r), *r[1:6]) for r in self.global_]))
+            sites = [(_place(r), *r[1:6]) for r in self.global_]
+            parts.append(table(("global", *GlobalRow._fields[1:6]), sites))
         most = sorted(self.instructions.items(), key=lambda item: -item[1])
         lines = [f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"]
         lines += [f"{count:>12}  {opcode}" for opcode, count in most[:8]]
@@ -102,11 +101,6 @@ class Trace:
             lines.append(f"{sum(count for _, count in most[8:]):>12}  in {len(most) - 8} others")
         parts.append("\n".join(lines))
         return "\n\n".join(parts)
-
-
-class _Fixed(float):
-    def __str__(self) -> str:
-        return f"{self:.2f}"
 
 
 def _place(row: SharedRow | GlobalRow) -> str:

@@ -60,8 +60,8 @@ def variants(op: str | None = None) -> tuple[Variant, ...]:
     global _rows
     if not _rows:
         _rows = tuple(
-            Variant(*fields, MappingProxyType({name: Param(*rest) for name, *rest in params}))
-            for *fields, params in _core.variants()
+            Variant(*row[:-1], MappingProxyType({name: Param(*rest) for name, *rest in row[-1]}))
+            for row in _core.variants()
         )
     if op is None:
         return _rows

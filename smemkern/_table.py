@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
+class Right:
+    """Text that stands to the right, as a number would."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Columns as wide as their widest cell; text to the left, everything else to the right."""
     rows = list(rows)

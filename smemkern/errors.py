@@ -1,4 +1,4 @@
-"""What smemkern raises beside Python's own TypeError, ValueError, MemoryError and KeyboardInterrupt."""
+"""What smemkern raises beside Python's own TypeError, ValueError and MemoryError."""
 
 from ._core import (
     CompileError,

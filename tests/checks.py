@@ -1,4 +1,4 @@
-"""Comparisons that a NaN cannot slip through, with tolerances that come from K and the precision."""
+"""Comparisons that a NaN cannot slip through, with tolerances from K and the precision."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ import smemkern
 
 @pytest.fixture(scope="session", autouse=True)
 def poisoned_memory():
-    """glibc fills what malloc returns with 0xfe: an output that a kernel forgets is -1.7e38, not 0."""
+    """glibc fills what malloc returns with 0xfe: an output that a kernel forgets is -1.7e38."""
     m_perturb = -6
     ctypes.CDLL(None).mallopt(m_perturb, 0x01)
 

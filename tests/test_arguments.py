@@ -1,4 +1,4 @@
-"""Wrong calls: each is refused before anything runs, with a message that says what would be right."""
+"""Wrong calls: each is refused before anything runs, and the message says what is right."""
 
 import numpy as np
 import pytest
@@ -36,16 +36,41 @@ GEMM = [
     ((D,), {}, TypeError, r"missing required argument 'b'"),
     ((D, D, D), {}, TypeError, r"takes 2 positional arguments but 3"),
     ((D, D), {"a": D}, TypeError, r"multiple values for argument 'a'"),
-    ((D, D), {"variant": "tield"}, ValueError, r"no variant 'tield'; there are: auto, naive.*tiled"),
+    (
+        (D, D),
+        {"variant": "tield"},
+        ValueError,
+        r"no variant 'tield'; there are: auto, naive.*tiled",
+    ),
     ((D, D), {"variant": 3}, TypeError, r"variant must be a string"),
     ((D, D), {"variant": None}, TypeError, r"variant must be a string"),
-    ((D, D), {"variant": "tiled", "tyle": 3}, ValueError, r"no parameter 'tyle'; legal: tile = 4\.\."),
-    ((D, D), {"variant": "tiled", "tile": 33}, ValueError, r"tile = 33.*legal: 4\.\.32 \(default 32"),
+    (
+        (D, D),
+        {"variant": "tiled", "tyle": 3},
+        ValueError,
+        r"no parameter 'tyle'; legal: tile = 4\.\.",
+    ),
+    (
+        (D, D),
+        {"variant": "tiled", "tile": 33},
+        ValueError,
+        r"tile = 33.*legal: 4\.\.32 \(default 32",
+    ),
     ((D, D), {"variant": "tiled", "tile": 1 << 80}, ValueError, r"tile = .*legal: 4\.\.32"),
-    ((D, D), {"variant": "tiled", "tile": 8.0}, TypeError, r"parameter tile must be an integer, not float"),
+    (
+        (D, D),
+        {"variant": "tiled", "tile": 8.0},
+        TypeError,
+        r"parameter tile must be an integer, not float",
+    ),
     ((D, D), {"variant": "naive", "tile": 8}, ValueError, r"'naive' has no parameter 'tile'"),
     ((D, D), {"tile": 8}, ValueError, r"'tile' belongs to a variant"),
-    ((D, D), dict.fromkeys("cdefghijklmnop", 1) | {"variant": "tiled"}, ValueError, r"no parameter"),
+    (
+        (D, D),
+        dict.fromkeys("cdefghijklmnop", 1) | {"variant": "tiled"},
+        ValueError,
+        r"no parameter",
+    ),
     ((D, D), {"out": [[0.0] * 4] * 4}, TypeError, r"out must be a numpy\.ndarray, not list"),
     ((D, D), {"out": F.copy()}, TypeError, r"out has dtype float32, the result has float64"),
     ((D, D), {"out": of(">f8")}, TypeError, r"out has dtype >f8"),
@@ -77,7 +102,12 @@ TRANSPOSE = [
     ((D,), {"out": np.ones((4, 5))}, ValueError, r"\(4, 5\).*\(4, 4\)"),
     ((D,), {"out": F.copy()}, TypeError, r"out has dtype float32"),
     ((D,), {"alpha": 2}, ValueError, r"'alpha'"),
-    ((D,), {"variant": "conflicted"}, ValueError, r"no variant 'conflicted'; there are: auto, naive"),
+    (
+        (D,),
+        {"variant": "conflicted"},
+        ValueError,
+        r"no variant 'conflicted'; there are: auto, naive",
+    ),
     ((), {}, TypeError, r"missing required argument 'a'"),
 ]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checks import assert_gemm, random_matrix
 
 import smemkern
+from checks import assert_gemm, random_matrix
 
 ROWS = [pytest.param(row, id=row.name) for row in smemkern.variants("gemm")]
 CASES = [
@@ -58,9 +58,7 @@ def test_alpha_and_beta(row, dtype, device, rng):
     a, b = random_matrix(rng, (33, 45), dtype), random_matrix(rng, (45, 70), dtype)
     c = random_matrix(rng, (33, 70), dtype)
     out = c.copy()
-    result = smemkern.gemm(
-        a, b, out=out, alpha=-1.5, beta=0.25, variant=row.name, device=device
-    )
+    result = smemkern.gemm(a, b, out=out, alpha=-1.5, beta=0.25, variant=row.name, device=device)
     assert result is out
     assert_gemm(out, a, b, -1.5, 0.25, c)
 

@@ -1,7 +1,7 @@
 """Launch planning, which is pure: shapes that no machine holds are planned without running.
 
-An array of any shape and stride over one element of memory stands for what is too large to make; the
-plan never reads it.
+An array of any shape and stride over one element of memory stands for what is too large to make;
+the plan never reads it.
 """
 
 import math
@@ -58,9 +58,7 @@ def test_one_tile():
 
 
 def test_tiles_off_the_edge():
-    launch = only_launch(
-        plan("gemm", phantom((33, 7)), phantom((7, 65)), variant="tiled", tile=32)
-    )
+    launch = only_launch(plan("gemm", phantom((33, 7)), phantom((7, 65)), variant="tiled", tile=32))
     assert launch["grid"] == (2 * 3, 1, 1)
 
 
@@ -87,7 +85,8 @@ def test_more_than_2_31_rows():
 
 
 @pytest.mark.parametrize(
-    ("shape_a", "shape_b"), [((2**32, 1), (1, 64)), ((2**31, 1), (1, 2**31)), ((2**40, 0), (0, 2**40))]
+    ("shape_a", "shape_b"),
+    [((2**32, 1), (1, 64)), ((2**31, 1), (1, 2**31)), ((2**40, 0), (0, 2**40))],
 )
 def test_more_tiles_than_a_grid_has(shape_a, shape_b):
     with pytest.raises(ValueError, match=r"2147483647 tiles of 4 x 4.*larger tile"):
@@ -138,7 +137,9 @@ def test_batch_chunks():
 
 def test_chunks_of_every_outer_index():
     planned = plan("gemm", phantom((2, 1, 4, 5)), phantom((1, 70_000, 5, 6)), variant="tiled")
-    got = [(x["grid"][2], x["args"]["A"], x["args"]["B"], x["args"]["C"]) for x in planned["launches"]]
+    got = [
+        (x["grid"][2], x["args"]["A"], x["args"]["B"], x["args"]["C"]) for x in planned["launches"]
+    ]
     second = 4 * 24 * 70_000
     assert got == [
         (65535, 0, 0, 0),
@@ -197,11 +198,18 @@ def test_transpose_of_more_than_2_31_elements():
 @pytest.mark.parametrize("row", smemkern.variants("gemm"), ids=lambda row: row.name)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_every_tile_of_the_result_has_a_block(row, dtype):
-    one = only_launch(plan("gemm", phantom((1, 9), dtype=dtype), phantom((9, 1), dtype=dtype),
-                           variant=row.name))
+    one = only_launch(
+        plan("gemm", phantom((1, 9), dtype=dtype), phantom((9, 1), dtype=dtype), variant=row.name)
+    )
     assert one["grid"] == (1, 1, 1)
     assert 1 <= math.prod(one["block"]) <= 1024
     assert one["shared_bytes"] <= 227 * 1024
-    many = only_launch(plan("gemm", phantom((1000, 9), dtype=dtype), phantom((9, 999), dtype=dtype),
-                            variant=row.name))
+    many = only_launch(
+        plan(
+            "gemm",
+            phantom((1000, 9), dtype=dtype),
+            phantom((9, 999), dtype=dtype),
+            variant=row.name,
+        )
+    )
     assert many["grid"][0] > 1

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from checks import assert_gemm, assert_same_bits
 
 import smemkern
+from checks import assert_gemm, assert_same_bits
 
 N = 64
 
@@ -61,7 +61,8 @@ def test_tiled_counts(ab):
 
 def test_coalesced_moves_fewer_sectors_than_naive(ab):
     naive, coalesced = (
-        sum(row.sectors for row in traced(ab, variant).global_) for variant in ("naive", "coalesced")
+        sum(row.sectors for row in traced(ab, variant).global_)
+        for variant in ("naive", "coalesced")
     )
     assert coalesced * 3 < naive
 

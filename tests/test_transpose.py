@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checks import assert_same_bits
 
 import smemkern
+from checks import assert_same_bits
 
 ROWS = [pytest.param(row, id=row.name) for row in smemkern.variants("transpose")]
 WIDTHS = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "b128": "V16"}
@@ -126,7 +126,8 @@ def test_layouts(layout, device, rng):
 
 def test_list(device):
     assert_same_bits(
-        smemkern.transpose([[1, 2, 3], [4, 5, 6]], device=device), np.array([[1, 4], [2, 5], [3, 6]])
+        smemkern.transpose([[1, 2, 3], [4, 5, 6]], device=device),
+        np.array([[1, 4], [2, 5], [3, 6]]),
     )
 
 

@@ -19,16 +19,18 @@ def test_files_are_rows():
 
 
 def test_the_ladder_is_whole():
-    names = {op: [row.name for row in smemkern.variants(op)] for op in ("gemm", "transpose", "probe")}
+    names = {
+        op: [row.name for row in smemkern.variants(op)] for op in ("gemm", "transpose", "probe")
+    }
     assert set(names["gemm"]) >= {
         *("naive", "coalesced", "tiled", "conflicted", "padded", "swizzle", "double_buffer"),
         *("register_tiled", "vectorized", "pipelined"),
     }
     assert set(names["transpose"]) >= {"naive", "tiled", "padded", "swizzle", "vectorized"}
     assert len(names["probe"]) >= 6
-    assert smemkern.variants() == tuple(
-        row for op in names for row in smemkern.variants(op)
-    ), "the rows of an operation stand together"
+    assert smemkern.variants() == tuple(row for op in names for row in smemkern.variants(op)), (
+        "the rows of an operation stand together"
+    )
 
 
 @pytest.mark.parametrize("row", ROWS)

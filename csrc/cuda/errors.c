@@ -19,10 +19,9 @@ typedef struct meaning {
 #define REMEDY_UPDATE    "Install a newer NVIDIA driver"
 #define REMEDY_MISMATCH "The kernel module and libcuda differ in version: reboot, or reinstall both"
 #define REMEDY_PTX      "Install a newer NVIDIA driver, or the NVRTC of the driver's own version"
-#define REMEDY_NO_BINARY                                                                           \
-    "Build smemkern for this GPU's architecture, or pass PTX, which the driver compiles"
-#define REMEDY_IMAGE "Give PTX text or a fat binary made for this GPU"
-#define REMEDY_JIT "The driver's compiler is absent or switched off: give machine code for this GPU"
+#define REMEDY_NO_BINARY "Add this GPU to SMEMKERN_CUDA_ARCHS and build again, or pass PTX"
+#define REMEDY_IMAGE     "Give PTX text or a fat binary made for this GPU"
+#define REMEDY_JIT       "The driver's compiler is off or absent: give machine code"
 #define REMEDY_RESOURCES "Use fewer threads a block, fewer registers or less shared memory"
 #define REMEDY_SANITIZER "compute-sanitizer, or device=\"emu\", shows the thread and the address"
 #define REMEDY_TIMEOUT   "The GPU drives a display, which limits run time: launch less work at once"

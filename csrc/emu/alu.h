@@ -29,6 +29,7 @@ typedef double lane_f64 __attribute__((may_alias));
     ((lane_##type *)__builtin_assume_aligned((w)->frame + (offset), 64))
 
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop of library calls stays a loop */
 #define EACH_LANE                                                                                  \
     _Pragma("clang loop vectorize(assume_safety)") for (int lane = 0; lane < LANES; lane++)
 #else

@@ -34,6 +34,7 @@ enum { POISON = 0x7ff7 };
 
 typedef struct frame {
     struct frame *next; /* free frames */
+    struct frame *older; /* all frames of the block */
     const program *program;
     uint64_t local_base;
     uint32_t depth;
@@ -76,20 +77,22 @@ typedef struct barrier {
     uint32_t n_threads; /* ... of these */
 } barrier;
 
+/* One launch; all host threads that work on it share this. */
 typedef struct launch {
-    const smk_job *job;
     emu_module *module;
     const program *program;
     uint32_t grid[3], block[3];
     uint64_t n_blocks;
     uint32_t n_warps; /* a block */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
-    const region *regions;
+    const region *regions; /* by region_id; shared memory is each block's own */
     uint32_t n_regions;
     const emu_observer *observer; /* NULL: nobody watches */
+    int (*poll)(void *);
+    void *poll_arg;
     _Atomic uint64_t next_block;
     _Atomic bool stop;
-    pthread_mutex_t lock; /* of status */
+    pthread_mutex_t lock; /* of status and of the observer's join */
     smk_status *status;
 } launch;
 
@@ -106,6 +109,7 @@ typedef struct block {
     uint32_t used_barriers; /* bits */
     uint32_t living_warps;
     frame **frames; /* the entry's, by warp */
+    frame *all_frames;
     frame *free_frames;
     fragment *free_fragments;
     struct slab *slabs;
@@ -113,9 +117,11 @@ typedef struct block {
 
 /* ---- launch.c ---- */
 
-smk_code launch_run(const smk_job *job, const smk_launch *shape, emu_module *module,
-                    const program *program, const region *regions, uint32_t n_regions,
-                    const emu_observer *observer, smk_status *status);
+/* regions: all but the kernel's parameters, which this fills from the job's arguments. */
+smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
+                    region *regions, uint32_t n_regions, const emu_observer *observer,
+                    smk_status *status);
+/* Stops the launch; the first failure is kept. */
 void launch_fail(launch *l, smk_code code, const char *message);
 
 /* ---- block.c ---- */

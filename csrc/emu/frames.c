@@ -146,6 +146,8 @@ frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth
         for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
             memcpy((unsigned char *)f + at, &(uint16_t){POISON}, sizeof(uint16_t));
         f->program = p;
+        f->older = b->all_frames;
+        b->all_frames = f;
         f->slots = (unsigned char *)f + header;
         for (uint32_t k = 0; k < p->n_constants; k++)
             fill(f->slots + p->constants[k].offset, p->constants[k].bytes, p->constants[k].bits);

@@ -13,8 +13,8 @@ static uint32_t hash_of(const char *text, size_t length) {
     return hash;
 }
 
-bool names_start(names *table, ptx_arena *arena) {
-    *table = (names){.arena = arena, .capacity = FIRST_CAPACITY};
+bool names_start(names *table, ptx_arena *arena, ptx_arena *texts) {
+    *table = (names){.arena = arena, .texts = texts, .capacity = FIRST_CAPACITY};
     table->slots = calloc(FIRST_CAPACITY, sizeof *table->slots);
     return table->slots != NULL;
 }
@@ -59,7 +59,7 @@ name *names_get(names *table, const char *text, size_t length) {
         slot = find(table, text, length, hash);
     }
     name *n = arena_alloc(table->arena, 1, sizeof *n);
-    char *copy = arena_string(table->arena, text, length);
+    char *copy = arena_string(table->texts, text, length);
     if (!n || !copy) return NULL;
     *n = (name){.text = copy, .length = (uint32_t)length, .hash = hash};
     table->count++;
@@ -76,7 +76,7 @@ const char *ptx_intern(const char *spelling, size_t length) {
     pthread_mutex_lock(&lock);
     if (!words.arena) {
         ptx_arena *arena = arena_new();
-        if (arena && !names_start(&words, arena)) {
+        if (arena && !names_start(&words, arena, arena)) {
             arena_free(arena);
             words.arena = NULL;
         }

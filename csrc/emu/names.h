@@ -23,7 +23,7 @@ typedef struct name {
 } name;
 
 typedef struct names {
-    ptx_arena *arena;
+    ptx_arena *arena, *texts; /* names, and their spellings, which may outlive them */
     name **slots;
     size_t capacity, count;
 } names;
@@ -31,7 +31,7 @@ typedef struct names {
 typedef enum binding_kind {
     BOUND_REGISTER,  /* index */
     BOUND_REGISTERS, /* index, count: .reg .v4 */
-    BOUND_RANGE,     /* count, type */
+    BOUND_RANGE,     /* count, type, and index: components of .v4, 0 for scalars */
     BOUND_VARIABLE,
     BOUND_FUNCTION,
     BOUND_LABEL, /* index of the instruction */
@@ -52,7 +52,7 @@ typedef struct binding {
     struct binding *next;   /* of the same scope */
 } binding;
 
-bool names_start(names *table, ptx_arena *arena);
+bool names_start(names *table, ptx_arena *arena, ptx_arena *texts);
 void names_free(names *table);
 
 /* Finds or adds; NULL if out of memory. */

@@ -4,7 +4,8 @@
  *     parser_function.c      .entry and .func: header, parameters, body, and what follows a body
  *     parser_statement.c     one instruction, label or directive of a body
  *     parser_operand.c       operands
- *     parser_variable.c      variables and their initialisers
+ *     parser_variable.c      variables: type, size, place
+ *     parser_initialiser.c   the values that they start with
  *     parser_constant.c      numbers and constant expressions
  *     scope.c                what a name means here
  *     layout.c               where .shared variables stand, once all functions are known
@@ -37,12 +38,12 @@ typedef struct reference {
 /* What the parser must know of a variable or function beyond what the module keeps. */
 typedef struct variable_note {
     ptx_variable *variable;
+    bool of_module; /* not a .shared variable of a function */
     reference *references; /* of its initialiser */
     const void *last_user; /* whose references have it already */
     uint32_t used_line;    /* where it was first used, 0 for never */
     uint32_t visited;
-    uint32_t *entries; /* .shared: those that reach it; scratch of layout.c */
-    uint32_t n_entries, entries_capacity;
+    list entries; /* .shared: the kernels that reach it; layout.c's own */
 } variable_note;
 
 typedef struct function_note {
@@ -70,6 +71,7 @@ typedef struct pending {
 typedef struct draft {
     ptx_operand operand;
     name *pending; /* not NULL: a label to be found when its scope ends */
+    uint32_t line;
 } draft;
 
 typedef struct constant {
@@ -96,17 +98,16 @@ typedef struct parser {
     list files;          /* const char *, by number */
     uint64_t text_bytes; /* bounds what initialisers may ask for */
     uint64_t initialised_bytes;
-    char module_spaces_full; /* see place() */
 
     /* the function being read */
     function_note *note;
     list registers;    /* ptx_register */
     list instructions; /* ptx_instruction */
-    list positions;    /* uint32_t, the file number of each instruction */
     list locals;       /* ptx_variable * */
     list pending;
     list drafts;
-    uint64_t local_bytes;
+    uint64_t local_bytes;          /* of the scopes open now */
+    uint64_t function_local_bytes; /* the most so far */
     uint32_t file, line; /* of the last .loc */
     bool label_at_end;   /* a label stands after the last instruction */
 } parser;
@@ -118,7 +119,10 @@ bool parser_fail(parser *p, uint32_t line, const char *format, ...)
 bool parser_unexpected(parser *p, const char *wanted); /* names the token at hand */
 void *parser_alloc(parser *p, size_t count, size_t size); /* from the module's arena */
 void *parser_scratch(parser *p, size_t count, size_t size);
-void *list_push(parser *p, list *l, size_t size);     /* a new item of zeros */
+bool parser_no_memory(parser *p, size_t bytes);
+bool list_extend(parser *p, list *l, size_t more, size_t size); /* by items of zeros */
+void *list_push(parser *p, list *l, size_t size);               /* one */
+void list_free(list *l);
 void *list_keep(parser *p, const list *l, size_t size); /* a copy in the module's arena */
 
 void parser_advance(parser *p);
@@ -130,15 +134,18 @@ bool parser_expect(parser *p, char mark);
 name *parser_expect_name(parser *p, const char *what);
 const char *parser_intern(parser *p, name *n);
 bool parser_skip_braces(parser *p); /* { ... } of a section */
+bool parser_common_directive(parser *p, bool *known); /* those that stand in modules and bodies */
+bool parser_take_space(parser *p, ptx_space *space);
 
 /* ---- scope.c ---- */
 
 bool scope_open(parser *p);
 bool scope_close(parser *p); /* also finds the labels that were named in it */
-/* NULL if the name has that meaning in this very scope already. */
-binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t line);
+/* Fails if the name has such a meaning at that depth already. */
+binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t depth, uint32_t line);
+/* Registers of .v2 .v4 .v8 are as many scalar ones; vector: 0 for a scalar. */
+bool scope_declare_registers(parser *p, name *n, ptx_type type, uint32_t vector, uint32_t line);
 binding *scope_find(parser *p, name *n); /* as a value; NULL without a failure if it has none */
-bool scope_register(parser *p, name *n, ptx_type type, uint32_t depth, uint32_t *index);
 
 /* ---- parser_constant.c ---- */
 
@@ -153,7 +160,8 @@ void constant_to_immediate(const constant *c, ptx_operand *out);
 bool parser_variables(parser *p, ptx_space space, bool external);
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
-ptx_type parser_take_type(parser *p); /* PTX_NO_TYPE if the token is none */
+ptx_type parser_take_type(parser *p);     /* PTX_NO_TYPE if the token is none */
+uint32_t parser_take_vector(parser *p);   /* .v2 .v4 .v8; 0 if the token is none */
 bool parser_alignment(parser *p, uint32_t *align); /* the number after .align */
 void parser_note_use(parser *p, const binding *b, uint32_t line, reference **of, const void *user);
 

@@ -151,6 +151,7 @@ typedef struct ptx_instruction {
     uint32_t ptx_line;
     const char *file;        /* source position from .loc, NULL/0 if none. Where a .loc says      */
     uint32_t line;           /* inlined_at, this is the innermost position; outer lines are dropped */
+    uint32_t file_number;    /* as in .loc */
     uint32_t reconvergence;  /* branches: instruction index of the immediate post-dominator of the
                               * branch's block, PTX_NO_TARGET if only the exit post-dominates it */
 } ptx_instruction;
@@ -198,8 +199,10 @@ const char *ptx_intern(const char *spelling, size_t length);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
 
-/* Whether operand k is written (its items and pair, if it has them, with it). */
+/* Whether operand k is written, or read, and with it its items and its pair. wgmma's accumulators are
+ * both. The registers of an address are read in any case. */
 bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
+bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
 
 /* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).
  * Predicates: 0 or 0xffffffff. */

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MOST_REGISTERS = 1 << 22 }; /* their frame is below 2^32 bytes */
+
 bool scope_open(parser *p) {
     if (p->depth + 1 >= MAX_DEPTH)
         return parser_fail(p, p->token.line, "braces are nested deeper than %d", MAX_DEPTH - 2);
@@ -67,21 +69,46 @@ static binding *bind(parser *p, name *n, binding_kind kind, uint32_t depth) {
     return b;
 }
 
-binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t line) {
+binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t depth, uint32_t line) {
     binding *b = n->bound[meaning_of(kind)];
-    if (b && b->depth == p->depth) {
+    if (b && b->depth >= depth) {
         parser_fail(p, line, "'%.200s' is declared twice in the same scope", n->text);
         return NULL;
     }
-    return bind(p, n, kind, p->depth);
+    return bind(p, n, kind, depth);
 }
 
-bool scope_register(parser *p, name *n, ptx_type type, uint32_t *index) {
+static bool add_register(parser *p, const char *name, ptx_type type) {
+    if (p->registers.count == MOST_REGISTERS)
+        return parser_fail(p, p->token.line, "a function names more than %d registers",
+                           MOST_REGISTERS);
     ptx_register *r = list_push(p, &p->registers, sizeof *r);
     if (!r) return false;
-    *r = (ptx_register){.name = n->text, .type = type};
-    *index = (uint32_t)p->registers.count - 1;
+    *r = (ptx_register){.name = name, .type = type};
     return true;
+}
+
+/* Gives a binding its register, or its vector of registers named "%v.x", "%v.y", ... */
+static bool make_registers(parser *p, binding *b, ptx_type type, uint32_t vector) {
+    b->index = (uint32_t)p->registers.count;
+    b->count = vector ? vector : 1;
+    if (!vector) return add_register(p, b->name->text, type);
+    b->kind = BOUND_REGISTERS;
+    for (uint32_t i = 0; i < vector; i++) {
+        size_t length = b->name->length;
+        char *text = parser_alloc(p, length + 3, 1);
+        if (!text) return false;
+        memcpy(text, b->name->text, length);
+        text[length] = '.';
+        text[length + 1] = "xyzwefgh"[i];
+        if (!add_register(p, text, type)) return false;
+    }
+    return true;
+}
+
+bool scope_declare_registers(parser *p, name *n, ptx_type type, uint32_t vector, uint32_t line) {
+    binding *b = scope_declare(p, n, BOUND_REGISTER, p->depth, line);
+    return b && make_registers(p, b, type, vector);
 }
 
 /* "%r12" is "%r" and 12; "%r012" and "%r" are not members of any range. */
@@ -105,5 +132,5 @@ binding *scope_find(parser *p, name *n) {
     if (!range || (b && b->depth >= range->depth)) return b;
 
     b = bind(p, n, BOUND_REGISTER, range->depth);
-    return b && scope_register(p, n, range->type, &b->index) ? b : NULL;
+    return b && make_registers(p, b, range->type, range->index) ? b : NULL;
 }

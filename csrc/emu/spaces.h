@@ -10,6 +10,7 @@
 #define EMU_SPACES_H
 
 #include "exec.h"
+#include "lanes.h"
 
 enum { REGION_SHIFT = 40 };
 

@@ -1,8 +1,11 @@
 /* What lanes of one warp do together: bar.warp.sync, shfl, vote, match, redux, elect, activemask.
  *
- * Each has a member mask. Nearly always its lanes run together here, and the handler works at once.
+ * Each has a member mask. Nearly always its lanes run together here, and the operation is done at once.
  * If some are in other fragments the fragment waits; when the last one arrives, the operands of all are
- * gathered in one frame, the same handler runs there once, and the results go back to each.
+ * gathered in one frame, the operation runs there once, and the results go back to each.
+ *
+ * Lanes of one instruction may name different members (groups of 16 that shuffle among themselves), so
+ * an operation works group by group.
  */
 #include <string.h>
 
@@ -10,64 +13,66 @@
 #include "decode.h"
 #include "lanes.h"
 
-/* insn.flags */
-enum { NEGATED = 1, WIDE = 2, UP = 4, DOWN = 8, BUTTERFLY = 12, MODE = 12 };
+/* insn: sources a, b, c, member mask in slot imm, destinations d and e; body is the operation. */
+enum { NEGATED = 1, WIDE = 2 }; /* insn.flags: predicate a is !a; a has 64 bits a lane */
 
-/* Destinations d and e, sources a, b, c; the member mask is in slot imm. */
-#define MEMBERS(w, i, lane) (U32(w, (i)->imm)[lane])
-
-/* ---- meeting ---- */
-
-enum { MEETING_SLOT = LANES * sizeof(uint64_t) }; /* bytes, of each operand in the common frame */
-
-typedef struct operand_place {
-    uint32_t own, common, element;
-} operand_place;
-
-static int places(const insn *i, operand_place out[5]) {
-    const uint32_t wide = i->flags & WIDE ? 8 : 4;
-    const operand_place all[5] = {{i->a, 0, wide},
-                                  {i->b, MEETING_SLOT, 4},
-                                  {i->c, 2 * MEETING_SLOT, 4},
-                                  {i->d, 3 * MEETING_SLOT, 4},
-                                  {i->e, 4 * MEETING_SLOT, 4}};
-    memcpy(out, all, sizeof all);
-    return 5;
+/* The lanes of `todo` that name the same members as the first of them. */
+static uint32_t group_of(const warp *w, const insn *i, uint32_t todo, uint32_t *members) {
+    const uint32_t *mask = U32(w, i->imm);
+    uint32_t group = 0;
+    *members = mask[first_lane(todo)];
+    for (; todo; todo &= todo - 1)
+        if (mask[first_lane(todo)] == *members) group |= todo & -todo;
+    return group;
 }
 
-static void exchange(unsigned char *common, const fragment *f, bool gather) {
-    operand_place place[5];
-    const int n = places(f->next, place);
-    for (int k = 0; k < n; k++)
+static uint32_t all_members(const warp *w, const insn *i) {
+    const uint32_t *mask = U32(w, i->imm);
+    uint32_t members = 0;
+    for (int l = 0; l < LANES; l++) members |= mask[l] & w->mask[l];
+    return members;
+}
+
+static void put(warp *w, uint32_t slot, uint32_t lanes, uint32_t value) {
+    uint32_t *d = U32(w, slot);
+    for (; lanes; lanes &= lanes - 1) d[first_lane(lanes)] = value;
+}
+
+/* ---- meeting of fragments ---- */
+
+enum { OPERANDS = 6, FIRST_RESULT = 4, OPERAND_BYTES = LANES * sizeof(uint64_t) };
+
+typedef struct operand_slots {
+    uint32_t at[OPERANDS];
+} operand_slots;
+
+static operand_slots slots_of(const insn *i) {
+    return (operand_slots){{i->a, i->b, i->c, (uint32_t)i->imm, i->d, i->e}};
+}
+
+static void exchange(unsigned char *common, const fragment *f, int first, int last, bool gather) {
+    const operand_slots slots = slots_of(f->next);
+    for (int k = first; k < last; k++) {
+        const size_t bytes = k == 0 && f->next->flags & WIDE ? 8 : 4;
         for (uint32_t lanes = f->active; lanes; lanes &= lanes - 1) {
-            const size_t at = (size_t)first_lane(lanes) * place[k].element;
-            unsigned char *own = f->frame->slots + place[k].own + at;
-            unsigned char *shared = common + place[k].common + at;
-            if (gather) memcpy(shared, own, place[k].element);
-            else if (k >= 3) memcpy(own, shared, place[k].element);
+            const size_t at = (size_t)first_lane(lanes) * bytes;
+            unsigned char *own = f->frame->slots + slots.at[k] + at;
+            unsigned char *joint = common + k * OPERAND_BYTES + at;
+            memcpy(gather ? joint : own, gather ? own : joint, bytes);
         }
+    }
 }
 
-static bool takes_part(const fragment *f, const insn *i, uint32_t members) {
-    return !f->at_barrier && f->waits_for == members && f->next->exec == i->exec;
-}
-
-/* Runs the instruction for all waiting fragments that name these members. */
-static void meet(warp *w, const insn *i, uint32_t members) {
-    unsigned char common[5 * MEETING_SLOT] __attribute__((aligned(64))) = {0};
+/* Runs the operation once for the waiting fragments of these lanes. */
+static void meet(warp *w, const insn *i, uint32_t together) {
+    unsigned char common[OPERANDS * OPERAND_BYTES] __attribute__((aligned(64))) = {0};
     unsigned char *const frame = w->frame;
     const uint32_t active = w->active;
-    uint32_t together = 0;
-    for (const fragment *f = w->waiting; f; f = f->link)
-        if (takes_part(f, i, members)) {
-            exchange(common, f, true);
-            together |= f->active;
-        }
-    operand_place place[5];
     insn joint = *i;
-    places(i, place);
-    joint.a = place[0].common, joint.b = place[1].common, joint.c = place[2].common;
-    joint.d = place[3].common, joint.e = place[4].common;
+    joint.a = 0, joint.b = OPERAND_BYTES, joint.c = 2 * OPERAND_BYTES, joint.imm = 3 * OPERAND_BYTES;
+    joint.d = FIRST_RESULT * OPERAND_BYTES, joint.e = (FIRST_RESULT + 1) * OPERAND_BYTES;
+    for (const fragment *f = w->waiting; f; f = f->link)
+        if (f->active & together) exchange(common, f, 0, FIRST_RESULT, true);
     w->frame = common;
     warp_set_active(w, together);
     i->body(w, &joint);
@@ -75,34 +80,324 @@ static void meet(warp *w, const insn *i, uint32_t members) {
     warp_set_active(w, active);
     for (fragment *f = w->waiting, *next; f; f = next) {
         next = f->link;
-        if (!takes_part(f, i, members)) continue;
-        exchange(common, f, false);
+        if (!(f->active & together)) continue;
+        exchange(common, f, FIRST_RESULT, OPERANDS, false);
         fragment_resume(w, f, f->next + 1);
     }
 }
 
-static bool all_here(const warp *w, const insn *i, uint32_t members) {
-    uint32_t here = 0;
-    for (const fragment *f = w->waiting; f; f = f->link)
-        if (takes_part(f, i, members)) here |= f->active;
-    return !(members & w->alive & ~here);
+static bool same_operation(const fragment *f, const insn *i) {
+    return !f->at_barrier && f->next->body == i->body && f->next->flags == i->flags;
 }
 
-/* What the loop calls: exec; body is the operation itself on lanes that run together. */
+/* Lanes of waiting fragments at i's operation whose members are all there too. */
+static uint32_t lanes_together(const warp *w, const insn *i) {
+    uint32_t together = FULL, before;
+    do {
+        before = together;
+        together = 0;
+        for (const fragment *f = w->waiting; f; f = f->link)
+            if (same_operation(f, i) && !(f->waits_for & w->alive & ~before) &&
+                !(f->active & ~before))
+                together |= f->active;
+    } while (together != before);
+    return together;
+}
+
+static bool settle(warp *w, const insn *i) {
+    const uint32_t together = lanes_together(w, i);
+    if (together) meet(w, i, together);
+    return together != 0;
+}
+
 static const insn *exec_collective(warp *w, const insn *i) {
-    const uint32_t members = MEMBERS(w, i, first_lane(w->active));
+    const uint32_t members = all_members(w, i);
+    if (w->active & ~members) {
+        const uint32_t outside = w->active & ~members;
+        return warp_fault(w, i, SMK_LAUNCH, outside,
+                          "the thread's lane %d is not in the member mask 0x%08x",
+                          first_lane(outside), members);
+    }
     if (!(members & w->alive & ~w->active)) {
         i->body(w, i);
         return i + 1;
     }
-    if (w->active & ~members)
-        return warp_fault(w, i, SMK_LAUNCH, w->active & ~members,
-                          "the thread's lane is not in the member mask 0x%08x", members);
-    fragment *f = w->fragment;
-    fragment_wait(w, i, false, members);
-    (void)f;
-    if (all_here(w, i, members)) {
-        meet(w, i, members);
-    }
-    return w->fragment ? w->fragment->next : fragment_switch(w);
+    const insn *next = fragment_wait(w, i, false, members);
+    settle(w, i);
+    return next ? next : fragment_switch(w);
 }
+
+void collective_lanes_left(warp *w) {
+    for (const fragment *f = w->waiting; f;)
+        f = !f->at_barrier && settle(w, f->next) ? w->waiting : f->link;
+}
+
+/* ---- operations ---- */
+
+static const insn *op_nothing(warp *w, const insn *i) {
+    (void)w;
+    return i;
+}
+
+enum shuffle { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
+
+/* PTX's formulas. c holds the clamp in bits 0-4 and the segment mask in bits 8-12. */
+static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const insn *i,
+                                                                 enum shuffle mode) {
+    const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
+    uint32_t *d = U32(w, i->d), *p = PRED(w, i->e);
+    int32_t from[LANES], in_range[LANES];
+    lanes_u32 value;
+    for (int lane = 0; lane < LANES; lane++) {
+        const int by = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
+        const int low = lane & segment, high = low | (clamp & ~segment);
+        int j = lane;
+        switch (mode) {
+        case SHUFFLE_UP: j = lane - by; break;
+        case SHUFFLE_DOWN: j = lane + by; break;
+        case SHUFFLE_BFLY: j = lane ^ by; break;
+        case SHUFFLE_IDX: j = low | (by & ~segment); break;
+        }
+        in_range[lane] = -(mode == SHUFFLE_UP ? j >= high : j <= high);
+        from[lane] = in_range[lane] ? j : lane;
+    }
+    for (int lane = 0; lane < LANES; lane++) value[lane] = a[from[lane]];
+    for (int lane = 0; lane < LANES; lane++) {
+        d[lane] = w->mask[lane] ? value[lane] : d[lane];
+        p[lane] = w->mask[lane] ? (uint32_t)in_range[lane] : p[lane];
+    }
+    return i;
+}
+
+#define SHUFFLE(name, mode)                                                                        \
+    static const insn *name(warp *w, const insn *i) { return shuffle(w, i, mode); }
+SHUFFLE(op_shfl_up, SHUFFLE_UP)
+SHUFFLE(op_shfl_down, SHUFFLE_DOWN)
+SHUFFLE(op_shfl_bfly, SHUFFLE_BFLY)
+SHUFFLE(op_shfl_idx, SHUFFLE_IDX)
+
+enum vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
+
+static inline __attribute__((always_inline)) const insn *vote(warp *w, const insn *i,
+                                                              enum vote mode) {
+    const uint32_t predicate = lanes_bits(PRED(w, i->a)) ^ (i->flags & NEGATED ? FULL : 0);
+    for (uint32_t todo = w->active; todo;) {
+        uint32_t members;
+        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t voters = members & w->active, yes = predicate & voters;
+        uint32_t result = yes;
+        switch (mode) {
+        case VOTE_ALL: result = yes == voters ? FULL : 0; break;
+        case VOTE_ANY: result = yes ? FULL : 0; break;
+        case VOTE_UNI: result = !yes || yes == voters ? FULL : 0; break;
+        case VOTE_BALLOT: break;
+        }
+        put(w, i->d, group, result);
+        todo &= ~group;
+    }
+    return i;
+}
+
+#define VOTE(name, mode)                                                                           \
+    static const insn *name(warp *w, const insn *i) { return vote(w, i, mode); }
+VOTE(op_vote_all, VOTE_ALL)
+VOTE(op_vote_any, VOTE_ANY)
+VOTE(op_vote_uni, VOTE_UNI)
+VOTE(op_vote_ballot, VOTE_BALLOT)
+
+static uint64_t match_value(const warp *w, const insn *i, int lane) {
+    return i->flags & WIDE ? U64(w, i->a)[lane] : U32(w, i->a)[lane];
+}
+
+static uint32_t equal_lanes(const warp *w, const insn *i, uint32_t among, uint64_t value) {
+    uint32_t equal = 0;
+    for (; among; among &= among - 1)
+        if (match_value(w, i, first_lane(among)) == value) equal |= among & -among;
+    return equal;
+}
+
+static const insn *op_match_any(warp *w, const insn *i) {
+    lanes_u32 result = {0}; /* d may be a */
+    for (uint32_t todo = w->active; todo; todo &= todo - 1) {
+        const int lane = first_lane(todo);
+        result[lane] = equal_lanes(w, i, U32(w, i->imm)[lane] & w->active, match_value(w, i, lane));
+    }
+    for (uint32_t todo = w->active; todo; todo &= todo - 1)
+        U32(w, i->d)[first_lane(todo)] = result[first_lane(todo)];
+    return i;
+}
+
+static const insn *op_match_all(warp *w, const insn *i) {
+    for (uint32_t todo = w->active; todo;) {
+        uint32_t members;
+        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t asked = members & w->active;
+        const bool equal = equal_lanes(w, i, asked, match_value(w, i, first_lane(asked))) == asked;
+        put(w, i->d, group, equal ? members : 0);
+        put(w, i->e, group, equal ? FULL : 0);
+        todo &= ~group;
+    }
+    return i;
+}
+
+enum reduction { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_SMIN, REDUX_SMAX, REDUX_AND, REDUX_OR,
+                 REDUX_XOR };
+
+static uint32_t reduce(enum reduction r, uint32_t x, uint32_t y) {
+    switch (r) {
+    case REDUX_ADD: return x + y;
+    case REDUX_MIN: return x < y ? x : y;
+    case REDUX_MAX: return x > y ? x : y;
+    case REDUX_SMIN: return (int32_t)x < (int32_t)y ? x : y;
+    case REDUX_SMAX: return (int32_t)x > (int32_t)y ? x : y;
+    case REDUX_AND: return x & y;
+    case REDUX_OR: return x | y;
+    case REDUX_XOR: return x ^ y;
+    }
+    return x;
+}
+
+static const insn *op_redux(warp *w, const insn *i) {
+    lanes_u32 a;
+    memcpy(a, U32(w, i->a), sizeof a);
+    for (uint32_t todo = w->active; todo;) {
+        uint32_t members;
+        const uint32_t group = group_of(w, i, todo, &members);
+        uint32_t left = members & w->active;
+        uint32_t result = a[first_lane(left)];
+        for (left &= left - 1; left; left &= left - 1)
+            result = reduce((enum reduction)i->count, result, a[first_lane(left)]);
+        put(w, i->d, group, result);
+        todo &= ~group;
+    }
+    return i;
+}
+
+static const insn *op_elect(warp *w, const insn *i) {
+    for (uint32_t todo = w->active; todo;) {
+        uint32_t members;
+        const uint32_t group = group_of(w, i, todo, &members);
+        const int leader = first_lane(members & w->active);
+        put(w, i->d, group, (uint32_t)leader);
+        put(w, i->e, group, 0);
+        put(w, i->e, group & 1u << leader, FULL);
+        todo &= ~group;
+    }
+    return i;
+}
+
+static const insn *exec_activemask(warp *w, const insn *i) {
+    put(w, i->d, w->active, w->active);
+    return i + 1;
+}
+
+/* ---- decoding ---- */
+
+/* The operands d|e, a, b, c, mask; what is missing keeps a slot that nobody looks at. */
+static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec_fn body,
+                          ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
+    const ptx_operand *o = p->operands;
+    static const ptx_operand sink = {.kind = PTX_SINK};
+    if (!body || p->n_operands != (d_type != PTX_NO_TYPE) + n_sources + 1) return NULL;
+    out->e = decode_destination(dc, &sink, PTX_PRED);
+    out->a = out->b = out->c = out->d = out->e;
+    if (d_type != PTX_NO_TYPE) {
+        out->d = decode_destination(dc, o, d_type);
+        if (o->pair) out->e = decode_destination(dc, o->pair, PTX_PRED);
+        o++;
+    }
+    if (n_sources > 0) {
+        if (o->kind == PTX_REGISTER && o->negated) out->flags |= NEGATED;
+        if (ptx_type_size[a_type] == 8) out->flags |= WIDE;
+        out->a = decode_source(dc, o++, a_type);
+    }
+    if (n_sources > 1) out->b = decode_source(dc, o++, PTX_U32);
+    if (n_sources > 2) out->c = decode_source(dc, o++, PTX_U32);
+    out->imm = decode_source(dc, o, PTX_B32);
+    out->body = body;
+    decode_apart(dc);
+    return exec_collective;
+}
+
+typedef struct named_operation {
+    const char *modifier;
+    exec_fn body;
+} named_operation;
+
+static exec_fn take_operation(decoder *dc, const named_operation *operations) {
+    for (; operations->modifier; operations++)
+        if (decode_take(dc, operations->modifier)) return operations->body;
+    return NULL;
+}
+
+static exec_fn select_bar_warp(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!decode_take(dc, "warp") || !decode_take(dc, "sync")) return NULL;
+    return collective(dc, p, out, op_nothing, PTX_NO_TYPE, PTX_NO_TYPE, 0);
+}
+
+static exec_fn select_shfl(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const named_operation modes[] = {{"up", op_shfl_up},
+                                            {"down", op_shfl_down},
+                                            {"bfly", op_shfl_bfly},
+                                            {"idx", op_shfl_idx},
+                                            {NULL, NULL}};
+    if (!decode_take(dc, "sync") || !decode_take(dc, "b32")) return NULL;
+    return collective(dc, p, out, take_operation(dc, modes), PTX_B32, PTX_B32, 3);
+}
+
+static exec_fn select_vote(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const named_operation modes[] = {{"all", op_vote_all},
+                                            {"any", op_vote_any},
+                                            {"uni", op_vote_uni},
+                                            {"ballot", op_vote_ballot},
+                                            {NULL, NULL}};
+    const exec_fn body = take_operation(dc, modes);
+    const ptx_type type = body == op_vote_ballot ? PTX_B32 : PTX_PRED;
+    if (!decode_take(dc, "sync") || decode_take_type(dc) != type) return NULL;
+    return collective(dc, p, out, body, type, PTX_PRED, 1);
+}
+
+static exec_fn select_match(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const named_operation modes[] = {
+        {"any", op_match_any}, {"all", op_match_all}, {NULL, NULL}};
+    const exec_fn body = take_operation(dc, modes);
+    const ptx_type type = decode_take_type(dc);
+    if (!decode_take(dc, "sync") || (type != PTX_B32 && type != PTX_B64)) return NULL;
+    return collective(dc, p, out, body, PTX_B32, type, 1);
+}
+
+static exec_fn select_redux(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const struct {
+        const char *modifier;
+        uint8_t by_kind[3]; /* unsigned, signed, bits; 0xff: no such form */
+    } operations[] = {{"add", {REDUX_ADD, REDUX_ADD, 0xff}}, {"min", {REDUX_MIN, REDUX_SMIN, 0xff}},
+                      {"max", {REDUX_MAX, REDUX_SMAX, 0xff}}, {"and", {0xff, 0xff, REDUX_AND}},
+                      {"or", {0xff, 0xff, REDUX_OR}},         {"xor", {0xff, 0xff, REDUX_XOR}}};
+    const ptx_type type = decode_take_type(dc);
+    const int kind = type == PTX_U32 ? 0 : type == PTX_S32 ? 1 : type == PTX_B32 ? 2 : -1;
+    if (!decode_take(dc, "sync") || kind < 0) return NULL;
+    for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
+        if (!decode_take(dc, operations[k].modifier)) continue;
+        out->count = operations[k].by_kind[kind];
+        if (out->count == 0xff) return NULL;
+        return collective(dc, p, out, op_redux, type, type, 1);
+    }
+    return NULL;
+}
+
+static exec_fn select_elect(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!decode_take(dc, "sync")) return NULL;
+    return collective(dc, p, out, op_elect, PTX_B32, PTX_NO_TYPE, 0);
+}
+
+static exec_fn select_activemask(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!decode_take(dc, "b32") || p->n_operands != 1) return NULL;
+    out->d = decode_destination(dc, &p->operands[0], PTX_B32);
+    return exec_activemask;
+}
+
+const opcode_row sync_opcodes[] = {
+    {"bar", select_bar_warp},   {"shfl", select_shfl},   {"vote", select_vote},
+    {"match", select_match},    {"redux", select_redux}, {"elect", select_elect},
+    {"activemask", select_activemask}, {NULL, NULL},
+};

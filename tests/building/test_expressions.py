@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from buildtools import expressions
 
 NAMES = {"a": 5, "b": -3, "n": 12}
@@ -39,7 +40,7 @@ def test_agrees_with_the_c_compiler(tmp_path):
             value = expressions.read(text, NAMES)(NAMES)
         except (ZeroDivisionError, ValueError, OverflowError, MemoryError):
             continue  # undefined in C: division by zero, a shift by a negative count
-        # A shift that leaves the range is undefined in C as well, so shifts are kept rare and small.
+        # A shift that leaves the range is undefined in C too, so shifts are kept rare and small.
         if abs(value) < 2**20 and (text.count("<<") == 0 or rng.random() < 0.1):
             cases.append((text, value))
     lines = "\n".join(f'printf("%lld\\n", (long long)({text}));' for text, _ in cases)

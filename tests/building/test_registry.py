@@ -1,8 +1,9 @@
-"""The table's reader: the shipped table passes, and every kind of slip is an error that names it."""
+"""The table's reader: the shipped table passes, and every kind of slip is named."""
 
 from pathlib import Path
 
 import pytest
+
 from buildtools import images, registry, rows_c
 
 KERNELS = Path(__file__).resolve().parents[2] / "csrc" / "kernels"
@@ -77,7 +78,7 @@ def test_text_is_quoted_for_c(tmp_path):
         ('"float32", "float64"', '"float32", "int8"', "legal: float32, float64"),
         ("default = 16", "default = 64", "parameter 'tile': default = 64 is not among"),
         ("params.tile", "params.int", "parameter 'int'.*C does not use"),
-        ('legal = "4..32"', 'legal = "4-32"', "should be \"first..last\" or a list"),
+        ('legal = "4..32"', 'legal = "4-32"', 'should be "first..last" or a list'),
         ('doc = "edge"', 'dok = "edge"', "parameter 'tile': unknown dok"),
         ("{ tile = 32 }", "{ tile = 33 }", "prebuilt tile = 33 is not legal"),
         ("{ tile = 32 }", "{ edge = 32 }", "prebuilt: unknown edge; known: rows, tile"),
@@ -104,7 +105,7 @@ def test_a_slip_is_named(tmp_path, old, new, message):
 
 def test_two_rows_of_one_name(tmp_path):
     with pytest.raises(registry.TableError, match="gemm 'first' has two rows"):
-        read(tmp_path, GOOD + GOOD.split("\n[[variant]]\nop = \"probe\"")[0])
+        read(tmp_path, GOOD + GOOD.split('\n[[variant]]\nop = "probe"')[0])
 
 
 def test_files_are_rows(tmp_path):

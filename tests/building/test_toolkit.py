@@ -4,6 +4,7 @@ import os
 import stat
 
 import pytest
+
 from buildtools import images, toolkit
 
 

@@ -1,0 +1,157 @@
+/* A block at work: its warps take turns on one host thread until all have exited. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "copy_async.h"
+#include "lanes.h"
+
+enum { IDLE_EVERY = 16 /* slices: at most some milliseconds */ };
+
+/* ---- memory that serves block after block ---- */
+
+block *block_new(launch *l, void *observer_state) {
+    block *b = calloc(1, sizeof *b);
+    if (!b) return NULL;
+    b->launch = l;
+    b->observer_state = observer_state;
+    b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
+    b->frames = calloc(l->n_warps, sizeof(frame *));
+    b->regions = malloc(l->n_regions * sizeof *b->regions);
+    b->shared = aligned_alloc(256, (l->shared_bytes + 256) & ~(uint64_t)255);
+    if (b->warps) memset(b->warps, 0, l->n_warps * sizeof *b->warps);
+    if (!b->warps || !b->frames || !b->regions || !b->shared) goto fail;
+    memcpy(b->regions, l->regions, l->n_regions * sizeof *b->regions);
+    b->regions[REGION_SHARED] = (region){b->shared, l->shared_bytes, PTX_SHARED, true};
+    for (uint32_t k = 0; k < l->n_warps; k++) {
+        warp *w = &b->warps[k];
+        w->block = b;
+        w->index = k;
+        w->copies = aligned_alloc(64, sizeof *w->copies);
+        w->local = calloc(1, sizeof *w->local);
+        if (w->copies) memset(w->copies, 0, sizeof *w->copies);
+        if (!w->copies || !w->local || !local_reserve(w->local, l->program->local_bytes)) goto fail;
+        b->frames[k] = frame_take(w, l->program, 0, 0);
+        if (!b->frames[k]) goto fail;
+    }
+    return b;
+fail:
+    block_free(b);
+    return NULL;
+}
+
+void block_free(block *b) {
+    if (!b) return;
+    for (uint32_t k = 0; b->warps && k < b->launch->n_warps; k++) {
+        warp *w = &b->warps[k];
+        if (w->copies) copy_queue_free(w->copies);
+        if (w->local) free(w->local->bytes);
+        free(w->copies);
+        free(w->local);
+    }
+    for (frame *f = b->all_frames, *next; f; f = next) {
+        next = f->older;
+        free(f);
+    }
+    fragment_free_slabs(b);
+    free(b->warps);
+    free(b->frames);
+    free(b->regions);
+    free(b->shared);
+    free(b);
+}
+
+/* ---- the start of a block ---- */
+
+static bool begin(block *b, uint64_t linear) {
+    const launch *l = b->launch;
+    const uint32_t threads = l->block[0] * l->block[1] * l->block[2];
+    b->linear = linear;
+    b->index[0] = (uint32_t)(linear % l->grid[0]);
+    b->index[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]);
+    b->index[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
+    b->living_warps = l->n_warps;
+    memset(b->barriers, 0, sizeof b->barriers);
+    b->used_barriers = 0;
+    for (uint64_t at = 0; at < l->shared_bytes; at += sizeof(uint16_t))
+        *(uint16_t *)(b->shared + at) = POISON;
+    for (uint32_t k = 0; k < l->n_warps; k++) {
+        warp *w = &b->warps[k];
+        const uint32_t rest = threads - k * LANES;
+        w->alive = rest >= LANES ? FULL : (1u << rest) - 1;
+        w->ready = w->waiting = NULL;
+        w->clock = 0;
+        w->polls = 0;
+        copy_queue_clear(w->copies);
+        frame_fill(w, b->frames[k], FILL_BLOCK);
+        w->fragment = NULL;
+        w->ready = fragment_root(w, w->alive, b->frames[k]);
+        if (!w->ready) return false;
+    }
+    return true;
+}
+
+/* ---- deadlock ---- */
+
+static void describe_wait(const block *b, const warp *w, const fragment *f, char *out, size_t size) {
+    char position[256];
+    const uint32_t *shape = b->launch->block;
+    const uint32_t thread = w->index * LANES + (uint32_t)first_lane(f->active);
+    source_position(f->next, position, sizeof position);
+    snprintf(out, size, "\n  warp %u, %d lanes from thread (%u, %u, %u): %s at %s `%.80s`", w->index,
+             __builtin_popcount(f->active), thread % shape[0], thread / shape[0] % shape[1],
+             thread / shape[0] / shape[1],
+             f->at_barrier ? "waits for the block's other threads" : "waits for other lanes", position,
+             f->next->ptx->text);
+}
+
+static void fail_deadlock(block *b) {
+    const launch *l = b->launch;
+    char message[sizeof((smk_status *)0)->message];
+    size_t n = (size_t)snprintf(
+        message, sizeof message,
+        "deadlock: kernel %s, block (%u, %u, %u): no thread can go on. A barrier needs all threads of "
+        "the block, or all lanes it names, to arrive; look for one inside a divergent branch.",
+        l->program->function->name, b->index[0], b->index[1], b->index[2]);
+    for (uint32_t k = 0; k < l->n_warps; k++)
+        for (const fragment *f = b->warps[k].waiting; f; f = f->link)
+            if (n + 400 < sizeof message) {
+                describe_wait(b, &b->warps[k], f, message + n, sizeof message - n);
+                n += strlen(message + n);
+            }
+    launch_fail(b->launch, SMK_LAUNCH, message);
+}
+
+static bool unblock(block *b) {
+    bool any = false;
+    for (uint32_t k = 0; k < b->launch->n_warps; k++) any |= fragment_unblock(&b->warps[k]);
+    return any;
+}
+
+/* ---- the block's life ---- */
+
+void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) {
+    launch *l = b->launch;
+    const emu_observer *observer = l->observer;
+    uint32_t slices = 0;
+    if (!begin(b, linear)) {
+        launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+        return;
+    }
+    if (observer) observer->block(b->observer_state, b->index, true);
+    while (b->living_warps && !atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        bool ran = false;
+        for (uint32_t k = 0; k < l->n_warps; k++) {
+            warp *w = &b->warps[k];
+            if (!w->fragment && !w->ready) continue;
+            warp_run(w);
+            ran = true;
+            if (idle && ++slices % IDLE_EVERY == 0) idle(idle_arg);
+            if (atomic_load_explicit(&l->stop, memory_order_relaxed)) break;
+        }
+        if (!ran && !unblock(b)) fail_deadlock(b);
+    }
+    if (observer) observer->block(b->observer_state, b->index, false);
+}

@@ -1,0 +1,26 @@
+/* The control-flow graph of a function, and where diverged lanes meet again. Private to the reader. */
+#ifndef EMU_CFG_H
+#define EMU_CFG_H
+
+#include "arena.h"
+#include "ptx.h"
+
+typedef struct cfg_block {
+    uint32_t first, last; /* instructions, last included */
+    const uint32_t *successors, *predecessors;
+    uint32_t n_successors, n_predecessors;
+} cfg_block;
+
+typedef struct cfg {
+    cfg_block *blocks; /* in the order of the text; block 0 is the entry */
+    uint32_t n_blocks;
+} cfg;
+
+/* Whether control cannot get past this instruction (if it is not guarded): bra brx exit ret trap. */
+bool cfg_leaves(const ptx_instruction *in);
+
+/* Both return false if memory ran out. */
+bool cfg_build(ptx_arena *arena, const ptx_function *f, cfg *out);
+bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph);
+
+#endif

@@ -1,0 +1,17 @@
+/* The observer that fills a job's smk_trace; see counts.c. */
+#ifndef EMU_COUNTS_H
+#define EMU_COUNTS_H
+
+#include "../core/job.h"
+#include "observer.h"
+
+typedef struct counts counts;
+
+counts *counts_new(void); /* NULL: out of memory */
+void counts_free(counts *c);
+emu_observer counts_observer(counts *c);
+
+/* Everything counted so far, by source line, space, access and width; and by opcode. */
+smk_code counts_report(const counts *c, smk_trace *out, smk_status *status);
+
+#endif

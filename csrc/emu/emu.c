@@ -1,0 +1,197 @@
+/* Device "emu": runs a job. Modules stay loaded under their image's key, as on a GPU, and with them the
+ * values of their variables. */
+#include "emu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "block.h"
+#include "counts.h"
+
+enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
+
+/* ---- the cache of modules ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    emu_module *modules; /* the one used last is first */
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static emu_module *cache_take(const char *key) {
+    emu_module **link = &cache.modules;
+    while (*link && strcmp((*link)->key, key)) link = &(*link)->next;
+    emu_module *m = *link;
+    if (!m) return NULL;
+    *link = m->next;
+    m->next = cache.modules;
+    cache.modules = m;
+    m->users++;
+    return m;
+}
+
+/* Drops modules that nobody uses, from the oldest, until MAX_CACHED are left. */
+static void cache_trim(size_t most) {
+    size_t n = 0;
+    for (emu_module **link = &cache.modules; *link;) {
+        emu_module *m = *link;
+        if (++n <= most || m->users) {
+            link = &m->next;
+            continue;
+        }
+        *link = m->next;
+        module_free(m);
+    }
+}
+
+static smk_code module_open(const smk_image *image, emu_module **out, smk_status *status) {
+    if (!image->key) return module_load(NULL, image->data, image->size, out, status);
+    smk_code code = SMK_OK;
+    pthread_mutex_lock(&cache.lock);
+    emu_module *m = cache_take(image->key);
+    if (!m) {
+        code = module_load(image->key, image->data, image->size, &m, status);
+        if (!code) {
+            m->users = 1;
+            m->next = cache.modules;
+            cache.modules = m;
+            cache_trim(MAX_CACHED);
+        }
+    }
+    pthread_mutex_unlock(&cache.lock);
+    *out = m;
+    return code;
+}
+
+static void module_close(emu_module *m) {
+    if (!m) return;
+    if (!m->key) {
+        module_free(m);
+        return;
+    }
+    pthread_mutex_lock(&cache.lock);
+    m->users--;
+    pthread_mutex_unlock(&cache.lock);
+}
+
+void emu_shutdown(void) {
+    pthread_mutex_lock(&cache.lock);
+    cache_trim(0);
+    pthread_mutex_unlock(&cache.lock);
+}
+
+/* ---- what the kernel can reach ---- */
+
+/* Atomics need aligned host memory. A buffer that is not is run on a copy. */
+static bool needs_copy(const smk_buffer *b) { return (uintptr_t)b->host % HOST_ALIGN; }
+
+static smk_code map_buffers(const smk_job *job, region *regions, smk_status *status) {
+    for (size_t k = 0; k < job->n_buffers; k++) {
+        const smk_buffer *b = &job->buffers[k];
+        unsigned char *host = b->host;
+        if (needs_copy(b)) {
+            host = aligned_alloc(HOST_ALIGN, (b->bytes + HOST_ALIGN) & ~(size_t)(HOST_ALIGN - 1));
+            if (!host) return smk_fail_memory(status, b->bytes, "an aligned copy of a buffer");
+            memcpy(host, b->host, b->bytes);
+        }
+        regions[REGION_BUFFERS + k] = (region){host, b->bytes, PTX_GLOBAL, b->access & SMK_OUT};
+    }
+    return SMK_OK;
+}
+
+static void unmap_buffers(const smk_job *job, const region *regions) {
+    for (size_t k = 0; k < job->n_buffers; k++) {
+        const smk_buffer *b = &job->buffers[k];
+        unsigned char *host = regions[REGION_BUFFERS + k].host;
+        if (!host || !needs_copy(b)) continue;
+        if (b->access & SMK_OUT) memcpy(b->host, host, b->bytes);
+        free(host);
+    }
+}
+
+/* ---- running ---- */
+
+static smk_code find_entry(const emu_module *m, const char *name, const ptx_function **out,
+                           smk_status *status) {
+    char known[1024] = "";
+    size_t n = 0;
+    const ptx_function *f = ptx_find_function(m->ptx, name);
+    if (f && f->is_entry && !f->is_declaration) {
+        *out = f;
+        return SMK_OK;
+    }
+    for (uint32_t k = 0; k < m->ptx->n_functions && n < sizeof known; k++)
+        if (m->ptx->functions[k]->is_entry)
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "",
+                                  m->ptx->functions[k]->name);
+    return smk_fail(status, SMK_VALUE, "no kernel %s in this PTX; it has: %s", name,
+                    n ? known : "none");
+}
+
+static smk_code run_launches(const smk_job *job, const program *program, region *regions,
+                             const emu_observer *observer, smk_status *status) {
+    const uint32_t n_regions = REGION_BUFFERS + (uint32_t)job->n_buffers;
+    for (size_t k = 0; k < job->n_launches; k++) {
+        const smk_code code = launch_run(job, &job->launches[k], program, regions, n_regions,
+                                         observer, status);
+        if (code) return code;
+    }
+    return SMK_OK;
+}
+
+static smk_code run_traced(const smk_job *job, const program *program, region *regions,
+                           smk_status *status) {
+    counts *c = counts_new();
+    if (!c) return smk_fail_memory(status, 0, "counts of a trace");
+    const emu_observer observer = counts_observer(c);
+    smk_code code = run_launches(job, program, regions, &observer, status);
+    if (!code) code = counts_report(c, job->trace, status);
+    counts_free(c);
+    return code;
+}
+
+static smk_code run_timed(const smk_job *job, const program *program, region *regions,
+                          smk_status *status) {
+    for (int k = 0; k < job->repeat; k++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        const smk_code code = run_launches(job, program, regions, NULL, status);
+        if (code) return code;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        job->milliseconds[k] = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
+                                       (double)(end.tv_nsec - begin.tv_nsec) * 1e-6);
+    }
+    return SMK_OK;
+}
+
+smk_code emu_run(const smk_job *job, smk_status *status) {
+    emu_module *m = NULL;
+    region *regions = NULL;
+    const ptx_function *entry = NULL;
+    const program *plain = NULL, *observed = NULL;
+    smk_code code = module_open(&job->image, &m, status);
+    if (!code) code = find_entry(m, job->entry, &entry, status);
+    if (code) goto out;
+    if (!job->trace || job->repeat > 0) plain = program_get(m, entry, false, status);
+    if (job->trace) observed = program_get(m, entry, true, status);
+    code = status->code;
+    if (code) goto out;
+    regions = calloc(REGION_BUFFERS + job->n_buffers, sizeof *regions);
+    if (!regions) {
+        code = smk_fail_memory(status, job->n_buffers * sizeof *regions, "the map of buffers");
+        goto out;
+    }
+    regions[REGION_LOCAL].space = PTX_LOCAL;
+    regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false};
+    regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true};
+    code = map_buffers(job, regions, status);
+    if (!code) code = job->trace ? run_traced(job, observed, regions, status)
+                                 : run_launches(job, plain, regions, NULL, status);
+    if (!code && job->repeat > 0) code = run_timed(job, plain, regions, status);
+    unmap_buffers(job, regions);
+out:
+    free(regions);
+    module_close(m);
+    return code;
+}

@@ -1,0 +1,18 @@
+/* alu.c and memory.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+#include "isa.h"
+
+#if ISA_VARIANTS
+#include <fenv.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#pragma GCC target("arch=x86-64-v3")
+#undef ISA_SUFFIX
+#define ISA_SUFFIX _v3
+#define alu_opcodes alu_opcodes_v3
+#include "alu.c"
+#include "memory.c"
+#endif

@@ -1,0 +1,22 @@
+/* alu.c and memory.c for x86-64 with AVX-512: see isa.h.
+ *
+ * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
+ * ("unrecognizable insn"), and halves are as fast in AVX2.
+ */
+#include "isa.h"
+
+#if ISA_VARIANTS
+#include <fenv.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#pragma GCC target("arch=x86-64-v4,no-avx512bw")
+#undef ISA_SUFFIX
+#define ISA_SUFFIX _v4
+#define alu_opcodes alu_opcodes_v4
+#include "alu.c"
+#include "memory.c"
+#endif

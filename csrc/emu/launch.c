@@ -1,0 +1,260 @@
+/* A launch: its limits, its parameters, and its blocks spread over host threads.
+ *
+ * The calling thread works like the others, and every 50 ms asks the job's poll whether to go on. Blocks
+ * are taken in ascending order, so a block may wait for one of lower number, as on hardware.
+ */
+#include <errno.h>
+#include <fenv.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "block.h"
+
+enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
+
+void launch_fail(launch *l, smk_code code, const char *message) {
+    pthread_mutex_lock(&l->lock);
+    smk_fail(l->status, code, "%s", message);
+    pthread_mutex_unlock(&l->lock);
+    atomic_store(&l->stop, true);
+}
+
+/* ---- limits ---- */
+
+static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_status *status) {
+    static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535};
+    static const uint32_t block_limit[3] = {1024, 1024, 64};
+    const uint32_t *grid = shape->grid, *block = shape->block;
+    for (int k = 0; k < 3; k++) {
+        if (grid[k] < 1 || grid[k] > grid_limit[k])
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: grid (%u, %u, %u): dimension %c must be 1 to %u", f->name,
+                            grid[0], grid[1], grid[2], 'x' + k, grid_limit[k]);
+        if (block[k] < 1 || block[k] > block_limit[k])
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: block (%u, %u, %u): dimension %c must be 1 to %u", f->name,
+                            block[0], block[1], block[2], 'x' + k, block_limit[k]);
+    }
+    const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    if (threads > MAX_THREADS)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: block (%u, %u, %u) has %llu threads; at most %d are possible",
+                        f->name, block[0], block[1], block[2], (unsigned long long)threads,
+                        MAX_THREADS);
+    const uint32_t *most = f->max_threads, *exact = f->required_threads;
+    const uint64_t allowed = (uint64_t)(most[0] ? most[0] : 1) * (most[1] ? most[1] : 1) *
+                             (most[2] ? most[2] : 1);
+    if (most[0] && threads > allowed)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: %llu threads a block, but it was compiled for at most %llu "
+                        "(__launch_bounds__ or .maxntid)",
+                        f->name, (unsigned long long)threads, (unsigned long long)allowed);
+    for (int k = 0; k < 3 && exact[0]; k++)
+        if (block[k] != (exact[k] ? exact[k] : 1))
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: block (%u, %u, %u), but it was compiled for blocks of exactly "
+                            "(%u, %u, %u) (.reqntid)",
+                            f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
+                            exact[2] ? exact[2] : 1);
+    return SMK_OK;
+}
+
+/* The extern .shared array starts behind the static ones. */
+static uint64_t dynamic_start(const ptx_module *module, const ptx_function *f) {
+    uint64_t align = LOCAL_CHUNK;
+    for (uint32_t k = 0; k < module->n_variables; k++) {
+        const ptx_variable *v = module->variables[k];
+        if (v->space == PTX_SHARED && v->external && v->align > align) align = v->align;
+    }
+    return (f->shared_bytes + align - 1) / align * align;
+}
+
+static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *status) {
+    const ptx_function *f = l->program->function;
+    l->dynamic_shared_bytes = shape->shared_bytes;
+    l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
+    l->shared_bytes = shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
+    if (shape->shared_bytes > MAX_SHARED_BYTES || l->shared_bytes > MAX_SHARED_BYTES)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: a block needs %llu bytes of shared memory (%llu static, %llu "
+                        "dynamic); at most %d are possible; use smaller tiles or fewer stages",
+                        f->name, (unsigned long long)(f->shared_bytes + shape->shared_bytes),
+                        (unsigned long long)f->shared_bytes, (unsigned long long)shape->shared_bytes,
+                        MAX_SHARED_BYTES);
+    return SMK_OK;
+}
+
+/* ---- parameters ---- */
+
+static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const ptx_function *f,
+                                unsigned char *block, smk_status *status) {
+    if (job->args_bytes != f->parameters_bytes)
+        return smk_fail(status, SMK_VALUE,
+                        "kernel %s takes %llu bytes of parameters, %llu were given", f->name,
+                        (unsigned long long)f->parameters_bytes, (unsigned long long)job->args_bytes);
+    if (job->args_bytes) memcpy(block, shape->args, job->args_bytes);
+    for (size_t k = 0; k < job->n_pointers; k++) {
+        const smk_pointer *p = &job->pointers[k];
+        uint64_t address;
+        if (p->arg_offset + sizeof address > job->args_bytes || p->buffer >= job->n_buffers)
+            return smk_fail(status, SMK_VALUE,
+                            "kernel %s: pointer %zu stands at byte %u of %zu and names buffer %u of %zu",
+                            f->name, k, p->arg_offset, job->args_bytes, p->buffer, job->n_buffers);
+        memcpy(&address, block + p->arg_offset, sizeof address);
+        address += REGION_BASE(REGION_BUFFERS + p->buffer);
+        memcpy(block + p->arg_offset, &address, sizeof address);
+    }
+    return SMK_OK;
+}
+
+/* ---- host threads ---- */
+
+typedef struct crew {
+    launch *launch;
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    unsigned working;      /* threads beside the caller */
+    struct timespec polled; /* by the caller, last */
+} crew;
+
+static void poll_job(crew *c) {
+    launch *l = c->launch;
+    clock_gettime(CLOCK_MONOTONIC, &c->polled);
+    if (l->poll && !atomic_load(&l->stop) && l->poll(l->poll_arg))
+        launch_fail(l, SMK_INTERRUPTED, "interrupted");
+}
+
+static void poll_when_due(void *arg) {
+    crew *c = arg;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t passed = (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 +
+                           (now.tv_nsec - c->polled.tv_nsec);
+    if (passed >= POLL_NANOSECONDS) poll_job(c);
+}
+
+static void work(launch *l, void (*idle)(void *), void *idle_arg) {
+    const emu_observer *observer = l->observer;
+    fenv_t environment;
+    fegetenv(&environment);
+    fesetenv(FE_DFL_ENV); /* roundings and subnormals as PTX means them, whatever the caller has set */
+    void *state = observer ? observer->fork(observer->self) : NULL;
+    block *b = observer && !state ? NULL : block_new(l, state);
+    if (!b) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+    while (b && !atomic_load(&l->stop)) {
+        const uint64_t next = atomic_fetch_add(&l->next_block, 1);
+        if (next >= l->n_blocks) break;
+        block_run(b, next, idle, idle_arg);
+    }
+    block_free(b);
+    if (state) {
+        pthread_mutex_lock(&l->lock);
+        observer->join(observer->self, state);
+        pthread_mutex_unlock(&l->lock);
+    }
+    fesetenv(&environment);
+}
+
+static void *helper(void *arg) {
+    crew *c = arg;
+    work(c->launch, NULL, NULL);
+    pthread_mutex_lock(&c->lock);
+    c->working--;
+    pthread_cond_signal(&c->finished);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static void wait_for_helpers(crew *c) {
+    pthread_mutex_lock(&c->lock);
+    while (c->working) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += POLL_NANOSECONDS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&c->finished, &c->lock, &until) != ETIMEDOUT) continue;
+        pthread_mutex_unlock(&c->lock);
+        poll_job(c);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static unsigned host_threads(const smk_job *job, uint64_t n_blocks) {
+    long n = job->threads > 0 ? job->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    if (n < 1) n = 1;
+    if (n > MAX_HOST_THREADS) n = MAX_HOST_THREADS;
+    return (uint64_t)n < n_blocks ? (unsigned)n : (unsigned)n_blocks;
+}
+
+static void run_blocks(launch *l, unsigned threads) {
+    pthread_t ids[MAX_HOST_THREADS];
+    unsigned started = 0;
+    crew c = {.launch = l};
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c.lock, NULL);
+    pthread_cond_init(&c.finished, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    clock_gettime(CLOCK_MONOTONIC, &c.polled);
+    sigfillset(&all); /* signals are for the caller's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started + 1 < threads) { /* fewer threads than wished for are no failure */
+        pthread_mutex_lock(&c.lock);
+        c.working++;
+        pthread_mutex_unlock(&c.lock);
+        if (pthread_create(&ids[started], NULL, helper, &c)) {
+            pthread_mutex_lock(&c.lock);
+            c.working--;
+            pthread_mutex_unlock(&c.lock);
+            break;
+        }
+        started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    work(l, poll_when_due, &c);
+    wait_for_helpers(&c);
+    for (unsigned k = 0; k < started; k++) pthread_join(ids[k], NULL);
+    pthread_cond_destroy(&c.finished);
+    pthread_mutex_destroy(&c.lock);
+}
+
+smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
+                    region *regions, uint32_t n_regions, const emu_observer *observer,
+                    smk_status *status) {
+    const ptx_function *f = program->function;
+    launch l = {.module = program->module,
+                .program = program,
+                .regions = regions,
+                .n_regions = n_regions,
+                .observer = observer,
+                .poll = job->poll,
+                .poll_arg = job->poll_arg,
+                .status = status};
+    smk_code code = check_shape(f, shape, status);
+    if (!code) code = set_shared(&l, shape, status);
+    if (code) return code;
+    memcpy(l.grid, shape->grid, sizeof l.grid);
+    memcpy(l.block, shape->block, sizeof l.block);
+    l.n_blocks = (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
+    l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
+    unsigned char *parameters = aligned_alloc(256, (f->parameters_bytes + 256) & ~(uint64_t)255);
+    if (!parameters) return smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
+    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false};
+    code = bind_parameters(job, shape, f, parameters, status);
+    if (!code) {
+        pthread_mutex_init(&l.lock, NULL);
+        run_blocks(&l, host_threads(job, l.n_blocks));
+        pthread_mutex_destroy(&l.lock);
+        code = status->code;
+    }
+    free(parameters);
+    return code;
+}

@@ -1,0 +1,163 @@
+/* Loads and stores in every form and space, a lane at a time; and their decoding. */
+#include <string.h>
+
+#include "block.h"
+#include "lanes.h"
+#include "memory.h"
+#include "observer.h"
+
+enum { PIECE = 16 }; /* bytes that lane_reach hands out at once */
+
+/* ---- one element ---- */
+
+static void read_element(unsigned char *to, const unsigned char *from, uint32_t width, bool strong) {
+    if (!strong) {
+        memcpy(to, from, width);
+        return;
+    }
+    uint64_t value;
+    switch (width) {
+    case 1: value = __atomic_load_n(from, __ATOMIC_ACQUIRE); break;
+    case 2: value = __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE); break;
+    case 4: value = __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE); break;
+    case 8: value = __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE); break;
+    default: memcpy(to, from, width); return;
+    }
+    memcpy(to, &value, width);
+}
+
+static void write_element(unsigned char *to, const unsigned char *from, uint32_t width, bool strong) {
+    uint64_t value = 0;
+    if (!strong || width > sizeof value) {
+        memcpy(to, from, width);
+        return;
+    }
+    memcpy(&value, from, width);
+    switch (width) {
+    case 1: __atomic_store_n(to, (uint8_t)value, __ATOMIC_RELEASE); break;
+    case 2: __atomic_store_n((uint16_t *)to, (uint16_t)value, __ATOMIC_RELEASE); break;
+    case 4: __atomic_store_n((uint32_t *)to, (uint32_t)value, __ATOMIC_RELEASE); break;
+    case 8: __atomic_store_n((uint64_t *)to, value, __ATOMIC_RELEASE); break;
+    }
+}
+
+/* To a register of `slot` >= width bytes: sign or zeros above. */
+static void extend(unsigned char *to, uint32_t slot, const unsigned char *from, uint32_t width,
+                   bool is_signed) {
+    const bool negative = is_signed && from[width - 1] & 0x80;
+    memcpy(to, from, width);
+    memset(to + width, negative ? 0xff : 0, slot - width);
+}
+
+/* ---- handlers ---- */
+
+const insn *load_any(warp *w, const insn *i) {
+    const uint32_t bytes = (uint32_t)i->width * i->count;
+    const uint32_t piece = bytes < PIECE ? bytes : PIECE;
+    const bool strong = i->flags & MEMORY_STRONG;
+    w->polled |= strong;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint64_t address = lane_address(w, i, lane);
+        unsigned char value[MAX_VECTOR_BYTES];
+        for (uint32_t done = 0; done < bytes; done += piece) {
+            const unsigned char *from =
+                lane_reach(w, i, (ptx_space)i->space, lane, address + done, piece, false);
+            if (!from) return NULL;
+            for (uint32_t k = 0; k < piece; k += i->width)
+                read_element(value + done + k, from + k, i->width, strong);
+        }
+        for (uint32_t k = 0; k < i->count; k++)
+            extend(w->frame + i->list[k] + (size_t)lane * i->c, i->c, value + k * i->width, i->width,
+                   i->flags & MEMORY_SIGNED);
+    }
+    return i + 1;
+}
+
+const insn *store_any(warp *w, const insn *i) {
+    const uint32_t bytes = (uint32_t)i->width * i->count;
+    const uint32_t piece = bytes < PIECE ? bytes : PIECE;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint64_t address = lane_address(w, i, lane);
+        for (uint32_t k = 0; k < i->count; k++) {
+            const uint32_t at = k * i->width;
+            unsigned char *to = lane_reach(w, i, (ptx_space)i->space, lane,
+                                           address + at - at % piece, piece, true);
+            if (!to) return NULL;
+            write_element(to + at % piece, w->frame + i->list[k] + (size_t)lane * i->c, i->width,
+                          i->flags & MEMORY_STRONG);
+        }
+    }
+    return i + 1;
+}
+
+/* ---- decoding ---- */
+
+/* Hints about caches change nothing here. */
+static void take_cache_hints(decoder *dc, const ptx_instruction *p) {
+    static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"};
+    for (size_t k = 0; k < sizeof hints / sizeof *hints; k++) decode_take(dc, hints[k]);
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (!strncmp(p->modifiers[k], "L1::", 4) || !strncmp(p->modifiers[k], "L2::", 4))
+            decode_take(dc, p->modifiers[k]);
+}
+
+static bool take_strength(decoder *dc) {
+    static const char *const strong[] = {"volatile", "relaxed", "acquire", "release", "mmio"};
+    static const char *const scopes[] = {"cta", "cluster", "gpu", "sys"};
+    bool is_strong = false;
+    for (size_t k = 0; k < sizeof strong / sizeof *strong; k++)
+        is_strong |= decode_take(dc, strong[k]);
+    for (size_t k = 0; k < sizeof scopes / sizeof *scopes && is_strong; k++)
+        decode_take(dc, scopes[k]);
+    return is_strong;
+}
+
+static uint8_t take_count(decoder *dc) {
+    if (decode_take(dc, "v2")) return 2;
+    if (decode_take(dc, "v4")) return 4;
+    return decode_take(dc, "v8") ? 8 : 1;
+}
+
+static uint32_t element_slot(decoder *dc, const ptx_operand *o, ptx_type type, bool load) {
+    return load ? decode_destination(dc, o, type) : decode_source(dc, o, type);
+}
+
+/* Bytes of an element in the operand's slot; 0: a sink, which suits any. */
+static uint32_t element_bytes(decoder *dc, const ptx_operand *o, ptx_type type) {
+    const ptx_type declared = decode_register_type(dc, o);
+    if (declared != PTX_NO_TYPE) return ptx_slot_bytes(declared) / LANES;
+    return o->kind == PTX_SINK ? 0 : ptx_slot_bytes(type) / LANES;
+}
+
+bool memory_decode(decoder *dc, const ptx_instruction *p, insn *out, uint8_t operation) {
+    const bool load = operation == EMU_LOAD;
+    if (p->n_operands < 2) return false;
+    const ptx_operand *address = &p->operands[load ? 1 : 0], *value = &p->operands[load ? 0 : 1];
+    take_cache_hints(dc, p);
+    out->flags = take_strength(dc) ? MEMORY_STRONG : 0;
+    out->operation = operation;
+    out->space = (uint8_t)decode_take_space(dc);
+    out->count = take_count(dc);
+    const ptx_type type = decode_take_type(dc);
+    decoded_address at;
+    if (type == PTX_NO_TYPE || type == PTX_PRED || !decode_address(dc, address, &at)) return false;
+    out->width = ptx_type_size[type];
+    out->a = at.slot, out->wide = at.wide, out->imm = at.imm;
+    if (type == PTX_S8 || type == PTX_S16 || type == PTX_S32) out->flags |= MEMORY_SIGNED;
+    const ptx_operand *items = value->kind == PTX_VECTOR ? value->items : value;
+    const uint32_t n = value->kind == PTX_VECTOR ? value->n_items : 1;
+    if (n != out->count || (uint32_t)out->width * n > MAX_VECTOR_BYTES) return false;
+    uint32_t *list = decode_alloc(dc, n * sizeof *list);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t bytes = element_bytes(dc, &items[k], type);
+        if (bytes && out->c && bytes != out->c) return false;
+        if (bytes) out->c = bytes;
+        list[k] = element_slot(dc, &items[k], type, load);
+    }
+    if (!out->c) out->c = ptx_slot_bytes(type) / LANES;
+    out->list = list;
+    out->d = list[0];
+    return out->c >= out->width;
+}

@@ -1,0 +1,250 @@
+/* Operands. An instruction's operands are collected as drafts and then kept in the arena at once; what
+ * a draft names may be a label that comes later, which is noted down for the end of its scope. */
+#include <string.h>
+
+#include "parser.h"
+
+enum { MOST_LEVELS = 3 }; /* [a, {b, c}] has two, and nothing in PTX has more */
+
+static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft *out);
+
+static bool keep_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n) {
+    size_t count = p->drafts.count - first;
+    const draft *drafts = (const draft *)p->drafts.items + first;
+    ptx_operand *kept = parser_alloc(p, count, sizeof *kept);
+    if (!kept) return false;
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = drafts[i].operand;
+        if (!drafts[i].pending) continue;
+        pending *later = list_push(p, &p->pending, sizeof *later);
+        if (!later) return false;
+        *later =
+            (pending){.operand = &kept[i], .name = drafts[i].pending, .line = drafts[i].line};
+    }
+    p->drafts.count = first;
+    *out = kept;
+    *n = (uint32_t)count;
+    return true;
+}
+
+/* Operands with commas between them, up to the closing mark. */
+static bool sequence(parser *p, const ptx_instruction *in, uint32_t level, char close,
+                     ptx_operand **out, uint32_t *n) {
+    size_t first = p->drafts.count;
+    if (level > MOST_LEVELS)
+        return parser_fail(p, p->token.line, "an operand is nested deeper than any in PTX");
+    if (!parser_at(p, close)) {
+        do {
+            draft item = {0};
+            if (!operand(p, in, level, &item)) return false;
+            draft *kept = list_push(p, &p->drafts, sizeof *kept);
+            if (!kept) return false;
+            *kept = item;
+        } while (parser_take(p, ','));
+    }
+    return keep_drafts(p, first, out, n);
+}
+
+/* ---- names ---- */
+
+static const char *const specials[PTX_N_SPECIALS] = {
+#define X(name, spelling) spelling,
+    PTX_SPECIAL_MAP(X)
+#undef X
+};
+
+/* %tid.x, %laneid, ... ; the % is read, the component is not. */
+static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
+    static const char *const not_modelled[] = {"envreg", "pm", "reserved_smem_offset_",
+                                               "current_graph_exec"};
+    const char *word = n->text + 1;
+    size_t length = n->length - 1;
+    *out = (ptx_operand){.kind = PTX_SPECIAL};
+    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) {
+        const char *s = specials[i];
+        if (strncmp(s, word, length) != 0) continue;
+        if (s[length] == 0) {
+            out->special = (ptx_special)i;
+            return true;
+        }
+        if (s[length] != '.') continue;
+        if (p->token.kind != TOKEN_DOT)
+            return parser_fail(p, line, "'%s' needs a component: %s.x, .y or .z", n->text, n->text);
+        out->special = PTX_SPECIAL_OTHER; /* .w */
+        if (p->token.length == 1 && strchr("xyzw", *p->token.text)) {
+            char component = *p->token.text;
+            for (; i < PTX_SPECIAL_OTHER && strncmp(specials[i], word, length) == 0; i++)
+                if (specials[i][length] == '.' && specials[i][length + 1] == component)
+                    out->special = (ptx_special)i;
+            parser_advance(p);
+            return true;
+        }
+        return parser_unexpected(p, "a component, .x, .y or .z,");
+    }
+    out->special = PTX_SPECIAL_OTHER;
+    for (size_t i = 0; i < sizeof not_modelled / sizeof *not_modelled; i++)
+        if (strncmp(word, not_modelled[i], strlen(not_modelled[i])) == 0) return true;
+    return parser_fail(p, line, "the register '%.200s' is not declared", n->text);
+}
+
+static ptx_operand register_operand(uint32_t index) {
+    return (ptx_operand){.kind = PTX_REGISTER, .reg = index};
+}
+
+/* A .v4 register: as a whole the vector of its components, or one of them. */
+static bool vector_register(parser *p, const binding *b, ptx_operand *out) {
+    if (p->token.kind == TOKEN_DOT && p->token.length == 1) {
+        const char *components = "xyzwefghrgba", *at = strchr(components, *p->token.text);
+        uint32_t which = at ? (uint32_t)(at - components) : UINT32_MAX;
+        if (which >= 8 && at) which -= 8;
+        if (which >= b->count) return parser_unexpected(p, "a component of the vector register");
+        *out = register_operand(b->index + which);
+        parser_advance(p);
+        return true;
+    }
+    ptx_operand *items = parser_alloc(p, b->count, sizeof *items);
+    if (!items) return false;
+    for (uint32_t i = 0; i < b->count; i++) items[i] = register_operand(b->index + i);
+    *out = (ptx_operand){.kind = PTX_VECTOR, .items = items, .n_items = (uint32_t)b->count};
+    return true;
+}
+
+/* sym  sym+8  arr[2]; the last is an address where the instruction wants one: ld.u32 %r1, arr[2] */
+static bool symbol(parser *p, const ptx_instruction *in, const binding *b, uint32_t line,
+                   ptx_operand *out) {
+    *out = (ptx_operand){.kind = PTX_SYMBOL};
+    if (b->kind == BOUND_FUNCTION) out->function = b->function->function;
+    else out->variable = b->variable->variable;
+    parser_note_use(p, b, line, &p->note->references, p->note);
+    if (p->failed) return false;
+    if (b->kind == BOUND_VARIABLE && parser_take(p, '[')) {
+        uint64_t index;
+        if (!parser_integer(p, UINT32_MAX, "an index", &index) || !parser_expect(p, ']'))
+            return false;
+        out->offset = (int64_t)(index * ptx_type_size[out->variable->type]);
+        if (in && strcmp(in->opcode, "mov") != 0 && strcmp(in->opcode, "cvta") != 0)
+            out->kind = PTX_ADDRESS;
+    }
+    return parser_offset(p, &out->offset);
+}
+
+static bool named(parser *p, const ptx_instruction *in, draft *out) {
+    out->line = p->token.line;
+    name *n = parser_expect_name(p, "an operand");
+    binding *b = n ? scope_find(p, n) : NULL;
+    if (p->failed) return false;
+    if (b && b->kind == BOUND_REGISTERS) return vector_register(p, b, &out->operand);
+    if (b && b->kind == BOUND_REGISTER) {
+        out->operand = register_operand(b->index);
+        if (p->token.kind == TOKEN_DOT) {
+            name *selector = names_get(&p->names, p->token.text, p->token.length);
+            if (!selector) return parser_no_memory(p, p->token.length);
+            out->operand.selector = parser_intern(p, selector);
+            parser_advance(p);
+        }
+        return !p->failed;
+    }
+    if (b) return symbol(p, in, b, out->line, &out->operand);
+    if (strcmp(n->text, "_") == 0) {
+        out->operand = (ptx_operand){.kind = PTX_SINK};
+        return true;
+    }
+    if (*n->text == '%') return special(p, n, out->line, &out->operand);
+    out->operand = (ptx_operand){.kind = PTX_LABEL};
+    out->pending = n;
+    return true;
+}
+
+/* ---- everything else ---- */
+
+static bool immediate(parser *p, ptx_operand *out) {
+    constant c;
+    if (!parser_constant(p, &c)) return false;
+    constant_to_immediate(&c, out);
+    return true;
+}
+
+/* [%rd1+8]  [sym+8]  [16]  [map, {%r1, %r2}] ; after the bracket */
+static bool address(parser *p, const ptx_instruction *in, uint32_t level, ptx_operand *out) {
+    uint32_t line = p->token.line;
+    *out = (ptx_operand){.kind = PTX_ADDRESS};
+    if (p->token.kind == TOKEN_NAME) {
+        name *n = parser_expect_name(p, "a register or variable");
+        binding *b = n ? scope_find(p, n) : NULL;
+        if (p->failed) return false;
+        if (b && b->kind == BOUND_REGISTER) {
+            out->has_register = true;
+            out->reg = b->index;
+        } else if (b && b->kind == BOUND_VARIABLE) {
+            out->variable = b->variable->variable;
+            parser_note_use(p, b, line, &p->note->references, p->note);
+        } else {
+            return parser_fail(p, line, "'%.200s' is not declared as a register or variable, so it "
+                                        "is no address",
+                               n->text);
+        }
+    } else {
+        uint64_t bits;
+        if (!parser_integer(p, UINT64_MAX, "an address", &bits)) return false;
+        out->offset = (int64_t)bits;
+    }
+    if (!parser_offset(p, &out->offset)) return false;
+    if (parser_take(p, ',') && !sequence(p, in, level + 1, ']', &out->items, &out->n_items))
+        return false;
+    return parser_expect(p, ']');
+}
+
+static bool pair(parser *p, const ptx_instruction *in, ptx_operand *of) {
+    draft second = {0};
+    if (!named(p, in, &second)) return false;
+    if (second.operand.kind != PTX_REGISTER && second.operand.kind != PTX_SINK)
+        return parser_fail(p, second.line, "a register should stand after '|'");
+    of->pair = parser_alloc(p, 1, sizeof *of->pair);
+    if (!of->pair) return false;
+    *of->pair = second.operand;
+    return true;
+}
+
+static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft *out) {
+    ptx_operand *o = &out->operand;
+    bool is_list = parser_at(p, '{') || (parser_at(p, '(') && strcmp(in->opcode, "call") == 0);
+    if (is_list) {
+        char close = parser_at(p, '{') ? '}' : ')';
+        parser_advance(p);
+        *o = (ptx_operand){.kind = PTX_VECTOR};
+        if (!sequence(p, in, level + 1, close, &o->items, &o->n_items)) return false;
+        if (!parser_expect(p, close)) return false;
+    } else if (parser_take(p, '[')) {
+        if (!address(p, in, level, o)) return false;
+    } else if (parser_take(p, '!')) {
+        if (!named(p, in, out)) return false;
+        if (o->kind != PTX_REGISTER)
+            return parser_fail(p, out->line, "a predicate register should stand after '!'");
+        o->negated = true;
+    } else if (p->token.kind == TOKEN_NAME && !(p->token.length == 7 &&
+                                                memcmp(p->token.text, "WARP_SZ", 7) == 0)) {
+        if (!named(p, in, out)) return false;
+    } else if (!immediate(p, o)) {
+        return false;
+    }
+    return !parser_take(p, '|') || pair(p, in, o);
+}
+
+bool parser_operands(parser *p, ptx_instruction *in) {
+    return sequence(p, in, 0, ';', &in->operands, &in->n_operands);
+}
+
+bool parser_target_list(parser *p, ptx_operand *out) {
+    size_t first = p->drafts.count;
+    *out = (ptx_operand){.kind = PTX_VECTOR};
+    do {
+        draft item = {0};
+        if (!named(p, NULL, &item)) return false;
+        if (item.operand.kind != PTX_LABEL && !item.operand.function)
+            return parser_fail(p, item.line, "a label or a function should stand here");
+        draft *kept = list_push(p, &p->drafts, sizeof *kept);
+        if (!kept) return false;
+        *kept = item;
+    } while (parser_take(p, ','));
+    return keep_drafts(p, first, &out->items, &out->n_items) && parser_expect(p, ';');
+}

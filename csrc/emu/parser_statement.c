@@ -1,0 +1,171 @@
+/* What a body consists of: instructions, labels, declarations, source positions. */
+#include <string.h>
+
+#include "parser.h"
+
+enum { MOST_REGISTERS = 1 << 24 }; /* in one range; only those that are named cost anything */
+
+/* .reg .b32 %a, %r<100>; after .reg */
+static bool registers(parser *p) {
+    uint32_t vector = parser_take_vector(p);
+    ptx_type type = parser_take_type(p);
+    if (type == PTX_NO_TYPE) return parser_unexpected(p, "a register type such as .b32");
+    do {
+        uint32_t line = p->token.line;
+        uint64_t count;
+        name *n = parser_expect_name(p, "a register's name");
+        if (!n) return false;
+        if (!parser_take(p, '<')) {
+            if (!scope_declare_registers(p, n, type, vector, line)) return false;
+            continue;
+        }
+        if (!parser_integer(p, MOST_REGISTERS, "the number of registers", &count) ||
+            !parser_expect(p, '>'))
+            return false;
+        binding *b = scope_declare(p, n, BOUND_RANGE, p->depth, line);
+        if (!b) return false;
+        b->type = type;
+        b->count = count;
+        b->index = vector;
+    } while (parser_take(p, ','));
+    return parser_expect(p, ';');
+}
+
+/* .loc 1 34 5 [, function_name label [+ n], inlined_at 1 28 9] : where an inlined line was called
+ * from is dropped, the position is that of the code itself. */
+static bool location(parser *p) {
+    uint64_t file, line, column;
+    if (!parser_integer(p, UINT32_MAX, "a file number", &file) ||
+        !parser_integer(p, UINT32_MAX, "a line number", &line) ||
+        !parser_integer(p, UINT32_MAX, "a column", &column))
+        return false;
+    p->file = (uint32_t)file;
+    p->line = (uint32_t)line;
+    while (parser_take(p, ',')) {
+        name *n = parser_expect_name(p, "'function_name' or 'inlined_at'");
+        int64_t offset = 0;
+        if (!n) return false;
+        if (strcmp(n->text, "function_name") == 0) {
+            if (!parser_expect_name(p, "a label") || !parser_offset(p, &offset)) return false;
+        } else if (strcmp(n->text, "inlined_at") == 0) {
+            for (int i = 0; i < 3; i++)
+                if (!parser_integer(p, UINT32_MAX, "a position", &column)) return false;
+        } else {
+            return parser_fail(p, p->token.line, "'.loc ..., %.60s' is not known", n->text);
+        }
+    }
+    return true;
+}
+
+/* ---- labels ---- */
+
+static bool prototype(parser *p, name *n, ptx_operand *out) {
+    ptx_function *f = parser_alloc(p, 1, sizeof *f);
+    if (!f) return false;
+    *f = (ptx_function){.name = n->text, .is_declaration = true};
+    if (parser_at(p, '(') &&
+        !parser_parameters(p, false, &f->returns, &f->n_returns, &f->returns_bytes))
+        return false;
+    if (!parser_expect_name(p, "'_'")) return false;
+    if (parser_at(p, '(') &&
+        !parser_parameters(p, false, &f->parameters, &f->n_parameters, &f->parameters_bytes))
+        return false;
+    while (p->token.kind == TOKEN_DOT) { /* .noreturn, .abi_preserve 4, ... */
+        parser_advance(p);
+        uint64_t ignored;
+        if (p->token.kind == TOKEN_NUMBER &&
+            !parser_integer(p, UINT64_MAX, "a directive's number", &ignored))
+            return false;
+    }
+    *out = (ptx_operand){.kind = PTX_SYMBOL, .function = f};
+    return parser_expect(p, ';');
+}
+
+/* After the colon. Lists and prototypes have the form of a label, but are none. */
+static bool label(parser *p, name *n, uint32_t line) {
+    bool is_prototype = parser_at_dot(p, "callprototype");
+    if (is_prototype || parser_at_dot(p, "branchtargets") || parser_at_dot(p, "calltargets")) {
+        binding *b = scope_declare(p, n, BOUND_LIST, p->depth, line);
+        if (!b || !(b->operand = parser_scratch(p, 1, sizeof *b->operand))) return false;
+        parser_advance(p);
+        return is_prototype ? prototype(p, n, b->operand) : parser_target_list(p, b->operand);
+    }
+    binding *b = scope_declare(p, n, BOUND_LABEL, p->depth, line);
+    if (!b) return false;
+    b->index = (uint32_t)p->instructions.count;
+    p->label_at_end = true;
+    return true;
+}
+
+/* ---- instructions ---- */
+
+static bool guard(parser *p, ptx_instruction *in) {
+    in->guard_negated = parser_take(p, '!');
+    uint32_t line = p->token.line;
+    name *n = parser_expect_name(p, "a predicate register");
+    binding *b = n ? scope_find(p, n) : NULL;
+    if (p->failed) return false;
+    if (!b || b->kind != BOUND_REGISTER)
+        return parser_fail(p, line, "the guard '%.200s' is not declared as a register", n->text);
+    const ptx_register *r = (const ptx_register *)p->registers.items + b->index;
+    if (r->type != PTX_PRED)
+        return parser_fail(p, line, "the guard '%.200s' is .%s, not .pred", n->text,
+                           ptx_type_spelling[r->type]);
+    in->guarded = true;
+    in->guard = b->index;
+    return true;
+}
+
+static bool modifiers(parser *p, ptx_instruction *in) {
+    while (p->token.kind == TOKEN_DOT) {
+        if (in->n_modifiers == PTX_MAX_MODIFIERS)
+            return parser_fail(p, p->token.line, "'%s' has more than %d modifiers", in->opcode,
+                               PTX_MAX_MODIFIERS);
+        name *n = names_get(&p->names, p->token.text, p->token.length);
+        if (!n) return parser_no_memory(p, p->token.length);
+        in->modifiers[in->n_modifiers++] = parser_intern(p, n);
+        parser_advance(p);
+    }
+    return !p->failed;
+}
+
+/* The opcode is taken already if the parser had to look whether it is a label. */
+static bool instruction(parser *p, name *opcode, const token *first) {
+    ptx_instruction in = {.ptx_line = first->line,
+                          .file_number = p->file,
+                          .line = p->line,
+                          .reconvergence = PTX_NO_TARGET};
+    if (!opcode) {
+        if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;
+    }
+    in.opcode = parser_intern(p, opcode);
+    if (!in.opcode || !modifiers(p, &in) || !parser_operands(p, &in)) return false;
+
+    char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);
+    if (!text) return false;
+    lexer_fold(first->start, p->token.start, text);
+    in.text = text;
+    ptx_instruction *kept = list_push(p, &p->instructions, sizeof *kept);
+    if (!kept) return false;
+    *kept = in;
+    p->label_at_end = false;
+    return parser_expect(p, ';');
+}
+
+bool parser_statement(parser *p) {
+    token first = p->token;
+    ptx_space space;
+    bool known;
+    if (first.kind == TOKEN_DOT) {
+        if (parser_take_dot(p, "loc")) return location(p);
+        if (parser_take_dot(p, "reg")) return registers(p);
+        if (!parser_common_directive(p, &known) || known) return !p->failed;
+        bool external = parser_take_dot(p, "extern");
+        if (parser_take_space(p, &space)) return parser_variables(p, space, external);
+        return parser_unexpected(p, "an instruction, a label or a directive of a function's body");
+    }
+    if (parser_take(p, '@')) return instruction(p, NULL, &first);
+    name *n = parser_expect_name(p, "an instruction, a label or a directive");
+    if (!n) return false;
+    return parser_take(p, ':') ? label(p, n, first.line) : instruction(p, n, &first);
+}

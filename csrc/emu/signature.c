@@ -1,0 +1,106 @@
+/* The parameters of an entry, for laying out a call's arguments. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu.h"
+#include "ptx.h"
+
+static char kind_of(ptx_type type) {
+    switch (type) {
+    case PTX_F16:
+    case PTX_BF16:
+    case PTX_F32:
+    case PTX_TF32:
+    case PTX_F64: return 'f';
+    case PTX_S8:
+    case PTX_S16:
+    case PTX_S32:
+    case PTX_S64: return 'i';
+    case PTX_U8:
+    case PTX_U16:
+    case PTX_U32:
+    case PTX_U64: return 'u';
+    default: return 'b';
+    }
+}
+
+/* "the entries are a, b, c", as many as fit. */
+static void list_entries(const ptx_module *module, char *out, size_t size) {
+    size_t used = 0;
+    uint32_t n_left = 0;
+    const char *separator = "";
+    out[0] = 0;
+    for (uint32_t i = 0; i < module->n_functions; i++) {
+        const ptx_function *f = module->functions[i];
+        if (!f->is_entry || f->is_declaration) continue;
+        size_t length = strlen(f->name) + strlen(separator);
+        if (used + length + sizeof ", and 4294967295 more" > size) {
+            n_left++;
+            continue;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", separator, f->name);
+        separator = ", ";
+    }
+    if (n_left) snprintf(out + used, size - used, "%sand %u more", separator, n_left);
+}
+
+static smk_code find_entry(const ptx_module *module, const char *name, const ptx_function **out,
+                           smk_status *status) {
+    char entries[2048];
+    uint32_t n_entries = 0;
+    *out = NULL;
+    for (uint32_t i = 0; i < module->n_functions; i++) {
+        const ptx_function *f = module->functions[i];
+        if (!f->is_entry || f->is_declaration) continue;
+        n_entries++;
+        if (!name || strcmp(f->name, name) == 0) *out = f;
+    }
+    if (n_entries == 0) return smk_fail(status, SMK_VALUE, "the PTX has no kernel (no .entry)");
+    list_entries(module, entries, sizeof entries);
+    if (!name && n_entries > 1)
+        return smk_fail(status, SMK_VALUE, "the PTX has several kernels; name one of: %s", entries);
+    if (!*out)
+        return smk_fail(status, SMK_VALUE, "the PTX has no kernel '%.500s'; it has: %s", name,
+                        entries);
+    return SMK_OK;
+}
+
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_signature *out,
+                            smk_status *status) {
+    ptx_module *module = NULL;
+    const ptx_function *f;
+    *out = (emu_signature){0};
+    smk_code code = ptx_parse(ptx, size, &module, status);
+    if (code == SMK_OK) code = find_entry(module, name, &f, status);
+    if (code != SMK_OK) goto out;
+    if (strlen(f->name) >= sizeof out->entry) {
+        code = smk_fail(status, SMK_VALUE, "the kernel's name has %zu characters; at most %zu",
+                        strlen(f->name), sizeof out->entry - 1);
+        goto out;
+    }
+    out->parameters = calloc(f->n_parameters + 1u, sizeof *out->parameters);
+    if (!out->parameters) {
+        code = smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
+        goto out;
+    }
+    strcpy(out->entry, f->name);
+    out->n_parameters = f->n_parameters;
+    out->args_bytes = f->parameters_bytes;
+    out->static_shared_bytes = f->shared_bytes;
+    for (uint32_t i = 0; i < f->n_parameters; i++) {
+        const ptx_variable *v = f->parameters[i];
+        out->parameters[i] = (emu_parameter){.offset = (uint32_t)v->offset,
+                                             .size = (uint32_t)v->size,
+                                             .scalar_size = ptx_type_size[v->type],
+                                             .kind = kind_of(v->type)};
+    }
+out:
+    ptx_free(module);
+    return code;
+}
+
+void emu_signature_free(emu_signature *signature) {
+    free(signature->parameters);
+    *signature = (emu_signature){0};
+}

@@ -1,0 +1,104 @@
+/* One lane's access, checked; and what to say when it is refused. The fast paths of memory.c fall back
+ * on this whenever anything about an access is unusual. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "block.h"
+
+static const char *const space_names[] = {
+    [PTX_GENERIC] = "generic", [PTX_GLOBAL] = "global", [PTX_SHARED] = "shared",
+    [PTX_LOCAL] = "local",     [PTX_CONST] = "constant", [PTX_PARAM] = "parameter"};
+
+static const char *region_name(uint64_t id, char *out, size_t size) {
+    switch (id) {
+    case REGION_SHARED: return "the block's shared memory";
+    case REGION_LOCAL: return "the thread's local memory";
+    case REGION_CONST: return "constant memory";
+    case REGION_PARAM: return "the kernel's parameters";
+    case REGION_GLOBAL: return "the module's global variables";
+    default: snprintf(out, size, "buffer %" PRIu64, id - REGION_BUFFERS); return out;
+    }
+}
+
+/* The region whose start or end the address is nearest to. */
+static uint64_t nearest_region(uint64_t address) {
+    return (address + (REGION_BASE(1) >> 1)) >> REGION_SHIFT;
+}
+
+static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, size_t size) {
+    const launch *l = w->block->launch;
+    const uint64_t id = nearest_region(address);
+    char name[32];
+    if (id == REGION_NONE || id == REGION_CODE || id >= l->n_regions) {
+        snprintf(out, size, address < 4096 ? "a null pointer" : "no memory of this launch is there");
+        return;
+    }
+    const uint64_t length = id == REGION_LOCAL ? w->local->size : w->block->regions[id].size;
+    const char *whose = region_name(id, name, sizeof name);
+    if (REGION_OF(address) != id)
+        snprintf(out, size, "%" PRIu64 " bytes before the start of %s (%" PRIu64 " bytes)",
+                 REGION_BASE(id) - address, whose, length);
+    else if (REGION_OFFSET(address) >= length)
+        snprintf(out, size, "%" PRIu64 " bytes past the end of %s (%" PRIu64 " bytes)",
+                 REGION_OFFSET(address) - length, whose, length);
+    else
+        snprintf(out, size, "the last %" PRIu64 " of %u bytes lie past the end of %s (%" PRIu64 " bytes)",
+                 REGION_OFFSET(address) + bytes - length, bytes, whose, length);
+}
+
+static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
+                   uint32_t bytes, bool write) {
+    const launch *l = w->block->launch;
+    const uint64_t id = REGION_OF(address);
+    const char *verb = write ? "writes" : "reads";
+    const uint64_t shown = space == PTX_SHARED ? REGION_OFFSET(address) : address;
+    char name[32], place[256];
+    if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
+        const region *r = &w->block->regions[id];
+        const char *whose = region_name(id, name, sizeof name);
+        const bool inside = r->size >= bytes && REGION_OFFSET(address) <= r->size - bytes;
+        if (inside && address % bytes) {
+            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                       "misaligned address: the kernel %s %u bytes of %s memory at 0x%" PRIx64
+                       ", which is not a multiple of %u",
+                       verb, bytes, space_names[space], shown, bytes);
+            return;
+        }
+        if (inside && space != PTX_GENERIC && r->space != space) {
+            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                       "an access to %s memory has the address 0x%" PRIx64 " of %s",
+                       space_names[space], address, whose);
+            return;
+        }
+        if (inside && write && !r->writable) {
+            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                       "the kernel writes %u bytes at 0x%" PRIx64 " of %s, which is read-only", bytes,
+                       shown, whose);
+            return;
+        }
+    }
+    where(w, address, bytes, place, sizeof place);
+    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+               "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb, bytes,
+               space_names[space], shown, place);
+}
+
+unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
+                          uint32_t bytes, bool write) {
+    const uint64_t full = space_address(space, address);
+    const uint64_t id = REGION_OF(full), offset = REGION_OFFSET(full);
+    if (id == REGION_LOCAL) {
+        /* Parameters of device functions are local, too. */
+        const bool fits = space == PTX_LOCAL || space == PTX_GENERIC || space == PTX_PARAM;
+        if (fits && offset % bytes == 0 && offset + bytes <= w->local->size)
+            return local_at(w->local, lane, offset);
+    } else if (id < w->block->launch->n_regions) {
+        const region *r = &w->block->regions[id];
+        const bool fits = space == PTX_GENERIC || r->space == space;
+        if (fits && r->size >= bytes && offset <= r->size - bytes && offset % bytes == 0 &&
+            (!write || r->writable))
+            return r->host + offset;
+    }
+    refuse(w, i, space, lane, full, bytes, write);
+    return NULL;
+}

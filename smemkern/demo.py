@@ -1,0 +1,192 @@
+"""The demonstration: every variant run, checked against NumPy, timed and counted, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import reference
+from ._devices import devices
+from ._observe import Trace, _measure, trace
+from ._registry import Variant, variants
+from ._table import Right, table
+
+Array = np.ndarray[Any, Any]
+
+COUNTED = 256  # n of the matrices that are traced; a GPU is timed at a larger one
+TIMED_ON_GPU = 4096
+ODD = (67, 61, 73)  # M, N, K of a second check, which fit no tile
+PROBE_ELEMENTS = 1 << 16
+
+
+class Line(NamedTuple):
+    """A variant's outcome."""
+
+    row: Variant
+    milliseconds: float
+    rate: float  # GFLOP/s or GB/s
+    unit: str
+    trace: Trace
+    error: float  # in units of the bound that is allowed: more than 1 is wrong; nan is wrong
+
+    @property
+    def correct(self) -> bool:
+        return self.error <= 1
+
+    def cells(self) -> tuple[object, ...]:
+        requests = self.trace.shared_requests
+        return (
+            f"{self.row.op} {self.row.name}",
+            self.row.summary,
+            Right(f"{self.milliseconds:.3f}"),
+            Right(f"{self.rate:.4g}"),
+            self.unit,
+            requests,
+            self.trace.shared_wavefronts,
+            Right(f"{self.trace.conflict_factor:.2f}" if requests else "-"),
+            Right(f"{self.error:.2g}" if self.correct else f"{self.error:.2g} WRONG"),
+        )
+
+
+HEADER = (
+    *("variant", "what differs", "ms", "rate", "", "requests", "wavefronts", "factor", "error"),
+)
+
+
+# ---- errors, as a share of what rounding allows
+
+
+def gemm_error(result: Array, a: Array, b: Array) -> float:
+    """Largest |error| / ((K + 2) eps |A||B|), against NumPy in float64."""
+    exact = np.matmul(a, b, dtype=np.float64)
+    size = np.matmul(abs(a), abs(b), dtype=np.float64)
+    bound = (a.shape[-1] + 2) * float(np.finfo(result.dtype).eps) * size
+    return float(np.max(abs(result - exact) / bound))
+
+
+def exact_error(result: Array, expected: Array) -> float:
+    return 0.0 if result.shape == expected.shape and np.array_equal(result, expected) else np.inf
+
+
+def worst(*errors: float) -> float:
+    """The largest; nan if there is one, which max() would pass over."""
+    return float(np.max(errors))
+
+
+# ---- runs
+
+
+def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
+    result, times = _measure(row.op, *args, variant=row.name, device=device, repeat=3)
+    return result, median(times)
+
+
+def run_gemm(row: Variant, device: str, rng: np.random.Generator) -> Line:
+    n = COUNTED if device == "emu" else TIMED_ON_GPU
+    a, b = rng.standard_normal((2, n, n), dtype=np.float32)
+    result, milliseconds = measured(row, device, a, b)
+    m_odd, n_odd, k_odd = ODD
+    c = rng.standard_normal((m_odd, k_odd))
+    d = rng.standard_normal((k_odd, n_odd))
+    odd, _ = measured(row, device, c, d)
+    counted = trace(row.op, a[:COUNTED, :COUNTED], b[:COUNTED, :COUNTED], variant=row.name)
+    error = worst(gemm_error(result, a, b), gemm_error(odd, c, d))
+    return Line(row, milliseconds, 2 * n**3 / milliseconds / 1e6, "GFLOP/s", counted, error)
+
+
+def run_transpose(row: Variant, device: str, rng: np.random.Generator) -> Line:
+    n = COUNTED if device == "emu" else TIMED_ON_GPU
+    a = rng.standard_normal((n, n), dtype=np.float32)
+    result, milliseconds = measured(row, device, a)
+    odd = rng.standard_normal(ODD[:2])
+    odd_result, _ = measured(row, device, odd)
+    counted = trace(row.op, a[:COUNTED, :COUNTED], variant=row.name)
+    error = worst(exact_error(result, a.T), exact_error(odd_result, odd.T))
+    return Line(row, milliseconds, 2 * a.nbytes / milliseconds / 1e6, "GB/s", counted, error)
+
+
+def run_probe(row: Variant, device: str, rng: np.random.Generator) -> Line:
+    x = rng.standard_normal(PROBE_ELEMENTS, dtype=np.float32)
+    result, milliseconds = measured(row, device, x)
+    counted = trace(row.op, x, variant=row.name)
+    error = exact_error(result, reference.probe(x, variant=row.name))
+    moved = 32 * sum(site.sectors for site in counted.global_)
+    return Line(row, milliseconds, moved / milliseconds / 1e6, "GB/s", counted, error)
+
+
+RUN: dict[str, Callable[[Variant, str, np.random.Generator], Line]] = {
+    "gemm": run_gemm,
+    "transpose": run_transpose,
+    "probe": run_probe,
+}
+
+
+# ---- what the numbers say
+
+
+def sectors(line: Line) -> int:
+    return sum(site.sectors for site in line.trace.global_)
+
+
+def conclusion(lines: list[Line], device: str) -> str:
+    """A paragraph out of the measured numbers."""
+    gemm = {line.row.name: line for line in lines if line.row.op == "gemm"}
+    transpose = {line.row.name: line for line in lines if line.row.op == "transpose"}
+    conflicted, padded, swizzle = gemm["conflicted"], gemm["padded"], gemm["swizzle"]
+    tiled, register_tiled = gemm["tiled"], gemm["register_tiled"]
+    column = max(site.worst for site in conflicted.trace.shared)
+    fewer_sectors = sectors(gemm["naive"]) / sectors(gemm["coalesced"])
+    fewer_again = sectors(gemm["coalesced"]) / sectors(tiled)
+    fewer_requests = tiled.trace.shared_requests / register_tiled.trace.shared_requests
+    fastest = max(gemm.values(), key=lambda line: line.rate)
+    said = [
+        f"GEMM: lanes along columns (coalesced) move {fewer_sectors:.1f} times fewer sectors of "
+        f"global memory than lanes along rows (naive); tiles in shared memory (tiled) move "
+        f"{fewer_again:.1f} times fewer again.",
+        f"Walking down a column of a tile (conflicted) costs up to {column} wavefronts a request "
+        f"and {conflicted.trace.conflict_factor:.1f} times what is needed overall; for the same "
+        f"requests a padding column (padded) brings that to {padded.trace.conflict_factor:.2f} and "
+        f"column XOR row (swizzle), which wastes no memory, to "
+        f"{swizzle.trace.conflict_factor:.2f}.",
+        f"Outputs kept in registers (register_tiled) ask shared memory {fewer_requests:.1f} times "
+        f"less often than tiled, at a factor of {register_tiled.trace.conflict_factor:.2f}.",
+        f"Transpose: the plain tile pays {transpose['tiled'].trace.conflict_factor:.1f} times what "
+        f"is needed, padded {transpose['padded'].trace.conflict_factor:.2f}, swizzle "
+        f"{transpose['swizzle'].trace.conflict_factor:.2f}.",
+        f"On device '{device}' {fastest.row.name} is the fastest GEMM, "
+        f"{fastest.rate / gemm['naive'].rate:.1f} times naive.",
+    ]
+    if device == "emu":
+        said.append(
+            "These times are the emulator's own, which grow with the number of instructions and "
+            "not with conflicts; requests, wavefronts and sectors are what a GPU would count."
+        )
+    return " ".join(said)
+
+
+def run(device: str | None = None) -> int:
+    """Print the demonstration; 1 if any result is wrong, else 0."""
+    import textwrap
+
+    known = devices()
+    name = device or known[0].name
+    described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
+    n = COUNTED if name == "emu" else TIMED_ON_GPU
+    print(f"device {name}{described[0] if described else ''}")
+    print(f"gemm {n}^3, transpose {n}^2 in float32; checked there, and in float64 at odd sizes")
+    print(
+        f"requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = {COUNTED}"
+    )
+    print("error: against NumPy in float64, 1 is the most that rounding can do\n")
+    rng = np.random.default_rng(0)
+    lines = [RUN[row.op](row, name, rng) for row in variants()]
+    print(table(HEADER, [line.cells() for line in lines]))
+    print()
+    print(textwrap.fill(conclusion(lines, name), 100))
+    wrong = [f"{line.row.op} {line.row.name}" for line in lines if not line.correct]
+    if wrong:
+        print(f"\nWRONG: {', '.join(wrong)}")
+    return 1 if wrong else 0

@@ -1,0 +1,24 @@
+"""Compiles C for the tests of csrc/cuda; skips them where there is no compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CSRC = HERE.parent.parent / "csrc"
+SOURCES = [*sorted((CSRC / "cuda").glob("*.c")), CSRC / "core" / "status.c"]
+
+
+def build(target: Path, sources: Sequence[Path], *flags: str) -> None:
+    compiler = shutil.which(os.environ.get("CC", "gcc").split()[0])
+    if not compiler:
+        pytest.skip("no C compiler")
+    command = [compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    command += [*flags, *map(str, sources), "-o", str(target), "-pthread", "-ldl", "-lm"]
+    subprocess.run(command, check=True)

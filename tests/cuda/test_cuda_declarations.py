@@ -1,0 +1,57 @@
+"""Our declarations of the driver's interface against the toolkit's cuda.h, if there is one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from cuda_build import CSRC, build
+
+DRIVER_H = (CSRC / "cuda" / "driver.h").read_text()
+ERRORS_C = (CSRC / "cuda" / "errors.c").read_text()
+
+
+def find_include() -> Path:
+    roots = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    nvcc = shutil.which("nvcc")
+    if nvcc:
+        roots.append(str(Path(nvcc).resolve().parent.parent))
+    for root in roots:
+        if root and (Path(root) / "include" / "cudaTypedefs.h").is_file():
+            return Path(root) / "include"
+    pytest.skip("no cuda.h")
+
+
+def test_declarations(tmp_path: Path) -> None:
+    include = find_include()
+    constants = re.findall(r"\b(CU(?:DA)?_[A-Z_]+) = (\d+)", DRIVER_H)
+    results = re.findall(r"\{(\d+), SMK_[^/]*/\* (\w+) \*/", ERRORS_C)
+    functions = re.findall(r"^    X\((cu\w+), (\d+)", DRIVER_H, re.MULTILINE)
+    assert len(constants) > 20 and len(results) > 40 and len(functions) > 30
+    assert len(results) == ERRORS_C.count(", SMK_") - ERRORS_C.count("smk_code code, SMK_")
+
+    lines = ["#include <cuda.h>", "#include <cudaTypedefs.h>", "#include <stddef.h>"]
+    constants += [("CUDA_ERROR_" + name, value) for value, name in results]
+    lines += [f'_Static_assert({name} == {value}, "{name}");' for name, value in constants]
+    lines += [f"PFN_{name}_v{version} use_{name};" for name, version in functions]
+    fields = re.findall(r"(\w+)(?:\[\d+\])?;", DRIVER_H.split("struct CUmemPoolProps {")[1])[:8]
+    offsets = [0, 4, 8, 12, 16, 24, 32, 34]
+    assert fields[0] == "alloc_type" and fields[-1] == "reserved"
+    theirs = "allocType handleTypes location.type location.id win32SecurityAttributes maxSize"
+    for field, offset in zip([*theirs.split(), "usage", "reserved"], offsets, strict=True):
+        lines.append(f'_Static_assert(offsetof(CUmemPoolProps, {field}) == {offset}, "{field}");')
+    lines.append('_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");')
+    source = tmp_path / "declarations.c"
+    source.write_text("\n".join(lines) + "\n")
+    build(tmp_path / "declarations.o", [source], "-c", f"-I{include}")
+
+    ours = tmp_path / "ours.c"
+    lines = [f'#include "{CSRC}/cuda/driver.h"', "#include <stddef.h>"]
+    for field, offset in zip(fields, offsets, strict=True):
+        lines.append(f'_Static_assert(offsetof(CUmemPoolProps, {field}) == {offset}, "{field}");')
+    lines.append('_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");')
+    ours.write_text("\n".join(lines) + "\n")
+    build(tmp_path / "ours.o", [ours], "-c")

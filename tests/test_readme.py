@@ -1,0 +1,58 @@
+"""The README is run, not believed: its example, and the tables that are made from results."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs(capsys):
+    [example] = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 12
+    exec(compile(example, "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    *rungs, last = printed
+    assert len(rungs) >= 10
+    assert all(float(line.split()[1]) < 1e-12 for line in rungs)
+    assert float(last.split()[0]) > 1
+
+
+def test_ci_finds_the_test_command():
+    marked = README.split("<!-- ci: test -->")[1].splitlines()
+    command = next(line for line in marked if line.startswith("python3"))
+    assert command.endswith("pytest")
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    import tables
+
+    return tables
+
+
+def test_tables_are_fresh(tables):
+    assert tables.rewritten(README) == README
+
+
+def test_tables_take_numbers_from_results(tables):
+    facts = dict(gpu="G", driver="1", toolkit="13.0", date="2026-01-01", commit="abc", torch="2")
+    line = dict(params={}, dtype="float32", ms=1.0, runs=5, error=1e-6)
+    names = [name for op, name in tables.table() if op == "gemm"]
+    lines = [
+        dict(line, variant=name, shape=shape, tflops=tflops)
+        for shape in (tables.SQUARE, tables.LARGE, tables.ODD)
+        for name, tflops in [("cuBLAS", 50.0), *((name, 12.5) for name in names)]
+    ]
+    results = {"gemm": {**facts, "lines": lines}}
+    text = tables.ladder(results)
+    assert text.count("| 12.5 | 12.5 | 12.5 | 25 % |") == len(names)
+    assert "–" in text  # float64 was not measured, and is not claimed
+    assert "12.5 TFLOP/s, 25% of cuBLAS" in tables.claims(results)
+    assert tables.is_clean(results)
+    assert not tables.is_clean({"tests": {"exit_status": 1}})
+    assert not tables.is_clean({"sanitizers": {**facts, "memcheck": {"clean": False}}})
