@@ -13,7 +13,10 @@ from buildtools.commands import BuildExt, BuildPy  # noqa: E402
 
 os.chdir(ROOT)
 FOLDERS = ("module", "core", "cuda", "emu")
-SOURCES = sorted(str(file) for folder in FOLDERS for file in Path("csrc", folder).glob("*.c"))
+PARTS = set(Path("csrc/emu").glob("alu_*.c"))  # alu.c includes them
+SOURCES = sorted(
+    str(file) for name in FOLDERS for file in Path("csrc", name).glob("*.c") if file not in PARTS
+)
 FLAGS = ["-std=gnu17", "-O3", "-g1", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
 FLAGS += ["-MMD"]  # which files each object is made of, for buildtools/commands.py
 if os.environ.get("SMEMKERN_WERROR") == "1":

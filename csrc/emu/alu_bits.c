@@ -3,8 +3,6 @@
 
 /* ---- logic ---- */
 
-/* A predicate lane is 0 or ~0, so u32 logic is predicate logic. */
-#define TYPES_LOGIC(op) [PTX_PRED] = op##_u32, TYPES_UNTYPED(op)
 #define AND(name, T) LANEWISE(name, T, T, T, T, a & b)
 #define OR(name, T) LANEWISE(name, T, T, T, T, a | b)
 #define XOR(name, T) LANEWISE(name, T, T, T, T, a ^ b)
@@ -15,11 +13,43 @@ FOR_UNSIGNED(OR, or)
 FOR_UNSIGNED(XOR, xor)
 FOR_UNSIGNED(NOT, invert)
 FOR_UNSIGNED(LOGICAL_NOT, cnot)
-SELECT_UNIFORM(and, 2, TYPES_LOGIC(and))
-SELECT_UNIFORM(or, 2, TYPES_LOGIC(or))
-SELECT_UNIFORM(xor, 2, TYPES_LOGIC(xor))
-SELECT_UNIFORM(not, 1, TYPES_LOGIC(invert))
 SELECT_UNIFORM(cnot, 1, TYPES_UNTYPED(cnot))
+
+/* Predicates may be taken negated: !%p. flags: bit 0 for a, bit 1 for b. */
+#define NEGATABLE_A (a ^ (0 - (flags & 1)))
+#define NEGATABLE_B (b ^ (0 - (flags >> 1 & 1)))
+LANEWISE(and_pred, u32, u32, u32, u32, NEGATABLE_A & NEGATABLE_B)
+LANEWISE(or_pred, u32, u32, u32, u32, NEGATABLE_A | NEGATABLE_B)
+LANEWISE(xor_pred, u32, u32, u32, u32, NEGATABLE_A ^ NEGATABLE_B)
+LANEWISE(not_pred, u32, u32, u32, u32, ~NEGATABLE_A)
+LANEWISE(mov_pred, u32, u32, u32, u32, NEGATABLE_A)
+
+static exec_fn alu_predicates(decoder *dc, const ptx_instruction *p, insn *out, uint32_t n,
+                              exec_fn exec) {
+    if (p->n_operands != n + 1) return NULL;
+    for (uint32_t k = 0; k <= n; k++) {
+        const ptx_operand *o = &p->operands[k];
+        if (o->pair || !alu_fits(dc, o, PTX_PRED)) return NULL;
+        if (k == 0) out->d = decode_destination(dc, o, PTX_PRED);
+        if (k == 1) out->a = decode_source(dc, o, PTX_PRED);
+        if (k == 2) out->b = decode_source(dc, o, PTX_PRED);
+        if (k > 0 && o->kind == PTX_REGISTER && o->negated) out->flags |= (uint8_t)(1 << (k - 1));
+    }
+    return exec;
+}
+
+#define SELECT_LOGIC(op, n_sources, handlers)                                                      \
+    static exec_fn select_##op(decoder *dc, const ptx_instruction *p, insn *out) {                 \
+        static const exec_by_type table = {TYPES_UNTYPED(handlers)};                               \
+        const ptx_type t = decode_take_type(dc);                                                   \
+        if (t == PTX_PRED) return alu_predicates(dc, p, out, n_sources, op##_pred);                \
+        return alu_uniform(dc, p, out, t, n_sources, table);                                       \
+    }
+
+SELECT_LOGIC(and, 2, and)
+SELECT_LOGIC(or, 2, or)
+SELECT_LOGIC(xor, 2, xor)
+SELECT_LOGIC(not, 1, invert)
 
 /* Bit 4a + 2b + c of the table is the result: chosen by c, then b, then a. */
 static inline uint32_t looked_up(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
@@ -74,7 +104,7 @@ static exec_fn select_lop3(decoder *dc, const ptx_instruction *p, insn *out) {
         list[0] = decode_destination(dc, o[0].pair, PTX_PRED);
         list[1] = decode_source(dc, &o[5], PTX_PRED);
         out->list = list;
-        out->flags = (uint8_t)((is_and ? LOP3_AND : 0) | (o[5].negated ? LOP3_NEGATED : 0));
+        out->flags = (uint8_t)((is_and ? LOP3_AND : 0) | (o[5].kind == PTX_REGISTER && o[5].negated ? LOP3_NEGATED : 0));
     }
     out->d = decode_destination(dc, &o[0], PTX_B32);
     return with_predicate ? lop3_predicate : lop3_u32;

@@ -210,8 +210,9 @@ static bool decode_comparison(decoder *dc, const ptx_instruction *p, insn *out, 
     out->a = decode_source(dc, &p->operands[swapped ? 2 : 1], t);
     out->b = decode_source(dc, &p->operands[swapped ? 1 : 2], t);
     if (how->combine != ONLY) {
-        out->c = decode_source(dc, &p->operands[3], PTX_PRED);
-        how->negate_third = p->operands[3].negated ? ~0u : 0;
+        const ptx_operand *third = &p->operands[3];
+        out->c = decode_source(dc, third, PTX_PRED);
+        how->negate_third = third->kind == PTX_REGISTER && third->negated ? ~0u : 0;
     }
     return true;
 }
@@ -226,6 +227,8 @@ static exec_fn select_setp(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!alu_fits(dc, d, PTX_PRED) || (d->pair && !alu_fits(dc, d->pair, PTX_PRED))) return NULL;
     out->d = decode_destination(dc, d, PTX_PRED);
     how->has_q = d->pair != NULL;
+    /* A pair of halves has a predicate for each; a single half has one predicate only. */
+    if (is_packed(how->type) ? !how->has_q : is_half(how->type) && how->has_q) return NULL;
     if (how->has_q) how->q = decode_destination(dc, d->pair, PTX_PRED);
     out->extra = how;
     if (is_half(how->type) || how->ftz || how->combine != ONLY || how->has_q) return setp_general;
@@ -270,11 +273,19 @@ LANEWISE(selp_u16, u16, u16, u16, u32, c ? a : b)
 LANEWISE(selp_u32, u32, u32, u32, u32, c ? a : b)
 LANEWISE(selp_u64, u64, u64, u64, u32, c ? a : b)
 
+/* Of a negated predicate, the other one. */
 static exec_fn select_selp(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_by_type table = {TYPES_ANY(selp)};
     const ptx_type t = decode_take_type(dc);
-    if (t == PTX_NO_TYPE || !table[t] || !alu_operands(dc, p, out, t, t, t, PTX_PRED, PTX_NO_TYPE))
-        return NULL;
+    if (t == PTX_NO_TYPE || !table[t] || p->n_operands != 4) return NULL;
+    const ptx_operand *o = p->operands;
+    for (int k = 0; k < 4; k++)
+        if (o[k].pair || !alu_fits(dc, &o[k], k < 3 ? t : PTX_PRED)) return NULL;
+    const bool negated = o[3].kind == PTX_REGISTER && o[3].negated;
+    out->a = decode_source(dc, &o[negated ? 2 : 1], t);
+    out->b = decode_source(dc, &o[negated ? 1 : 2], t);
+    out->c = decode_source(dc, &o[3], PTX_PRED);
+    out->d = decode_destination(dc, &o[0], t);
     return table[t];
 }
 

@@ -27,11 +27,19 @@ static const exec_fn integer_converters[PTX_N_TYPES][3] = {
     [PTX_S32] = CONVERTERS(s32), [PTX_U64] = CONVERTERS(u64), [PTX_S64] = CONVERTERS(s64),
 };
 
-/* A float's NaN keeps its sign and payload on its way to double, and is made quiet. */
+/* From f32 to f64 a NaN keeps its sign and payload, and is made quiet. */
 static inline uint64_t f64_of_f32(float a) {
     const uint64_t bits = bits_of_f32(a);
     const uint64_t nan = (bits & 0x80000000) << 32 | 0x7ff8000000000000 | (bits & 0x3fffff) << 29;
     return a != a ? nan : bits_of_f64(a);
+}
+
+/* And from f64 to a narrower format, as much of it as fits. */
+static inline uint32_t nan_of_f64(double a, float_format format) {
+    const uint64_t bits = bits_of_f64(a);
+    const uint32_t payload = (uint32_t)((bits & 0xfffffffffffff) >> (52 - format.mantissa));
+    const uint32_t quiet = 1u << (format.mantissa - 1);
+    return (bits >> 63 ? format.sign : 0) | format.infinity | quiet | payload;
 }
 
 static inline int32_t truncated_s32(float a) {
@@ -43,27 +51,30 @@ LANEWISE(cvt_rn_f32_s32, u32, s32, s32, s32, bits_of_f32((float)a))
 LANEWISE(cvt_rn_f32_u32, u32, u32, u32, u32, bits_of_f32((float)a))
 LANEWISE(cvt_rn_f64_s32, f64, s32, s32, s32, a)
 LANEWISE(cvt_rn_f64_u32, f64, u32, u32, u32, a)
-LANEWISE(cvt_rn_f32_f64, u32, f64, f64, f64, canonical_f32((float)a))
+LANEWISE(cvt_rn_f32_f64, u32, f64, f64, f64, a != a ? nan_of_f64(a, format_f32) : bits_of_f32((float)a))
 LANEWISE(cvt_f64_f32, u64, f32, f32, f32, f64_of_f32(a))
 LANEWISE(cvt_f32_f16, u32, u16, u16, u16, canonical_f32(value_f16(a)))
-LANEWISE(cvt_f32_bf16, u32, u16, u16, u16, canonical_f32(value_bf16(a)))
+LANEWISE(cvt_f32_bf16, u32, u16, u16, u16, bits_of_f32(value_bf16(a)))
 LANEWISE(cvt_rn_f16_f32, u16, f32, f32, f32, rounded(a, format_f16, ROUND_NEAREST, false))
 LANEWISE(cvt_rn_bf16_f32, u16, f32, f32, f32, rounded(a, format_bf16, ROUND_NEAREST, false))
 LANEWISE(cvt_rzi_s32_f32, s32, f32, f32, f32, truncated_s32(a))
 
-/* X(to, from, rounding as spelt or "", handler) */
+/* X(to, from, whether rounding to an integer, rounding, handler). Without a rounding it is to nearest. A
+ * cvt of f32 or f64 to itself is a mov. */
 #define FREQUENT_CONVERSIONS(X)                                                                    \
-    X(F32, S32, "rn", cvt_rn_f32_s32)                                                              \
-    X(F32, U32, "rn", cvt_rn_f32_u32)                                                              \
-    X(F64, S32, "rn", cvt_rn_f64_s32)                                                              \
-    X(F64, U32, "rn", cvt_rn_f64_u32)                                                              \
-    X(F32, F64, "rn", cvt_rn_f32_f64)                                                              \
-    X(F64, F32, "", cvt_f64_f32)                                                                   \
-    X(F32, F16, "", cvt_f32_f16)                                                                   \
-    X(F32, BF16, "", cvt_f32_bf16)                                                                 \
-    X(F16, F32, "rn", cvt_rn_f16_f32)                                                              \
-    X(BF16, F32, "rn", cvt_rn_bf16_f32)                                                            \
-    X(S32, F32, "rzi", cvt_rzi_s32_f32)
+    X(F32, S32, false, ROUND_NEAREST, cvt_rn_f32_s32)                                              \
+    X(F32, U32, false, ROUND_NEAREST, cvt_rn_f32_u32)                                              \
+    X(F64, S32, false, ROUND_NEAREST, cvt_rn_f64_s32)                                              \
+    X(F64, U32, false, ROUND_NEAREST, cvt_rn_f64_u32)                                              \
+    X(F32, F64, false, ROUND_NEAREST, cvt_rn_f32_f64)                                              \
+    X(F64, F32, false, ROUND_NEAREST, cvt_f64_f32)                                                 \
+    X(F32, F16, false, ROUND_NEAREST, cvt_f32_f16)                                                 \
+    X(F32, BF16, false, ROUND_NEAREST, cvt_f32_bf16)                                               \
+    X(F16, F32, false, ROUND_NEAREST, cvt_rn_f16_f32)                                              \
+    X(BF16, F32, false, ROUND_NEAREST, cvt_rn_bf16_f32)                                            \
+    X(S32, F32, true, ROUND_ZERO, cvt_rzi_s32_f32)                                                 \
+    X(F32, F32, false, ROUND_NEAREST, cvt_u32_u32)                                                 \
+    X(F64, F64, false, ROUND_NEAREST, cvt_u64_u64)
 
 /* ---- all others ---- */
 
@@ -133,8 +144,9 @@ static void load_floats(const warp *w, uint32_t offset, const conversion *how, u
         case PTX_E4M3X2: x[lane] = value_e4m3((uint8_t)element); break;
         case PTX_E5M2X2: x[lane] = value_e5m2((uint8_t)element); break;
         default: {
-            const uint32_t f32 = flushed_unless((uint32_t)element, how->ftz ? 0 : ~0u);
-            x[lane] = f64_of_bits(f64_of_f32(f32_of_bits(f32)));
+            const uint32_t f32 = (uint32_t)element;
+            const uint32_t flushed = flushed_f32(canonical_f32(f32_of_bits(f32)));
+            x[lane] = f64_of_bits(f64_of_f32(f32_of_bits(how->ftz ? flushed : f32)));
         }
         }
     }
@@ -168,20 +180,24 @@ static uint64_t float_to_integer(double x, ptx_type from, ptx_type to) {
     return x <= 0 ? 0 : (uint64_t)x;
 }
 
+static uint32_t float_to_narrow(double x, float_format format, const conversion *how) {
+    if (x != x && how->from == PTX_F64) return nan_of_f64(x, format);
+    return rounded(x, format, how->rounding, how->finite);
+}
+
 static uint64_t float_to_float(double x, const conversion *how) {
-    uint32_t bits;
     if (how->sat) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */
     if (how->relu) x = x <= 0 ? 0 : x;
     switch (how->to) {
     case PTX_F64: return result_f64(x, x, x, x);
-    case PTX_F16: return rounded(x, format_f16, how->rounding, how->finite);
-    case PTX_BF16: return rounded(x, format_bf16, how->rounding, how->finite);
-    case PTX_TF32: return (uint64_t)rounded(x, format_tf32, how->rounding, how->finite) << 13;
-    case PTX_E4M3X2: return rounded(x, format_e4m3, how->rounding, how->finite);
-    case PTX_E5M2X2: return rounded(x, format_e5m2, how->rounding, how->finite);
+    case PTX_F16: return float_to_narrow(x, format_f16, how);
+    case PTX_BF16: return float_to_narrow(x, format_bf16, how);
+    case PTX_TF32: return (uint64_t)float_to_narrow(x, format_tf32, how) << 13;
+    case PTX_E4M3X2: return float_to_narrow(x, format_e4m3, how);
+    case PTX_E5M2X2: return float_to_narrow(x, format_e5m2, how);
     default:
-        bits = rounded(x, format_f32, how->rounding, how->finite);
-        return how->ftz ? flushed_f32(bits) : bits;
+        if (how->ftz && is_tiny(x, format_f32, how->rounding)) x = copysign(0.0, x);
+        return float_to_narrow(x, format_f32, how);
     }
 }
 
@@ -318,8 +334,9 @@ static bool take_conversion(decoder *dc, conversion *how) {
     const bool from_float = is_float(how->from), to_float = is_float(how->to);
     const bool f32 = how->from == PTX_F32 || how->to == PTX_F32;
     const bool to_small = to_float && how->to != PTX_F32 && how->to != PTX_F64;
-    how->ftz = f32 && decode_take(dc, "ftz");
-    how->sat = how->to != PTX_BF16 && decode_take(dc, "sat");
+    /* To f16, an H200 does not flush its source, which shows where a rounding points away from zero. */
+    how->ftz = f32 && decode_take(dc, "ftz") && how->to != PTX_F16;
+    how->sat = how->to != PTX_BF16 && how->from != PTX_BF16 && decode_take(dc, "sat");
     how->relu = to_small && decode_take(dc, "relu");
     how->finite = to_small && decode_take(dc, "satfinite");
 
@@ -343,17 +360,17 @@ static bool take_conversion(decoder *dc, conversion *how) {
 }
 
 static exec_fn frequent_conversion(const conversion *how) {
-    static const char *const spelt[2][4] = {{"rn", "rz", "rm", "rp"}, {"rni", "rzi", "rmi", "rpi"}};
     static const struct {
         ptx_type to, from;
-        const char *rounding;
+        bool integral;
+        uint32_t rounding;
         exec_fn exec;
     } rows[] = {
-#define X(to, from, rounding, exec) {PTX_##to, PTX_##from, rounding, exec},
+#define X(to, from, integral, rounding, exec) {PTX_##to, PTX_##from, integral, rounding, exec},
         FREQUENT_CONVERSIONS(X)
 #undef X
     };
-    if (how->ftz || how->sat || how->relu || how->finite || how->to_bits) return NULL;
+    if (how->ftz || how->sat || how->relu || how->finite) return NULL;
     if (how->from_bytes != ptx_type_size[how->from] || how->to_bytes != ptx_type_size[how->to])
         return NULL;
     if (is_integer(how->to) && is_integer(how->from)) {
@@ -362,7 +379,7 @@ static exec_fn frequent_conversion(const conversion *how) {
     }
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (rows[k].to == how->to && rows[k].from == how->from &&
-            (!*rows[k].rounding || strcmp(rows[k].rounding, spelt[how->integral][how->rounding]) == 0))
+            rows[k].integral == how->integral && rows[k].rounding == how->rounding)
             return rows[k].exec;
     return NULL;
 }

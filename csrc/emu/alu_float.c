@@ -1,11 +1,11 @@
 /* f32 and f64: add sub mul fma mad div rcp sqrt under the four roundings, .ftz and .sat; abs neg min max
  * copysign testp.
  *
- * Rounding to nearest without .sat, what nearly all code asks for, has handlers of its own. The others
- * share one handler an operation, which sets the host's rounding mode around a loop from memory to
+ * Rounding to nearest and nothing else, what nearly all code asks for, has handlers of its own. All other
+ * forms share one handler an operation and type, which sets the host's rounding mode around a loop from memory to
  * memory: the operations cannot move out of it, since fesetround is a call the compiler cannot see.
  */
-#include "alu_float.h"
+#include "alu_format.h"
 
 /* ---- results ---- */
 
@@ -14,33 +14,21 @@ static inline uint32_t saturated_f32(uint32_t bits) {
     return x > 0 ? x < 1 ? bits : 0x3f800000 : 0; /* NaN and -0 give +0 */
 }
 
-/* Results as they came out of the operation: made canonical, flushed, saturated and stored. */
-static void store_f32(warp *w, const insn *in, uint32_t *results) {
-    const uint32_t flags = in->flags;
-    EACH_LANE {
-        uint32_t bits = canonical_f32(f32_of_bits(results[lane]));
-        if (flags & FLAG_FTZ) bits = flushed_f32(bits);
-        if (flags & FLAG_SAT) bits = saturated_f32(bits);
-        results[lane] = bits;
-    }
-    STORE_LANES(u32, w, in->d, results);
-}
-
-/* f64 arithmetic passes a NaN on: the first one among its sources, made quiet. One that it makes itself
- * is this one on every host. */
-static inline uint64_t result_f64(double result, double a, double b, double c) {
+/* f64 arithmetic passes a NaN on, made quiet: the first one among these, in the order in which an H200
+ * looks at an operation's sources. One that it makes itself is the same on every host. */
+static inline uint64_t result_f64(double result, double first, double second, double third) {
     const uint64_t quiet = 0x0008000000000000;
     if (result == result) return bits_of_f64(result);
-    if (a != a) return bits_of_f64(a) | quiet;
-    if (b != b) return bits_of_f64(b) | quiet;
-    if (c != c) return bits_of_f64(c) | quiet;
+    if (first != first) return bits_of_f64(first) | quiet;
+    if (second != second) return bits_of_f64(second) | quiet;
+    if (third != third) return bits_of_f64(third) | quiet;
     return 0xfff8000000000000;
 }
 
 /* ---- arithmetic ---- */
 
 typedef struct float_operation {
-    exec_fn rn_f32, ftz_f32, rounded_f32, rn_f64, rounded_f64;
+    exec_fn rn_f32, modified_f32, rn_f64, rounded_f64;
     int n_sources;
     bool saturates;
 } float_operation;
@@ -49,30 +37,45 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
     return f32_of_bits(flushed_unless(bits, kept));
 }
 
-/* The handlers of op from its functions op_f32 and op_f64 of a, b, c. They fetch three sources whatever
- * op has: the compiler drops those it does not use. */
-#define FLOAT_HANDLERS(op, sources, can_saturate)                                                  \
+/* The handlers of op from its functions of a, b, c: op_f32, op_f64 and op_odd, which gives an f32 result
+ * as a double, exact or rounded to odd. They fetch three sources whatever op has: the compiler drops
+ * those it does not use. first ... third: the sources in the order in which f64 looks for a NaN.
+ *
+ * A flushed result needs a second look only if it is the least normal number: that may come of rounding
+ * up what is tiny. */
+#define FLOAT_HANDLERS(op, sources, can_saturate, first, second, third)                            \
     LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))                    \
-    LANEWISE(op##_ftz_f32, u32, u32, u32, u32,                                                     \
-             flushed_f32(canonical_f32(op##_f32(flushed_source(a, 0), flushed_source(b, 0),        \
-                                                flushed_source(c, 0)))))                           \
     LANEWISE(op##_rn_f64, u64, f64, f64, f64,                                                      \
-             result_f64(op##_f64(a, b, c), a, sources > 1 ? b : 0, sources > 2 ? c : 0))           \
+             result_f64(op##_f64(a, b, c), first, second, third))                                  \
                                                                                                    \
-    static const insn *op##_rounded_f32(warp *w, const insn *in) {                                 \
+    static const insn *op##_modified_f32(warp *w, const insn *in) {                                \
         const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);       \
         const lane_u32 *pc = LANE_POINTER(u32, w, in->c);                                          \
-        const uint32_t kept = in->flags & FLAG_FTZ ? 0 : ~0u;                                      \
+        const uint32_t flags = in->flags, rounding = flags & ROUND_MASK;                           \
+        const uint32_t kept = flags & FLAG_FTZ ? 0 : ~0u;                                          \
         lanes_u32 results;                                                                         \
-        set_rounding(in->flags & ROUND_MASK);                                                      \
+        uint32_t doubtful = 0;                                                                     \
+        set_rounding(rounding);                                                                    \
         EACH_LANE {                                                                                \
             const float a = flushed_source(pa[lane], kept), b = flushed_source(pb[lane], kept);    \
             const float c = flushed_source(pc[lane], kept);                                        \
             results[lane] = bits_of_f32(op##_f32(a, b, c));                                        \
         }                                                                                          \
         LANES_COMPLETE(results);                                                                   \
-        reset_rounding(in->flags & ROUND_MASK);                                                    \
-        store_f32(w, in, results);                                                                 \
+        reset_rounding(rounding);                                                                  \
+        EACH_LANE {                                                                                \
+            const uint32_t bits = canonical_f32(f32_of_bits(results[lane]));                       \
+            doubtful |= (bits & 0x7fffffff) == 0x00800000;                                         \
+            results[lane] = flushed_unless(bits, kept);                                            \
+        }                                                                                          \
+        for (int lane = 0; lane < LANES && doubtful && flags & FLAG_FTZ; lane++) {                 \
+            const double a = flushed_source(pa[lane], kept), b = flushed_source(pb[lane], kept);   \
+            const double c = flushed_source(pc[lane], kept);                                       \
+            const bool tiny = is_tiny(op##_odd(a, b, c), format_f32, rounding);                    \
+            results[lane] &= tiny ? 0x80000000 : ~0u;                                              \
+        }                                                                                          \
+        if (flags & FLAG_SAT) EACH_LANE results[lane] = saturated_f32(results[lane]);              \
+        STORE_LANES(u32, w, in->d, results);                                                       \
         return in + 1;                                                                             \
     }                                                                                              \
                                                                                                    \
@@ -84,16 +87,17 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
         EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));             \
         LANES_COMPLETE(results);                                                                   \
         reset_rounding(in->flags & ROUND_MASK);                                                    \
-        EACH_LANE results[lane] =                                                                  \
-            result_f64(f64_of_bits(results[lane]), pa[lane], sources > 1 ? pb[lane] : 0,           \
-                       sources > 2 ? pc[lane] : 0);                                                \
+        EACH_LANE {                                                                                \
+            const double a = pa[lane], b = pb[lane], c = pc[lane];                                 \
+            (void)b, (void)c;                                                                      \
+            results[lane] = result_f64(f64_of_bits(results[lane]), first, second, third);          \
+        }                                                                                          \
         STORE_LANES(u64, w, in->d, results);                                                       \
         return in + 1;                                                                             \
     }                                                                                              \
                                                                                                    \
-    static const float_operation op##_float = {                                                    \
-        op##_rn_f32, op##_ftz_f32, op##_rounded_f32, op##_rn_f64, op##_rounded_f64,                \
-        sources,     can_saturate};
+    static const float_operation op##_float = {op##_rn_f32,      op##_modified_f32, op##_rn_f64,   \
+                                               op##_rounded_f64, sources,           can_saturate};
 
 #define FLOAT_FUNCTION(op, T, result)                                                              \
     static inline T op(T a, T b, T c) {                                                            \
@@ -103,26 +107,33 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
 
 FLOAT_FUNCTION(add_f32, float, a + b)
 FLOAT_FUNCTION(add_f64, double, a + b)
+FLOAT_FUNCTION(add_odd, double, a + b) /* of f32, where it is tiny it is exact */
 FLOAT_FUNCTION(sub_f32, float, a - b)
 FLOAT_FUNCTION(sub_f64, double, a - b)
+FLOAT_FUNCTION(sub_odd, double, a - b)
 FLOAT_FUNCTION(mul_f32, float, a *b)
 FLOAT_FUNCTION(mul_f64, double, a *b)
+FLOAT_FUNCTION(mul_odd, double, a *b) /* 48 bits of 53 */
 FLOAT_FUNCTION(fma_f32, float, __builtin_fmaf(a, b, c))
 FLOAT_FUNCTION(fma_f64, double, __builtin_fma(a, b, c))
+FLOAT_FUNCTION(fma_odd, double, odd_sum(a *b, c))
 FLOAT_FUNCTION(div_f32, float, a / b)
 FLOAT_FUNCTION(div_f64, double, a / b)
+FLOAT_FUNCTION(div_odd, double, a / b) /* no quotient of f32 is as near to a bound as f64 rounds */
 FLOAT_FUNCTION(rcp_f32, float, 1 / a)
 FLOAT_FUNCTION(rcp_f64, double, 1 / a)
+FLOAT_FUNCTION(rcp_odd, double, 1 / a)
 FLOAT_FUNCTION(sqrt_f32, float, sqrtf(a))
 FLOAT_FUNCTION(sqrt_f64, double, sqrt(a))
+FLOAT_FUNCTION(sqrt_odd, double, sqrt(a)) /* never tiny */
 
-FLOAT_HANDLERS(add, 2, true)
-FLOAT_HANDLERS(sub, 2, true)
-FLOAT_HANDLERS(mul, 2, true)
-FLOAT_HANDLERS(fma, 3, true)
-FLOAT_HANDLERS(div, 2, false)
-FLOAT_HANDLERS(rcp, 1, false)
-FLOAT_HANDLERS(sqrt, 1, false)
+FLOAT_HANDLERS(add, 2, true, b, a, a)
+FLOAT_HANDLERS(sub, 2, true, b, a, a)
+FLOAT_HANDLERS(mul, 2, true, b, a, a)
+FLOAT_HANDLERS(fma, 3, true, b, c, a)
+FLOAT_HANDLERS(div, 2, false, a, b, b)
+FLOAT_HANDLERS(rcp, 1, false, a, a, a)
+FLOAT_HANDLERS(sqrt, 1, false, a, a, a)
 
 /* rounding: what the instruction says, or its default; -1 if it must say and does not. */
 static exec_fn select_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
@@ -137,8 +148,7 @@ static exec_fn select_float(decoder *dc, const ptx_instruction *p, insn *out, pt
         return NULL;
     out->flags = (uint8_t)(rounding | (ftz ? FLAG_FTZ : 0) | (sat ? FLAG_SAT : 0));
     if (!f32) return rounding == ROUND_NEAREST ? op->rn_f64 : op->rounded_f64;
-    if (rounding != ROUND_NEAREST || sat) return op->rounded_f32;
-    return ftz ? op->ftz_f32 : op->rn_f32;
+    return out->flags == ROUND_NEAREST ? op->rn_f32 : op->modified_f32;
 }
 
 static exec_fn select_add_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
@@ -160,19 +170,20 @@ static exec_fn select_fma_float(decoder *dc, const ptx_instruction *p, insn *out
 
 /* ---- signs ---- */
 
-LANEWISE(abs_u32, u32, u32, u32, u32, a & 0x7fffffff)
-LANEWISE(abs_u64, u64, u64, u64, u64, a & 0x7fffffffffffffff)
-LANEWISE(abs_ftz_f32, u32, u32, u32, u32, flushed_f32(a) & 0x7fffffff)
-LANEWISE(neg_f32, u32, u32, u32, u32, a ^ 0x80000000)
-LANEWISE(neg_f64, u64, u64, u64, u64, a ^ 0x8000000000000000)
-LANEWISE(neg_ftz_f32, u32, u32, u32, u32, flushed_f32(a) ^ 0x80000000)
+/* PTX leaves open what becomes of a NaN: as on an H200, that of arithmetic. */
+LANEWISE(abs_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(a & 0x7fffffff)))
+LANEWISE(neg_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(a ^ 0x80000000)))
+LANEWISE(abs_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flushed_f32(a) & 0x7fffffff)))
+LANEWISE(neg_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flushed_f32(a) ^ 0x80000000)))
+LANEWISE(abs_f64, u64, f64, f64, f64, result_f64(fabs(a), a, a, a))
+LANEWISE(neg_f64, u64, f64, f64, f64, result_f64(-a, a, a, a))
 LANEWISE(copysign_f32, u32, u32, u32, u32, (a & 0x80000000) | (b & 0x7fffffff))
 LANEWISE(copysign_f64, u64, u64, u64, u64,
          (a & 0x8000000000000000) | (b & 0x7fffffffffffffff))
 SELECT_UNIFORM(copysign, 2, [PTX_F32] = copysign_f32, [PTX_F64] = copysign_f64)
 
 static exec_fn select_abs_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
-    static const exec_by_type table = {[PTX_F32] = abs_u32, [PTX_F64] = abs_u64};
+    static const exec_by_type table = {[PTX_F32] = abs_f32, [PTX_F64] = abs_f64};
     static const exec_by_type flushing = {[PTX_F32] = abs_ftz_f32};
     return alu_uniform(dc, p, out, t, 1, decode_take(dc, "ftz") ? flushing : table);
 }
@@ -187,8 +198,8 @@ static exec_fn select_neg_float(decoder *dc, const ptx_instruction *p, insn *out
 
 MINMAX(smaller_f32, uint32_t, float, f32_of_bits, <, |, NAN_F32)
 MINMAX(larger_f32, uint32_t, float, f32_of_bits, >, &, NAN_F32)
-MINMAX(smaller_f64, uint64_t, double, f64_of_bits, <, |, 0xfff8000000000000)
-MINMAX(larger_f64, uint64_t, double, f64_of_bits, >, &, 0xfff8000000000000)
+MINMAX(smaller_f64, uint64_t, double, f64_of_bits, <, |, b | 0x0008000000000000)
+MINMAX(larger_f64, uint64_t, double, f64_of_bits, >, &, b | 0x0008000000000000)
 
 LANEWISE(min_f32, u32, u32, u32, u32, smaller_f32(a, b))
 LANEWISE(max_f32, u32, u32, u32, u32, larger_f32(a, b))

@@ -60,7 +60,6 @@ enum {
     FLAG_FTZ = 4,
     FLAG_SAT = 8,
     FLAG_RELU = 16,
-    FLAG_OTHER = 32 /* the handler's own */
 };
 
 /* Takes .rn .rz .rm .rp, or gives otherwise. */

@@ -87,6 +87,17 @@ static inline float value_e4m3(uint8_t x) {
     return value_f16((uint16_t)((x & 0x80) << 8 | (x & 0x7f) << 7)) * 0x1p8f;
 }
 
+/* Whether .ftz makes a zero of x (exact, or rounded to odd): it does if x lies below the least normal
+ * number after a rounding to the format's precision that knows no least exponent. So does an H200. */
+static inline bool is_tiny(double x, float_format format, uint32_t rounding) {
+    const double magnitude = fabs(x), least = ldexp(1, 2 - (1 << (format.exponent - 1)));
+    const double ulp = ldexp(least, -(int)format.mantissa - 1); /* of the numbers just below */
+    if (magnitude == 0 || magnitude != magnitude) return false;
+    if (rounding == ROUND_NEAREST) return magnitude < least - ulp / 2;
+    const bool away = rounding == (x < 0 ? ROUND_DOWN : ROUND_UP);
+    return away ? magnitude <= least - ulp : magnitude < least;
+}
+
 /* s = x + y as the host rounded it to nearest; the exact sum to odd. */
 static inline double to_odd(double x, double y, double s) {
     const double y_part = s - x;
@@ -97,5 +108,7 @@ static inline double to_odd(double x, double y, double s) {
     const uint64_t step = (error > 0) == (s > 0) ? 1 : ~(uint64_t)0;
     return f64_of_bits(inexact && !(bits & 1) ? bits + step : bits);
 }
+
+static inline double odd_sum(double x, double y) { return to_odd(x, y, x + y); }
 
 #endif

@@ -6,8 +6,6 @@
  */
 #include "alu_format.h"
 
-enum { FLAG_OOB = FLAG_OTHER };
-
 static inline uint16_t flushed_half(uint16_t bits, uint32_t flags, bool bf16) {
     return flags & FLAG_FTZ && !(bits & (bf16 ? 0x7f80 : 0x7c00)) ? bits & 0x8000 : bits;
 }
@@ -20,11 +18,10 @@ static inline double half_value(uint16_t bits, uint32_t flags, bool bf16) {
 static inline uint16_t half_result(double x, uint32_t flags, bool bf16) {
     if (flags & FLAG_SAT) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */
     if (flags & FLAG_RELU) x = x <= 0 ? 0 : x;
-    const uint32_t bits = rounded(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST, false);
-    return flushed_half((uint16_t)bits, flags, bf16);
+    if (flags & FLAG_FTZ && is_tiny(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST))
+        x = copysign(0.0, x);
+    return (uint16_t)rounded(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST, false);
 }
-
-static inline double odd_sum(double x, double y) { return to_odd(x, y, x + y); }
 
 #define HALF_FUNCTION(op, result)                                                                  \
     static inline uint16_t op##_half(uint16_t a_bits, uint16_t b_bits, uint16_t c_bits,            \
@@ -55,13 +52,7 @@ HALF_FUNCTION(sub, odd_sum(a, -b))
 HALF_FUNCTION(mul, a *b)
 HALF_FUNCTION(ex2, exp2(a))
 HALF_FUNCTION(tanh, tanh(a))
-HALF_FUNCTION(fma_in_bounds, odd_sum(a *b, c))
-
-/* .oob: the NaN that loads from outside a tensor give makes the result 0. */
-static inline uint16_t fma_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags, bool bf16) {
-    const bool outside = a == NAN_HALF || b == NAN_HALF;
-    return flags & FLAG_OOB && outside ? 0 : fma_in_bounds_half(a, b, c, flags, bf16);
-}
+HALF_FUNCTION(fma, odd_sum(a *b, c))
 
 HALF_HANDLERS(add)
 HALF_HANDLERS(sub)
@@ -97,8 +88,7 @@ static exec_fn select_mul_half(decoder *dc, const ptx_instruction *p, insn *out,
 
 static exec_fn select_fma_half(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     if (!decode_take(dc, "rn")) return NULL;
-    const bool relu = decode_take(dc, "relu"), oob = decode_take(dc, "oob");
-    out->flags = (uint8_t)((relu ? FLAG_RELU : 0) | (oob ? FLAG_OOB : 0));
+    out->flags = decode_take(dc, "relu") ? FLAG_RELU : 0;
     return select_half(dc, p, out, t, 3, fma_half_table);
 }
 
@@ -116,24 +106,24 @@ static exec_fn select_tanh_half(decoder *dc, const ptx_instruction *p, insn *out
 
 /* ---- signs, min, max: of bits ---- */
 
+static inline bool is_nan_half(uint16_t bits, bool bf16) {
+    return (bits & 0x7fff) > (bf16 ? 0x7f80 : 0x7c00);
+}
+
 static inline uint16_t abs_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags, bool bf16) {
     (void)b, (void)c;
-    return flushed_half(a, flags, bf16) & 0x7fff;
+    return is_nan_half(a, bf16) ? NAN_HALF : flushed_half(a, flags, bf16) & 0x7fff;
 }
 
 static inline uint16_t neg_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags, bool bf16) {
     (void)b, (void)c;
-    return flushed_half(a, flags, bf16) ^ 0x8000;
+    return is_nan_half(a, bf16) ? NAN_HALF : flushed_half(a, flags, bf16) ^ 0x8000;
 }
 
 MINMAX(smaller_f16, uint16_t, float, value_f16, <, |, NAN_HALF)
 MINMAX(larger_f16, uint16_t, float, value_f16, >, &, NAN_HALF)
 MINMAX(smaller_bf16, uint16_t, float, value_bf16, <, |, NAN_HALF)
 MINMAX(larger_bf16, uint16_t, float, value_bf16, >, &, NAN_HALF)
-
-static inline bool is_nan_half(uint16_t bits, bool bf16) {
-    return (bits & 0x7fff) > (bf16 ? 0x7f80 : 0x7c00);
-}
 
 #define MINMAX_HALF(name, which)                                                                   \
     static inline uint16_t name##_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags,         \

@@ -110,9 +110,10 @@ static exec_fn select_mov_vector(decoder *dc, const ptx_instruction *p, insn *ou
 }
 
 static exec_fn select_mov(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const exec_by_type table = {TYPES_ANY(mov), [PTX_PRED] = mov_u32, [PTX_B128] = mov_b128};
+    static const exec_by_type table = {TYPES_ANY(mov), [PTX_B128] = mov_b128};
     if (p->n_operands != 2) return NULL;
     const ptx_type t = decode_take_type(dc);
+    if (t == PTX_PRED) return alu_predicates(dc, p, out, 1, mov_pred);
     if (t == PTX_NO_TYPE || !table[t]) return NULL;
     if (p->operands[0].kind == PTX_VECTOR || p->operands[1].kind == PTX_VECTOR)
         return select_mov_vector(dc, p, out, t);

@@ -1,64 +1,51 @@
-/* The rule of banks.h. Most requests are settled by two looks: if the words of a group lie within 32
- * consecutive ones, no two different words share a bank. Others are counted.
+/* The rule of banks.h.
+ *
+ * An access of 8 or 16 bytes is aligned to its width, so it takes the same 2 or 4 neighbouring banks
+ * wholly or not at all: 16 or 8 wide banks. With items of at least a word, one count serves all widths:
+ * how many different items fall into each bank, and how many there are altogether.
  */
 #include "banks.h"
 
-#include <string.h>
+enum { LANES = 32, BANKS = 32, WORD = 4, ROW = BANKS * WORD, SECTOR = 32 };
 
-enum { LANES = 32, BANKS = 32, WORD = 4, SECTOR = 32 };
+typedef struct tally {
+    uint32_t most;     /* different items in one bank */
+    uint32_t distinct; /* different items */
+} tally;
 
-/* ---- distinct items ---- */
-
-/* Bits of the lanes whose item no lower active lane has. */
-static uint32_t first_of_equals(const uint64_t item[LANES], uint32_t active) {
-    uint32_t first = 0;
-    uint8_t repeated[LANES] = {0};
-    for (int k = 0; k < LANES; k++) {
-        if (!(active >> k & 1) || repeated[k]) continue;
-        first |= 1u << k;
-        for (int l = k + 1; l < LANES; l++) repeated[l] |= item[l] == item[k];
-    }
-    return first;
-}
-
-static uint32_t count_distinct(const uint64_t address[LANES], uint32_t active, uint32_t unit) {
-    uint64_t item[LANES];
-    for (int l = 0; l < LANES; l++) item[l] = address[l] / unit;
-    return (uint32_t)__builtin_popcount(first_of_equals(item, active));
-}
-
-/* ---- wavefronts ---- */
-
-static void extent(const uint64_t address[LANES], uint32_t lanes, uint64_t *low, uint64_t *high) {
-    *low = ~(uint64_t)0;
-    *high = 0;
+static tally count(const uint64_t address[LANES], uint32_t lanes, uint32_t item_bytes,
+                   uint32_t banks) {
+    uint64_t kept[BANKS][LANES];
+    uint64_t lowest[BANKS], highest[BANKS];
+    uint8_t n[BANKS] = {0};
+    tally t = {0, 0};
+    const int shift = __builtin_ctz(item_bytes);
+    uint64_t previous = ~(uint64_t)0;
     for (; lanes; lanes &= lanes - 1) {
-        const uint64_t a = address[__builtin_ctz(lanes)];
-        *low = a < *low ? a : *low;
-        *high = a > *high ? a : *high;
+        const uint64_t item = address[__builtin_ctz(lanes)] >> shift;
+        if (item == previous) continue; /* neighbours often share a word */
+        previous = item;
+        const uint32_t bank = item & (banks - 1);
+        uint32_t k = n[bank];
+        if (k && item <= highest[bank] && item >= lowest[bank]) { /* else it is new: no need to look */
+            while (k && kept[bank][k - 1] != item) k--;
+            if (k) continue;
+            k = n[bank];
+        } else {
+            lowest[bank] = k && lowest[bank] < item ? lowest[bank] : item;
+            highest[bank] = k && highest[bank] > item ? highest[bank] : item;
+        }
+        kept[bank][k] = item;
+        n[bank] = (uint8_t)++k;
+        t.most = k > t.most ? k : t.most;
+        t.distinct++;
     }
+    return t;
 }
 
-static uint32_t group_wavefronts(const uint64_t address[LANES], uint32_t lanes, uint32_t width) {
-    uint64_t low, high;
-    if (!lanes) return 0;
-    extent(address, lanes, &low, &high);
-    if ((high + width - 1) / WORD - low / WORD < BANKS) return 1;
-    /* Addresses are multiples of the width, so two accesses are of the same words or of none in common. */
-    const uint32_t words = width < WORD ? 1 : width / WORD;
-    uint64_t item[LANES];
-    uint8_t in_bank[BANKS] = {0};
-    uint8_t most = 0;
-    for (int l = 0; l < LANES; l++) item[l] = address[l] / WORD;
-    for (uint32_t left = first_of_equals(item, lanes); left; left &= left - 1) {
-        const uint64_t word = item[__builtin_ctz(left)];
-        for (uint32_t k = 0; k < words; k++) {
-            const uint8_t n = ++in_bank[(word + k) % BANKS];
-            most = n > most ? n : most;
-        }
-    }
-    return most;
-}
+static uint32_t item_bytes(uint32_t width) { return width < WORD ? WORD : width; }
+
+static uint32_t in_units(uint32_t bytes, uint32_t unit) { return (bytes + unit - 1) / unit; }
 
 /* For every active lane l, lane l ^ by is inactive or has the same address. */
 static bool paired(const uint64_t address[LANES], uint32_t active, int by) {
@@ -70,31 +57,39 @@ static bool paired(const uint64_t address[LANES], uint32_t active, int by) {
 }
 
 uint32_t banks_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load) {
-    int group = width <= WORD ? LANES : LANES * WORD / (int)width;
+    const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
+    uint32_t group = banks, total = 0; /* lanes: as many as could be served at once */
     if (width > WORD && load && (paired(address, active, 1) || paired(address, active, 2))) group *= 2;
-    uint32_t total = 0;
-    for (int first = 0; first < LANES; first += group) {
+    for (uint32_t first = 0; first < LANES; first += group) {
         const uint32_t lanes = group == LANES ? ~0u : ((1u << group) - 1) << first;
-        total += group_wavefronts(address, active & lanes, width);
+        total += count(address, active & lanes, bytes, banks).most;
     }
     return total;
 }
 
-/* ---- the least they could cost ---- */
-
-static uint32_t in_units(uint32_t bytes, uint32_t unit) { return (bytes + unit - 1) / unit; }
-
 uint32_t banks_ideal(const uint64_t address[LANES], uint32_t active, uint32_t width) {
-    const uint32_t unit = width < WORD ? WORD : width;
-    return in_units(count_distinct(address, active, unit) * unit, BANKS * WORD);
+    const uint32_t bytes = item_bytes(width);
+    return in_units(count(address, active, bytes, BANKS).distinct * bytes, ROW);
 }
 
+void banks_request(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load,
+                   uint32_t *wavefronts, uint32_t *ideal) {
+    if (width <= WORD) { /* one group: one count gives both */
+        const tally t = count(address, active, WORD, BANKS);
+        *wavefronts = t.most;
+        *ideal = in_units(t.distinct * WORD, ROW);
+        return;
+    }
+    *wavefronts = banks_wavefronts(address, active, width, load);
+    *ideal = banks_ideal(address, active, width);
+}
+
+/* Of global memory "banks" only speed the search up. No access crosses a sector: addresses are multiples
+ * of the width. */
 uint32_t sectors_touched(const uint64_t address[LANES], uint32_t active, uint32_t width) {
-    /* No access crosses a sector: addresses are multiples of the width, 16 at most. */
-    (void)width;
-    return count_distinct(address, active, SECTOR);
+    return count(address, active, width > SECTOR ? width : SECTOR, BANKS).distinct;
 }
 
 uint32_t sectors_ideal(const uint64_t address[LANES], uint32_t active, uint32_t width) {
-    return in_units(count_distinct(address, active, width) * width, SECTOR);
+    return in_units(count(address, active, width, BANKS).distinct * width, SECTOR);
 }

@@ -19,6 +19,10 @@ uint32_t banks_wavefronts(const uint64_t address[32], uint32_t active, uint32_t 
  * 1 if any lane is active. */
 uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width);
 
+/* Both at once, which is faster. */
+void banks_request(const uint64_t address[32], uint32_t active, uint32_t width, bool load,
+                   uint32_t *wavefronts, uint32_t *ideal);
+
 /* Global memory: distinct 32-byte sectors touched; and the fewest the bytes could have cost. */
 uint32_t sectors_touched(const uint64_t address[32], uint32_t active, uint32_t width);
 uint32_t sectors_ideal(const uint64_t address[32], uint32_t active, uint32_t width);

@@ -32,7 +32,7 @@ static exec_fn select_bra(decoder *dc, const ptx_instruction *p, insn *out) {
     decode_own_guard(dc);
     out->target = decode_target(dc, p->operands[0].target);
     if (!p->guarded) return exec_jump;
-    out->reconverge = decode_target(dc, p->reconvergence);
+    out->reconverge = decode_meeting_point(dc);
     return exec_branch;
 }
 
@@ -80,7 +80,7 @@ static exec_fn select_brx(decoder *dc, const ptx_instruction *p, insn *out) {
     }
     out->a = decode_source(dc, &p->operands[0], PTX_U32);
     out->extra = table;
-    out->reconverge = decode_target(dc, p->reconvergence);
+    out->reconverge = decode_meeting_point(dc);
     return exec_branch_table;
 }
 

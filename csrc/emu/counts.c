@@ -88,8 +88,7 @@ static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) 
         *cost = *ideal = 1; /* one word, or at most 32 consecutive ones */
         return;
     }
-    *cost = banks_wavefronts(r->address, r->active, r->width, load);
-    *ideal = banks_ideal(r->address, r->active, r->width);
+    banks_request(r->address, r->active, r->width, load, cost, ideal);
 }
 
 static void count_global(const emu_request *r, uint32_t *cost, uint32_t *ideal) {

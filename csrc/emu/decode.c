@@ -350,12 +350,26 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
     return SMK_OK;
 }
 
+/* Where lanes that part at p meet again. Not at a plain return or exit: nothing is gained by waiting there,
+ * and a thread that has come so far must not hold up barriers. */
+static uint32_t meeting_point(const ptx_function *f, const ptx_instruction *p) {
+    if (p->reconvergence == PTX_NO_TARGET) return PTX_NO_TARGET;
+    const ptx_instruction *there = &f->instructions[p->reconvergence];
+    const bool leaves = !strcmp(there->opcode, "ret") || !strcmp(there->opcode, "exit");
+    return leaves && !there->guarded ? PTX_NO_TARGET : p->reconvergence;
+}
+
+const insn *decode_meeting_point(decoder *dc) {
+    return decode_target(dc, meeting_point(dc->function, dc->ptx));
+}
+
 /* Lanes part at branches under a guard and at computed ones. */
 static void find_meeting_points(decoder *dc) {
     for (uint32_t k = 0; k < dc->function->n_instructions; k++) {
         const ptx_instruction *p = &dc->function->instructions[k];
         const bool parts = !strcmp(p->opcode, "brx") || (p->guarded && !strcmp(p->opcode, "bra"));
-        if (parts && p->reconvergence != PTX_NO_TARGET) dc->meets[p->reconvergence] = true;
+        const uint32_t there = parts ? meeting_point(dc->function, p) : PTX_NO_TARGET;
+        if (there != PTX_NO_TARGET) dc->meets[there] = true;
     }
 }
 

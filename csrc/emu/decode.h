@@ -29,6 +29,7 @@ void decode_follow(decoder *dc, insn follow);
 
 /* A branch to an instruction; valid in insn.target and in lists from decode_targets. */
 const insn *decode_target(decoder *dc, uint32_t index);
+const insn *decode_meeting_point(decoder *dc); /* of the lanes that part here */
 const insn **decode_targets(decoder *dc, uint32_t n);
 
 const ptx_function *decode_caller(decoder *dc);

@@ -53,37 +53,38 @@ static const char *const specials[PTX_N_SPECIALS] = {
 #undef X
 };
 
-/* %tid.x, %laneid, ... ; the % is read, the component is not. */
+static bool spells(const char *special, const name *n, char component) {
+    size_t length = n->length - 1; /* without the % */
+    if (strncmp(special, n->text + 1, length) != 0) return false;
+    special += length;
+    return component ? special[0] == '.' && special[1] == component : *special == 0;
+}
+
+/* %tid.x, %laneid, ...; the name is taken, the component is not. */
 static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
-    static const char *const not_modelled[] = {"envreg", "pm", "reserved_smem_offset_",
-                                               "current_graph_exec"};
-    const char *word = n->text + 1;
-    size_t length = n->length - 1;
-    *out = (ptx_operand){.kind = PTX_SPECIAL};
-    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) {
-        const char *s = specials[i];
-        if (strncmp(s, word, length) != 0) continue;
-        if (s[length] == 0) {
-            out->special = (ptx_special)i;
-            return true;
-        }
-        if (s[length] != '.') continue;
-        if (p->token.kind != TOKEN_DOT)
-            return parser_fail(p, line, "'%s' needs a component: %s.x, .y or .z", n->text, n->text);
-        out->special = PTX_SPECIAL_OTHER; /* .w */
-        if (p->token.length == 1 && strchr("xyzw", *p->token.text)) {
-            char component = *p->token.text;
-            for (; i < PTX_SPECIAL_OTHER && strncmp(specials[i], word, length) == 0; i++)
-                if (specials[i][length] == '.' && specials[i][length + 1] == component)
-                    out->special = (ptx_special)i;
-            parser_advance(p);
-            return true;
-        }
-        return parser_unexpected(p, "a component, .x, .y or .z,");
+    static const char *const not_modelled[] = {"%envreg", "%pm", "%reserved_smem_offset_",
+                                               "%current_graph_exec"};
+    const token *t = &p->token;
+    bool vector = false;
+    *out = (ptx_operand){.kind = PTX_SPECIAL, .special = PTX_SPECIAL_OTHER};
+    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) vector |= spells(specials[i], n, 'x');
+    char component = 0;
+    if (vector) {
+        bool has_one = t->kind == TOKEN_DOT && t->length == 1 && strchr("xyzw", *t->text);
+        if (!has_one)
+            return parser_fail(p, line, "'%s' needs a component: %s.x, %s.y or %s.z", n->text,
+                               n->text, n->text, n->text);
+        component = *t->text;
+        parser_advance(p);
     }
-    out->special = PTX_SPECIAL_OTHER;
+    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) {
+        if (!spells(specials[i], n, component)) continue;
+        out->special = (ptx_special)i;
+        return true;
+    }
+    if (vector) return true; /* .w */
     for (size_t i = 0; i < sizeof not_modelled / sizeof *not_modelled; i++)
-        if (strncmp(word, not_modelled[i], strlen(not_modelled[i])) == 0) return true;
+        if (strncmp(n->text, not_modelled[i], strlen(not_modelled[i])) == 0) return true;
     return parser_fail(p, line, "the register '%.200s' is not declared", n->text);
 }
 

@@ -204,6 +204,11 @@ const ptx_function *ptx_find_function(const ptx_module *module, const char *name
 bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
 bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
 
+/* Whether the one register that it writes may have the slot of one that it reads (and that nobody
+ * reads later): arithmetic on one lane's values. Of all other instructions no result has the slot of
+ * a source, unless the text names the same register. */
+bool ptx_may_write_in_place(const ptx_instruction *instruction);
+
 /* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).
  * Predicates: 0 or 0xffffffff. */
 uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type);

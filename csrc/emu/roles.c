@@ -4,23 +4,30 @@
 
 #include "ptx.h"
 
-/* These only write their first operand. Sorted. Not here: wgmma, whose accumulators are also sources,
- * and anything that is unknown; of these the first operand counts as read and written, which keeps
- * its register alive longer than need be and is never wrong. */
+/* Two lists of opcodes that only write their first operand; both sorted. In neither: wgmma, whose
+ * accumulators are also sources, and anything unknown; of these the first operand counts as read and
+ * written, which keeps its register alive longer than need be and is never wrong. */
+
+/* A lane's result depends on nothing but that lane's sources. */
+static const char *const lane_by_lane[] = {
+    "abs", "add", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot",
+    "copysign", "cos", "cvt", "div", "dp2a", "dp4a", "ex2", "fma", "lg2",
+    "lop3", "mad", "mad24", "max", "min", "mov", "mul", "mul24", "neg",
+    "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp",
+    "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub",
+    "tanh", "testp", "xor",
+};
+
 static const char *const writes_first[] = {
-    "abs", "activemask", "add", "addc", "alloca", "and", "atom", "bfe", "bfi",
-    "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "createpolicy", "cvt",
-    "cvta", "div", "dp2a", "dp4a", "elect", "ex2", "fma", "fns", "getctarank",
-    "isspacep", "istypep", "ld", "ldmatrix", "ldu", "lg2", "lop3", "mad", "mad24",
-    "madc", "mapa", "match", "max", "mbarrier", "min", "mma", "mov", "movmatrix",
-    "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "redux",
-    "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shfl", "shl",
-    "shr", "sin", "slct", "sqrt", "stacksave", "sub", "subc", "suld", "szext",
-    "tanh", "testp", "tex", "tld4", "txq", "vote", "wmma", "xor",
+    "activemask", "addc", "alloca", "atom", "bmsk", "createpolicy", "cvta", "elect", "fns",
+    "getctarank", "isspacep", "istypep", "ld", "ldmatrix", "ldu", "madc", "mapa", "match",
+    "mbarrier", "mma", "movmatrix", "redux", "shfl", "stacksave", "subc", "suld", "szext",
+    "tex", "tld4", "txq", "vote", "wmma",
 };
 
 /* These only read their first operand, although it can be a register. */
-static const char *const reads_first[] = {"bar", "barrier", "brx", "call", "nanosleep", "stackrestore"};
+static const char *const reads_first[] = {"bar",  "barrier",   "brx",
+                                          "call", "nanosleep", "stackrestore"};
 
 static int compare(const void *opcode, const void *row) {
     return strcmp(opcode, *(const char *const *)row);
@@ -47,5 +54,11 @@ bool ptx_operand_is_destination(const ptx_instruction *in, uint32_t k) {
 
 bool ptx_operand_is_source(const ptx_instruction *in, uint32_t k) {
     if (!ptx_operand_is_destination(in, k)) return true;
-    return !LISTED(in->opcode, writes_first) && strcmp(in->opcode, "call") != 0;
+    return !LISTED(in->opcode, writes_first) && !LISTED(in->opcode, lane_by_lane) &&
+           strcmp(in->opcode, "call") != 0;
+}
+
+bool ptx_may_write_in_place(const ptx_instruction *in) {
+    return !in->guarded && in->n_operands > 0 && in->operands[0].kind == PTX_REGISTER &&
+           !in->operands[0].pair && LISTED(in->opcode, lane_by_lane);
 }

@@ -11,12 +11,14 @@
  * lanes that execute the same instruction, where the register is alive. wgmma and tcgen05 read
  * registers later than they are issued, on the machine; the emulator reads them at once.
  *
- * A register that is written never shares the slot of one that the same instruction reads, so that
- * an instruction may write one result, or one lane, before it has read everything for the next.
+ * Where an instruction reads a register for the last time, its result may take over the slot only if
+ * it is arithmetic, lane by lane; so that other instructions may write one result, or one lane, before
+ * they have read everything for the next.
  *
- * Ranges are single intervals of the text, and handing them out in order of their first instruction
- * needs no more slots than ever overlap. Each size has slots of its own; the large come first, so that
- * every slot is aligned to its size (b128's to half of it).
+ * Registers are taken in order of their first instruction. Each goes into the slot whose next use by
+ * others is nearest, among those that are free wherever the register is alive: so a short life fills
+ * a short hole in a longer one. Each size has slots of its own; the large come first, so that every
+ * slot is aligned to its size (b128's to half of it).
  */
 #include "slots.h"
 
@@ -24,10 +26,13 @@
 
 enum { NONE = 0xffffffff, N_SIZES = 4, FRAME_UNIT = 256 };
 
+/* Past this, registers get fresh slots: a text made to be hard costs memory, not time. */
+static const uint64_t most_steps = 1 << 26;
+
+/* The slots of one size. */
 typedef struct pool {
+    uint32_t *taken; /* of a slot: the segments of its registers, in order, the past ones dropped */
     uint32_t n_slots;
-    uint32_t *free; /* a stack: the slot that was used last is still in cache */
-    uint32_t n_free;
 } pool;
 
 static uint32_t size_index(ptx_type type) {
@@ -39,53 +44,89 @@ static uint32_t size_index(ptx_type type) {
     }
 }
 
-/* One walk along the text: ranges that ended before an instruction give their slots back, then those
- * that begin at it take one. slot becomes the number within the registers of its size. */
-static bool share(ptx_arena *arena, ptx_function *f, const live_range *ranges, pool *pools) {
-    uint32_t n = f->n_registers;
-    uint32_t *begins = arena_alloc(arena, f->n_instructions, sizeof *begins); /* heads of lists */
-    uint32_t *ends = arena_alloc(arena, f->n_instructions, sizeof *ends);
-    uint32_t *next_begin = arena_alloc(arena, n, sizeof *next_begin);
-    uint32_t *next_end = arena_alloc(arena, n, sizeof *next_end);
-    if (!begins || !ends || !next_begin || !next_end) return false;
-    for (uint32_t i = 0; i < f->n_instructions; i++) begins[i] = ends[i] = NONE;
-    for (uint32_t r = n; r-- > 0;) {
-        if (ranges[r].first > ranges[r].last) continue;
-        next_begin[r] = begins[ranges[r].first];
-        begins[ranges[r].first] = r;
-        next_end[r] = ends[ranges[r].last];
-        ends[ranges[r].last] = r;
-    }
-    for (uint32_t i = 0; i < f->n_instructions; i++) {
-        for (uint32_t r = i ? ends[i - 1] : NONE; r != NONE; r = next_end[r]) {
-            pool *p = &pools[size_index(f->registers[r].type)];
-            p->free[p->n_free++] = f->registers[r].slot;
-        }
-        for (uint32_t r = begins[i]; r != NONE; r = next_begin[r]) {
-            pool *p = &pools[size_index(f->registers[r].type)];
-            f->registers[r].slot = p->n_free ? p->free[--p->n_free] : p->n_slots++;
-        }
+/* Whether two lists of segments keep apart. */
+static bool apart(const live_segment *segments, uint32_t a, uint32_t b, uint64_t *steps) {
+    while (a != NO_SEGMENT && b != NO_SEGMENT) {
+        ++*steps;
+        if (segments[a].last < segments[b].first) a = segments[a].next;
+        else if (segments[b].last < segments[a].first) b = segments[b].next;
+        else return false;
     }
     return true;
+}
+
+static uint32_t merge(live_segment *segments, uint32_t a, uint32_t b, uint64_t *steps) {
+    uint32_t head = NO_SEGMENT, *tail = &head;
+    while (a != NO_SEGMENT && b != NO_SEGMENT) {
+        ++*steps;
+        uint32_t *first = segments[a].first < segments[b].first ? &a : &b;
+        *tail = *first;
+        tail = &segments[*first].next;
+        *first = *tail;
+    }
+    *tail = a != NO_SEGMENT ? a : b;
+    return head;
+}
+
+/* The slot for a register whose segments start at `own`. */
+static uint32_t choose_slot(pool *p, live_segment *segments, uint32_t own, uint64_t *steps) {
+    uint32_t best = NONE, best_next = 0, now = segments[own].first;
+    for (uint32_t slot = 0; slot < p->n_slots && *steps < most_steps; slot++) {
+        uint32_t *taken = &p->taken[slot];
+        ++*steps;
+        while (*taken != NO_SEGMENT && segments[*taken].last < now) *taken = segments[*taken].next;
+        uint32_t next = *taken != NO_SEGMENT ? segments[*taken].first : NONE;
+        if (next <= now || (best != NONE && next >= best_next)) continue;
+        if (!apart(segments, own, *taken, steps)) continue;
+        best = slot;
+        best_next = next;
+    }
+    if (best != NONE) return best;
+    p->taken[p->n_slots] = NO_SEGMENT;
+    return p->n_slots++;
+}
+
+/* Registers by the time at which they begin; those that never occur are left out. */
+static uint32_t sort_registers(ptx_arena *arena, const ptx_function *f, const liveness *live,
+                               uint32_t **out) {
+    uint32_t n_times = 2 * f->n_instructions, n = 0;
+    uint32_t *start = arena_alloc(arena, n_times + 1u, sizeof *start);
+    *out = arena_alloc(arena, f->n_registers, sizeof **out);
+    if (!start || !*out) return NONE;
+    for (uint32_t r = 0; r < f->n_registers; r++)
+        if (live->of[r] != NO_SEGMENT) start[live->segments[live->of[r]].first + 1]++;
+    for (uint32_t i = 0; i < n_times; i++) start[i + 1] += start[i];
+    for (uint32_t r = 0; r < f->n_registers; r++) {
+        if (live->of[r] == NO_SEGMENT) continue;
+        (*out)[start[live->segments[live->of[r]].first]++] = r;
+        n++;
+    }
+    return n;
 }
 
 bool slots_assign(ptx_arena *arena, ptx_function *f, const cfg *graph) {
     static const uint32_t bytes[N_SIZES] = {512, 256, 128, 64};
     pool pools[N_SIZES] = {0};
-    uint32_t base[N_SIZES], frame = 0;
-    live_range *ranges;
-    bool bounded;
-    if (!live_ranges(arena, f, graph, &ranges, &bounded)) return false;
+    uint32_t base[N_SIZES], frame = 0, n_sorted = 0, *sorted;
+    uint64_t steps = 0;
+    liveness live;
+    if (!liveness_find(arena, f, graph, &live)) return false;
+    if (live.bounded && (n_sorted = sort_registers(arena, f, &live, &sorted)) == NONE) return false;
     for (uint32_t s = 0; s < N_SIZES; s++) {
-        pools[s].free = arena_alloc(arena, f->n_registers, sizeof *pools[s].free);
-        if (!pools[s].free) return false;
+        pools[s].taken = arena_alloc(arena, f->n_registers, sizeof *pools[s].taken);
+        if (!pools[s].taken) return false;
     }
-    if (bounded) {
-        if (!share(arena, f, ranges, pools)) return false;
-    } else {
+    for (uint32_t i = 0; i < n_sorted; i++) {
+        ptx_register *r = &f->registers[sorted[i]];
+        pool *p = &pools[size_index(r->type)];
+        uint32_t own = live.of[sorted[i]];
+        r->slot = choose_slot(p, live.segments, own, &steps);
+        p->taken[r->slot] = merge(live.segments, p->taken[r->slot], own, &steps);
+    }
+    if (!live.bounded)
         for (uint32_t r = 0; r < f->n_registers; r++)
             f->registers[r].slot = pools[size_index(f->registers[r].type)].n_slots++;
-    }
+
     for (uint32_t s = 0; s < N_SIZES; s++) {
         base[s] = frame;
         frame += pools[s].n_slots * bytes[s];

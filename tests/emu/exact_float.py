@@ -91,11 +91,13 @@ class Format:
         e = max(exponent, 1) - self.bias - self.mantissa
         return Number(-fraction if sign else fraction, e, sign)
 
-    def is_tiny(self, value: Value) -> bool:
-        """Whether it lies below the least normal number, before any rounding."""
+    def is_tiny(self, value: Value, rounding: str = NEAREST) -> bool:
+        """Whether it lies below the least normal number, rounded as if exponents went on below that."""
         if not isinstance(value, Number) or value.n == 0:
             return False
-        return value.e + abs(value.n).bit_length() - 1 < 1 - self.bias
+        unbounded = Format(self.name, self.exponent + 8, self.mantissa, 0)
+        bits = unbounded.encode(value, rounding) & (unbounded.sign_bit - 1)
+        return bits >> self.mantissa <= unbounded.bias - self.bias
 
     def is_subnormal(self, bits: int) -> bool:
         magnitude = bits & (self.sign_bit - 1)

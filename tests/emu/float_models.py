@@ -48,7 +48,7 @@ def arithmetic(
     relu: bool = False,
     nan_order: str = "a",
 ) -> Callable[..., list[int]]:
-    """The model of a row; the operation takes values. What .ftz flushes is tiny before it is rounded."""
+    """The model of a row; the operation takes values."""
 
     def one(*sources: int) -> int:
         if ftz:
@@ -57,7 +57,7 @@ def arithmetic(
         if isinstance(value, Nan) and fmt is ef.F64:
             return nan_f64(sources, nan_order)
         bits = fmt.encode(value, rounding)
-        if ftz and fmt.is_tiny(value):
+        if ftz and fmt.is_tiny(value, rounding):
             bits = fmt.sign_bit if value.sign else 0
         if sat:
             bits = saturated(fmt, bits)

@@ -20,7 +20,13 @@ def logic() -> list[Row]:
             Row(f"xor.{t} {{d}}, {{a}}, {{b}}", (t,), two, lambda a, b: a ^ b),
         ]
         if t == "pred":
-            rows.append(Row("not.pred {d}, {a}", (t,), (t,), lambda a: 1 - a))
+            rows += [
+                Row("not.pred {d}, {a}", (t,), (t,), lambda a: 1 - a),
+                Row("and.pred {d}, {a}, !{b}", (t,), two, lambda a, b: a & (1 - b)),
+                Row("or.pred {d}, !{a}, !{b}", (t,), two, lambda a, b: (1 - a) | (1 - b)),
+                Row("xor.pred {d}, !{a}, {b}", (t,), two, lambda a, b: (1 - a) ^ b),
+                Row("mov.pred {d}, !{a}", (t,), (t,), lambda a: 1 - a),
+            ]
         else:
             rows.append(Row(f"not.{t} {{d}}, {{a}}", (t,), (t,), lambda a: ~a))
             rows.append(Row(f"cnot.{t} {{d}}, {{a}}", (t,), (t,), lambda a: a == 0))

@@ -242,7 +242,14 @@ def set_rows() -> list[Row]:
 
 
 def choice_rows() -> list[Row]:
-    rows = []
+    rows = [
+        Row(
+            "selp.b32 {d}, {a}, {b}, !{c}",
+            ("b32",),
+            ("b32", "b32", "pred"),
+            lambda a, b, c: np.where(c != 0, b, a),
+        )
+    ]
     for t in [f"{k}{n}" for k in "bus" for n in (16, 32, 64)] + ["f32", "f64"]:
         rows += [
             Row(

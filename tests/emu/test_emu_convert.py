@@ -171,7 +171,7 @@ def between_floats() -> list[Row]:
             if integral:
                 value = ef.to_integral(value, integral)
             result = encode(to, value, rounding, source=frm, finite=finite)
-            if ftz and to is F32 and to.is_tiny(value):
+            if ftz and to is F32 and to.is_tiny(value, rounding):
                 result = to.sign_bit if value.sign else 0
             if sat:
                 result = saturated(to, result)
@@ -199,7 +199,7 @@ def between_floats() -> list[Row]:
             for rounding in ef.ROUNDINGS if narrows else (ef.NEAREST,):
                 text = rounding if narrows else ""
                 add(text, to, frm, rounding)
-                if F32 in (to, frm) and frm is not BF16 and to is not BF16:
+                if F32 in (to, frm):
                     add(text, to, frm, rounding, ftz=True)
                 if to is not BF16 and frm is not BF16:
                     add(text, to, frm, rounding, sat=True)
