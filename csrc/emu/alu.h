@@ -106,7 +106,7 @@ typedef exec_fn exec_by_type[PTX_N_TYPES];
 #define FOR_INTEGERS(define, op) FOR_UNSIGNED(define, op) FOR_SIGNED(define, op)
 
 /* Whether an operand used as type t is a register of that width, or none at all. */
-static bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
+static inline bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
     const ptx_type declared = decode_register_type(dc, o);
     if (declared == PTX_NO_TYPE) return true;
     return ptx_slot_bytes(declared) == ptx_slot_bytes(t) &&
@@ -115,7 +115,7 @@ static bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
 
 /* Decodes d and the sources, of these types in order; PTX_NO_TYPE ends them. False, and the form is
  * unknown, if the instruction has another number of operands. A `d|p` is refused here. */
-static bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_type d, ptx_type a,
+static inline bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_type d, ptx_type a,
                          ptx_type b, ptx_type c, ptx_type e) {
     const ptx_type sources[4] = {a, b, c, e};
     uint32_t *const offsets[4] = {&out->a, &out->b, &out->c, &out->e};
@@ -133,7 +133,7 @@ static bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_t
 }
 
 /* n sources, and the destination, of type t: the handler that the table has for it, or NULL. */
-static exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t, int n,
+static inline exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t, int n,
                            const exec_by_type table) {
     const ptx_type none = PTX_NO_TYPE;
     if (t == none || !table[t]) return NULL;
@@ -151,11 +151,11 @@ static exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx
 /* For opcodes that several kinds of types share (add, min, ...), each kind has its own function. */
 typedef exec_fn (*typed_select_fn)(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t);
 
-static bool is_half(ptx_type t) {
+static inline bool is_half(ptx_type t) {
     return t == PTX_F16 || t == PTX_F16X2 || t == PTX_BF16 || t == PTX_BF16X2;
 }
 
-static exec_fn alu_by_kind(decoder *dc, const ptx_instruction *p, insn *out,
+static inline exec_fn alu_by_kind(decoder *dc, const ptx_instruction *p, insn *out,
                            typed_select_fn integer, typed_select_fn floating,
                            typed_select_fn half) {
     const ptx_type t = decode_take_type(dc);

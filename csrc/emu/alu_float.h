@@ -63,19 +63,19 @@ enum {
 };
 
 /* Takes .rn .rz .rm .rp, or gives otherwise. */
-static int take_rounding(decoder *dc, int otherwise) {
+static inline int take_rounding(decoder *dc, int otherwise) {
     static const char *const modes[4] = {"rn", "rz", "rm", "rp"};
     for (int mode = 0; mode < 4; mode++)
         if (decode_take(dc, modes[mode])) return mode;
     return otherwise;
 }
 
-static void set_rounding(uint32_t mode) {
+static inline void set_rounding(uint32_t mode) {
     static const int modes[4] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     if (mode != ROUND_NEAREST) fesetround(modes[mode]);
 }
 
-static void reset_rounding(uint32_t mode) {
+static inline void reset_rounding(uint32_t mode) {
     if (mode != ROUND_NEAREST) fesetround(FE_TONEAREST);
 }
 
@@ -94,7 +94,7 @@ enum { MINMAX_NAN = 32, MINMAX_XORSIGN_ABS = 64 };
     }
 
 /* .ftz .NaN .xorsign.abs as flags, for f32 and the half types; -1: half of .xorsign.abs */
-static int take_minmax_flags(decoder *dc) {
+static inline int take_minmax_flags(decoder *dc) {
     const int ftz = decode_take(dc, "ftz") ? FLAG_FTZ : 0;
     const int nan = decode_take(dc, "NaN") ? MINMAX_NAN : 0;
     if (!decode_take(dc, "xorsign")) return ftz | nan;

@@ -172,8 +172,8 @@ const insn *fragment_switch(warp *w);
 /* The slice is over: another leaf's turn. */
 void fragment_rotate(warp *w, const insn *next);
 
-/* Nothing can run: lanes at a meeting point go on without those that wait in a collective. False if
- * there are none. */
+/* Nothing can run: lanes at a meeting point go on without those that wait for a barrier or for other
+ * lanes. False if there are none. */
 bool fragment_unblock(warp *w);
 /* lanes of the running fragment enter a function; it waits for them. False if out of memory. */
 bool fragment_push_call(warp *w, uint32_t lanes, frame *callee);

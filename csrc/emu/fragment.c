@@ -234,9 +234,10 @@ void fragment_rotate(warp *w, const insn *next) {
     fragment_switch(w);
 }
 
-/* Block barriers are left out: they want all lanes of a warp together. */
+/* Nothing can run. Compilers merge the tails of paths, so a thread that returns early in the source may
+ * wait, in PTX, for threads that wait for it at a barrier. */
 bool fragment_unblock(warp *w) {
     for (const fragment *f = w->waiting; f; f = f->link)
-        if (!f->at_barrier && release_early(w, f)) return true;
+        if (release_early(w, f)) return true;
     return false;
 }

@@ -68,11 +68,13 @@ static bool skip_blanks(lexer *l) {
             if (!at) at = end;
         } else if (*at == '/' && end - at > 1 && at[1] == '*') {
             const char *body = at + 2;
+            uint32_t line = l->line;
             while (end - body > 1 && !(body[0] == '*' && body[1] == '/')) {
-                if (*body == '\n') l->line++;
+                if (*body == '\n') line++;
                 body++;
             }
             if (end - body < 2) return false;
+            l->line = line;
             at = body + 2;
         } else {
             break;
@@ -123,10 +125,10 @@ static bool follows_word(const lexer *l) {
 }
 
 token lexer_next(lexer *l) {
+    bool ended = skip_blanks(l);
     token t = {.kind = TOKEN_END, .line = l->line};
-    if (!skip_blanks(l)) return bad(t, "a /* comment has no end");
+    if (!ended) return bad(t, "a /* comment has no end");
     const char *at = l->at, *end = l->end;
-    t.line = l->line;
     t.text = t.start = at;
     if (at == end) return t;
 
