@@ -44,7 +44,7 @@ def _of_cublas(variant: str, shape: list[int] = LARGE, **params: int):
 
 
 def _show_of_cublas(m: tuple[float, ...]) -> str:
-    return f"{m[0]:.1f} TFLOP/s, {m[1]:.0%} of cuBLAS" if math.isfinite(m[0]) else "–"
+    return f"{m[0]:.1f} TFLOP/s, {100 * m[1]:.0f} % of cuBLAS" if math.isfinite(m[0]) else "–"
 
 
 def _ratio(above: str, below: str, shape: list[int], above_params: dict[str, int] | None = None):

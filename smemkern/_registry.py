@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _core
 
@@ -37,6 +37,12 @@ class Variant(NamedTuple):
         return Path(folder, f"{self.op}_{self.name}.cu").read_text(encoding="utf-8")
 
 
+def _variant(row: tuple[Any, ...]) -> Variant:
+    op, name, summary, differs_from, min_sm, dtypes, params = row
+    named = MappingProxyType({param: Param(*rest) for param, *rest in params})
+    return Variant(op, name, summary, differs_from, min_sm, dtypes, named)
+
+
 _rows: tuple[Variant, ...] = ()
 
 
@@ -59,10 +65,7 @@ def variants(op: str | None = None) -> tuple[Variant, ...]:
     """
     global _rows
     if not _rows:
-        _rows = tuple(
-            Variant(*row[:-1], MappingProxyType({name: Param(*rest) for name, *rest in row[-1]}))
-            for row in _core.variants()
-        )
+        _rows = tuple(_variant(row) for row in _core.variants())
     if op is None:
         return _rows
     ops = list(dict.fromkeys(row.op for row in _rows))

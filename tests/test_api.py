@@ -242,8 +242,9 @@ def test_nothing_leaks(call):
 
     tracemalloc.start()
     try:
-        grown(5)
-        assert min(grown(40) for _ in range(3)) < 40 * 16  # a lost object is at least 16 bytes
+        grown(20)
+        # A lost object is at least 16 bytes a call; free lists come and go by some thousand in all.
+        assert min(grown(400) for _ in range(3)) < 400 * 16
     finally:
         tracemalloc.stop()
 

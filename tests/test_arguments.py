@@ -115,7 +115,7 @@ X = np.ones(4096, np.float32)
 PROBE = [
     ((np.ones(4096),), {}, TypeError, r"x has dtype float64.*x\.astype\(numpy\.float32\)"),
     ((np.ones((64, 64), np.float32),), {}, ValueError, r"2 dimensions where 1.*ravel"),
-    ((X[:3],), {}, ValueError, r"reads \d+ elements; x has 3"),
+    ((X[:3],), {"variant": "coalescing"}, ValueError, r"reads \d+ elements; x has 3"),
     ((X,), {"variant": "auto"}, ValueError, r"no variant 'auto'; there are: stride_read"),
     ((X,), {"out": X}, TypeError, r"parameter out must be an integer"),
     ((), {}, TypeError, r"missing required argument 'x'"),

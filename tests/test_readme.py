@@ -52,7 +52,7 @@ def test_tables_take_numbers_from_results(tables):
     text = tables.ladder(results)
     assert text.count("| 12.5 | 12.5 | 12.5 | 25 % |") == len(names)
     assert "–" in text  # float64 was not measured, and is not claimed
-    assert "12.5 TFLOP/s, 25% of cuBLAS" in tables.claims(results)
+    assert "12.5 TFLOP/s, 25 % of cuBLAS" in tables.claims(results)
     assert tables.is_clean(results)
     assert not tables.is_clean({"tests": {"exit_status": 1}})
     assert not tables.is_clean({"sanitizers": {**facts, "memcheck": {"clean": False}}})

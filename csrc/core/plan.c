@@ -267,7 +267,7 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
         .n_pointers = 2,
     };
     probe_args args = {.n_x = problem->n_x};
-    int64_t n_y;
+    int64_t n_y = 0;
     if (smk_probe_size(row, dtype, values, problem->n_x, &n_y, status)) {
         return status->code;
     }

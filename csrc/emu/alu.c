@@ -1,8 +1,14 @@
 /* The table of lane-wise instructions: arithmetic, logic, comparison, conversion, mov of data.
  *
- * The files below are parts of this one. Each defines handlers and select functions; nothing of them is
- * visible outside but the table.
+ * The files below are parts of this one. Each defines handlers and select functions; nothing of
+ * them is visible outside but the table.
  */
+#if defined(__GNUC__) && !defined(__clang__)
+/* Nobody asks for floating-point exceptions: gcc need not keep loops scalar for their sake. */
+#pragma GCC push_options
+#pragma GCC optimize("no-trapping-math")
+#endif
+
 #include "alu_integer.c"
 #include "alu_extended.c"
 #include "alu_bits.c"
@@ -10,6 +16,7 @@
 #include "alu_special.c"
 #include "alu_half.c"
 #include "alu_compare.c"
+#include "alu_pack.c"
 #include "alu_convert.c"
 #include "alu_move.c"
 
@@ -48,11 +55,16 @@ static exec_fn select_mad(decoder *dc, const ptx_instruction *p, insn *out) {
 const opcode_row alu_opcodes[] = {
 #define ROW(op) {#op, select_##op},
     ROW(abs) ROW(add) ROW(addc) ROW(and) ROW(bfe) ROW(bfi) ROW(bfind) ROW(bmsk) ROW(brev) ROW(clz)
-    ROW(cnot) ROW(copysign) ROW(cos) ROW(cvt) ROW(div) ROW(dp2a) ROW(dp4a) ROW(ex2) ROW(fma)
-    ROW(fns) ROW(lg2) ROW(lop3) ROW(mad) ROW(mad24) ROW(madc) ROW(max) ROW(min) ROW(mov) ROW(mul)
-    ROW(mul24) ROW(neg) ROW(not) ROW(or) ROW(popc) ROW(prmt) ROW(rcp) ROW(rem) ROW(rsqrt) ROW(sad)
-    ROW(selp) ROW(set) ROW(setp) ROW(shf) ROW(shl) ROW(shr) ROW(sin) ROW(slct) ROW(sqrt) ROW(sub)
-    ROW(subc) ROW(szext) ROW(tanh) ROW(testp) ROW(xor)
+        ROW(cnot) ROW(copysign) ROW(cos) ROW(cvt) ROW(div) ROW(dp2a) ROW(dp4a) ROW(ex2) ROW(fma)
+            ROW(fns) ROW(lg2) ROW(lop3) ROW(mad) ROW(mad24) ROW(madc) ROW(max) ROW(min) ROW(mov)
+                ROW(mul) ROW(mul24) ROW(neg) ROW(not) ROW(or) ROW(popc) ROW(prmt) ROW(rcp) ROW(rem)
+                    ROW(rsqrt) ROW(sad) ROW(selp) ROW(set) ROW(setp) ROW(shf) ROW(shl) ROW(shr)
+                        ROW(sin) ROW(slct) ROW(sqrt) ROW(sub) ROW(subc) ROW(szext) ROW(tanh)
+                            ROW(testp) ROW(xor)
 #undef ROW
-    {NULL, NULL},
+                                {NULL, NULL},
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif

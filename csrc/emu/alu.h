@@ -1,9 +1,10 @@
-/* What the files of lane-wise instructions share: lane types, the one macro that makes a handler of an
- * expression, and what their select functions ask of an instruction.
+/* What the files of lane-wise instructions share: lane types, the one macro that makes a handler of
+ * an expression, and what their select functions ask of an instruction.
  *
  * A handler is two loops over 32 lanes, one for a full warp and one that keeps the old value of an
- * inactive lane. Both are written so that the compiler turns them into straight vector code: trip count
- * constant, no calls it cannot see, lanes independent of each other (d may be a, b or c, lane by lane).
+ * inactive lane. Both are written so that the compiler turns them into straight vector code: trip
+ * count constant, no calls it cannot see, lanes independent of each other (d may be a, b or c, lane
+ * by lane).
  *
  * alu.c includes the alu_*.c files; together they are one translation unit, built once per
  * instruction set of the host.
@@ -36,9 +37,9 @@ typedef double lane_f64 __attribute__((may_alias));
 #define EACH_LANE _Pragma("GCC ivdep") for (int lane = 0; lane < LANES; lane++)
 #endif
 
-/* LANEWISE(add_u32, u32, u32, u32, u32, a + b): a handler of that name whose destination and sources
- * have those lane types. The expression sees a, b and c (and e, a fourth source, as u32), and flags and
- * imm, which the select function left in the insn. */
+/* LANEWISE(add_u32, u32, u32, u32, u32, a + b): a handler of that name whose destination and
+ * sources have those lane types. The expression sees a, b and c (and e, a fourth source, as u32),
+ * and flags and imm, which the select function left in the insn. */
 #define LANEWISE(name, D, A, B, C, ...)                                                            \
     static const insn *name(warp *w, const insn *in) {                                             \
         lane_##D *pd = LANE_POINTER(D, w, in->d);                                                  \
@@ -77,10 +78,15 @@ typedef double lane_f64 __attribute__((may_alias));
 #define STORE_LANES(type, w, offset, results)                                                      \
     do {                                                                                           \
         lane_##type *stored = LANE_POINTER(type, w, offset);                                       \
-        EACH_LANE stored[lane] = (w)->mask[lane] ? (results)[lane] : stored[lane];                 \
+        if ((w)->active == FULL)                                                                   \
+            EACH_LANE stored[lane] = (lane_##type)(results)[lane];                                 \
+        else                                                                                       \
+            EACH_LANE stored[lane] =                                                               \
+                (w)->mask[lane] ? (lane_##type)(results)[lane] : stored[lane];                     \
     } while (0)
 
-/* Results in memory are complete here: no operation on them moves past a change of rounding mode. */
+/* Results in memory are complete here: no operation on them moves past a change of rounding mode.
+ */
 #define LANES_COMPLETE(results) __asm__ volatile("" : : "r"(results) : "memory")
 
 /* ---- forms of an instruction ---- */
@@ -88,11 +94,10 @@ typedef double lane_f64 __attribute__((may_alias));
 /* A handler for each type that an opcode knows, NULL for the others. */
 typedef exec_fn exec_by_type[PTX_N_TYPES];
 
-#define TYPES_UNTYPED(op)                                                                          \
-    [PTX_B16] = op##_u16, [PTX_B32] = op##_u32, [PTX_B64] = op##_u64
-#define TYPES_SIGNED(op) [PTX_S16] = op##_s16, [PTX_S32] = op##_s32, [PTX_S64] = op##_s64
+#define TYPES_UNTYPED(op)  [PTX_B16] = op##_u16, [PTX_B32] = op##_u32, [PTX_B64] = op##_u64
+#define TYPES_SIGNED(op)   [PTX_S16] = op##_s16, [PTX_S32] = op##_s32, [PTX_S64] = op##_s64
 #define TYPES_UNSIGNED(op) [PTX_U16] = op##_u16, [PTX_U32] = op##_u32, [PTX_U64] = op##_u64
-#define TYPES_INTEGER(op) TYPES_UNSIGNED(op), TYPES_SIGNED(op)
+#define TYPES_INTEGER(op)  TYPES_UNSIGNED(op), TYPES_SIGNED(op)
 /* The same bits for signed and unsigned. */
 #define TYPES_SIGNLESS(op)                                                                         \
     TYPES_UNSIGNED(op), [PTX_S16] = op##_u16, [PTX_S32] = op##_u32, [PTX_S64] = op##_u64
@@ -102,7 +107,7 @@ typedef exec_fn exec_by_type[PTX_N_TYPES];
 
 /* Expands a definition for all unsigned, signed or both kinds of integers; `define(name, type)`. */
 #define FOR_UNSIGNED(define, op) define(op##_u16, u16) define(op##_u32, u32) define(op##_u64, u64)
-#define FOR_SIGNED(define, op) define(op##_s16, s16) define(op##_s32, s32) define(op##_s64, s64)
+#define FOR_SIGNED(define, op)   define(op##_s16, s16) define(op##_s32, s32) define(op##_s64, s64)
 #define FOR_INTEGERS(define, op) FOR_UNSIGNED(define, op) FOR_SIGNED(define, op)
 
 /* Whether an operand used as type t is a register of that width, or none at all. */
@@ -115,26 +120,28 @@ static inline bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
 
 /* Decodes d and the sources, of these types in order; PTX_NO_TYPE ends them. False, and the form is
  * unknown, if the instruction has another number of operands. A `d|p` is refused here. */
-static inline bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_type d, ptx_type a,
-                         ptx_type b, ptx_type c, ptx_type e) {
+static inline bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_type d,
+                                ptx_type a, ptx_type b, ptx_type c, ptx_type e) {
     const ptx_type sources[4] = {a, b, c, e};
     uint32_t *const offsets[4] = {&out->a, &out->b, &out->c, &out->e};
     uint32_t n = 0;
-    while (n < 4 && sources[n] != PTX_NO_TYPE) n++;
+    while (n < 4 && sources[n] != PTX_NO_TYPE)
+        n++;
     if (p->n_operands != n + 1) return false;
     for (uint32_t k = 0; k <= n; k++) {
         const ptx_operand *o = &p->operands[k];
         if (o->pair || o->selector || (o->negated && o->kind == PTX_REGISTER)) return false;
         if (!alu_fits(dc, o, k ? sources[k - 1] : d)) return false;
     }
-    for (uint32_t k = 0; k < n; k++) *offsets[k] = decode_source(dc, &p->operands[k + 1], sources[k]);
+    for (uint32_t k = 0; k < n; k++)
+        *offsets[k] = decode_source(dc, &p->operands[k + 1], sources[k]);
     out->d = decode_destination(dc, &p->operands[0], d);
     return true;
 }
 
 /* n sources, and the destination, of type t: the handler that the table has for it, or NULL. */
-static inline exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t, int n,
-                           const exec_by_type table) {
+static inline exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
+                                  int n, const exec_by_type table) {
     const ptx_type none = PTX_NO_TYPE;
     if (t == none || !table[t]) return NULL;
     if (!alu_operands(dc, p, out, t, t, n > 1 ? t : none, n > 2 ? t : none, none)) return NULL;
@@ -156,12 +163,13 @@ static inline bool is_half(ptx_type t) {
 }
 
 static inline exec_fn alu_by_kind(decoder *dc, const ptx_instruction *p, insn *out,
-                           typed_select_fn integer, typed_select_fn floating,
-                           typed_select_fn half) {
+                                  typed_select_fn integer, typed_select_fn floating,
+                                  typed_select_fn half) {
     const ptx_type t = decode_take_type(dc);
     if (t == PTX_NO_TYPE) return NULL;
-    const typed_select_fn select =
-        is_half(t) ? half : t == PTX_F32 || t == PTX_F64 ? floating : integer;
+    const typed_select_fn select = is_half(t)                     ? half
+                                   : t == PTX_F32 || t == PTX_F64 ? floating
+                                                                  : integer;
     return select ? select(dc, p, out, t) : NULL;
 }
 
@@ -172,16 +180,26 @@ static inline exec_fn alu_by_kind(decoder *dc, const ptx_instruction *p, insn *o
 
 /* ---- the upper half of a product ---- */
 
-static inline uint16_t high_u16(uint16_t a, uint16_t b) { return (uint16_t)((uint32_t)a * b >> 16); }
-static inline int16_t high_s16(int16_t a, int16_t b) { return (int16_t)((int32_t)a * b >> 16); }
-static inline uint32_t high_u32(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
-static inline int32_t high_s32(int32_t a, int32_t b) { return (int32_t)((int64_t)a * b >> 32); }
+static inline uint16_t high_u16(uint16_t a, uint16_t b) {
+    return (uint16_t)((uint32_t)a * b >> 16);
+}
+static inline int16_t high_s16(int16_t a, int16_t b) {
+    return (int16_t)((int32_t)a * b >> 16);
+}
+static inline uint32_t high_u32(uint32_t a, uint32_t b) {
+    return (uint32_t)((uint64_t)a * b >> 32);
+}
+static inline int32_t high_s32(int32_t a, int32_t b) {
+    return (int32_t)((int64_t)a * b >> 32);
+}
 
 static inline uint64_t high_u64(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-static inline int64_t high_s64(int64_t a, int64_t b) { return (int64_t)((__int128)a * b >> 64); }
+static inline int64_t high_s64(int64_t a, int64_t b) {
+    return (int64_t)((__int128)a * b >> 64);
+}
 
 /* ---- two 16-bit values in a word ---- */
 

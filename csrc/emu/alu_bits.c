@@ -3,10 +3,10 @@
 
 /* ---- logic ---- */
 
-#define AND(name, T) LANEWISE(name, T, T, T, T, a & b)
-#define OR(name, T) LANEWISE(name, T, T, T, T, a | b)
-#define XOR(name, T) LANEWISE(name, T, T, T, T, a ^ b)
-#define NOT(name, T) LANEWISE(name, T, T, T, T, ~a)
+#define AND(name, T)         LANEWISE(name, T, T, T, T, a &b)
+#define OR(name, T)          LANEWISE(name, T, T, T, T, a | b)
+#define XOR(name, T)         LANEWISE(name, T, T, T, T, a ^ b)
+#define NOT(name, T)         LANEWISE(name, T, T, T, T, ~a)
 #define LOGICAL_NOT(name, T) LANEWISE(name, T, T, T, T, a == 0)
 FOR_UNSIGNED(AND, and)
 FOR_UNSIGNED(OR, or)
@@ -18,7 +18,7 @@ SELECT_UNIFORM(cnot, 1, TYPES_UNTYPED(cnot))
 /* Predicates may be taken negated: !%p. flags: bit 0 for a, bit 1 for b. */
 #define NEGATABLE_A (a ^ (0 - (flags & 1)))
 #define NEGATABLE_B (b ^ (0 - (flags >> 1 & 1)))
-LANEWISE(and_pred, u32, u32, u32, u32, NEGATABLE_A & NEGATABLE_B)
+LANEWISE(and_pred, u32, u32, u32, u32, NEGATABLE_A &NEGATABLE_B)
 LANEWISE(or_pred, u32, u32, u32, u32, NEGATABLE_A | NEGATABLE_B)
 LANEWISE(xor_pred, u32, u32, u32, u32, NEGATABLE_A ^ NEGATABLE_B)
 LANEWISE(not_pred, u32, u32, u32, u32, ~NEGATABLE_A)
@@ -104,7 +104,8 @@ static exec_fn select_lop3(decoder *dc, const ptx_instruction *p, insn *out) {
         list[0] = decode_destination(dc, o[0].pair, PTX_PRED);
         list[1] = decode_source(dc, &o[5], PTX_PRED);
         out->list = list;
-        out->flags = (uint8_t)((is_and ? LOP3_AND : 0) | (o[5].kind == PTX_REGISTER && o[5].negated ? LOP3_NEGATED : 0));
+        out->flags = (uint8_t)((is_and ? LOP3_AND : 0) |
+                               (o[5].kind == PTX_REGISTER && o[5].negated ? LOP3_NEGATED : 0));
     }
     out->d = decode_destination(dc, &o[0], PTX_B32);
     return with_predicate ? lop3_predicate : lop3_u32;
@@ -142,7 +143,9 @@ static exec_fn select_shr(decoder *dc, const ptx_instruction *p, insn *out) {
 }
 
 /* Funnel shifts of {b, a}; imm is what the amount is wrapped with. */
-static inline uint64_t joined(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
+static inline uint64_t joined(uint32_t low, uint32_t high) {
+    return (uint64_t)high << 32 | low;
+}
 
 LANEWISE(shf_l_clamp, u32, u32, u32, u32, joined(a, b) << (c > 32 ? 32 : c) >> 32)
 LANEWISE(shf_l_wrap, u32, u32, u32, u32, joined(a, b) << (c & 31) >> 32)
@@ -199,10 +202,14 @@ static exec_fn select_prmt(decoder *dc, const ptx_instruction *p, insn *out) {
 
 /* ---- counts and positions: results are u32 ---- */
 
-static inline uint32_t leading_zeros(uint64_t x) { return x ? (uint32_t)__builtin_clzll(x) : 64; }
+static inline uint32_t leading_zeros(uint64_t x) {
+    return x ? (uint32_t)__builtin_clzll(x) : 64;
+}
 
 /* Position of the highest set bit; ~0 if none. */
-static inline uint32_t highest(uint64_t x) { return 63 - leading_zeros(x); }
+static inline uint32_t highest(uint64_t x) {
+    return 63 - leading_zeros(x);
+}
 
 static inline uint32_t highest_shift(uint64_t x, uint32_t top) {
     return x ? top - highest(x) : ~0u;
@@ -243,10 +250,12 @@ static exec_fn select_clz(decoder *dc, const ptx_instruction *p, insn *out) {
 }
 
 static exec_fn select_bfind(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const exec_by_type position = {[PTX_U32] = bfind_u32, [PTX_U64] = bfind_u64,
-                                          [PTX_S32] = bfind_s32, [PTX_S64] = bfind_s64};
-    static const exec_by_type shift = {[PTX_U32] = bfind_shift_u32, [PTX_U64] = bfind_shift_u64,
-                                       [PTX_S32] = bfind_shift_s32, [PTX_S64] = bfind_shift_s64};
+    static const exec_by_type position = {
+        [PTX_U32] = bfind_u32, [PTX_U64] = bfind_u64, [PTX_S32] = bfind_s32, [PTX_S64] = bfind_s64};
+    static const exec_by_type shift = {[PTX_U32] = bfind_shift_u32,
+                                       [PTX_U64] = bfind_shift_u64,
+                                       [PTX_S32] = bfind_shift_s32,
+                                       [PTX_S64] = bfind_shift_s64};
     return select_count(dc, p, out, decode_take(dc, "shiftamt") ? shift : position);
 }
 
@@ -293,7 +302,8 @@ static inline uint64_t field_unsigned(uint64_t x, uint32_t position, uint32_t le
     return position > 63 ? 0 : x >> position & ones(length);
 }
 
-/* A signed word is sign-extended to 64 bits first: then bits beyond its top are its sign already. */
+/* A signed word is sign-extended to 64 bits first: then bits beyond its top are its sign already.
+ */
 static inline uint64_t field_signed(int64_t x, uint32_t position, uint32_t length) {
     position &= 0xff, length &= 0xff;
     const uint64_t shifted = (uint64_t)(x >> (position > 63 ? 63 : position));
@@ -317,8 +327,8 @@ LANEWISE(bfi_u32, u32, u32, u32, u32, inserted(a, b, c, e))
 LANEWISE(bfi_u64, u64, u64, u64, u32, inserted(a, b, c, e))
 
 static exec_fn select_bfe(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const exec_by_type table = {[PTX_U32] = bfe_u32, [PTX_U64] = bfe_u64,
-                                       [PTX_S32] = bfe_s32, [PTX_S64] = bfe_s64};
+    static const exec_by_type table = {
+        [PTX_U32] = bfe_u32, [PTX_U64] = bfe_u64, [PTX_S32] = bfe_s32, [PTX_S64] = bfe_s64};
     const ptx_type t = decode_take_type(dc);
     if (t == PTX_NO_TYPE || !table[t] ||
         !alu_operands(dc, p, out, t, t, PTX_U32, PTX_U32, PTX_NO_TYPE))

@@ -1,7 +1,7 @@
 /* Comparisons, setp and set, and what chooses by one, selp and slct.
  *
- * A relation is a function from two vectors to 32 lanes of 0 or ~0. setp of one predicate, with nothing
- * else asked of it, has handlers of its own, made of the same expressions.
+ * A relation is a function from two vectors to 32 lanes of 0 or ~0. setp of one predicate, with
+ * nothing else asked of it, has handlers of its own, made of the same expressions.
  */
 #include "alu_format.h"
 
@@ -31,7 +31,7 @@ typedef struct relation {
 
 #define DEFINE_FLOAT_RELATIONS(T)                                                                  \
     DEFINE_RELATION(eq, T, a == b)                                                                 \
-    DEFINE_RELATION(ne, T, a < b || a > b)                                                         \
+    DEFINE_RELATION(ne, T, a<b || a> b)                                                            \
     DEFINE_RELATION(lt, T, a < b)                                                                  \
     DEFINE_RELATION(le, T, a <= b)                                                                 \
     DEFINE_RELATION(equ, T, !(a < b || a > b))                                                     \
@@ -52,25 +52,25 @@ DEFINE_FLOAT_RELATIONS(f64)
 
 enum relation_name { EQ, NE, LT, LE, EQU, NEU, LTU, LEU, NUM, NOT_A_NUMBER, N_RELATIONS };
 
-#define RELATION(name, T) {setp_##name##_##T, name##_##T}
+#define RELATION(name, T)     {setp_##name##_##T, name##_##T}
 #define EQUALITY_RELATIONS(T) {[EQ] = RELATION(eq, T), [NE] = RELATION(ne, T)}
 #define INTEGER_RELATIONS(T)                                                                       \
     {[EQ] = RELATION(eq, T), [NE] = RELATION(ne, T), [LT] = RELATION(lt, T), [LE] = RELATION(le, T)}
 #define FLOAT_RELATIONS(T)                                                                         \
-    {[EQ] = RELATION(eq, T),   [NE] = RELATION(ne, T),   [LT] = RELATION(lt, T),                   \
-     [LE] = RELATION(le, T),   [EQU] = RELATION(equ, T), [NEU] = RELATION(neu, T),                 \
-     [LTU] = RELATION(ltu, T), [LEU] = RELATION(leu, T), [NUM] = RELATION(num, T),                 \
+    {[EQ] = RELATION(eq, T),           [NE] = RELATION(ne, T),   [LT] = RELATION(lt, T),           \
+     [LE] = RELATION(le, T),           [EQU] = RELATION(equ, T), [NEU] = RELATION(neu, T),         \
+     [LTU] = RELATION(ltu, T),         [LEU] = RELATION(leu, T), [NUM] = RELATION(num, T),         \
      [NOT_A_NUMBER] = RELATION(nan, T)}
 
 /* Half types are compared as f32, which holds them exactly. */
 static const relation relations[PTX_N_TYPES][N_RELATIONS] = {
-    [PTX_B16] = EQUALITY_RELATIONS(u16),  [PTX_B32] = EQUALITY_RELATIONS(u32),
-    [PTX_B64] = EQUALITY_RELATIONS(u64),  [PTX_U16] = INTEGER_RELATIONS(u16),
-    [PTX_U32] = INTEGER_RELATIONS(u32),   [PTX_U64] = INTEGER_RELATIONS(u64),
-    [PTX_S16] = INTEGER_RELATIONS(s16),   [PTX_S32] = INTEGER_RELATIONS(s32),
-    [PTX_S64] = INTEGER_RELATIONS(s64),   [PTX_F32] = FLOAT_RELATIONS(f32),
-    [PTX_F64] = FLOAT_RELATIONS(f64),     [PTX_F16] = FLOAT_RELATIONS(f32),
-    [PTX_BF16] = FLOAT_RELATIONS(f32),    [PTX_F16X2] = FLOAT_RELATIONS(f32),
+    [PTX_B16] = EQUALITY_RELATIONS(u16), [PTX_B32] = EQUALITY_RELATIONS(u32),
+    [PTX_B64] = EQUALITY_RELATIONS(u64), [PTX_U16] = INTEGER_RELATIONS(u16),
+    [PTX_U32] = INTEGER_RELATIONS(u32),  [PTX_U64] = INTEGER_RELATIONS(u64),
+    [PTX_S16] = INTEGER_RELATIONS(s16),  [PTX_S32] = INTEGER_RELATIONS(s32),
+    [PTX_S64] = INTEGER_RELATIONS(s64),  [PTX_F32] = FLOAT_RELATIONS(f32),
+    [PTX_F64] = FLOAT_RELATIONS(f64),    [PTX_F16] = FLOAT_RELATIONS(f32),
+    [PTX_BF16] = FLOAT_RELATIONS(f32),   [PTX_F16X2] = FLOAT_RELATIONS(f32),
     [PTX_BF16X2] = FLOAT_RELATIONS(f32),
 };
 
@@ -80,29 +80,37 @@ static const struct {
     enum relation_name relation;
     bool swapped;
 } spellings[] = {
-    {"eq", EQ, false},   {"ne", NE, false},   {"lt", LT, false},   {"le", LE, false},
-    {"gt", LT, true},    {"ge", LE, true},    {"equ", EQU, false}, {"neu", NEU, false},
-    {"ltu", LTU, false}, {"leu", LEU, false}, {"gtu", LTU, true},  {"geu", LEU, true},
+    {"eq", EQ, false},   {"ne", NE, false},
+    {"lt", LT, false},   {"le", LE, false},
+    {"gt", LT, true},    {"ge", LE, true},
+    {"equ", EQU, false}, {"neu", NEU, false},
+    {"ltu", LTU, false}, {"leu", LEU, false},
+    {"gtu", LTU, true},  {"geu", LEU, true},
     {"num", NUM, false}, {"nan", NOT_A_NUMBER, false},
-    {"lo", LT, false},   {"ls", LE, false},   {"hi", LT, true},    {"hs", LE, true},
+    {"lo", LT, false},   {"ls", LE, false},
+    {"hi", LT, true},    {"hs", LE, true},
 };
 
 enum { N_SPELLINGS = sizeof spellings / sizeof *spellings, FIRST_UNSIGNED = N_SPELLINGS - 4 };
 
-static bool is_unsigned(ptx_type t) { return t == PTX_U16 || t == PTX_U32 || t == PTX_U64; }
+static bool is_unsigned(ptx_type t) {
+    return t == PTX_U16 || t == PTX_U32 || t == PTX_U64;
+}
 
-static bool is_packed(ptx_type t) { return t == PTX_F16X2 || t == PTX_BF16X2; }
+static bool is_packed(ptx_type t) {
+    return t == PTX_F16X2 || t == PTX_BF16X2;
+}
 
 /* What the general handlers of setp and set do, in insn.extra. */
 typedef struct comparison {
     relation_fn compare;
-    ptx_type type;   /* of the sources */
+    ptx_type type; /* of the sources */
     bool ftz;
     enum { ONLY, AND_THIRD, OR_THIRD, XOR_THIRD } combine;
     uint32_t negate_third; /* ~0: the third source is !c */
     uint32_t q;            /* setp's second destination */
     bool has_q;
-    ptx_type result;       /* set's */
+    ptx_type result; /* set's */
 } comparison;
 
 /* One 16-bit source, or one half of a packed one, as f32. */
@@ -118,7 +126,8 @@ static void widen_half(const warp *w, uint32_t offset, const comparison *how, in
     }
 }
 
-/* Whether a relates to b, of the lower (part 0) or upper halves if they are packed, with the third. */
+/* Whether a relates to b, of the lower (part 0) or upper halves if they are packed, with the third.
+ */
 static void compare_lanes(const warp *w, const insn *in, int part, bool complement,
                           uint32_t *holds) {
     const comparison *how = in->extra;
@@ -294,7 +303,8 @@ LANEWISE(slct_s32_u32, u32, u32, u32, s32, c >= 0 ? a : b)
 LANEWISE(slct_s32_u64, u64, u64, u64, s32, c >= 0 ? a : b)
 /* flags: whether a negative subnormal counts as -0, which is not below 0 */
 #define SLCT_F32(T)                                                                                \
-    LANEWISE(slct_f32_##T, T, T, T, u32, f32_of_bits(flushed_unless(c, flags ? 0 : ~0u)) >= 0 ? a : b)
+    LANEWISE(slct_f32_##T, T, T, T, u32,                                                           \
+             f32_of_bits(flushed_unless(c, flags ? 0 : ~0u)) >= 0 ? a : b)
 SLCT_F32(u16)
 SLCT_F32(u32)
 SLCT_F32(u64)

@@ -1,9 +1,9 @@
 /* cvt: between all integer and floating-point types, with packing of two results into one register.
  *
- * The conversions that programs live on have handlers of their own. All others take one road: the source
- * becomes a 64-bit integer or a double, exactly; that is clamped or rounded once; the result is stored as
- * wide as its register. A register may be wider than the type it is used with: reads take the low bits,
- * writes extend by the type's sign.
+ * The conversions that programs live on have handlers of their own. All others take one road: the
+ * source becomes a 64-bit integer or a double, exactly; that is clamped or rounded once; the result
+ * is stored as wide as its register. A register may be wider than the type it is used with: reads
+ * take the low bits, writes extend by the type's sign.
  */
 #include "alu_format.h"
 
@@ -51,7 +51,8 @@ LANEWISE(cvt_rn_f32_s32, u32, s32, s32, s32, bits_of_f32((float)a))
 LANEWISE(cvt_rn_f32_u32, u32, u32, u32, u32, bits_of_f32((float)a))
 LANEWISE(cvt_rn_f64_s32, f64, s32, s32, s32, a)
 LANEWISE(cvt_rn_f64_u32, f64, u32, u32, u32, a)
-LANEWISE(cvt_rn_f32_f64, u32, f64, f64, f64, a != a ? nan_of_f64(a, format_f32) : bits_of_f32((float)a))
+LANEWISE(cvt_rn_f32_f64, u32, f64, f64, f64,
+         a != a ? nan_of_f64(a, format_f32) : bits_of_f32((float)a))
 LANEWISE(cvt_f64_f32, u64, f32, f32, f32, f64_of_f32(a))
 LANEWISE(cvt_f32_f16, u32, u16, u16, u16, canonical_f32(value_f16(a)))
 LANEWISE(cvt_f32_bf16, u32, u16, u16, u16, bits_of_f32(value_bf16(a)))
@@ -59,8 +60,8 @@ LANEWISE(cvt_rn_f16_f32, u16, f32, f32, f32, rounded(a, format_f16, ROUND_NEARES
 LANEWISE(cvt_rn_bf16_f32, u16, f32, f32, f32, rounded(a, format_bf16, ROUND_NEAREST, false))
 LANEWISE(cvt_rzi_s32_f32, s32, f32, f32, f32, truncated_s32(a))
 
-/* X(to, from, whether rounding to an integer, rounding, handler). Without a rounding it is to nearest. A
- * cvt of f32 or f64 to itself is a mov. */
+/* X(to, from, whether rounding to an integer, rounding, handler). Without a rounding it is to
+ * nearest. A cvt of f32 or f64 to itself is a mov. */
 #define FREQUENT_CONVERSIONS(X)                                                                    \
     X(F32, S32, false, ROUND_NEAREST, cvt_rn_f32_s32)                                              \
     X(F32, U32, false, ROUND_NEAREST, cvt_rn_f32_u32)                                              \
@@ -109,15 +110,21 @@ static bool is_integer(ptx_type t) {
 }
 
 static void load_lanes(const warp *w, uint32_t offset, uint32_t bytes, uint64_t *bits) {
-    if (bytes == 8) EACH_LANE bits[lane] = LANE_POINTER(u64, w, offset)[lane];
-    else if (bytes == 4) EACH_LANE bits[lane] = LANE_POINTER(u32, w, offset)[lane];
-    else EACH_LANE bits[lane] = LANE_POINTER(u16, w, offset)[lane];
+    if (bytes == 8)
+        EACH_LANE bits[lane] = LANE_POINTER(u64, w, offset)[lane];
+    else if (bytes == 4)
+        EACH_LANE bits[lane] = LANE_POINTER(u32, w, offset)[lane];
+    else
+        EACH_LANE bits[lane] = LANE_POINTER(u16, w, offset)[lane];
 }
 
 static void store_lanes(warp *w, uint32_t offset, uint32_t bytes, const uint64_t *bits) {
-    if (bytes == 8) STORE_LANES(u64, w, offset, bits);
-    else if (bytes == 4) STORE_LANES(u32, w, offset, bits);
-    else STORE_LANES(u16, w, offset, bits);
+    if (bytes == 8)
+        STORE_LANES(u64, w, offset, bits);
+    else if (bytes == 4)
+        STORE_LANES(u32, w, offset, bits);
+    else
+        STORE_LANES(u16, w, offset, bits);
 }
 
 /* The low bits of a register as a value of the type, in 64 bits of its sign. */
@@ -264,54 +271,6 @@ static const insn *cvt_from_integer(warp *w, const insn *in) {
     return in + 1;
 }
 
-/* ---- cvt.pack: two integers clamped to few bits, above them bits of c ---- */
-
-typedef struct packing {
-    uint32_t bits;
-    int32_t least, largest;
-} packing;
-
-static const insn *cvt_pack(warp *w, const insn *in) {
-    const packing *how = in->extra;
-    const lane_s32 *pa = LANE_POINTER(s32, w, in->a), *pb = LANE_POINTER(s32, w, in->b);
-    const lane_u32 *pc = LANE_POINTER(u32, w, in->c);
-    const uint32_t field = (1u << how->bits) - 1;
-    lanes_u32 results;
-    EACH_LANE {
-        const int32_t a = pa[lane] < how->least ? how->least : pa[lane];
-        const int32_t b = pb[lane] < how->least ? how->least : pb[lane];
-        const uint32_t high = (uint32_t)(a > how->largest ? how->largest : a) & field;
-        const uint32_t low = (uint32_t)(b > how->largest ? how->largest : b) & field;
-        const uint32_t above = how->bits == 16 ? 0 : pc[lane] << 2 * how->bits;
-        results[lane] = above | high << how->bits | low;
-    }
-    STORE_LANES(u32, w, in->d, results);
-    return in + 1;
-}
-
-static exec_fn select_cvt_pack(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const struct {
-        const char *name;
-        packing how;
-    } forms[] = {
-        {"u16", {16, 0, 0xffff}}, {"s16", {16, -0x8000, 0x7fff}}, {"u8", {8, 0, 0xff}},
-        {"s8", {8, -0x80, 0x7f}}, {"u4", {4, 0, 0xf}},            {"s4", {4, -8, 7}},
-        {"u2", {2, 0, 3}},        {"s2", {2, -2, 1}},
-    };
-    if (!decode_take(dc, "sat")) return NULL;
-    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
-        if (!decode_take(dc, forms[k].name)) continue;
-        const bool has_c = forms[k].how.bits < 16;
-        out->extra = &forms[k].how;
-        if (decode_take_type(dc) != PTX_S32 || (has_c && decode_take_type(dc) != PTX_B32) ||
-            !alu_operands(dc, p, out, PTX_B32, PTX_S32, PTX_S32, has_c ? PTX_B32 : PTX_NO_TYPE,
-                          PTX_NO_TYPE))
-            return NULL;
-        return cvt_pack;
-    }
-    return NULL;
-}
-
 /* ---- selection ---- */
 
 /* Types of which every value is one of the other need no rounding to get there. */
@@ -326,15 +285,19 @@ static ptx_type stored_type(decoder *dc, const ptx_operand *o, ptx_type used) {
     return declared == PTX_NO_TYPE ? used : declared;
 }
 
-static uint32_t stored_bytes(ptx_type t) { return ptx_type_size[t] < 2 ? 2 : ptx_type_size[t]; }
+static uint32_t stored_bytes(ptx_type t) {
+    return ptx_type_size[t] < 2 ? 2 : ptx_type_size[t];
+}
 
-/* The modifiers. False if the rounding that the types need is missing, or there is one they refuse. */
+/* The modifiers. False if the rounding that the types need is missing, or there is one they refuse.
+ */
 static bool take_conversion(decoder *dc, conversion *how) {
     static const char *const integral[4] = {"rni", "rzi", "rmi", "rpi"};
     const bool from_float = is_float(how->from), to_float = is_float(how->to);
     const bool f32 = how->from == PTX_F32 || how->to == PTX_F32;
     const bool to_small = to_float && how->to != PTX_F32 && how->to != PTX_F64;
-    /* To f16, an H200 does not flush its source, which shows where a rounding points away from zero. */
+    /* To f16, an H200 does not flush its source, which shows where a rounding points away from
+     * zero. */
     how->ftz = f32 && decode_take(dc, "ftz") && how->to != PTX_F16;
     how->sat = how->to != PTX_BF16 && how->from != PTX_BF16 && decode_take(dc, "sat");
     how->relu = to_small && decode_take(dc, "relu");
@@ -395,10 +358,14 @@ static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *ou
     conversion *how = decode_alloc(dc, sizeof *how);
     *how = (conversion){
         .from = from == PTX_F16X2 ? PTX_F16 : from,
-        .to = to == PTX_F16X2 ? PTX_F16 : to == PTX_BF16X2 ? PTX_BF16 : to,
+        .to = to == PTX_F16X2    ? PTX_F16
+              : to == PTX_BF16X2 ? PTX_BF16
+                                 : to,
         .from_bytes = ptx_type_size[from],
         .to_bytes = ptx_type_size[to],
-        .from_bits = two_sources ? 0 : from_8bit ? 8 : 16,
+        .from_bits = two_sources ? 0
+                     : from_8bit ? 8
+                                 : 16,
         .to_bits = to_8bit ? 8 : 16,
     };
     if (from_8bit) {

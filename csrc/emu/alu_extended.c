@@ -1,12 +1,13 @@
-/* Integer arithmetic over more than one register: the carry of add.cc, addc, sub.cc, subc, mad.cc and
- * madc, which PTX keeps in the condition code register CC.CF; and the packed dot products dp4a, dp2a.
+/* Integer arithmetic over more than one register: the carry of add.cc, addc, sub.cc, subc, mad.cc
+ * and madc, which PTX keeps in the condition code register CC.CF; and the packed dot products dp4a,
+ * dp2a.
  */
 #include "alu.h"
 
 enum { CARRY_IN = 1, CARRY_OUT = 2 };
 
-/* x + y + carry or, subtracting, x - y - borrow. The sources are read before anything is written: d may
- * be one of them. */
+/* x + y + carry or, subtracting, x - y - borrow. The sources are read before anything is written: d
+ * may be one of them. */
 #define CARRYING(name, T, U, subtract, x_expression, y_expression)                                 \
     static const insn *name(warp *w, const insn *in) {                                             \
         const lane_##T *pa = LANE_POINTER(T, w, in->a), *pb = LANE_POINTER(T, w, in->b);           \
@@ -89,13 +90,15 @@ static inline uint32_t half_of(uint32_t word, int k, bool is_signed) {
 }
 
 static inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, bool a_signed, bool b_signed) {
-    for (int k = 0; k < 4; k++) c += byte_of(a, k, a_signed) * byte_of(b, k, b_signed);
+    for (int k = 0; k < 4; k++)
+        c += byte_of(a, k, a_signed) * byte_of(b, k, b_signed);
     return c;
 }
 
 /* b is already shifted so that its two bytes are the low ones. */
 static inline uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, bool a_signed, bool b_signed) {
-    for (int k = 0; k < 2; k++) c += half_of(a, k, a_signed) * byte_of(b, k, b_signed);
+    for (int k = 0; k < 2; k++)
+        c += half_of(a, k, a_signed) * byte_of(b, k, b_signed);
     return c;
 }
 

@@ -1,9 +1,10 @@
-/* f32 and f64: add sub mul fma mad div rcp sqrt under the four roundings, .ftz and .sat; abs neg min max
- * copysign testp.
+/* f32 and f64: add sub mul fma mad div rcp sqrt under the four roundings, .ftz and .sat; abs neg
+ * min max copysign testp.
  *
- * Rounding to nearest and nothing else, what nearly all code asks for, has handlers of its own. All other
- * forms share one handler an operation and type, which sets the host's rounding mode around a loop from memory to
- * memory: the operations cannot move out of it, since fesetround is a call the compiler cannot see.
+ * f32 rounded to nearest and nothing else, what nearly all code asks for, has a handler of its own.
+ * All other forms share one handler an operation and type, which sets the host's rounding mode
+ * around a loop from memory to memory: the operations cannot move out of it, since fesetround is a
+ * call the compiler cannot see.
  */
 #include "alu_format.h"
 
@@ -14,8 +15,8 @@ static inline uint32_t saturated_f32(uint32_t bits) {
     return x > 0 ? x < 1 ? bits : 0x3f800000 : 0; /* NaN and -0 give +0 */
 }
 
-/* f64 arithmetic passes a NaN on, made quiet: the first one among these, in the order in which an H200
- * looks at an operation's sources. One that it makes itself is the same on every host. */
+/* f64 arithmetic passes a NaN on, made quiet: the first one among these, in the order in which an
+ * H200 looks at an operation's sources. One that it makes itself is the same on every host. */
 static inline uint64_t result_f64(double result, double first, double second, double third) {
     const uint64_t quiet = 0x0008000000000000;
     if (result == result) return bits_of_f64(result);
@@ -28,7 +29,7 @@ static inline uint64_t result_f64(double result, double first, double second, do
 /* ---- arithmetic ---- */
 
 typedef struct float_operation {
-    exec_fn rn_f32, modified_f32, rn_f64, rounded_f64;
+    exec_fn rn_f32, modified_f32, any_f64;
     int n_sources;
     bool saturates;
 } float_operation;
@@ -37,16 +38,15 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
     return f32_of_bits(flushed_unless(bits, kept));
 }
 
-/* The handlers of op from its functions of a, b, c: op_f32, op_f64 and op_odd, which gives an f32 result
- * as a double, exact or rounded to odd. They fetch three sources whatever op has: the compiler drops
- * those it does not use. first ... third: the sources in the order in which f64 looks for a NaN.
+/* The handlers of op from its functions of a, b, c: op_f32, op_f64 and op_odd, which gives an f32
+ * result as a double, exact or rounded to odd. They fetch three sources whatever op has: the
+ * compiler drops those it does not use. first ... third: the sources in the order in which f64
+ * looks for a NaN.
  *
- * A flushed result needs a second look only if it is the least normal number: that may come of rounding
- * up what is tiny. */
+ * A flushed result needs a second look only if it is the least normal number: that may come of
+ * rounding up what is tiny. */
 #define FLOAT_HANDLERS(op, sources, can_saturate, first, second, third)                            \
     LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))                    \
-    LANEWISE(op##_rn_f64, u64, f64, f64, f64,                                                      \
-             result_f64(op##_f64(a, b, c), first, second, third))                                  \
                                                                                                    \
     static const insn *op##_modified_f32(warp *w, const insn *in) {                                \
         const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);       \
@@ -79,15 +79,17 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
         return in + 1;                                                                             \
     }                                                                                              \
                                                                                                    \
-    static const insn *op##_rounded_f64(warp *w, const insn *in) {                                 \
+    static const insn *op##_any_f64(warp *w, const insn *in) {                                     \
         const lane_f64 *pa = LANE_POINTER(f64, w, in->a), *pb = LANE_POINTER(f64, w, in->b);       \
         const lane_f64 *pc = LANE_POINTER(f64, w, in->c);                                          \
         lanes_u64 results;                                                                         \
+        uint64_t nan = 0;                                                                          \
         set_rounding(in->flags & ROUND_MASK);                                                      \
         EACH_LANE results[lane] = bits_of_f64(op##_f64(pa[lane], pb[lane], pc[lane]));             \
         LANES_COMPLETE(results);                                                                   \
         reset_rounding(in->flags & ROUND_MASK);                                                    \
-        EACH_LANE {                                                                                \
+        EACH_LANE nan |= IS_NAN_F64(results[lane]);                                                \
+        for (int lane = 0; lane < LANES && nan; lane++) {                                          \
             const double a = pa[lane], b = pb[lane], c = pc[lane];                                 \
             (void)b, (void)c;                                                                      \
             results[lane] = result_f64(f64_of_bits(results[lane]), first, second, third);          \
@@ -96,8 +98,11 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
         return in + 1;                                                                             \
     }                                                                                              \
                                                                                                    \
-    static const float_operation op##_float = {op##_rn_f32,      op##_modified_f32, op##_rn_f64,   \
-                                               op##_rounded_f64, sources,           can_saturate};
+    static const float_operation op##_float = {op##_rn_f32, op##_modified_f32, op##_any_f64,       \
+                                               sources, can_saturate};
+
+/* all ones or nothing */
+#define IS_NAN_F64(bits) (f64_of_bits(bits) != f64_of_bits(bits) ? ~(uint64_t)0 : 0)
 
 #define FLOAT_FUNCTION(op, T, result)                                                              \
     static inline T op(T a, T b, T c) {                                                            \
@@ -147,7 +152,7 @@ static exec_fn select_float(decoder *dc, const ptx_instruction *p, insn *out, pt
                       none))
         return NULL;
     out->flags = (uint8_t)(rounding | (ftz ? FLAG_FTZ : 0) | (sat ? FLAG_SAT : 0));
-    if (!f32) return rounding == ROUND_NEAREST ? op->rn_f64 : op->rounded_f64;
+    if (!f32) return op->any_f64;
     return out->flags == ROUND_NEAREST ? op->rn_f32 : op->modified_f32;
 }
 
@@ -178,8 +183,7 @@ LANEWISE(neg_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flushed_f32(
 LANEWISE(abs_f64, u64, f64, f64, f64, result_f64(fabs(a), a, a, a))
 LANEWISE(neg_f64, u64, f64, f64, f64, result_f64(-a, a, a, a))
 LANEWISE(copysign_f32, u32, u32, u32, u32, (a & 0x80000000) | (b & 0x7fffffff))
-LANEWISE(copysign_f64, u64, u64, u64, u64,
-         (a & 0x8000000000000000) | (b & 0x7fffffffffffffff))
+LANEWISE(copysign_f64, u64, u64, u64, u64, (a & 0x8000000000000000) | (b & 0x7fffffffffffffff))
 SELECT_UNIFORM(copysign, 2, [PTX_F32] = copysign_f32, [PTX_F64] = copysign_f64)
 
 static exec_fn select_abs_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
@@ -206,7 +210,9 @@ LANEWISE(max_f32, u32, u32, u32, u32, larger_f32(a, b))
 LANEWISE(min_f64, u64, u64, u64, u64, smaller_f64(a, b))
 LANEWISE(max_f64, u64, u64, u64, u64, larger_f64(a, b))
 
-static inline bool is_nan_f32(uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; }
+static inline bool is_nan_f32(uint32_t bits) {
+    return (bits & 0x7fffffff) > 0x7f800000;
+}
 
 static inline uint32_t minmax_f32(uint32_t a, uint32_t b, bool larger, uint32_t flags) {
     uint32_t sign = 0;
@@ -246,10 +252,10 @@ static exec_fn select_max_float(decoder *dc, const ptx_instruction *p, insn *out
 
 #define TESTP_F32(name, test) LANEWISE(testp_##name##_f32, u32, u32, u32, u32, test ? ~0u : 0)
 #define TESTP_F64(name, test) LANEWISE(testp_##name##_f64, u32, u64, u32, u32, test ? ~0u : 0)
-#define MAGNITUDE_F32 (a & 0x7fffffff)
-#define MAGNITUDE_F64 (a & 0x7fffffffffffffff)
-#define INFINITY_F32  0x7f800000
-#define INFINITY_F64  0x7ff0000000000000
+#define MAGNITUDE_F32         (a & 0x7fffffff)
+#define MAGNITUDE_F64         (a & 0x7fffffffffffffff)
+#define INFINITY_F32          0x7f800000
+#define INFINITY_F64          0x7ff0000000000000
 #define IS_SUBNORMAL(magnitude, least_normal) ((magnitude) - 1 < (least_normal) - 1)
 
 TESTP_F32(finite, MAGNITUDE_F32 < INFINITY_F32)
@@ -279,7 +285,8 @@ static exec_fn select_testp(decoder *dc, const ptx_instruction *p, insn *out) {
     const ptx_type t = decode_take_type(dc), none = PTX_NO_TYPE;
     for (size_t k = 0; k < sizeof tests / sizeof *tests; k++) {
         if (!decode_take(dc, tests[k].name)) continue;
-        if ((t != PTX_F32 && t != PTX_F64) || !alu_operands(dc, p, out, PTX_PRED, t, none, none, none))
+        if ((t != PTX_F32 && t != PTX_F64) ||
+            !alu_operands(dc, p, out, PTX_PRED, t, none, none, none))
             return NULL;
         return t == PTX_F32 ? tests[k].f32 : tests[k].f64;
     }

@@ -1,5 +1,5 @@
-/* Floating point that several files share: bits, canonical NaNs, flushing, the host's rounding mode, the
- * rule of min and max.
+/* Floating point that several files share: bits, canonical NaNs, flushing, the host's rounding
+ * mode, the rule of min and max.
  */
 #ifndef EMU_ALU_FLOAT_H
 #define EMU_ALU_FLOAT_H
@@ -83,14 +83,15 @@ static inline void reset_rounding(uint32_t mode) {
 
 enum { MINMAX_NAN = 32, MINMAX_XORSIGN_ABS = 64 };
 
-/* Equal values have equal bits, but for zeros, where or-ing gives the smaller and and-ing the larger. */
+/* Equal values have equal bits, but for zeros, where or-ing gives the smaller and and-ing the
+ * larger. Every comparison is made, whatever the others say: then this is vector code. */
 #define MINMAX(name, T, X, value_of, order, zeros, nan)                                            \
     static inline T name(T a, T b) {                                                               \
         const X x = value_of(a), y = value_of(b);                                                  \
-        if (x order y) return a;                                                                   \
-        if (x == y) return a zeros b;                                                              \
-        if (x == x && y == y) return b;                                                            \
-        return x == x ? a : y == y ? b : nan;                                                      \
+        const bool before = x order y, equal = x == y, x_nan = x != x, y_nan = y != y;             \
+        const T number = before | y_nan ? a : b;                                                   \
+        const T known = equal ? a zeros b : number;                                                \
+        return x_nan & y_nan ? nan : known;                                                        \
     }
 
 /* .ftz .NaN .xorsign.abs as flags, for f32 and the half types; -1: half of .xorsign.abs */

@@ -1,9 +1,10 @@
 /* Binary floating-point formats narrower than f64, and the one rounding that makes them: a value is
- * brought to a double, exactly or rounded to odd, and from there rounded once, in integer arithmetic,
- * under any rounding and without a look at the host's mode.
+ * brought to a double, exactly or rounded to odd, and from there rounded once, in integer
+ * arithmetic, under any rounding and without a look at the host's mode.
  *
- * Rounded to odd means: where the value lies between two doubles, the one whose last bit is 1. A later
- * rounding to a format at least two bits narrower then gives what rounding the exact value would.
+ * Rounded to odd means: where the value lies between two doubles, the one whose last bit is 1. A
+ * later rounding to a format at least two bits narrower then gives what rounding the exact value
+ * would.
  */
 #ifndef EMU_ALU_FORMAT_H
 #define EMU_ALU_FORMAT_H
@@ -11,12 +12,12 @@
 #include "alu_float.h"
 
 typedef struct float_format {
-    uint32_t mantissa;  /* bits stored */
-    uint32_t exponent;  /* bits */
-    uint32_t largest;   /* the largest finite value's bits */
-    uint32_t infinity;  /* what lies beyond it */
-    uint32_t nan;       /* the canonical one */
-    uint32_t sign;      /* the sign bit */
+    uint32_t mantissa; /* bits stored */
+    uint32_t exponent; /* bits */
+    uint32_t largest;  /* the largest finite value's bits */
+    uint32_t infinity; /* what lies beyond it */
+    uint32_t nan;      /* the canonical one */
+    uint32_t sign;     /* the sign bit */
 } float_format;
 
 static const float_format format_f32 = {23, 8, 0x7f7fffff, 0x7f800000, 0x7fffffff, 0x80000000};
@@ -28,7 +29,8 @@ static const float_format format_e4m3 = {3, 4, 0x7e, 0x7f, 0x7f, 0x80}; /* no in
 
 enum { ROUND_NEAREST_AWAY = 4 }; /* .rna, beside the four of alu.h */
 
-/* The double x in the format. Always inlined: format and rounding are constants where speed counts. */
+/* The double x in the format. Always inlined: format and rounding are constants where speed counts.
+ */
 static inline __attribute__((always_inline)) uint32_t rounded(double x, float_format format,
                                                               uint32_t rounding, bool finite) {
     const uint64_t bits = bits_of_f64(x), magnitude = bits & 0x7fffffffffffffff;
@@ -38,8 +40,9 @@ static inline __attribute__((always_inline)) uint32_t rounded(double x, float_fo
     /* biased exponent, as a double, of the format's least normal number */
     const int64_t least = 1023 + 2 - (1 << (format.exponent - 1));
 
-    /* 1.fraction, of which the lowest `dropped` bits do not fit. All of it is below half of the least
-     * subnormal number from 54 on. A subnormal double counts as 1.fraction too: just as far below. */
+    /* 1.fraction, of which the lowest `dropped` bits do not fit. All of it is below half of the
+     * least subnormal number from 54 on. A subnormal double counts as 1.fraction too: just as far
+     * below. */
     const uint64_t significand = (magnitude & 0xfffffffffffff) | (uint64_t)1 << 52;
     const int64_t below = exponent < least ? least - exponent : 0;
     const uint64_t wide = 52 - format.mantissa + (uint64_t)below;
@@ -77,18 +80,23 @@ static inline float value_f16(uint16_t h) {
     return f32_of_bits(special | (uint32_t)(h & 0x8000) << 16);
 }
 
-static inline float value_bf16(uint16_t h) { return f32_of_bits((uint32_t)h << 16); }
+static inline float value_bf16(uint16_t h) {
+    return f32_of_bits((uint32_t)h << 16);
+}
 
 /* An 8-bit float is an f16 with fewer mantissa bits, e4m3 with another bias and one NaN. */
-static inline float value_e5m2(uint8_t x) { return value_f16((uint16_t)(x << 8)); }
+static inline float value_e5m2(uint8_t x) {
+    return value_f16((uint16_t)(x << 8));
+}
 
 static inline float value_e4m3(uint8_t x) {
     if ((x & 0x7f) == 0x7f) return f32_of_bits(NAN_F32);
     return value_f16((uint16_t)((x & 0x80) << 8 | (x & 0x7f) << 7)) * 0x1p8f;
 }
 
-/* Whether .ftz makes a zero of x (exact, or rounded to odd): it does if x lies below the least normal
- * number after a rounding to the format's precision that knows no least exponent. So does an H200. */
+/* Whether .ftz makes a zero of x (exact, or rounded to odd): it does if x lies below the least
+ * normal number after a rounding to the format's precision that knows no least exponent. So does an
+ * H200. */
 static inline bool is_tiny(double x, float_format format, uint32_t rounding) {
     const double magnitude = fabs(x), least = ldexp(1, 2 - (1 << (format.exponent - 1)));
     const double ulp = ldexp(least, -(int)format.mantissa - 1); /* of the numbers just below */
@@ -103,12 +111,15 @@ static inline double to_odd(double x, double y, double s) {
     const double y_part = s - x;
     const double error = (x - (s - y_part)) + (y - y_part);
     const uint64_t bits = bits_of_f64(s);
-    /* Of the two neighbours of the exact sum s is the even one: the other lies towards the error. */
+    /* Of the two neighbours of the exact sum s is the even one: the other lies towards the error.
+     */
     const bool inexact = error < 0 || error > 0; /* not if it is NaN, s being infinite or NaN */
     const uint64_t step = (error > 0) == (s > 0) ? 1 : ~(uint64_t)0;
     return f64_of_bits(inexact && !(bits & 1) ? bits + step : bits);
 }
 
-static inline double odd_sum(double x, double y) { return to_odd(x, y, x + y); }
+static inline double odd_sum(double x, double y) {
+    return to_odd(x, y, x + y);
+}
 
 #endif

@@ -1,8 +1,9 @@
-/* f16, bf16 and their packed pairs: add sub mul fma, abs neg min max, and the approximate ex2 and tanh.
+/* f16, bf16 and their packed pairs: add sub mul fma, abs neg min max, and the approximate ex2 and
+ * tanh.
  *
- * An operation is one function of the bits of three sources. Its handlers apply it to 16-bit lanes or to
- * both halves of 32-bit ones. It computes in double, where products of two halves are exact and sums are
- * rounded to odd, and rounds once.
+ * An operation is one function of the bits of three sources. Its handlers apply it to 16-bit lanes
+ * or to both halves of 32-bit ones. It computes in double, where products of two halves are exact
+ * and sums are rounded to odd, and rounds once.
  */
 #include "alu_format.h"
 
@@ -61,7 +62,9 @@ HALF_HANDLERS(fma)
 HALF_HANDLERS(ex2)
 HALF_HANDLERS(tanh)
 
-static bool is_f16(ptx_type t) { return t == PTX_F16 || t == PTX_F16X2; }
+static bool is_f16(ptx_type t) {
+    return t == PTX_F16 || t == PTX_F16X2;
+}
 
 /* The only rounding is to nearest. .ftz and .sat are for f16. */
 static exec_fn select_half(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t, int n,

@@ -1,13 +1,14 @@
 /* Integer arithmetic: add sub mul mad sad div rem abs neg min max, the 24-bit and packed forms, the
  * dot products, and the extended-precision ones that pass a carry.
  *
- * Arithmetic wraps, so it is done in unsigned types; signedness appears only where the result has it.
+ * Arithmetic wraps, so it is done in unsigned types; signedness appears only where the result has
+ * it.
  */
 #include "alu.h"
 
 /* ---- add sub mul mad ---- */
 
-#define ADD(name, T) LANEWISE(name, T, T, T, T, a + b)
+#define ADD(name, T)      LANEWISE(name, T, T, T, T, a + b)
 #define SUBTRACT(name, T) LANEWISE(name, T, T, T, T, a - b)
 FOR_UNSIGNED(ADD, add)
 FOR_UNSIGNED(SUBTRACT, sub)
@@ -27,8 +28,8 @@ static inline uint32_t added_u16x2(uint32_t a, uint32_t b) {
 LANEWISE(add_u16x2, u32, u32, u32, u32, added_u16x2(a, b))
 
 /* 1u *: a product of two uint16_t would be an int, and overflow. */
-#define MULTIPLY_LOW(name, T) LANEWISE(name, T, T, T, T, 1u * a *b)
-#define MULTIPLY_ADD_LOW(name, T) LANEWISE(name, T, T, T, T, 1u * a *b + c)
+#define MULTIPLY_LOW(name, T)     LANEWISE(name, T, T, T, T, 1u * a * b)
+#define MULTIPLY_ADD_LOW(name, T) LANEWISE(name, T, T, T, T, 1u * a * b + c)
 FOR_UNSIGNED(MULTIPLY_LOW, mul_lo)
 FOR_UNSIGNED(MULTIPLY_ADD_LOW, mad_lo)
 
@@ -36,7 +37,8 @@ FOR_UNSIGNED(MULTIPLY_ADD_LOW, mad_lo)
 FOR_INTEGERS(MULTIPLY_HIGH, mul_hi)
 
 /* The sum wraps in the unsigned type, then narrows to the lane. */
-#define MULTIPLY_ADD_HIGH(name, T) LANEWISE(name, T, T, T, T, (uint64_t)high_##T(a, b) + (uint64_t)c)
+#define MULTIPLY_ADD_HIGH(name, T)                                                                 \
+    LANEWISE(name, T, T, T, T, (uint64_t)high_##T(a, b) + (uint64_t)c)
 FOR_INTEGERS(MULTIPLY_ADD_HIGH, mad_hi)
 LANEWISE(mad_hi_sat_s32, s32, s32, s32, s32, clamped_s32((int64_t)high_s32(a, b) + c))
 
@@ -50,8 +52,8 @@ LANEWISE(mad_wide_u32, u64, u32, u32, u64, (uint64_t)a *b + c)
 LANEWISE(mad_wide_s32, u64, s32, s32, u64, (uint64_t)((int64_t)a * b) + c)
 
 static exec_fn select_add_integer(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
-    static const exec_by_type table = {
-        TYPES_SIGNLESS(add), [PTX_U16X2] = add_u16x2, [PTX_S16X2] = add_u16x2};
+    static const exec_by_type table = {TYPES_SIGNLESS(add), [PTX_U16X2] = add_u16x2,
+                                       [PTX_S16X2] = add_u16x2};
     static const exec_by_type saturating = {[PTX_S32] = add_sat_s32};
     return alu_uniform(dc, p, out, t, 2, decode_take(dc, "sat") ? saturating : table);
 }
@@ -75,8 +77,10 @@ static ptx_type widened(ptx_type t) {
 static exec_fn select_mul_integer(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     static const exec_by_type low = {TYPES_SIGNLESS(mul_lo)};
     static const exec_by_type high = {TYPES_INTEGER(mul_hi)};
-    static const exec_by_type wide = {[PTX_U16] = mul_wide_u16, [PTX_S16] = mul_wide_s16,
-                                      [PTX_U32] = mul_wide_u32, [PTX_S32] = mul_wide_s32};
+    static const exec_by_type wide = {[PTX_U16] = mul_wide_u16,
+                                      [PTX_S16] = mul_wide_s16,
+                                      [PTX_U32] = mul_wide_u32,
+                                      [PTX_S32] = mul_wide_s32};
     if (decode_take(dc, "lo")) return alu_uniform(dc, p, out, t, 2, low);
     if (decode_take(dc, "hi")) return alu_uniform(dc, p, out, t, 2, high);
     if (!decode_take(dc, "wide") || !wide[t] ||
@@ -89,8 +93,10 @@ static exec_fn select_mad_integer(decoder *dc, const ptx_instruction *p, insn *o
     static const exec_by_type low = {TYPES_SIGNLESS(mad_lo)};
     static const exec_by_type high = {TYPES_INTEGER(mad_hi)};
     static const exec_by_type high_saturating = {[PTX_S32] = mad_hi_sat_s32};
-    static const exec_by_type wide = {[PTX_U16] = mad_wide_u16, [PTX_S16] = mad_wide_s16,
-                                      [PTX_U32] = mad_wide_u32, [PTX_S32] = mad_wide_s32};
+    static const exec_by_type wide = {[PTX_U16] = mad_wide_u16,
+                                      [PTX_S16] = mad_wide_s16,
+                                      [PTX_U32] = mad_wide_u32,
+                                      [PTX_S32] = mad_wide_s32};
     if (decode_take(dc, "lo")) return alu_uniform(dc, p, out, t, 3, low);
     if (decode_take(dc, "hi"))
         return alu_uniform(dc, p, out, t, 3, decode_take(dc, "sat") ? high_saturating : high);
@@ -110,7 +116,7 @@ static inline uint64_t product24_u32(uint32_t a, uint32_t b) {
     return (uint64_t)(a & 0xffffff) * (b & 0xffffff);
 }
 
-#define MULTIPLY24_LOW(name, T) LANEWISE(name, T, T, T, T, product24_##T(a, b))
+#define MULTIPLY24_LOW(name, T)  LANEWISE(name, T, T, T, T, product24_##T(a, b))
 #define MULTIPLY24_HIGH(name, T) LANEWISE(name, T, T, T, T, product24_##T(a, b) >> 16)
 #define MULTIPLY24_ADD_LOW(name, T)                                                                \
     LANEWISE(name, T, T, T, T, (uint32_t)product24_##T(a, b) + (uint32_t)c)
@@ -153,9 +159,9 @@ static exec_fn select_mad24(decoder *dc, const ptx_instruction *p, insn *out) {
 FOR_INTEGERS(ABSOLUTE_DIFFERENCE, sad)
 SELECT_UNIFORM(sad, 3, TYPES_INTEGER(sad))
 
-/* PTX leaves division by zero open; the quotient and the remainder are all ones, as on hardware. The
- * one signed quotient that overflows wraps. */
-#define DIVIDE_UNSIGNED(name, T) LANEWISE(name, T, T, T, T, b ? a / b : ~(lane_##T)0)
+/* PTX leaves division by zero open; the quotient and the remainder are all ones, as on hardware.
+ * The one signed quotient that overflows wraps. */
+#define DIVIDE_UNSIGNED(name, T)    LANEWISE(name, T, T, T, T, b ? a / b : ~(lane_##T)0)
 #define REMAINDER_UNSIGNED(name, T) LANEWISE(name, T, T, T, T, b ? a % b : ~(lane_##T)0)
 #define DIVIDE_SIGNED(name, T)                                                                     \
     LANEWISE(name, T, T, T, T, b == 0 ? -1 : b == -1 ? (lane_##T)(0 - (uint64_t)a) : a / b)
@@ -171,7 +177,8 @@ static exec_fn select_div_integer(decoder *dc, const ptx_instruction *p, insn *o
     return alu_uniform(dc, p, out, t, 2, table);
 }
 
-#define ABSOLUTE(name, T, U) LANEWISE(name, U, T, T, T, a < 0 ? (lane_##U)0 - (lane_##U)a : (lane_##U)a)
+#define ABSOLUTE(name, T, U)                                                                       \
+    LANEWISE(name, U, T, T, T, a < 0 ? (lane_##U)0 - (lane_##U)a : (lane_##U)a)
 ABSOLUTE(abs_s16, s16, u16)
 ABSOLUTE(abs_s32, s32, u32)
 ABSOLUTE(abs_s64, s64, u64)
@@ -190,8 +197,8 @@ static exec_fn select_neg_integer(decoder *dc, const ptx_instruction *p, insn *o
     return alu_uniform(dc, p, out, t, 1, table);
 }
 
-#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define SMALLER(a, b)    ((a) < (b) ? (a) : (b))
+#define LARGER(a, b)     ((a) > (b) ? (a) : (b))
 #define MINIMUM(name, T) LANEWISE(name, T, T, T, T, SMALLER(a, b))
 #define MAXIMUM(name, T) LANEWISE(name, T, T, T, T, LARGER(a, b))
 FOR_INTEGERS(MINIMUM, min)
@@ -203,7 +210,7 @@ LANEWISE(max_relu_s32, s32, s32, s32, s32, LARGER(LARGER(a, b), 0))
     LANEWISE(name, u32, u32, u32, u32,                                                             \
              packed_u16x2((uint32_t)op((T)a, (T)b), (uint32_t)op((T)(a >> 16), (T)(b >> 16))))
 #define SMALLER_RELU(a, b) LARGER(SMALLER(a, b), 0)
-#define LARGER_RELU(a, b) LARGER(LARGER(a, b), 0)
+#define LARGER_RELU(a, b)  LARGER(LARGER(a, b), 0)
 PACKED(min_u16x2, uint16_t, SMALLER)
 PACKED(max_u16x2, uint16_t, LARGER)
 PACKED(min_s16x2, int16_t, SMALLER)
@@ -212,15 +219,15 @@ PACKED(min_relu_s16x2, int16_t, SMALLER_RELU)
 PACKED(max_relu_s16x2, int16_t, LARGER_RELU)
 
 static exec_fn select_min_integer(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
-    static const exec_by_type table = {
-        TYPES_INTEGER(min), [PTX_U16X2] = min_u16x2, [PTX_S16X2] = min_s16x2};
+    static const exec_by_type table = {TYPES_INTEGER(min), [PTX_U16X2] = min_u16x2,
+                                       [PTX_S16X2] = min_s16x2};
     static const exec_by_type relu = {[PTX_S32] = min_relu_s32, [PTX_S16X2] = min_relu_s16x2};
     return alu_uniform(dc, p, out, t, 2, decode_take(dc, "relu") ? relu : table);
 }
 
 static exec_fn select_max_integer(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
-    static const exec_by_type table = {
-        TYPES_INTEGER(max), [PTX_U16X2] = max_u16x2, [PTX_S16X2] = max_s16x2};
+    static const exec_by_type table = {TYPES_INTEGER(max), [PTX_U16X2] = max_u16x2,
+                                       [PTX_S16X2] = max_s16x2};
     static const exec_by_type relu = {[PTX_S32] = max_relu_s32, [PTX_S16X2] = max_relu_s16x2};
     return alu_uniform(dc, p, out, t, 2, decode_take(dc, "relu") ? relu : table);
 }

@@ -1,5 +1,5 @@
-/* mov: of registers and of what decode keeps in frame slots (immediates, special registers, addresses of
- * variables and functions); packing into and unpacking from vectors.
+/* mov: of registers and of what decode keeps in frame slots (immediates, special registers,
+ * addresses of variables and functions); packing into and unpacking from vectors.
  */
 #include "alu.h"
 
@@ -9,7 +9,8 @@ LANEWISE(mov_u64, u64, u64, u64, u64, a)
 
 enum { B128_BYTES = 16 };
 
-/* A staged vector of 32 lanes of up to 16 bytes: destinations may share frame slots with sources. */
+/* A staged vector of 32 lanes of up to 16 bytes: destinations may share frame slots with sources.
+ */
 typedef unsigned char staged_lanes[LANES * B128_BYTES] __attribute__((aligned(64)));
 
 static const insn *mov_b128(warp *w, const insn *in) {
@@ -43,9 +44,11 @@ LANEWISE(pack_2xu32, u64, u32, u32, u32, (uint64_t)b << 32 | a)
 UNPACK_TWO(unpack_2xu16, u16, u32, 16)
 UNPACK_TWO(unpack_2xu32, u32, u64, 32)
 
-/* The others: width is the bytes of an element, count how many, list where they are. An 8-bit register
- * has a 16-bit lane. */
-static uint32_t lane_bytes(const insn *in) { return in->width < 2 ? 2 : in->width; }
+/* The others: width is the bytes of an element, count how many, list where they are. An 8-bit
+ * register has a 16-bit lane. */
+static uint32_t lane_bytes(const insn *in) {
+    return in->width < 2 ? 2 : in->width;
+}
 
 static const insn *pack_any(warp *w, const insn *in) {
     const uint32_t whole = (uint32_t)in->width * in->count;
@@ -55,8 +58,7 @@ static const insn *pack_any(warp *w, const insn *in) {
             memcpy(staged + lane * whole + k * in->width,
                    w->frame + in->list[k] + lane * lane_bytes(in), in->width);
     for (uint32_t lane = 0; lane < LANES; lane++)
-        if (w->mask[lane])
-            memcpy(w->frame + in->d + lane * whole, staged + lane * whole, whole);
+        if (w->mask[lane]) memcpy(w->frame + in->d + lane * whole, staged + lane * whole, whole);
     return in + 1;
 }
 
@@ -76,7 +78,8 @@ static const insn *unpack_any(warp *w, const insn *in) {
 
 static exec_fn select_mov_vector(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     const bool unpack = p->operands[0].kind == PTX_VECTOR;
-    const ptx_operand *vector = &p->operands[unpack ? 0 : 1], *scalar = &p->operands[unpack ? 1 : 0];
+    const ptx_operand *vector = &p->operands[unpack ? 0 : 1],
+                      *scalar = &p->operands[unpack ? 1 : 0];
     const uint32_t n = vector->n_items;
     if (t != PTX_B16 && t != PTX_B32 && t != PTX_B64 && t != PTX_B128) return NULL;
     if (scalar->kind == PTX_VECTOR || scalar->pair || (n != 2 && n != 4)) return NULL;

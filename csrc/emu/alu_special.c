@@ -1,8 +1,8 @@
 /* The approximate functions: rcp sqrt rsqrt div sin cos lg2 ex2 tanh with .approx or .full.
  *
- * PTX bounds their error and fixes their special values; any result within the bound is right. These are
- * computed in double by the host's library and rounded, so they are nearer than hardware's, and the same
- * on every run. .ftz flushes the source and the result.
+ * PTX bounds their error and fixes their special values; any result within the bound is right.
+ * These are computed in double by the host's library and rounded, so they are nearer than
+ * hardware's, and the same on every run. .ftz flushes the source and the result.
  */
 #include "alu_float.h"
 

@@ -1,7 +1,7 @@
 /* A bump allocator: chunks in a list, the newest first.
  *
- * Chunks come from calloc, so large ones are untouched zero pages until they are used: a variable of
- * many bytes with a short initialiser costs address space only.
+ * Chunks come from calloc, so large ones are untouched zero pages until they are used: a variable
+ * of many bytes with a short initialiser costs address space only.
  */
 #include "arena.h"
 

@@ -27,12 +27,25 @@ static const ptx_operand *targets(const ptx_instruction *in, uint32_t *n) {
     if (!is_branch(in)) return NULL;
     for (uint32_t k = 0; k < in->n_operands; k++) {
         const ptx_operand *o = &in->operands[k];
-        if (o->kind == PTX_LABEL) *n = 1;
-        else if (o->kind == PTX_VECTOR) *n = o->n_items;
-        else continue;
+        if (o->kind == PTX_LABEL)
+            *n = 1;
+        else if (o->kind == PTX_VECTOR)
+            *n = o->n_items;
+        else
+            continue;
         return o->kind == PTX_LABEL ? o : o->items;
     }
     return NULL;
+}
+
+uint64_t cfg_count_edges(const ptx_function *f) {
+    uint64_t n = f->n_instructions;
+    uint32_t n_targets;
+    for (uint32_t i = 0; i < f->n_instructions; i++) {
+        targets(&f->instructions[i], &n_targets);
+        n += n_targets;
+    }
+    return n;
 }
 
 static uint32_t find_blocks(const ptx_function *f, uint32_t *block_of) {
@@ -81,7 +94,8 @@ bool cfg_build(ptx_arena *arena, const ptx_function *f, cfg *out) {
             if (to[k].kind == PTX_LABEL) *edges++ = block_of[to[k].target];
         blocks[b].successors = begin;
         blocks[b].n_successors = (uint32_t)(edges - begin);
-        for (uint32_t *e = begin; e < edges; e++) blocks[*e].n_predecessors++;
+        for (uint32_t *e = begin; e < edges; e++)
+            blocks[*e].n_predecessors++;
     }
     uint32_t **fill = arena_alloc(arena, n, sizeof *fill);
     if (!fill) return false;

@@ -1,4 +1,5 @@
-/* The control-flow graph of a function, and where diverged lanes meet again. Private to the reader. */
+/* The control-flow graph of a function, and where diverged lanes meet again. Private to the reader.
+ */
 #ifndef EMU_CFG_H
 #define EMU_CFG_H
 
@@ -16,8 +17,13 @@ typedef struct cfg {
     uint32_t n_blocks;
 } cfg;
 
-/* Whether control cannot get past this instruction (if it is not guarded): bra brx exit ret trap. */
+/* Whether control cannot get past this instruction (if it is not guarded): bra brx exit ret trap.
+ */
 bool cfg_leaves(const ptx_instruction *in);
+
+/* How many edges the graph will have, at most. A list of targets that many branches share counts
+ * for each of them, so this can be quadratic in the size of the text. */
+uint64_t cfg_count_edges(const ptx_function *f);
 
 /* Both return false if memory ran out. */
 bool cfg_build(ptx_arena *arena, const ptx_function *f, cfg *out);

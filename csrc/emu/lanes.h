@@ -12,6 +12,13 @@
 #include <immintrin.h>
 #endif
 
+/* Before a loop over lanes whose turns do not depend on each other, whatever the pointers look like. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* A predicate vector (0 or ~0 a lane) as bits. */
 static inline uint32_t lanes_bits(const uint32_t *predicate) {
 #if defined(__AVX512F__)

@@ -1,10 +1,10 @@
 /* Where .shared variables stand.
  *
- * A module may hold many kernels, each with tiles of its own, and a block has only the tiles that its
- * kernel can reach: those named in it and in the functions that it calls. So the variables of two
- * kernels may overlap, while a variable that both reach (through a common device function) must stand
- * at one offset in both. One pass in order of declaration, the module's variables first, puts each
- * behind all that are placed already in any kernel that reaches it.
+ * A module may hold many kernels, each with tiles of its own, and a block has only the tiles that
+ * its kernel can reach: those named in it and in the functions that it calls. So the variables of
+ * two kernels may overlap, while a variable that both reach (through a common device function) must
+ * stand at one offset in both. One pass in order of declaration, the module's variables first, puts
+ * each behind all that are placed already in any kernel that reaches it.
  */
 #include "parser.h"
 
@@ -87,7 +87,8 @@ bool layout_shared(parser *p) {
         for (size_t i = 0; i < p->variables.count; i++)
             if (variables[i]->of_module == of_module && variables[i]->entries.count)
                 place(p, variables[i]);
-    for (size_t i = 0; i < p->variables.count; i++) list_free(&variables[i]->entries);
+    for (size_t i = 0; i < p->variables.count; i++)
+        list_free(&variables[i]->entries);
     list_free(&s.stack);
     return done;
 }

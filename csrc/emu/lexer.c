@@ -85,19 +85,22 @@ static bool skip_blanks(lexer *l) {
 }
 
 static const char *words(const char *at, const char *end) {
-    while (at < end && is(*at, WORD)) at++;
+    while (at < end && is(*at, WORD))
+        at++;
     return at;
 }
 
 /* What stands after the dot: "global", "2d", "shared::cta", "mbarrier::complete_tx::bytes". */
 static const char *modifier(const char *at, const char *end) {
     at = words(at, end);
-    while (end - at > 2 && at[0] == ':' && at[1] == ':' && is(at[2], WORD)) at = words(at + 2, end);
+    while (end - at > 2 && at[0] == ':' && at[1] == ':' && is(at[2], WORD))
+        at = words(at + 2, end);
     return at;
 }
 
 static const char *digits(const char *at, const char *end) {
-    while (at < end && is(*at, DIGIT)) at++;
+    while (at < end && is(*at, DIGIT))
+        at++;
     return at;
 }
 

@@ -4,9 +4,10 @@
  * register that some path reads before any write is alive from the entry on.
  *
  * Most registers live and die within one block, so the bit sets are only of those that some block
- * reads before writing them. A last walk, backwards through the text, turns sets and instructions into
- * segments. They have holes where it matters most: an accumulator that a loop carries is dead from its
- * first use in the body to its last write, while the unrolled body hands the sum on through others.
+ * reads before writing them. A last walk, backwards through the text, turns sets and instructions
+ * into segments. They have holes where it matters most: an accumulator that a loop carries is dead
+ * from its first use in the body to its last write, while the unrolled body hands the sum on
+ * through others.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 /* Beyond what any compiler emits for one function: 64 MiB a set, 4 million values that cross from a
  * block to another, a fraction of a second. */
-static const uint64_t most_words = 1 << 23, most_crossings = 1 << 22, most_work = 1 << 27;
+static const uint64_t most_words = 1 << 23, most_crossings = 1 << 22, most_work = 1 << 26;
 
 enum { NONE = 0xffffffff };
 
@@ -28,8 +29,9 @@ typedef struct analysis {
     size_t words;         /* of a bit set */
     uint64_t *in, *kills; /* of a block: alive at its start; written before any read */
     uint64_t n_occurrences;
-    uint32_t block, at; /* where the walk is; building segments, at is a point of time, 2i or 2i + 1 */
-    uint32_t *open;     /* of a register, walking backwards: the end of its segment, or NONE */
+    uint32_t block,
+        at;         /* where the walk is; building segments, at is a point of time, 2i or 2i + 1 */
+    uint32_t *open; /* of a register, walking backwards: the end of its segment, or NONE */
     uint32_t n_segments;
     liveness *out;
 } analysis;
@@ -82,8 +84,10 @@ static void fill_sets(analysis *a, uint32_t reg, role r) {
     uint32_t n = a->number[reg];
     if (n == NONE) return;
     uint64_t *kills = a->kills + a->block * a->words + n / 64, bit = 1ull << n % 64;
-    if (r == KILL) *kills |= bit;
-    else if (r == USE && !(*kills & bit)) a->in[a->block * a->words + n / 64] |= bit;
+    if (r == KILL)
+        *kills |= bit;
+    else if (r == USE && !(*kills & bit))
+        a->in[a->block * a->words + n / 64] |= bit;
 }
 
 /* ---- the iteration ---- */

@@ -20,28 +20,33 @@
 
 /* ---- elements of a width known at compile time ---- */
 
+/* Memory holds what the kernel says it holds. */
+typedef uint16_t any_u16 __attribute__((may_alias));
+typedef uint32_t any_u32 __attribute__((may_alias));
+typedef uint64_t any_u64 __attribute__((may_alias));
+
 INLINE uint64_t fetch(const unsigned char *from, uint32_t width) {
     if (width == 1) return *from;
-    if (width == 2) return *(const uint16_t *)from;
-    if (width == 4) return *(const uint32_t *)from;
-    return *(const uint64_t *)from;
+    if (width == 2) return *(const any_u16 *)from;
+    if (width == 4) return *(const any_u32 *)from;
+    return *(const any_u64 *)from;
 }
 
 INLINE void put(unsigned char *to, uint32_t width, uint64_t value) {
     if (width == 1) *to = (uint8_t)value;
-    else if (width == 2) *(uint16_t *)to = (uint16_t)value;
-    else if (width == 4) *(uint32_t *)to = (uint32_t)value;
-    else *(uint64_t *)to = value;
+    else if (width == 2) *(any_u16 *)to = (uint16_t)value;
+    else if (width == 4) *(any_u32 *)to = (uint32_t)value;
+    else *(any_u64 *)to = value;
 }
 
 /* ---- where a request lies ---- */
 
 /* The host bytes of `span` bytes from address; NULL: not here. `bytes` is a lane's, a power of two. */
 INLINE unsigned char *reach_span(const warp *w, const insn *i, bool shared, uint64_t address,
-                                 uint32_t span, uint32_t bytes, bool write) {
+                                 uint64_t span, uint32_t bytes, bool write) {
     const uint64_t id = shared ? REGION_SHARED : REGION_OF(address);
     const uint64_t offset = shared ? address : REGION_OFFSET(address);
-    if (id >= w->block->launch->n_regions) return NULL;
+    if (!shared && id >= w->block->launch->n_regions) return NULL;
     const region *r = &w->block->regions[id];
     if (!shared && r->space != (ptx_space)i->space && (ptx_space)i->space != PTX_GENERIC) return NULL;
     if (r->size < span || offset > r->size - span || offset & (bytes - 1)) return NULL;
@@ -66,7 +71,7 @@ INLINE unsigned char *reach_lanes(const warp *w, const insn *i, bool shared, boo
         bits |= o;
     }
     if (bits & (bytes - 1) || highest >= REGION_BASE(1)) return NULL;
-    return reach_span(w, i, shared, base, (uint32_t)(highest + bytes), bytes, write);
+    return reach_span(w, i, shared, base, highest + bytes, bytes, write);
 }
 
 /* The distance from lane to lane if it is the same for all and is 0 or `bytes`; else ~0. */
@@ -98,7 +103,7 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
         for (uint32_t k = 0; k < count; k++) {
             unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
             if (step) {
-                for (uint32_t l = 0; l < LANES; l++)
+                INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
                     put(d + l * slot, slot, fetch(from + l * bytes + k * width, width));
             } else {
                 const uint64_t value = fetch(from + k * width, width);
@@ -112,9 +117,15 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
     if (!from) return load_any(w, i);
     for (uint32_t k = 0; k < count; k++) {
         unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
-        for (uint32_t l = 0; l < LANES; l++) {
-            const uint64_t value = fetch(from + offset[l] + k * width, width);
-            put(d + l * slot, slot, w->mask[l] ? value : fetch(d + l * slot, slot));
+        if (w->active == FULL) {
+#pragma GCC unroll 8
+            for (uint32_t l = 0; l < LANES; l++)
+                put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
+            continue;
+        }
+        for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+            const uint32_t l = (uint32_t)first_lane(lanes);
+            put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
         }
     }
     return i + 1;
@@ -132,7 +143,7 @@ INLINE const insn *store(warp *w, const insn *i, bool shared, bool wide, uint32_
         if (!to) return store_any(w, i);
         for (uint32_t k = 0; k < count; k++) {
             const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
-            for (uint32_t l = 0; l < LANES; l++)
+            INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
                 put(to + l * bytes + k * width, width, fetch(s + l * slot, slot));
         }
         return i + 1;

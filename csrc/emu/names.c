@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 1024, MOST_INTERNED = 1 << 16 };
+enum { FIRST_CAPACITY = 1024 };
 
 static uint32_t hash_of(const char *text, size_t length) {
     uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
     return hash;
 }
 
@@ -32,7 +33,8 @@ static bool grow(names *table) {
         name *n = table->slots[i];
         if (!n) continue;
         size_t at = n->hash & (capacity - 1);
-        while (slots[at]) at = (at + 1) & (capacity - 1);
+        while (slots[at])
+            at = (at + 1) & (capacity - 1);
         slots[at] = n;
     }
     free(table->slots);
@@ -66,8 +68,6 @@ name *names_get(names *table, const char *text, size_t length) {
     return *slot = n;
 }
 
-/* The words of the language are few, but the text is untrusted and these stay for ever: a process
- * keeps at most MOST_INTERNED of them. */
 const char *ptx_intern(const char *spelling, size_t length) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static names words;
@@ -81,11 +81,8 @@ const char *ptx_intern(const char *spelling, size_t length) {
             words.arena = NULL;
         }
     }
-    if (words.arena) {
-        name *n = *find(&words, spelling, length, hash_of(spelling, length));
-        if (!n && words.count < MOST_INTERNED) n = names_get(&words, spelling, length);
-        if (n) text = n->text;
-    }
+    name *n = words.arena ? names_get(&words, spelling, length) : NULL;
+    if (n) text = n->text;
     pthread_mutex_unlock(&lock);
     return text;
 }

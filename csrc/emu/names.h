@@ -1,8 +1,9 @@
-/* Every word of the text once, and what it stands for where the parser is now. Private to the reader.
+/* Every word of the text once, and what it stands for where the parser is now. Private to the
+ * reader.
  *
  * A name can stand for a value (register, variable, function), for a range of registers of which it
- * is the prefix (%r<100>), and for a label. Each meaning is a binding; an inner scope's binding hides
- * the outer one and is taken off when the scope ends.
+ * is the prefix (%r<100>), and for a label. Each meaning is a binding; an inner scope's binding
+ * hides the outer one and is taken off when the scope ends.
  */
 #ifndef EMU_NAMES_H
 #define EMU_NAMES_H

@@ -10,6 +10,10 @@
 static const size_t most_text = 256u << 20;
 enum { MOST_FILES = 1 << 16 };
 
+/* Different opcodes and modifiers in a text: the language has some hundreds, and they are kept for
+ * ever. */
+enum { MOST_WORDS = 1 << 12 };
+
 /* ---- failing ---- */
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
@@ -37,8 +41,9 @@ bool parser_unexpected(parser *p, const char *wanted) {
     if (t->kind == TOKEN_END)
         return parser_fail(p, t->line, "the text ends where %s should stand", wanted);
     size_t length = (size_t)(p->lexer.at - t->start);
-    return parser_fail(p, t->line, "'%.*s'%s stands where %s should", (int)(length < 60 ? length : 60),
-                       t->start, length < 60 ? "" : "...", wanted);
+    return parser_fail(p, t->line, "'%.*s'%s stands where %s should",
+                       (int)(length < 60 ? length : 60), t->start, length < 60 ? "" : "...",
+                       wanted);
 }
 
 /* ---- memory ---- */
@@ -99,7 +104,8 @@ bool parser_at(const parser *p, char mark) {
 
 bool parser_at_dot(const parser *p, const char *word) {
     const token *t = &p->token;
-    return t->kind == TOKEN_DOT && strlen(word) == t->length && memcmp(t->text, word, t->length) == 0;
+    return t->kind == TOKEN_DOT && strlen(word) == t->length &&
+           memcmp(t->text, word, t->length) == 0;
 }
 
 bool parser_take(parser *p, char mark) {
@@ -125,14 +131,21 @@ name *parser_expect_name(parser *p, const char *what) {
         return NULL;
     }
     name *n = names_get(&p->names, p->token.text, p->token.length);
-    if (!n) parser_no_memory(p, p->token.length);
-    else parser_advance(p);
+    if (!n)
+        parser_no_memory(p, p->token.length);
+    else
+        parser_advance(p);
     return p->failed ? NULL : n;
 }
 
 const char *parser_intern(parser *p, name *n) {
-    if (!n->interned) n->interned = ptx_intern(n->text, n->length);
-    if (!n->interned) parser_fail(p, p->token.line, "too many different opcodes and modifiers");
+    if (n->interned) return n->interned;
+    if (p->words++ == MOST_WORDS) {
+        parser_fail(p, p->token.line, "more than %d different opcodes and modifiers", MOST_WORDS);
+        return NULL;
+    }
+    n->interned = ptx_intern(n->text, n->length);
+    if (!n->interned) parser_no_memory(p, n->length);
     return n->interned;
 }
 
@@ -157,9 +170,12 @@ static bool version(parser *p) {
     unsigned part = 0;
     bool good = t->kind == TOKEN_NUMBER && t->length < 8;
     for (size_t i = 0; good && i < t->length; i++) {
-        if (t->text[i] == '.') good = ++part < 2 && i > 0 && i + 1 < t->length;
-        else if (t->text[i] < '0' || t->text[i] > '9') good = false;
-        else number[part] = number[part] * 10 + (uint32_t)(t->text[i] - '0');
+        if (t->text[i] == '.')
+            good = ++part < 2 && i > 0 && i + 1 < t->length;
+        else if (t->text[i] < '0' || t->text[i] > '9')
+            good = false;
+        else
+            number[part] = number[part] * 10 + (uint32_t)(t->text[i] - '0');
     }
     if (!good || part != 1) return parser_unexpected(p, "a version such as 8.0");
     p->module->version = number[0] * 10 + number[1];
@@ -180,8 +196,9 @@ static bool address_size(parser *p) {
     uint64_t bits;
     uint32_t line = p->token.line;
     if (!parser_integer(p, 64, ".address_size", &bits)) return false;
-    return bits == 64 || parser_fail(p, line, "only .address_size 64 is supported; this text says %llu",
-                                     (unsigned long long)bits);
+    return bits == 64 ||
+           parser_fail(p, line, "only .address_size 64 is supported; this text says %llu",
+                       (unsigned long long)bits);
 }
 
 /* .file 1 "name.cu" [, time, size] */
@@ -202,7 +219,8 @@ static bool file(parser *p) {
 }
 
 static bool section(parser *p) {
-    while (p->token.kind == TOKEN_DOT || p->token.kind == TOKEN_NAME) parser_advance(p);
+    while (p->token.kind == TOKEN_DOT || p->token.kind == TOKEN_NAME)
+        parser_advance(p);
     return parser_at(p, '{') ? parser_skip_braces(p) : parser_unexpected(p, "'{'");
 }
 
@@ -243,8 +261,11 @@ bool parser_take_space(parser *p, ptx_space *space) {
     static const struct {
         const char *word;
         ptx_space space;
-    } spaces[] = {{"global", PTX_GLOBAL}, {"shared", PTX_SHARED}, {"const", PTX_CONST},
-                  {"local", PTX_LOCAL},   {"param", PTX_PARAM}};
+    } spaces[] = {{"global", PTX_GLOBAL},
+                  {"shared", PTX_SHARED},
+                  {"const", PTX_CONST},
+                  {"local", PTX_LOCAL},
+                  {"param", PTX_PARAM}};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
         if (!parser_take_dot(p, spaces[i].word)) continue;
         *space = spaces[i].space;
@@ -262,7 +283,8 @@ static bool module_item(parser *p) {
     if (parser_take_dot(p, "address_size")) return address_size(p);
     if (parser_take_dot(p, "alias")) return alias(p);
     for (;;) {
-        if (parser_take_dot(p, "extern")) external = true;
+        if (parser_take_dot(p, "extern"))
+            external = true;
         else if (!parser_take_dot(p, "visible") && !parser_take_dot(p, "weak") &&
                  !parser_take_dot(p, "common"))
             break;
@@ -317,7 +339,8 @@ static bool parse(parser *p, const char *text, size_t size) {
     lexer_start(&p->lexer, text, size);
     if (nul) {
         uint32_t line = 1;
-        for (const char *c = text; c < nul; c++) line += *c == '\n';
+        for (const char *c = text; c < nul; c++)
+            line += *c == '\n';
         return parser_fail(p, line, "a NUL byte stands in the text");
     }
     parser_advance(p);
@@ -331,10 +354,11 @@ static bool parse(parser *p, const char *text, size_t size) {
 
 smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *status) {
     *out = NULL;
-    while (size > 0 && text[size - 1] == 0) size--; /* NVRTC counts its terminator */
+    while (size > 0 && text[size - 1] == 0)
+        size--; /* NVRTC counts its terminator */
     if (size > most_text)
-        return smk_fail(status, SMK_KERNEL_IMAGE, "the PTX text has %zu bytes; at most %zu are read",
-                        size, most_text);
+        return smk_fail(status, SMK_KERNEL_IMAGE,
+                        "the PTX text has %zu bytes; at most %zu are read", size, most_text);
 
     parser *p = calloc(1, sizeof *p);
     if (!p) return smk_fail_memory(status, sizeof *p, "the PTX reader");
@@ -350,12 +374,15 @@ smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *
         parse(p, text, size);
     }
     smk_code code = p->failed ? status->code : SMK_OK;
-    if (code == SMK_OK) *out = p->module;
-    else arena_free(p->arena);
+    if (code == SMK_OK)
+        *out = p->module;
+    else
+        arena_free(p->arena);
 
-    list *lists[] = {&p->variables, &p->functions, &p->files,   &p->registers, &p->instructions,
-                     &p->locals,    &p->pending,   &p->drafts};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_free(lists[i]);
+    list *lists[] = {&p->variables,    &p->functions, &p->files,   &p->registers,
+                     &p->instructions, &p->locals,    &p->pending, &p->drafts};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        list_free(lists[i]);
     names_free(&p->names);
     arena_free(p->scratch);
     free(p);

@@ -10,9 +10,9 @@
  *     scope.c                what a name means here
  *     layout.c               where .shared variables stand, once all functions are known
  *
- * A function that returns bool returns false after it (or one that it called) has recorded a failure;
- * a function that returns a pointer, NULL. From then on the text counts as ended, so every loop over
- * tokens ends too.
+ * A function that returns bool returns false after it (or one that it called) has recorded a
+ * failure; a function that returns a pointer, NULL. From then on the text counts as ended, so every
+ * loop over tokens ends too.
  */
 #ifndef EMU_PARSER_H
 #define EMU_PARSER_H
@@ -38,7 +38,7 @@ typedef struct reference {
 /* What the parser must know of a variable or function beyond what the module keeps. */
 typedef struct variable_note {
     ptx_variable *variable;
-    bool of_module; /* not a .shared variable of a function */
+    bool of_module;        /* not a .shared variable of a function */
     reference *references; /* of its initialiser */
     const void *last_user; /* whose references have it already */
     uint32_t used_line;    /* where it was first used, 0 for never */
@@ -96,6 +96,7 @@ typedef struct parser {
     list variables;      /* variable_note *, of the module and .shared ones of functions */
     list functions;      /* function_note * */
     list files;          /* const char *, by number */
+    uint32_t words;      /* interned so far */
     uint64_t text_bytes; /* bounds what initialisers may ask for */
     uint64_t initialised_bytes;
 
@@ -108,15 +109,15 @@ typedef struct parser {
     list drafts;
     uint64_t local_bytes;          /* of the scopes open now */
     uint64_t function_local_bytes; /* the most so far */
-    uint32_t file, line; /* of the last .loc */
-    bool label_at_end;   /* a label stands after the last instruction */
+    uint32_t file, line;           /* of the last .loc */
+    bool label_at_end;             /* a label stands after the last instruction */
 } parser;
 
 /* ---- parser.c ---- */
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-bool parser_unexpected(parser *p, const char *wanted); /* names the token at hand */
+bool parser_unexpected(parser *p, const char *wanted);    /* names the token at hand */
 void *parser_alloc(parser *p, size_t count, size_t size); /* from the module's arena */
 void *parser_scratch(parser *p, size_t count, size_t size);
 bool parser_no_memory(parser *p, size_t bytes);
@@ -133,7 +134,7 @@ bool parser_take_dot(parser *p, const char *word);
 bool parser_expect(parser *p, char mark);
 name *parser_expect_name(parser *p, const char *what);
 const char *parser_intern(parser *p, name *n);
-bool parser_skip_braces(parser *p); /* { ... } of a section */
+bool parser_skip_braces(parser *p);                   /* { ... } of a section */
 bool parser_common_directive(parser *p, bool *known); /* those that stand in modules and bodies */
 bool parser_take_space(parser *p, ptx_space *space);
 
@@ -160,8 +161,8 @@ void constant_to_immediate(const constant *c, ptx_operand *out);
 bool parser_variables(parser *p, ptx_space space, bool external);
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
-ptx_type parser_take_type(parser *p);     /* PTX_NO_TYPE if the token is none */
-uint32_t parser_take_vector(parser *p);   /* .v2 .v4 .v8; 0 if the token is none */
+ptx_type parser_take_type(parser *p);              /* PTX_NO_TYPE if the token is none */
+uint32_t parser_take_vector(parser *p);            /* .v2 .v4 .v8; 0 if the token is none */
 bool parser_alignment(parser *p, uint32_t *align); /* the number after .align */
 void parser_note_use(parser *p, const binding *b, uint32_t line, reference **of, const void *user);
 

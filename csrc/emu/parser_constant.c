@@ -102,7 +102,8 @@ static bool unary(parser *p, constant *out) {
     token t = p->token;
     if (t.kind == TOKEN_NUMBER) {
         if (!number(&t, out))
-            return parser_fail(p, t.line, "'%.*s' is not a number that PTX has (or it does not fit 64 bits)",
+            return parser_fail(p, t.line,
+                               "'%.*s' is not a number that PTX has (or it does not fit 64 bits)",
                                (int)(t.length < 40 ? t.length : 40), t.text);
         parser_advance(p);
         return true;
@@ -117,7 +118,8 @@ static bool unary(parser *p, constant *out) {
             bool is_unsigned = parser_at_dot(p, "u64");
             parser_advance(p);
             if (!parser_expect(p, ')') || !nested(p, unary, out)) return false;
-            if (out->is_float) return parser_fail(p, t.line, "a float cannot be cast to an integer");
+            if (out->is_float)
+                return parser_fail(p, t.line, "a float cannot be cast to an integer");
             out->is_unsigned = is_unsigned;
             return true;
         }
@@ -188,9 +190,12 @@ static bool apply(parser *p, uint32_t line, const char mark[2], constant *left,
     case '/':
     case '%':
         if (b == 0) return parser_fail(p, line, "an expression divides by zero");
-        if (is_unsigned) result = mark[0] == '/' ? a / b : a % b;
-        else if (sb == -1) result = mark[0] == '/' ? -a : 0; /* INT64_MIN / -1 traps */
-        else result = (uint64_t)(mark[0] == '/' ? sa / sb : sa % sb);
+        if (is_unsigned)
+            result = mark[0] == '/' ? a / b : a % b;
+        else if (sb == -1)
+            result = mark[0] == '/' ? -a : 0; /* INT64_MIN / -1 traps */
+        else
+            result = (uint64_t)(mark[0] == '/' ? sa / sb : sa % sb);
         break;
     case '|': result = a | b; break;
     case '^': result = a ^ b; break;
@@ -205,8 +210,10 @@ static bool apply(parser *p, uint32_t line, const char mark[2], constant *left,
     case '&' | '&' << 8: result = a && b; break;
     case '<' | '<' << 8: result = b < 64 ? a << b : 0; break;
     case '>' | '>' << 8:
-        if (left->is_unsigned) result = b < 64 ? a >> b : 0;
-        else result = (uint64_t)(sa >> (b < 63 ? b : 63));
+        if (left->is_unsigned)
+            result = b < 64 ? a >> b : 0;
+        else
+            result = (uint64_t)(sa >> (b < 63 ? b : 63));
         break;
     }
     *left = (constant){.bits = result, .is_unsigned = is_unsigned};

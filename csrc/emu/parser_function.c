@@ -1,9 +1,12 @@
-/* .entry and .func: the header, the body's braces, and what is worked out once a body is complete. */
+/* .entry and .func: the header, the body's braces, and what is worked out once a body is complete.
+ */
 #include <string.h>
 
 #include "cfg.h"
 #include "parser.h"
 #include "slots.h"
+
+enum { MOST_EDGES = 1 << 22 };
 
 function_note *parser_function_named(parser *p, name *n, uint32_t line) {
     binding *b = n->bound[AS_VALUE];
@@ -40,8 +43,9 @@ bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, u
     while (!parser_take(p, ')')) {
         uint32_t line = p->token.line;
         if (parser_at_dot(p, "reg")) {
-            parser_fail(p, line, "parameters in .reg are not supported; declare them .param, as "
-                                 "compilers do");
+            parser_fail(p, line,
+                        "parameters in .reg are not supported; declare them .param, as "
+                        "compilers do");
             goto out;
         }
         if (!parser_take_dot(p, "param")) {
@@ -104,8 +108,10 @@ static bool header(parser *p, bool is_entry) {
                                                 &fresh.parameters_bytes))
         return false;
     if (!header_directives(p, &fresh)) return false;
-    if (f->is_declaration) *f = fresh; /* a declaration after the definition changes nothing */
-    else if (!parser_at(p, ';')) return parser_fail(p, line, "'%.200s' is defined twice", f->name);
+    if (f->is_declaration)
+        *f = fresh; /* a declaration after the definition changes nothing */
+    else if (!parser_at(p, ';'))
+        return parser_fail(p, line, "'%.200s' is defined twice", f->name);
     return true;
 }
 
@@ -120,9 +126,10 @@ static bool body(parser *p) {
             if (!scope_close(p)) return false;
             if (p->depth > outside) parser_advance(p);
         } else if (p->token.kind == TOKEN_END) {
-            return !p->failed && parser_fail(p, p->token.line,
-                                             "the text ends inside '%.200s', which starts on line %u",
-                                             p->note->function->name, line);
+            return !p->failed &&
+                   parser_fail(p, p->token.line,
+                               "the text ends inside '%.200s', which starts on line %u",
+                               p->note->function->name, line);
         } else if (!parser_statement(p)) {
             return false;
         }
@@ -159,6 +166,11 @@ static bool complete(parser *p, ptx_function *f) {
     f->instructions = list_keep(p, &p->instructions, sizeof *f->instructions);
     f->variables = list_keep(p, &p->locals, sizeof *f->variables);
     if (p->failed) goto out;
+    if (cfg_count_edges(f) > MOST_EDGES) {
+        parser_fail(p, p->token.line, "the branches of '%.200s' have more than %d targets", f->name,
+                    MOST_EDGES);
+        goto out;
+    }
     cfg graph;
     if (!cfg_build(arena, f, &graph) || !cfg_reconvergence(arena, f, &graph) ||
         !slots_assign(arena, f, &graph)) {

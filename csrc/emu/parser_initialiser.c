@@ -12,9 +12,10 @@ typedef struct initialiser {
     variable_note *note;
     list bytes;
     list relocations;
-    uint32_t element;    /* bytes of a scalar */
-    uint64_t end;        /* of the variable; UINT64_MAX if it has no size yet */
-    uint32_t mask_bytes; /* of the address being spelled byte by byte: how many so far, 0 for none */
+    uint32_t element; /* bytes of a scalar */
+    uint64_t end;     /* of the variable; UINT64_MAX if it has no size yet */
+    uint32_t
+        mask_bytes; /* of the address being spelled byte by byte: how many so far, 0 for none */
 } initialiser;
 
 static bool too_large(parser *p, const ptx_variable *v) {
@@ -32,7 +33,8 @@ static bool write(parser *p, initialiser *in, uint64_t at, uint64_t bits) {
     if (end > in->bytes.count && !list_extend(p, &in->bytes, end - in->bytes.count, 1))
         return false;
     unsigned char *to = (unsigned char *)in->bytes.items + at;
-    for (uint32_t i = 0; i < in->element; i++) to[i] = i < 8 ? (unsigned char)(bits >> 8 * i) : 0;
+    for (uint32_t i = 0; i < in->element; i++)
+        to[i] = i < 8 ? (unsigned char)(bits >> 8 * i) : 0;
     return true;
 }
 
@@ -52,8 +54,10 @@ static bool symbol(parser *p, initialiser *in, struct ptx_relocation *out) {
     if (p->failed) return false;
     if (!b || (b->kind != BOUND_VARIABLE && b->kind != BOUND_FUNCTION))
         return parser_fail(p, line, "'%.200s' is not declared as a variable or function", n->text);
-    if (b->kind == BOUND_VARIABLE) out->variable = b->variable->variable;
-    else out->function = b->function->function;
+    if (b->kind == BOUND_VARIABLE)
+        out->variable = b->variable->variable;
+    else
+        out->function = b->function->function;
     parser_note_use(p, b, line, &in->note->references, in->note);
     return !p->failed && parser_offset(p, &out->addend);
 }
@@ -66,8 +70,8 @@ static bool relocate(parser *p, initialiser *in, uint64_t at, struct ptx_relocat
     return true;
 }
 
-/* 0xFF(sym), 0xFF00(sym), ...: an address in a packed structure, one byte an element. Compilers spell
- * all eight bytes in order, so that together they are one ordinary address. */
+/* 0xFF(sym), 0xFF00(sym), ...: an address in a packed structure, one byte an element. Compilers
+ * spell all eight bytes in order, so that together they are one ordinary address. */
 static bool masked_symbol(parser *p, initialiser *in, uint64_t at, uint64_t mask) {
     uint32_t line = p->token.line;
     struct ptx_relocation r;
@@ -78,8 +82,9 @@ static bool masked_symbol(parser *p, initialiser *in, uint64_t at, uint64_t mask
     bool same = byte == 0 || (last->variable == r.variable && last->function == r.function &&
                               last->addend == r.addend && last->generic == r.generic);
     if (in->element != 1 || mask != 0xffull << 8 * byte || !same)
-        return parser_fail(p, line, "an address masked to a byte must be followed by its other "
-                                    "bytes, 0xFF(x) to 0xFF00000000000000(x), in an 8-bit array");
+        return parser_fail(p, line,
+                           "an address masked to a byte must be followed by its other "
+                           "bytes, 0xFF(x) to 0xFF00000000000000(x), in an 8-bit array");
     if (byte == 0 && !relocate(p, in, at, r)) return false;
     in->mask_bytes = (byte + 1) % 8;
     return write(p, in, at, 0);

@@ -1,5 +1,6 @@
-/* Operands. An instruction's operands are collected as drafts and then kept in the arena at once; what
- * a draft names may be a label that comes later, which is noted down for the end of its scope. */
+/* Operands. An instruction's operands are collected as drafts and then kept in the arena at once;
+ * what a draft names may be a label that comes later, which is noted down for the end of its scope.
+ */
 #include <string.h>
 
 #include "parser.h"
@@ -18,8 +19,7 @@ static bool keep_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n)
         if (!drafts[i].pending) continue;
         pending *later = list_push(p, &p->pending, sizeof *later);
         if (!later) return false;
-        *later =
-            (pending){.operand = &kept[i], .name = drafts[i].pending, .line = drafts[i].line};
+        *later = (pending){.operand = &kept[i], .name = drafts[i].pending, .line = drafts[i].line};
     }
     p->drafts.count = first;
     *out = kept;
@@ -67,7 +67,8 @@ static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
     const token *t = &p->token;
     bool vector = false;
     *out = (ptx_operand){.kind = PTX_SPECIAL, .special = PTX_SPECIAL_OTHER};
-    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) vector |= spells(specials[i], n, 'x');
+    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++)
+        vector |= spells(specials[i], n, 'x');
     char component = 0;
     if (vector) {
         bool has_one = t->kind == TOKEN_DOT && t->length == 1 && strchr("xyzw", *t->text);
@@ -105,7 +106,8 @@ static bool vector_register(parser *p, const binding *b, ptx_operand *out) {
     }
     ptx_operand *items = parser_alloc(p, b->count, sizeof *items);
     if (!items) return false;
-    for (uint32_t i = 0; i < b->count; i++) items[i] = register_operand(b->index + i);
+    for (uint32_t i = 0; i < b->count; i++)
+        items[i] = register_operand(b->index + i);
     *out = (ptx_operand){.kind = PTX_VECTOR, .items = items, .n_items = (uint32_t)b->count};
     return true;
 }
@@ -114,8 +116,10 @@ static bool vector_register(parser *p, const binding *b, ptx_operand *out) {
 static bool symbol(parser *p, const ptx_instruction *in, const binding *b, uint32_t line,
                    ptx_operand *out) {
     *out = (ptx_operand){.kind = PTX_SYMBOL};
-    if (b->kind == BOUND_FUNCTION) out->function = b->function->function;
-    else out->variable = b->variable->variable;
+    if (b->kind == BOUND_FUNCTION)
+        out->function = b->function->function;
+    else
+        out->variable = b->variable->variable;
     parser_note_use(p, b, line, &p->note->references, p->note);
     if (p->failed) return false;
     if (b->kind == BOUND_VARIABLE && parser_take(p, '[')) {
@@ -180,8 +184,9 @@ static bool address(parser *p, const ptx_instruction *in, uint32_t level, ptx_op
             out->variable = b->variable->variable;
             parser_note_use(p, b, line, &p->note->references, p->note);
         } else {
-            return parser_fail(p, line, "'%.200s' is not declared as a register or variable, so it "
-                                        "is no address",
+            return parser_fail(p, line,
+                               "'%.200s' is not declared as a register or variable, so it "
+                               "is no address",
                                n->text);
         }
     } else {
@@ -222,8 +227,8 @@ static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft 
         if (o->kind != PTX_REGISTER)
             return parser_fail(p, out->line, "a predicate register should stand after '!'");
         o->negated = true;
-    } else if (p->token.kind == TOKEN_NAME && !(p->token.length == 7 &&
-                                                memcmp(p->token.text, "WARP_SZ", 7) == 0)) {
+    } else if (p->token.kind == TOKEN_NAME &&
+               !(p->token.length == 7 && memcmp(p->token.text, "WARP_SZ", 7) == 0)) {
         if (!named(p, in, out)) return false;
     } else if (!immediate(p, o)) {
         return false;

@@ -1,16 +1,16 @@
 /* Variables: their types, sizes and places.
  *
- * The text is untrusted, so what it may ask for is bounded: by what a machine could hold where there
- * is such a number, and well above any real kernel elsewhere.
+ * The text is untrusted, so what it may ask for is bounded: by what a machine could hold where
+ * there is such a number, and well above any real kernel elsewhere.
  */
 #include <string.h>
 
 #include "parser_variable.h"
 
 enum {
-    MOST_CONST = 64 << 10,   /* of a module: the size of the constant bank */
-    MOST_LOCAL = 512 << 10,  /* a thread: the limit of all compute capabilities */
-    MOST_SHARED = 16 << 20,  /* a variable; what a block may have is checked at launch */
+    MOST_CONST = 64 << 10,  /* of a module: the size of the constant bank */
+    MOST_LOCAL = 512 << 10, /* a thread: the limit of all compute capabilities */
+    MOST_SHARED = 16 << 20, /* a variable; what a block may have is checked at launch */
     MOST_PARAMETERS = 64 << 10,
     MOST_ALIGNMENT = 1 << 16,
 };
@@ -102,8 +102,10 @@ static bool dimensions_read(parser *p, shape *s, const char *what) {
             return parser_fail(p, p->token.line, "'%.200s' has more than %d dimensions", what,
                                MAX_DIMENSIONS);
         uint64_t count = 0;
-        if (parser_at(p, ']') && s->n_dimensions == 0) s->unsized = true;
-        else if (!parser_integer(p, most_global, "an array size", &count)) return false;
+        if (parser_at(p, ']') && s->n_dimensions == 0)
+            s->unsized = true;
+        else if (!parser_integer(p, most_global, "an array size", &count))
+            return false;
         s->counts[s->n_dimensions++] = count;
         if (!parser_expect(p, ']')) return false;
     }
@@ -171,7 +173,8 @@ void parser_note_use(parser *p, const binding *b, uint32_t line, reference **of,
     *last = user;
 }
 
-/* The note of a variable that this declaration is about: a new one, or that of an earlier .extern. */
+/* The note of a variable that this declaration is about: a new one, or that of an earlier .extern.
+ */
 static variable_note *declare(parser *p, name *n, ptx_space space, const shape *s, uint32_t line) {
     binding *b = n->bound[AS_VALUE];
     if (p->depth == 0 && b && b->kind == BOUND_VARIABLE && b->variable->variable->space == space &&

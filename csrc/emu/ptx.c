@@ -36,7 +36,8 @@ const ptx_function *ptx_find_function(const ptx_module *module, const char *name
 uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type) {
     uint32_t size = ptx_type_size[type];
     if (type == PTX_PRED) return operand->bits ? 0xffffffffu : 0;
-    if (!operand->is_float) return size >= 8 ? operand->bits : operand->bits & ((1ull << 8 * size) - 1);
+    if (!operand->is_float)
+        return size >= 8 ? operand->bits : operand->bits & ((1ull << 8 * size) - 1);
     if (size < 8) return operand->float_bits;
     uint64_t bits;
     memcpy(&bits, &operand->value, sizeof bits);

@@ -1,8 +1,8 @@
 /* What PTX says: the parsed module. Knows nothing of execution; everything lives in one arena.
  *
  * ptx_parse reads text; per function it also builds the control-flow graph (cfg.c: the point where
- * diverged lanes meet again) and gives every virtual register a place in the frame (slots.c: registers
- * whose lives do not overlap share one, so that a warp's frame stays in cache).
+ * diverged lanes meet again) and gives every virtual register a place in the frame (slots.c:
+ * registers whose lives do not overlap share one, so that a warp's frame stays in cache).
  */
 #ifndef EMU_PTX_H
 #define EMU_PTX_H
@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "../core/status.h"
+
+/* clang-format off */
 
 /* X(enumerator, spelling after the dot, bytes) */
 #define PTX_TYPE_MAP(X)                                                                            \
@@ -32,10 +34,21 @@ typedef enum ptx_type {
     PTX_NO_TYPE = PTX_N_TYPES
 } ptx_type;
 
+/* clang-format on */
+
 extern const char *const ptx_type_spelling[PTX_N_TYPES];
 extern const unsigned char ptx_type_size[PTX_N_TYPES];
 
-typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_CONST, PTX_PARAM } ptx_space;
+typedef enum ptx_space {
+    PTX_GENERIC,
+    PTX_GLOBAL,
+    PTX_SHARED,
+    PTX_LOCAL,
+    PTX_CONST,
+    PTX_PARAM
+} ptx_space;
+
+/* clang-format off */
 
 /* Special registers. X(enumerator, spelling after the %) ; .x .y .z are separate ones. */
 #define PTX_SPECIAL_MAP(X)                                                                         \
@@ -69,33 +82,35 @@ typedef enum ptx_special {
     PTX_N_SPECIALS
 } ptx_special;
 
+/* clang-format on */
+
 typedef struct ptx_register {
     const char *name; /* "%r12" */
     ptx_type type;    /* as declared */
     uint32_t slot;    /* byte offset in the frame, aligned to its vector (below) */
 } ptx_register;
 
-/* Bytes of a register's 32-lane vector in the frame: 8- and 16-bit registers are 32 x uint16_t (64),
- * predicates are 32 x uint32_t, each 0 or ~0 (128), 32-bit 128, 64-bit 256, b128 512. */
+/* Bytes of a register's 32-lane vector in the frame: 8- and 16-bit registers are 32 x uint16_t
+ * (64), predicates are 32 x uint32_t, each 0 or ~0 (128), 32-bit 128, 64-bit 256, b128 512. */
 uint32_t ptx_slot_bytes(ptx_type type);
 
 typedef struct ptx_variable {
     const char *name;
     ptx_space space;
-    ptx_type type;      /* of an element */
+    ptx_type type; /* of an element */
     uint32_t align;
-    uint64_t size;      /* bytes; 0 for an extern .shared array, sized at launch */
-    uint64_t offset;    /* within the module's (global, const) or function's (shared, local, param)
-                         * block of that space. Module-level .shared variables come before a function's.
-                         * One .shared variable has one offset in all entries that reach it. An extern
-                         * .shared array has 0 here: it starts where the static block of the launched
-                         * entry ends, rounded up to the array's align. */
+    uint64_t size;   /* bytes; 0 for an extern .shared array, sized at launch */
+    uint64_t offset; /* within the module's (global, const) or function's (shared, local, param)
+                      * block of that space. Module-level .shared variables come before a
+                      * function's. One .shared variable has one offset in all entries that reach
+                      * it. An extern .shared array has 0 here: it starts where the static block of
+                      * the launched entry ends, rounded up to the array's align. */
     bool external;
-    bool call_site; /* PARAM declared in a body, to pass to a call: lives in the local block */
-    unsigned char *init;      /* size bytes, or NULL for zeros */
-    struct ptx_relocation {   /* addresses of other variables in the initialiser */
-        uint64_t at; /* 8 bytes from here on */
-        const struct ptx_variable *variable;   /* or: */
+    bool call_site;      /* PARAM declared in a body, to pass to a call: lives in the local block */
+    unsigned char *init; /* size bytes, or NULL for zeros */
+    struct ptx_relocation {                  /* addresses of other variables in the initialiser */
+        uint64_t at;                         /* 8 bytes from here on */
+        const struct ptx_variable *variable; /* or: */
         const struct ptx_function *function;
         int64_t addend;
         bool generic;
@@ -126,18 +141,20 @@ typedef struct ptx_operand {
     double value;      /* IMMEDIATE, floats. 0f keeps exact bits in float_bits */
     uint32_t float_bits;
     ptx_special special;
-    int64_t offset;               /* ADDRESS, SYMBOL */
-    const ptx_variable *variable; /* ADDRESS, SYMBOL */
+    int64_t offset;                      /* ADDRESS, SYMBOL */
+    const ptx_variable *variable;        /* ADDRESS, SYMBOL */
     const struct ptx_function *function; /* SYMBOL */
-    uint32_t target;              /* LABEL: index into function->instructions */
-    struct ptx_operand *items;    /* VECTOR, ADDRESS */
+    uint32_t target;                     /* LABEL: index into function->instructions */
+    struct ptx_operand *items;           /* VECTOR, ADDRESS */
     uint32_t n_items;
-    struct ptx_operand *pair;     /* "%r1|%p1": what stands after the bar, else NULL */
-    const char *selector;         /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
+    struct ptx_operand *pair; /* "%r1|%p1": what stands after the bar, else NULL */
+    const char *selector;     /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
 } ptx_operand;
 
-enum { PTX_MAX_MODIFIERS = 16, /* the longest in PTX 9.0, mma.sp with block scales, has 14 */
-       PTX_NO_TARGET = 0xffffffffu };
+enum {
+    PTX_MAX_MODIFIERS = 16, /* the longest in PTX 9.0, mma.sp with block scales, has 14 */
+    PTX_NO_TARGET = 0xffffffffu
+};
 
 typedef struct ptx_instruction {
     const char *opcode;                       /* "fma" */
@@ -149,11 +166,11 @@ typedef struct ptx_instruction {
     ptx_operand *operands;
     uint32_t n_operands;
     uint32_t ptx_line;
-    const char *file;        /* source position from .loc, NULL/0 if none. Where a .loc says      */
-    uint32_t line;           /* inlined_at, this is the innermost position; outer lines are dropped */
-    uint32_t file_number;    /* as in .loc */
-    uint32_t reconvergence;  /* branches: instruction index of the immediate post-dominator of the
-                              * branch's block, PTX_NO_TARGET if only the exit post-dominates it */
+    const char *file;     /* source position from .loc, NULL/0 if none. Where a .loc says      */
+    uint32_t line;        /* inlined_at, this is the innermost position; outer lines are dropped */
+    uint32_t file_number; /* as in .loc */
+    uint32_t reconvergence; /* branches: instruction index of the immediate post-dominator of the
+                             * branch's block, PTX_NO_TARGET if only the exit post-dominates it */
 } ptx_instruction;
 
 typedef struct ptx_function {
@@ -170,18 +187,18 @@ typedef struct ptx_function {
     uint32_t n_registers;
     ptx_variable **variables; /* .shared, .local, and .param of call sites */
     uint32_t n_variables;
-    uint64_t shared_bytes; /* static, module-level ones included */
-    uint64_t local_bytes;  /* a thread: .local and call-site .param variables */
+    uint64_t shared_bytes;         /* static, module-level ones included */
+    uint64_t local_bytes;          /* a thread: .local and call-site .param variables */
     ptx_instruction *instructions; /* the last one always leaves: exit, ret, trap, bra or brx */
     uint32_t n_instructions;
-    uint32_t frame_bytes;  /* registers' slots; multiple of 256 */
+    uint32_t frame_bytes;                         /* registers' slots; multiple of 256 */
     uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0 if not said */
 } ptx_function;
 
 typedef struct ptx_module {
     struct ptx_arena *arena;
-    uint32_t version;      /* 90 for 9.0 */
-    const char *target;    /* "sm_80" */
+    uint32_t version;   /* 90 for 9.0 */
+    const char *target; /* "sm_80" */
     ptx_variable **variables;
     uint32_t n_variables;
     uint64_t global_bytes, const_bytes; /* totals of the module's variables in that space */
@@ -199,14 +216,14 @@ const char *ptx_intern(const char *spelling, size_t length);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
 
-/* Whether operand k is written, or read, and with it its items and its pair. wgmma's accumulators are
- * both. The registers of an address are read in any case. */
+/* Whether operand k is written, or read, and with it its items and its pair. wgmma's accumulators
+ * are both. The registers of an address are read in any case. */
 bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
 bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
 
 /* Whether the one register that it writes may have the slot of one that it reads (and that nobody
- * reads later): arithmetic on one lane's values. Of all other instructions no result has the slot of
- * a source, unless the text names the same register. */
+ * reads later): arithmetic on one lane's values. Of all other instructions no result has the slot
+ * of a source, unless the text names the same register. */
 bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
 /* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).

@@ -1,5 +1,5 @@
-/* Where the lanes that a branch parted meet again: at the block's immediate post-dominator, with one
- * refinement for early exits.
+/* Where the lanes that a branch parted meet again: at the block's immediate post-dominator, with
+ * one refinement for early exits.
  *
  *      a:  @p bra c          Every path from a comes to c, but for the one that leaves in d. The
  *      b:  @q bra d          textbook's post-dominator of a is therefore the exit, and c would run
@@ -7,15 +7,15 @@
  *          ret               not do that: lanes that left are not waited for. So d must not count.
  *      d:  ret
  *
- * Which exit is the main one, and which are early, is asked branch by branch: it is an exit that the
- * most arms of the branch can reach, and of those the one that the most blocks can reach. (An exit
- * from within a loop is reached by fewer blocks than the one behind the loop.) The post-dominators
- * are then those of the graph in which only paths to that exit exist. Where all paths from the branch
- * meet before any exit, this is the textbook's answer. Where no two arms reach one exit, the lanes
- * never meet.
+ * Which exit is the main one, and which are early, is asked branch by branch: it is an exit that
+ * the most arms of the branch can reach, and of those the one that the most blocks can reach. (An
+ * exit from within a loop is reached by fewer blocks than the one behind the loop.) The
+ * post-dominators are then those of the graph in which only paths to that exit exist. Where all
+ * paths from the branch meet before any exit, this is the textbook's answer. Where no two arms
+ * reach one exit, the lanes never meet.
  *
- * A block that holds nothing but ret or exit is part of the blocks that lead to it: compilers send all
- * early exits to one such block, and lanes need not wait for each other in order to leave.
+ * A block that holds nothing but ret or exit is part of the blocks that lead to it: compilers send
+ * all early exits to one such block, and lanes need not wait for each other in order to leave.
  *
  * Post-dominators by the iteration of Cooper, Harvey and Kennedy on the reverse graph. The text is
  * untrusted, so the number of exits told apart and the steps are bounded; past the bounds branches
@@ -31,8 +31,8 @@ static const uint64_t most_steps = 1 << 26;
 typedef struct analysis {
     const ptx_function *f;
     const cfg *graph;
-    bool *only_leaves; /* of a block: it holds nothing but an exit */
-    uint64_t *exits;   /* of a block: which exits it can reach, as bits */
+    bool *only_leaves;  /* of a block: it holds nothing but an exit */
+    uint64_t *exits;    /* of a block: which exits it can reach, as bits */
     uint8_t *main_exit; /* of a block that ends in a branch */
     uint32_t exit_block[MOST_EXITS];
     uint32_t ancestors[MOST_EXITS]; /* how many blocks reach the exit */
@@ -118,7 +118,8 @@ static uint32_t latch_of(const analysis *a, uint32_t head) {
 }
 
 /* If there are too many, the last ones of the graph: they tend to have the most ancestors. Blocks
- * that reach no exit run in endless loops: the end of the outermost loop's body then counts as one. */
+ * that reach no exit run in endless loops: the end of the outermost loop's body then counts as one.
+ */
 static void find_exits(analysis *a) {
     search(a, 0, true);
     for (uint32_t i = 0; i < a->n_order && a->n_exits < MOST_EXITS; i++)
@@ -159,8 +160,10 @@ static uint8_t choose_exit(const analysis *a, uint32_t block) {
 static uint32_t meet(analysis *a, uint32_t x, uint32_t y) {
     while (x != y) {
         a->steps++;
-        if (a->rank[x] < a->rank[y]) x = a->dominator[x];
-        else y = a->dominator[y];
+        if (a->rank[x] < a->rank[y])
+            x = a->dominator[x];
+        else
+            y = a->dominator[y];
     }
     return x;
 }
@@ -191,7 +194,8 @@ static bool find_dominators(analysis *a, uint32_t exit_block) {
 static void mark_branches(analysis *a, uint32_t exit) {
     uint32_t exit_block = a->exit_block[exit];
     bool wanted = false;
-    for (uint32_t b = 0; b < a->graph->n_blocks; b++) wanted |= a->main_exit[b] == exit;
+    for (uint32_t b = 0; b < a->graph->n_blocks; b++)
+        wanted |= a->main_exit[b] == exit;
     if (!wanted || !find_dominators(a, exit_block)) return;
     for (uint32_t b = 0; b < a->graph->n_blocks; b++) {
         if (a->main_exit[b] != exit || b == exit_block || a->rank[b] == NONE) continue;
@@ -222,6 +226,7 @@ bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph) {
     find_exits(&a);
     for (uint32_t b = 0; b < n; b++)
         a.main_exit[b] = parts_lanes(last_of(&a, b)) ? choose_exit(&a, b) : MOST_EXITS;
-    for (uint32_t e = 0; e < a.n_exits; e++) mark_branches(&a, e);
+    for (uint32_t e = 0; e < a.n_exits; e++)
+        mark_branches(&a, e);
     return true;
 }

@@ -1,28 +1,29 @@
-/* Which operands an instruction reads and which it writes: by position and opcode, as PTX defines. */
+/* Which operands an instruction reads and which it writes: by position and opcode, as PTX defines.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ptx.h"
 
 /* Two lists of opcodes that only write their first operand; both sorted. In neither: wgmma, whose
- * accumulators are also sources, and anything unknown; of these the first operand counts as read and
- * written, which keeps its register alive longer than need be and is never wrong. */
+ * accumulators are also sources, and anything unknown; of these the first operand counts as read
+ * and written, which keeps its register alive longer than need be and is never wrong. */
 
 /* A lane's result depends on nothing but that lane's sources. */
 static const char *const lane_by_lane[] = {
-    "abs", "add", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot",
-    "copysign", "cos", "cvt", "div", "dp2a", "dp4a", "ex2", "fma", "lg2",
-    "lop3", "mad", "mad24", "max", "min", "mov", "mul", "mul24", "neg",
-    "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp",
-    "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub",
-    "tanh", "testp", "xor",
+    "abs",   "add", "and",  "bfe",   "bfi",  "bfind", "brev",  "clz",  "cnot", "copysign",
+    "cos",   "cvt", "div",  "dp2a",  "dp4a", "ex2",   "fma",   "lg2",  "lop3", "mad",
+    "mad24", "max", "min",  "mov",   "mul",  "mul24", "neg",   "not",  "or",   "popc",
+    "prmt",  "rcp", "rem",  "rsqrt", "sad",  "selp",  "set",   "setp", "shf",  "shl",
+    "shr",   "sin", "slct", "sqrt",  "sub",  "tanh",  "testp", "xor",
 };
 
 static const char *const writes_first[] = {
-    "activemask", "addc", "alloca", "atom", "bmsk", "createpolicy", "cvta", "elect", "fns",
-    "getctarank", "isspacep", "istypep", "ld", "ldmatrix", "ldu", "madc", "mapa", "match",
-    "mbarrier", "mma", "movmatrix", "redux", "shfl", "stacksave", "subc", "suld", "szext",
-    "tex", "tld4", "txq", "vote", "wmma",
+    "activemask", "addc", "alloca",     "atom",     "bmsk",     "createpolicy", "cvta",
+    "elect",      "fns",  "getctarank", "isspacep", "istypep",  "ld",           "ldmatrix",
+    "ldu",        "madc", "mapa",       "match",    "mbarrier", "mma",          "movmatrix",
+    "redux",      "shfl", "stacksave",  "subc",     "suld",     "szext",        "tex",
+    "tld4",       "txq",  "vote",       "wmma",
 };
 
 /* These only read their first operand, although it can be a register. */

@@ -26,8 +26,10 @@ static bool find_labels(parser *p) {
     for (size_t i = kept; i < p->pending.count; i++) {
         binding *b = items[i].name->bound[AS_LABEL];
         if (b && b->depth == p->depth) {
-            if (b->kind == BOUND_LABEL) items[i].operand->target = b->index;
-            else *items[i].operand = *b->operand;
+            if (b->kind == BOUND_LABEL)
+                items[i].operand->target = b->index;
+            else
+                *items[i].operand = *b->operand;
         } else if (p->depth == 1) {
             return parser_fail(p, items[i].line,
                                "'%.200s' is not declared: there is no such label, register, "
@@ -44,7 +46,8 @@ static bool find_labels(parser *p) {
 bool scope_close(parser *p) {
     if (!find_labels(p)) return false;
     scope *s = &p->scopes[p->depth--];
-    for (binding *b = s->bindings; b; b = b->next) b->name->bound[b->as] = b->hidden;
+    for (binding *b = s->bindings; b; b = b->next)
+        b->name->bound[b->as] = b->hidden;
     p->local_bytes = s->local_bytes;
     return true;
 }
@@ -114,7 +117,8 @@ bool scope_declare_registers(parser *p, name *n, ptx_type type, uint32_t vector,
 /* "%r12" is "%r" and 12; "%r012" and "%r" are not members of any range. */
 static bool split(parser *p, name *n) {
     uint32_t at = n->length;
-    while (at > 0 && n->text[at - 1] >= '0' && n->text[at - 1] <= '9') at--;
+    while (at > 0 && n->text[at - 1] >= '0' && n->text[at - 1] <= '9')
+        at--;
     uint32_t digits = n->length - at;
     n->split = true;
     if (at == 0 || digits == 0 || digits > 9 || (digits > 1 && n->text[at] == '0')) return true;
@@ -128,7 +132,8 @@ binding *scope_find(parser *p, name *n) {
     if (!n->split && !split(p, n)) return NULL;
     binding *b = n->bound[AS_VALUE];
     binding *range = n->prefix ? n->prefix->bound[AS_RANGE] : NULL;
-    while (range && n->number >= range->count) range = range->hidden;
+    while (range && n->number >= range->count)
+        range = range->hidden;
     if (!range || (b && b->depth >= range->depth)) return b;
 
     b = bind(p, n, BOUND_REGISTER, range->depth);

@@ -1,24 +1,24 @@
 /* Slots: registers whose lives do not overlap share a place in the frame.
  *
- * Compilers write PTX in (nearly) single assignment: an unrolled kernel names thousands of registers,
- * of which a few hundred are alive at once. A warp's registers are 32 lanes wide, so with a place for
- * each of them the frame would not stay in cache.
+ * Compilers write PTX in (nearly) single assignment: an unrolled kernel names thousands of
+ * registers, of which a few hundred are alive at once. A warp's registers are 32 lanes wide, so
+ * with a place for each of them the frame would not stay in cache.
  *
  * Is it right on a machine of lanes that diverge? A slot is 32 separate words. A write touches the
  * words of active lanes only, and each lane follows a path of its own through the graph of one
  * thread, on which its two registers are never both alive; that other lanes are elsewhere does not
- * matter to it. Instructions that read other lanes' registers (shfl, vote, match, mma) read those of
- * lanes that execute the same instruction, where the register is alive. wgmma and tcgen05 read
+ * matter to it. Instructions that read other lanes' registers (shfl, vote, match, mma) read those
+ * of lanes that execute the same instruction, where the register is alive. wgmma and tcgen05 read
  * registers later than they are issued, on the machine; the emulator reads them at once.
  *
- * Where an instruction reads a register for the last time, its result may take over the slot only if
- * it is arithmetic, lane by lane; so that other instructions may write one result, or one lane, before
- * they have read everything for the next.
+ * Where an instruction reads a register for the last time, its result may take over the slot only
+ * if it is arithmetic, lane by lane; so that other instructions may write one result, or one lane,
+ * before they have read everything for the next.
  *
- * Registers are taken in order of their first instruction. Each goes into the slot whose next use by
- * others is nearest, among those that are free wherever the register is alive: so a short life fills
- * a short hole in a longer one. Each size has slots of its own; the large come first, so that every
- * slot is aligned to its size (b128's to half of it).
+ * Registers are taken in order of their first instruction. Each goes into the slot whose next use
+ * by others is nearest, among those that are free wherever the register is alive: so a short life
+ * fills a short hole in a longer one. Each size has slots of its own; the large come first, so that
+ * every slot is aligned to its size (b128's to half of it).
  */
 #include "slots.h"
 
@@ -27,7 +27,7 @@
 enum { NONE = 0xffffffff, N_SIZES = 4, FRAME_UNIT = 256 };
 
 /* Past this, registers get fresh slots: a text made to be hard costs memory, not time. */
-static const uint64_t most_steps = 1 << 26;
+static const uint64_t most_steps = 1 << 25;
 
 /* The slots of one size. */
 typedef struct pool {
@@ -48,9 +48,12 @@ static uint32_t size_index(ptx_type type) {
 static bool apart(const live_segment *segments, uint32_t a, uint32_t b, uint64_t *steps) {
     while (a != NO_SEGMENT && b != NO_SEGMENT) {
         ++*steps;
-        if (segments[a].last < segments[b].first) a = segments[a].next;
-        else if (segments[b].last < segments[a].first) b = segments[b].next;
-        else return false;
+        if (segments[a].last < segments[b].first)
+            a = segments[a].next;
+        else if (segments[b].last < segments[a].first)
+            b = segments[b].next;
+        else
+            return false;
     }
     return true;
 }
@@ -74,7 +77,8 @@ static uint32_t choose_slot(pool *p, live_segment *segments, uint32_t own, uint6
     for (uint32_t slot = 0; slot < p->n_slots && *steps < most_steps; slot++) {
         uint32_t *taken = &p->taken[slot];
         ++*steps;
-        while (*taken != NO_SEGMENT && segments[*taken].last < now) *taken = segments[*taken].next;
+        while (*taken != NO_SEGMENT && segments[*taken].last < now)
+            *taken = segments[*taken].next;
         uint32_t next = *taken != NO_SEGMENT ? segments[*taken].first : NONE;
         if (next <= now || (best != NONE && next >= best_next)) continue;
         if (!apart(segments, own, *taken, steps)) continue;
@@ -95,7 +99,8 @@ static uint32_t sort_registers(ptx_arena *arena, const ptx_function *f, const li
     if (!start || !*out) return NONE;
     for (uint32_t r = 0; r < f->n_registers; r++)
         if (live->of[r] != NO_SEGMENT) start[live->segments[live->of[r]].first + 1]++;
-    for (uint32_t i = 0; i < n_times; i++) start[i + 1] += start[i];
+    for (uint32_t i = 0; i < n_times; i++)
+        start[i + 1] += start[i];
     for (uint32_t r = 0; r < f->n_registers; r++) {
         if (live->of[r] == NO_SEGMENT) continue;
         (*out)[start[live->segments[live->of[r]].first]++] = r;

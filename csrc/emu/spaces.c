@@ -38,7 +38,9 @@ static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, si
     if (REGION_OF(address) != id)
         snprintf(out, size, "%" PRIu64 " bytes before the start of %s (%" PRIu64 " bytes)",
                  REGION_BASE(id) - address, whose, length);
-    else if (REGION_OFFSET(address) >= length)
+    else if (REGION_OFFSET(address) == length)
+        snprintf(out, size, "the first byte past the end of %s (%" PRIu64 " bytes)", whose, length);
+    else if (REGION_OFFSET(address) > length)
         snprintf(out, size, "%" PRIu64 " bytes past the end of %s (%" PRIu64 " bytes)",
                  REGION_OFFSET(address) - length, whose, length);
     else

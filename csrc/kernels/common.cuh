@@ -59,6 +59,15 @@ __device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long lo
     return v;
 }
 
+/* 16 bytes to p, aligned. In PTX, because the compiler takes a vector apart that was put together from
+ * registers and would store it in four pieces, each touching every sector. */
+__device__ __forceinline__ void store_vector(void *p, uint4 v)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+
 /* ---- the end of a GEMM ---- */
 
 /* alpha * sum + beta * C; beta == 0 does not read C, whatever stands there. */
@@ -79,7 +88,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
         for (int i = 0; i < V; i++) {
             element(v, i) = epilogue(g, sums[i], &element(v, i));
         }
-        *reinterpret_cast<vector *>(c) = v;
+        store_vector(c, reinterpret_cast<uint4 &>(v));
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++) {

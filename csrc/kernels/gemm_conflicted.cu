@@ -38,9 +38,11 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < TILE; k++) {
+            const REAL a = As[y][k];
             /* volatile: one access of one word. Free to, ptxas would fetch four k in one LDS.128, which
              * also conflicts, but costs 32 wavefronts for four words. */
-            sum += As[y][k] * *(volatile REAL *)&Bs[x][k];
+            const REAL b = *(volatile REAL *)&Bs[x][k];
+            sum += a * b;
         }
         __syncthreads();
     }

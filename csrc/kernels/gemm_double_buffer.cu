@@ -41,7 +41,9 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
         if (use) {
 #pragma unroll
             for (int k = 0; k < TILE; k++) {
-                sum += As[buffer ^ 1][y][k] * Bs[buffer ^ 1][x][k];
+                const REAL from_a = As[buffer ^ 1][y][k];
+                const REAL from_b = Bs[buffer ^ 1][x][k];
+                sum += from_a * from_b;
             }
         }
         if (fetch) {

@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                               A + (tile.row + m) * g.lda + k0 + chunk * V);
             }
         } else if (k0 < g.K) {
-#pragma unroll 1
+#pragma unroll 4
             for (unsigned e = t; e < BLOCK_M * BLOCK_K; e += THREADS) {
                 const unsigned m = e / BLOCK_K, k = e % BLOCK_K;
                 const bool exists = tile.row + m < g.M && k0 + k < g.K;
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                               B + (k0 + k) * g.ldb + tile.column + chunk * V);
             }
         } else if (k0 < g.K) {
-#pragma unroll 1
+#pragma unroll 4
             for (unsigned e = t; e < BLOCK_K * BLOCK_N; e += THREADS) {
                 const unsigned k = e / BLOCK_N, n = e % BLOCK_N;
                 const bool exists = k0 + k < g.K && tile.column + n < g.N;

@@ -23,6 +23,8 @@
 
 #define THREADS_N (BLOCK_N / THREAD_N)
 #define THREADS   (BLOCK_M / THREAD_M * THREADS_N)
+#define A_ROWS    (THREADS / BLOCK_K) /* rows of the tile that one step of the block copies */
+#define B_ROWS    (THREADS / BLOCK_N)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     gemm_register_tiled(const __grid_constant__ gemm_args g)
@@ -38,20 +40,26 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const unsigned x = t % THREADS_N, y = t / THREADS_N;
     const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
 
+    /* Thread t copies elements t, t + THREADS, ... of each tile: always the same columns, other rows. */
+    const unsigned a_k = t % BLOCK_K, a_m = t / BLOCK_K;
+    const unsigned b_n = t % BLOCK_N, b_k = t / BLOCK_N;
+    const REAL *a_from = A + (tile.row + a_m) * g.lda + a_k;
+    const REAL *b_from = B + b_k * g.ldb + tile.column + b_n;
+    const bool b_exists = tile.column + b_n < g.N;
+
     REAL sum[THREAD_M][THREAD_N] = {};
     for (long long k0 = 0; k0 < g.K; k0 += BLOCK_K) {
 #pragma unroll
-        for (unsigned e = t; e < BLOCK_M * BLOCK_K; e += THREADS) {
-            const unsigned m = e / BLOCK_K, k = e % BLOCK_K;
-            const long long row = tile.row + m;
-            As[k][m] = row < g.M && k0 + k < g.K ? A[row * g.lda + k0 + k] : REAL(0);
+        for (int m = 0; m < BLOCK_M; m += A_ROWS) {
+            const bool exists = (tile.row + a_m + m < g.M) & (k0 + a_k < g.K);
+            As[a_k][a_m + m] = exists ? a_from[m * g.lda] : REAL(0);
         }
 #pragma unroll
-        for (unsigned e = t; e < BLOCK_K * BLOCK_N; e += THREADS) {
-            const unsigned k = e / BLOCK_N, n = e % BLOCK_N;
-            const long long column = tile.column + n;
-            Bs[k][n] = k0 + k < g.K && column < g.N ? B[(k0 + k) * g.ldb + column] : REAL(0);
+        for (int k = 0; k < BLOCK_K; k += B_ROWS) {
+            Bs[b_k + k][b_n] = b_exists & (k0 + b_k + k < g.K) ? b_from[k * g.ldb] : REAL(0);
         }
+        a_from += BLOCK_K;
+        b_from += BLOCK_K * g.ldb;
         __syncthreads();
 
 #pragma unroll

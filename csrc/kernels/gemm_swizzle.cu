@@ -36,9 +36,13 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
         As[y][x] = row < g.M && k0 + x < g.K ? A[row * g.lda + k0 + x] : REAL(0);
         Bs[x][y ^ x] = k0 + y < g.K && column < g.N ? B[(k0 + y) * g.ldb + column] : REAL(0);
         __syncthreads();
-#pragma unroll
+/* In steps of 8: unrolled whole, the compiler keeps all TILE XORed addresses in registers, 63 of them,
+ * and the SM has room for one block where padded has two. */
+#pragma unroll 8
         for (int k = 0; k < TILE; k++) {
-            sum += As[y][k] * Bs[x][k ^ x];
+            const REAL a = As[y][k];
+            const REAL b = Bs[x][k ^ x];
+            sum += a * b;
         }
         __syncthreads();
     }

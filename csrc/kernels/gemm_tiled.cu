@@ -42,7 +42,9 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < TILE; k++) {
-            sum += As[y][k] * Bs[k][x];
+            const REAL a = As[y][k];
+            const REAL b = Bs[k][x];
+            sum += a * b;
         }
         __syncthreads();
     }

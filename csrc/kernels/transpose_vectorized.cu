@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         transpose_square(square);
 #pragma unroll
         for (int s = 0; s < S; s++) {
-            *reinterpret_cast<uint4 *>(to + (j0 + group * S + s) * g.ldy + i0 + lane * S) =
-                make_uint4(square[s][0], square[s][1], square[s][2], square[s][3]);
+            store_vector(to + (j0 + group * S + s) * g.ldy + i0 + lane * S,
+                         make_uint4(square[s][0], square[s][1], square[s][2], square[s][3]));
         }
     } else {
 #pragma unroll BATCH

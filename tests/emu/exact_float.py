@@ -1,8 +1,9 @@
-"""Binary floating point in exact integer arithmetic: what the emulator's arithmetic is checked against.
+"""Binary floating point in exact integer arithmetic, to check the emulator's arithmetic against.
 
-Nothing here asks the host's floating-point unit. A finite value is a pair (n, e) that means n * 2**e,
-with the integer n of any size; an operation is exact, or, where it cannot be (quotients, roots), exact
-but for a sticky lowest bit far below what any format keeps; `Format.encode` rounds once.
+Nothing here asks the host's floating-point unit. A finite value is a pair (n, e) that means
+n * 2**e, with the integer n of any size; an operation is exact, or, where it cannot be (quotients,
+roots), exact but for a sticky lowest bit far below what any format keeps; `Format.encode` rounds
+once.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Format:
         return Number(-fraction if sign else fraction, e, sign)
 
     def is_tiny(self, value: Value, rounding: str = NEAREST) -> bool:
-        """Whether it lies below the least normal number, rounded as if exponents went on below that."""
+        """Whether it is below the least normal number, rounded as if exponents went on there."""
         if not isinstance(value, Number) or value.n == 0:
             return False
         unbounded = Format(self.name, self.exponent + 8, self.mantissa, 0)

@@ -1,4 +1,4 @@
-"""What PTX says of floating-point results beyond their rounding: NaNs, flushing, saturation, min and max.
+"""What PTX says of results beyond their rounding: NaNs, flushing, saturation, min and max.
 
 Functions here take and give bits.
 """
@@ -11,14 +11,14 @@ from itertools import product
 import exact_float as ef
 import numpy as np
 from exact_float import Format, Nan, Number, Value
-from ptx_rows import COUNT, TYPES, edges, random_bits
+from ptx_rows import COUNT, TYPES, edges, per_lane, random_bits
 
 DEFAULT_NAN_F64 = 0xFFF8000000000000
 QUIET_F64 = 0x0008000000000000
 
 
 def nan_f64(sources: tuple[int, ...], order: str) -> int:
-    """f64 arithmetic passes on a NaN, made quiet, looking for one in this order; else it makes one."""
+    """f64 arithmetic passes on the first NaN in this order, made quiet, or makes one."""
     for k in ("abc".index(name) for name in order):
         if isinstance(ef.F64.decode(sources[k]), Nan):
             return sources[k] | QUIET_F64
@@ -63,7 +63,7 @@ def arithmetic(
             bits = saturated(fmt, bits)
         return rectified(fmt, bits) if relu else bits
 
-    return lambda *arrays: [one(*bits) for bits in zip(*(a.tolist() for a in arrays))]
+    return per_lane(one)
 
 
 def per_half(model: Callable[..., list[int]]) -> Callable[..., list[int]]:
@@ -103,7 +103,7 @@ def minmax(
             chosen = (a if order > 0 else b) if larger else (a if order < 0 else b)
         return chosen | sign if xorsign else chosen
 
-    return lambda a, b: [one(*bits) for bits in zip(a.tolist(), b.tolist())]
+    return per_lane(one)
 
 
 def ordered(fmt: Format, bits: np.ndarray) -> np.ndarray:
@@ -113,7 +113,7 @@ def ordered(fmt: Format, bits: np.ndarray) -> np.ndarray:
 
 
 def within(fmt: Format, ulps: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Numbers at most so many steps apart. NaNs, and what is infinite on one side, must be equal."""
+    """Numbers at most so many steps apart. NaNs and infinities must be equal."""
 
     def close(got: np.ndarray, want: np.ndarray) -> np.ndarray:
         magnitude = got.dtype.type(fmt.sign_bit - 1)
@@ -124,7 +124,7 @@ def within(fmt: Format, ulps: int) -> Callable[[np.ndarray, np.ndarray], np.ndar
 
 
 def near_least_normal(fmt: Format, n: int, quotient: bool = False):
-    """Sources whose product, sum of product and zero, or quotient lies close to the least normal number."""
+    """Sources whose product, or quotient, lies close to the least normal number."""
 
     def values(rng: np.random.Generator) -> list[np.ndarray]:
         dtype = TYPES[fmt.name].dtype
@@ -132,7 +132,7 @@ def near_least_normal(fmt: Format, n: int, quotient: bool = False):
         target = Number(1, 1 - fmt.bias, 0)
         b = []
         for k, bits in enumerate(a.tolist()):
-            # (1 + x) * (1 - x) is a little less than 1, the product of random factors a little beside it
+            # (1 + x) * (1 - x) is a little less than 1; other products are a little beside it.
             if k % 3 == 0:
                 x = 1 << int(rng.integers(1, fmt.mantissa))
                 a[k] = (fmt.bias - 1) << fmt.mantissa | x
@@ -160,7 +160,7 @@ def halved(*generators):
 
     def values(rng: np.random.Generator) -> list[np.ndarray]:
         columns = [generate(rng) for generate in generators]
-        return [np.concatenate([x[: COUNT // 2], y[COUNT // 2 :]]) for x, y in zip(*columns)]
+        return [np.concatenate([x[: COUNT // 2], y[COUNT // 2 :]]) for x, y in zip(*columns, strict=True)]
 
     return values
 
@@ -190,7 +190,9 @@ def fma_operands(fmt: Format):
             if not isinstance(exact, Number):
                 continue
             if k % 4:
-                exact = Number(exact.n, exact.e - fmt.mantissa - int(rng.integers(0, 4)), exact.sign)
+                exact = Number(
+                    exact.n, exact.e - fmt.mantissa - int(rng.integers(0, 4)), exact.sign
+                )
             c[k] = fmt.encode(ef.negate(exact), rng.choice(ef.ROUNDINGS))
         return [np.concatenate([crossed[:, k], x]) for k, x in enumerate((a, b, c))]
 

@@ -1,9 +1,9 @@
 """One PTX instruction against a model of it, over edge values and random bits.
 
-A row is an instruction's text, the types of its operands and a function that says what it should give.
-`check` writes a kernel around it: a thread loads its sources, runs the instruction twice, once plainly and
-once under a guard that holds in some lanes only, and stores both results; where the guard does not hold
-the register must keep what it had.
+A row is an instruction's text, the types of its operands and a function that says what it should
+give. `check` writes a kernel around it: a thread loads its sources, runs the instruction twice, once
+plainly and once under a guard that holds in some lanes only, and stores both results; where the
+guard does not hold the register must keep what it had.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ Model = Callable[..., Sequence[int] | np.ndarray]
 
 @dataclass(frozen=True)
 class Row:
-    """text: the instruction, with {d} (and {e}, a second destination) and {a} {b} {c} {f} for sources.
+    """text: the instruction, with {d} (and {e}) for destinations, {a} {b} {c} {f} for sources.
 
-    The model takes an array for each source and gives the array of results, or a tuple of two; floating
-    point is passed as bits. `close(result, expected)` says which results may stand where the instruction
-    is approximate. `registers` overrides how an operand is kept ("a": ".b64").
+    The model takes an array for each source and gives the array of results, or a tuple of two;
+    floating point is passed as bits. `close(result, expected)` says which results may stand where
+    the instruction is approximate. `registers` overrides how an operand is kept ("a": ".b64").
     """
 
     text: str
@@ -79,6 +79,15 @@ class Row:
     def __str__(self) -> str:
         opcodes = [part.split()[0] for part in (*self.setup.split(";"), self.text) if part]
         return "-".join(opcodes)
+
+
+def per_lane(function: Callable[..., object]) -> Model:
+    """The model that applies a function of Python integers to each lane's sources."""
+
+    def model(*arrays: np.ndarray) -> list:
+        return [function(*values) for values in zip(*(a.tolist() for a in arrays), strict=True)]
+
+    return model
 
 
 def edges(name: str) -> list[int]:

@@ -1,11 +1,10 @@
-"""Logic, shifts, permutes, fields and counts of the emulator against what PTX's pseudo-code says."""
+"""Logic, shifts, permutes, fields and counts of the emulator against PTX's pseudo-code."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from ptx_rows import COUNT, Row, check, random_bits
-from test_emu_integer import unbounded
+from ptx_rows import COUNT, Row, check, per_lane, random_bits
 
 U32 = 0xFFFFFFFF
 
@@ -47,7 +46,7 @@ def lop3() -> list[Row]:
             f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table:#x}",
             ("b32",),
             three,
-            unbounded(lambda a, b, c, table=table: looked_up(a, b, c, table)),
+            per_lane(lambda a, b, c, table=table: looked_up(a, b, c, table)),
         )
         for table in (0x00, 0x1A, 0x40, 0x80, 0x96, 0xE8, 0xCA, 0xFE, 0xFF)
     ]
@@ -64,9 +63,7 @@ def lop3() -> list[Row]:
                     f"{'!' if negated else ''}{{f}}",
                     ("b32", "pred"),
                     (*three, "pred"),
-                    lambda a, b, c, q, model=model: tuple(
-                        zip(*unbounded(model)(a, b, c, q))
-                    ),
+                    lambda *sources, model=model: tuple(zip(*per_lane(model)(*sources), strict=True)),
                     values=lambda rng: [
                         *(rng.integers(0, 16, COUNT, dtype=np.uint32) for _ in range(3)),
                         rng.integers(0, 2, COUNT, dtype=np.uint32),
@@ -87,7 +84,7 @@ def shifts() -> list[Row]:
                         f"shl.{t} {{d}}, {{a}}, {{b}}",
                         (t,),
                         (t, "u32"),
-                        unbounded(lambda a, b, mask=mask: a << min(b, 64) & mask),
+                        per_lane(lambda a, b, mask=mask: a << min(b, 64) & mask),
                     )
                 )
             rows.append(
@@ -95,7 +92,7 @@ def shifts() -> list[Row]:
                     f"shr.{t} {{d}}, {{a}}, {{b}}",
                     (t,),
                     (t, "u32"),
-                    unbounded(lambda a, b: a >> min(b, 64)),
+                    per_lane(lambda a, b: a >> min(b, 64)),
                 )
             )
     for mode, amount in (("clamp", lambda c: min(c, 32)), ("wrap", lambda c: c & 31)):
@@ -105,13 +102,13 @@ def shifts() -> list[Row]:
                 f"shf.l.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}}",
                 ("b32",),
                 three,
-                unbounded(lambda a, b, c, amount=amount: (b << 32 | a) << amount(c) >> 32),
+                per_lane(lambda a, b, c, amount=amount: (b << 32 | a) << amount(c) >> 32),
             ),
             Row(
                 f"shf.r.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}}",
                 ("b32",),
                 three,
-                unbounded(lambda a, b, c, amount=amount: (b << 32 | a) >> amount(c)),
+                per_lane(lambda a, b, c, amount=amount: (b << 32 | a) >> amount(c)),
             ),
         ]
     return rows
@@ -146,7 +143,7 @@ def permutes() -> list[Row]:
             "prmt.b32 {d}, {a}, {b}, {c}",
             ("b32",),
             three,
-            unbounded(lambda a, b, c: permuted(a, b, [c >> 4 * k & 15 for k in range(4)])),
+            per_lane(lambda a, b, c: permuted(a, b, [c >> 4 * k & 15 for k in range(4)])),
         )
     ]
     for mode, selectors in PRMT_MODES.items():
@@ -155,7 +152,7 @@ def permutes() -> list[Row]:
                 f"prmt.b32.{mode} {{d}}, {{a}}, {{b}}, {{c}}",
                 ("b32",),
                 three,
-                unbounded(lambda a, b, c, s=selectors: permuted(a, b, s(c & 3))),
+                per_lane(lambda a, b, c, s=selectors: permuted(a, b, s(c & 3))),
             )
         )
     return rows
@@ -188,18 +185,18 @@ def counts() -> list[Row]:
     for n in (32, 64):
         b = (f"b{n}",)
         rows += [
-            Row(f"popc.b{n} {{d}}, {{a}}", ("u32",), b, unbounded(int.bit_count)),
+            Row(f"popc.b{n} {{d}}, {{a}}", ("u32",), b, per_lane(int.bit_count)),
             Row(
                 f"clz.b{n} {{d}}, {{a}}",
                 ("u32",),
                 b,
-                unbounded(lambda a, n=n: n - a.bit_length()),
+                per_lane(lambda a, n=n: n - a.bit_length()),
             ),
             Row(
                 f"brev.b{n} {{d}}, {{a}}",
                 b,
                 b,
-                unbounded(lambda a, n=n: int(f"{a:0{n}b}"[::-1], 2)),
+                per_lane(lambda a, n=n: int(f"{a:0{n}b}"[::-1], 2)),
             ),
         ]
         for t in (f"u{n}", f"s{n}"):
@@ -209,7 +206,7 @@ def counts() -> list[Row]:
                         f"bfind{'.shiftamt' if shift else ''}.{t} {{d}}, {{a}}",
                         ("u32",),
                         (t,),
-                        unbounded(lambda a, n=n, shift=shift: find(a, n, shift)),
+                        per_lane(lambda a, n=n, shift=shift: find(a, n, shift)),
                     )
                 )
     rows.append(
@@ -217,7 +214,7 @@ def counts() -> list[Row]:
             "fns.b32 {d}, {a}, {b}, {c}",
             ("b32",),
             ("b32", "b32", "s32"),
-            unbounded(nth_set),
+            per_lane(nth_set),
             values=lambda rng: [
                 random_bits(rng, "b32", COUNT),
                 rng.integers(0, 32, COUNT, dtype=np.uint32),
@@ -296,8 +293,12 @@ def fields() -> list[Row]:
                     f"bfe.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                     (t,),
                     (t, "u32", "u32"),
-                    unbounded(lambda a, b, c, n=n, model=model: model(a, b, c, n)),
-                    values=lambda rng, t=t, p=position: [random_bits(rng, t, COUNT), p(rng), p(rng)],
+                    per_lane(lambda a, b, c, n=n, model=model: model(a, b, c, n)),
+                    values=lambda rng, t=t, p=position: [
+                        random_bits(rng, t, COUNT),
+                        p(rng),
+                        p(rng),
+                    ],
                 )
             )
         b = f"b{n}"
@@ -306,7 +307,7 @@ def fields() -> list[Row]:
                 f"bfi.{b} {{d}}, {{a}}, {{b}}, {{c}}, {{f}}",
                 (b,),
                 (b, b, "u32", "u32"),
-                unbounded(lambda a, b, c, d, n=n: inserted(a, b, c, d, n)),
+                per_lane(lambda a, b, c, d, n=n: inserted(a, b, c, d, n)),
                 values=lambda rng, b=b, p=position: [
                     random_bits(rng, b, COUNT),
                     random_bits(rng, b, COUNT),
@@ -321,7 +322,7 @@ def fields() -> list[Row]:
                 f"bmsk.{mode}.b32 {{d}}, {{a}}, {{b}}",
                 ("b32",),
                 ("b32", "b32"),
-                unbounded(lambda a, b, clamp=mode == "clamp": bit_mask(a, b, clamp)),
+                per_lane(lambda a, b, clamp=mode == "clamp": bit_mask(a, b, clamp)),
                 values=lambda rng: [small(40)(rng), small(40)(rng)],
             )
         )
@@ -331,7 +332,7 @@ def fields() -> list[Row]:
                     f"szext.{mode}.{t} {{d}}, {{a}}, {{b}}",
                     (t,),
                     ("u32", "u32"),
-                    unbounded(
+                    per_lane(
                         lambda a, b, clamp=mode == "clamp", signed=t == "s32": extend(
                             a, b, clamp, signed
                         )

@@ -1,4 +1,4 @@
-"""setp, set, selp and slct of the emulator: every relation, type, combination and form of result."""
+"""setp, set, selp and slct of the emulator: every relation, type, combination and result."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ def setp_rows() -> list[Row]:
     rows = []
     for t, relation, ftz, holds in relations():
         name = f"setp.{relation}{'.ftz' if ftz else ''}.{t}"
-        rows.append(
-            Row(f"{name} {{d}}, {{a}}, {{b}}", ("pred",), (t, t), holds, values=near(t))
-        )
+        rows.append(Row(f"{name} {{d}}, {{a}}, {{b}}", ("pred",), (t, t), holds, values=near(t)))
     some = [r for r in relations() if r[1] in ("lt", "neu", "eq", "geu", "hs")]
     for t, relation, ftz, holds in some:
         dotted = ".ftz" if ftz else ""
@@ -159,7 +157,10 @@ def packed_rows() -> list[Row]:
 
         def pairs(rng, t=fmt.name):
             low, high = near(t)(rng), near(t)(rng)
-            return [x.astype(np.uint32) | y.astype(np.uint32) << 16 for x, y in zip(low, high)]
+            return [
+                x.astype(np.uint32) | y.astype(np.uint32) << 16
+                for x, y in zip(low, high, strict=True)
+            ]
 
         def pairs_with_predicate(rng, pairs=pairs):
             return [*pairs(rng), rng.integers(0, 2, COUNT, dtype=np.uint32)]

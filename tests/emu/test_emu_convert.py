@@ -1,4 +1,4 @@
-"""cvt of the emulator: all pairs of types, roundings and modifiers, registers wider than types, packing."""
+"""cvt of the emulator: pairs of types, roundings, modifiers, packing, registers wider than types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import product
 import exact_float as ef
 import numpy as np
 import pytest
-from exact_float import BF16, E4M3, E5M2, F16, F32, F64, FORMATS, TF32, Infinity, Nan, Number
-from float_models import QUIET_F64, rectified, saturated
-from ptx_rows import COUNT, TYPES, Row, check, edges, random_bits
+from exact_float import BF16, E4M3, E5M2, F16, F32, F64, TF32, Infinity, Nan, Number
+from float_models import rectified, saturated
+from ptx_rows import COUNT, TYPES, Row, check, edges, per_lane, random_bits
 
 INTEGERS = [f"{kind}{n}" for kind in "us" for n in (8, 16, 32, 64)]
 FLOATS = [F16, BF16, F32, F64]
@@ -26,12 +26,8 @@ def clamp(x: int, t: str) -> int:
     return min(max(x, low), high)
 
 
-def lanes(function):
-    return lambda *arrays: [function(*v) for v in zip(*(a.tolist() for a in arrays))]
-
-
 def encode(fmt, value, rounding=ef.NEAREST, *, source=None, finite=False) -> int:
-    """A result's bits. A NaN from or to f64 keeps sign and, as far as it fits, payload, made quiet."""
+    """A result's bits. A NaN from or to f64 keeps its sign and what fits of its payload."""
     if isinstance(value, Nan) and F64 in (fmt, source):
         sign = fmt.sign_bit if value.bits & source.sign_bit else 0
         payload = (value.bits & ((1 << source.mantissa) - 1)) << 52 >> source.mantissa
@@ -44,7 +40,7 @@ def encode(fmt, value, rounding=ef.NEAREST, *, source=None, finite=False) -> int
 def between_integers() -> list[Row]:
     rows = []
     for to, frm in product(INTEGERS, INTEGERS):
-        rows.append(Row(f"cvt.{to}.{frm} {{d}}, {{a}}", (to,), (frm,), lanes(lambda x: x)))
+        rows.append(Row(f"cvt.{to}.{frm} {{d}}, {{a}}", (to,), (frm,), per_lane(lambda x: x)))
         (low, high), (least, most) = limits(to), limits(frm)
         if least < low or most > high:
             rows.append(
@@ -52,7 +48,7 @@ def between_integers() -> list[Row]:
                     f"cvt.sat.{to}.{frm} {{d}}, {{a}}",
                     (to,),
                     (frm,),
-                    lanes(lambda x, to=to: clamp(x, to)),
+                    per_lane(lambda x, to=to: clamp(x, to)),
                 )
             )
     return rows
@@ -66,7 +62,7 @@ def from_integers() -> list[Row]:
                 f"cvt.{rounding}.{fmt.name}.{frm} {{d}}, {{a}}",
                 (fmt.name,),
                 (frm,),
-                lanes(lambda x, fmt=fmt, r=rounding: fmt.encode(ef.number(x, 0), r)),
+                per_lane(lambda x, fmt=fmt, r=rounding: fmt.encode(ef.number(x, 0), r)),
                 registers={"a": ".b8"} if fmt is BF16 and frm in ("u8", "s8") else {},
             )
         )
@@ -76,7 +72,7 @@ def from_integers() -> list[Row]:
                 f"cvt.rn.sat.{fmt.name}.s32 {{d}}, {{a}}",
                 (fmt.name,),
                 ("s32",),
-                lanes(lambda x, fmt=fmt: saturated(fmt, fmt.encode(ef.number(x, 0)))),
+                per_lane(lambda x, fmt=fmt: saturated(fmt, fmt.encode(ef.number(x, 0)))),
             )
         )
     return rows
@@ -88,13 +84,21 @@ def near_limits(fmt, t: str):
     def values(rng: np.random.Generator) -> list[np.ndarray]:
         dtype = TYPES[fmt.name].dtype
         low, high = limits(t)
-        exact = [Number(2 * x + d, -1, int(2 * x + d < 0)) for x in (low, high, high + 1) for d in range(-3, 4)]
+        exact = [
+            Number(2 * x + d, -1, int(2 * x + d < 0))
+            for x in (low, high, high + 1)
+            for d in range(-3, 4)
+        ]
         exact += [Number(x, -1, int(x < 0)) for x in range(-15, 16)]
         near = [fmt.encode(x, r) for x in exact for r in (ef.DOWN, ef.UP)] + edges(fmt.name)
-        scaled = rng.uniform(-1.2, 1.2, COUNT // 2) * 2.0 ** rng.integers(0, int(t[1:]) + 1, COUNT // 2)
+        scaled = rng.uniform(-1.2, 1.2, COUNT // 2) * 2.0 ** rng.integers(
+            0, int(t[1:]) + 1, COUNT // 2
+        )
         bits = [fmt.encode(F64.decode(int(x))) for x in scaled.view(np.uint64)]
         rest = COUNT - len(near) - len(bits)
-        return [np.concatenate([np.array(near + bits, dtype=dtype), random_bits(rng, fmt.name, rest)])]
+        return [
+            np.concatenate([np.array(near + bits, dtype=dtype), random_bits(rng, fmt.name, rest)])
+        ]
 
     return values
 
@@ -111,7 +115,7 @@ def to_integers() -> list[Row]:
             whole = ef.to_integral(value, rounding)
             return clamp(whole.n << whole.e, t)
 
-        return lanes(one)
+        return per_lane(one)
 
     rows = []
     for fmt, t, (spelt, rounding) in product(FLOATS, INTEGERS, INTEGRAL.items()):
@@ -144,7 +148,9 @@ def around(fmt, source):
                 ]
         near = [source.encode(x, r) for x in exact for r in (ef.DOWN, ef.UP)]
         near += [bits ^ 1 for bits in near[::7]]
-        nans = source.infinity | rng.integers(1, 1 << source.mantissa, 16, dtype=np.uint64).astype(dtype)
+        nans = source.infinity | rng.integers(1, 1 << source.mantissa, 16, dtype=np.uint64).astype(
+            dtype
+        )
         nans[::2] |= dtype.type(source.sign_bit)
         near = np.array([*edges(source.name), *nans.tolist(), *near], dtype=dtype)[:COUNT]
         return [np.concatenate([near, random_bits(rng, source.name, COUNT - len(near))])]
@@ -186,7 +192,7 @@ def between_floats() -> list[Row]:
                 f"cvt{dot}{flags}.{to.name}.{frm.name} {{d}}, {{a}}",
                 (to.name,),
                 (frm.name,),
-                lanes(one),
+                per_lane(one),
                 values=around(to, frm),
             )
         )
@@ -237,7 +243,7 @@ def packing() -> list[Row]:
                     f"cvt.{rounding}{flags}.{fmt.name}x2.f32 {{d}}, {{a}}, {{b}}",
                     ("b32",),
                     ("f32", "f32"),
-                    lanes(model),
+                    per_lane(model),
                     values=pair(fmt, F32),
                 )
             )
@@ -261,22 +267,24 @@ def packing() -> list[Row]:
                 f"cvt.rn.satfinite{dot}.{name}.f32 {{d}}, {{a}}, {{b}}",
                 ("b16",),
                 ("f32", "f32"),
-                lanes(lambda a, b, n=narrow: n(F32.decode(a)) << 8 | n(F32.decode(b))),
+                per_lane(lambda a, b, n=narrow: n(F32.decode(a)) << 8 | n(F32.decode(b))),
                 values=pair(fmt, F32),
             ),
             Row(
                 f"cvt.rn.satfinite{dot}.{name}.f16x2 {{d}}, {{a}}",
                 ("b16",),
                 ("b32",),
-                lanes(lambda a, n=narrow: n(F16.decode(a >> 16)) << 8 | n(F16.decode(a & 0xFFFF))),
+                per_lane(lambda a, n=narrow: n(F16.decode(a >> 16)) << 8 | n(F16.decode(a & 0xFFFF))),
                 values=halves,
             ),
             Row(
                 f"cvt.rn{dot}.f16x2.{name} {{d}}, {{a}}",
                 ("b32",),
                 ("b16",),
-                lanes(lambda a, w=widen: w(a >> 8) << 16 | w(a & 0xFF)),
-                values=lambda rng: [np.arange(1 << 16, dtype=np.uint16)[rng.permutation(1 << 16)[:COUNT]]],
+                per_lane(lambda a, w=widen: w(a >> 8) << 16 | w(a & 0xFF)),
+                values=lambda rng: [
+                    np.arange(1 << 16, dtype=np.uint16)[rng.permutation(1 << 16)[:COUNT]]
+                ],
             ),
         ]
     for t in ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"):
@@ -294,14 +302,14 @@ def packing() -> list[Row]:
                 + (", {c}" if with_c else ""),
                 ("b32",),
                 ("s32", "s32", "b32") if with_c else ("s32", "s32"),
-                lanes(packed),
+                per_lane(packed),
             )
         )
     return rows
 
 
 def wide_registers() -> list[Row]:
-    """A register may be wider than the type: the low bits are read, results are extended to all of it."""
+    """A register may be wider than the type: low bits are read, results extended to all of it."""
 
     def signed(x: int, n: int) -> int:
         x &= (1 << n) - 1
@@ -313,29 +321,49 @@ def wide_registers() -> list[Row]:
             continue
         b = f"b{stored}"
         rows += [
-            Row(f"cvt.u32.u{n} {{d}}, {{a}}", ("u32",), (b,), lanes(lambda x, n=n: x & ((1 << n) - 1))),
-            Row(f"cvt.s64.s{n} {{d}}, {{a}}", ("s64",), (b,), lanes(lambda x, n=n: signed(x, n))),
-            Row(f"cvt.u{n}.u32 {{d}}, {{a}}", (b,), ("u32",), lanes(lambda x, n=n: x & ((1 << n) - 1))),
-            Row(f"cvt.s{n}.s64 {{d}}, {{a}}", (b,), ("s64",), lanes(lambda x, n=n: signed(x, n))),
+            Row(
+                f"cvt.u32.u{n} {{d}}, {{a}}",
+                ("u32",),
+                (b,),
+                per_lane(lambda x, n=n: x & ((1 << n) - 1)),
+            ),
+            Row(f"cvt.s64.s{n} {{d}}, {{a}}", ("s64",), (b,), per_lane(lambda x, n=n: signed(x, n))),
+            Row(
+                f"cvt.u{n}.u32 {{d}}, {{a}}",
+                (b,),
+                ("u32",),
+                per_lane(lambda x, n=n: x & ((1 << n) - 1)),
+            ),
+            Row(f"cvt.s{n}.s64 {{d}}, {{a}}", (b,), ("s64",), per_lane(lambda x, n=n: signed(x, n))),
             Row(
                 f"cvt.rn.f32.s{n} {{d}}, {{a}}",
                 ("f32",),
                 (b,),
-                lanes(lambda x, n=n: F32.encode(ef.number(signed(x, n), 0))),
+                per_lane(lambda x, n=n: F32.encode(ef.number(signed(x, n), 0))),
             ),
             Row(
                 f"cvt.rzi.s{n}.f32 {{d}}, {{a}}",
                 (b,),
                 ("f32",),
-                lanes(
-                    lambda x, n=n: clamp(int(np.trunc(np.uint32(x).view(np.float32))), f"s{n}")
-                ),
-                values=lambda rng: [rng.uniform(-300, 300, COUNT).astype(np.float32).view(np.uint32)],
+                per_lane(lambda x, n=n: clamp(int(np.trunc(np.uint32(x).view(np.float32))), f"s{n}")),
+                values=lambda rng: [
+                    rng.uniform(-300, 300, COUNT).astype(np.float32).view(np.uint32)
+                ],
             ),
         ]
     rows += [
-        Row("cvt.f32.f16 {d}, {a}", ("f32",), ("b32",), lanes(lambda x: F32.encode(F16.decode(x & 0xFFFF)))),
-        Row("cvt.rn.f16.f32 {d}, {a}", ("b32",), ("f32",), lanes(lambda x: F16.encode(F32.decode(x)))),
+        Row(
+            "cvt.f32.f16 {d}, {a}",
+            ("f32",),
+            ("b32",),
+            per_lane(lambda x: F32.encode(F16.decode(x & 0xFFFF))),
+        ),
+        Row(
+            "cvt.rn.f16.f32 {d}, {a}",
+            ("b32",),
+            ("f32",),
+            per_lane(lambda x: F16.encode(F32.decode(x))),
+        ),
     ]
     return rows
 

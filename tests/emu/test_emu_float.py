@@ -1,4 +1,4 @@
-"""f32 and f64 arithmetic of the emulator against exact arithmetic, in all roundings and modifiers."""
+"""f32 and f64 arithmetic of the emulator against exact arithmetic, in all its forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from float_models import (
     minmax,
     near_least_normal,
 )
-from ptx_rows import Row, check, source_values
+from ptx_rows import Row, check, per_lane, source_values
 
 ONE = ef.number(1, 0)
 
@@ -32,8 +32,8 @@ def multiply_add(rounding):
     return lambda a, b, c: ef.multiply_add(a, b, c, rounding)
 
 
-# Name, number of sources, the operation for a rounding, whether the rounding may be left out, whether
-# it saturates, and the order in which f64 looks for a NaN to pass on (as an H200 does).
+# Name, number of sources, the operation for a rounding, whether the rounding may be left out,
+# whether it saturates, and the order in which f64 looks for a NaN to pass on (as an H200 does).
 OPERATIONS = [
     ("add", 2, add, True, True, "ba"),
     ("sub", 2, subtract, True, True, "ba"),
@@ -111,7 +111,7 @@ def sign_rows() -> list[Row]:
                     f"{op}{'.ftz' if ftz else ''}.{t} {{d}}, {{a}}",
                     (t,),
                     (t,),
-                    lambda a, one=one: [one(bits) for bits in a.tolist()],
+                    per_lane(one),
                 )
             )
         rows.append(
@@ -149,7 +149,7 @@ def minmax_rows() -> list[Row]:
     return rows
 
 
-def testp_rows() -> list[Row]:
+def classification_rows() -> list[Row]:
     def classified(fmt: Format, bits: int) -> set[str]:
         value = fmt.decode(bits)
         if isinstance(value, Nan):
@@ -163,14 +163,14 @@ def testp_rows() -> list[Row]:
             f"testp.{name}.{fmt.name} {{d}}, {{a}}",
             ("pred",),
             (fmt.name,),
-            lambda a, fmt=fmt, name=name: [name in classified(fmt, x) for x in a.tolist()],
+            per_lane(lambda a, fmt=fmt, name=name: name in classified(fmt, a)),
         )
         for fmt in (F32, F64)
         for name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
     ]
 
 
-ROWS = arithmetic_rows() + sign_rows() + minmax_rows() + testp_rows()
+ROWS = arithmetic_rows() + sign_rows() + minmax_rows() + classification_rows()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

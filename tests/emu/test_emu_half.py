@@ -18,7 +18,7 @@ from float_models import (
     per_half_close,
     within,
 )
-from ptx_rows import COUNT, Row, check, random_bits
+from ptx_rows import COUNT, Row, check, per_lane, random_bits
 
 OPERATIONS = [
     ("add", 2, ef.add),
@@ -97,22 +97,16 @@ def minmax_rows() -> list[Row]:
 
 def sign_rows() -> list[Row]:
     rows = []
-    for fmt in (F16, BF16):
+    for fmt, op in product((F16, BF16), ("abs", "neg")):
         for ftz in (False, True) if fmt is F16 else (False,):
 
-            def number(bits, fmt=fmt, ftz=ftz):
-                return fmt.flush(bits) if ftz else bits
+            def one(bits, fmt=fmt, op=op, ftz=ftz):
+                if isinstance(fmt.decode(bits), Nan):
+                    return fmt.nan
+                bits = fmt.flush(bits) if ftz else bits
+                return bits & ~fmt.sign_bit if op == "abs" else bits ^ fmt.sign_bit
 
-            def magnitude(a, fmt=fmt, number=number):
-                nan = [isinstance(fmt.decode(x), Nan) for x in a.tolist()]
-                return [fmt.nan if n else number(x) & 0x7FFF for x, n in zip(a.tolist(), nan)]
-
-            def negated(a, fmt=fmt, number=number):
-                nan = [isinstance(fmt.decode(x), Nan) for x in a.tolist()]
-                return [fmt.nan if n else number(x) ^ 0x8000 for x, n in zip(a.tolist(), nan)]
-
-            rows += rows_of(name_of("abs", ftz and "ftz"), fmt, 1, magnitude)
-            rows += rows_of(name_of("neg", ftz and "ftz"), fmt, 1, negated)
+            rows += rows_of(name_of(op, ftz and "ftz"), fmt, 1, per_lane(one))
     return rows
 
 
@@ -130,7 +124,7 @@ def approximate_rows() -> list[Row]:
             rounded = fmt.encode(ef.F64.decode(int(result.view(np.uint64))))
             return fmt.flush(rounded) if ftz else rounded
 
-        return lambda a: [one(x) for x in a.tolist()]
+        return per_lane(one)
 
     rows = []
     for fmt in (F16, BF16):

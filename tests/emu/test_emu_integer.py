@@ -1,10 +1,10 @@
-"""Integer arithmetic of the emulator against NumPy's wrapping integers and Python's unbounded ones."""
+"""Integer arithmetic of the emulator against NumPy's wrapping integers and Python's unbounded."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from ptx_rows import Row, check
+from ptx_rows import Row, check, per_lane
 
 WIDTHS = (16, 32, 64)
 UNSIGNED = tuple(f"u{n}" for n in WIDTHS)
@@ -14,11 +14,6 @@ INTEGERS = UNSIGNED + SIGNED
 
 def bits(t: str) -> int:
     return int(t[1:])
-
-
-def unbounded(function):
-    """Of a function of Python integers, the model of a row."""
-    return lambda *arrays: [function(*values) for values in zip(*(a.tolist() for a in arrays))]
 
 
 def clamp(x: int, t: str) -> int:
@@ -41,7 +36,7 @@ def remainder(a: int, b: int) -> int:
 def arithmetic() -> list[Row]:
     rows = []
     for t in INTEGERS:
-        one, two, three = (t,), (t, t), (t, t, t)
+        one, two, three, width = (t,), (t, t), (t, t, t), bits(t)
         rows += [
             Row(f"add.{t} {{d}}, {{a}}, {{b}}", one, two, lambda a, b: a + b),
             Row(f"sub.{t} {{d}}, {{a}}, {{b}}", one, two, lambda a, b: a - b),
@@ -51,22 +46,22 @@ def arithmetic() -> list[Row]:
                 f"mul.hi.{t} {{d}}, {{a}}, {{b}}",
                 one,
                 two,
-                unbounded(lambda a, b, n=bits(t): a * b >> n),
+                per_lane(lambda a, b, n=width: a * b >> n),
             ),
             Row(
                 f"mad.hi.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                 one,
                 three,
-                unbounded(lambda a, b, c, n=bits(t): (a * b >> n) + c),
+                per_lane(lambda a, b, c, n=width: (a * b >> n) + c),
             ),
             Row(
                 f"sad.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                 one,
                 three,
-                unbounded(lambda a, b, c: c + abs(a - b)),
+                per_lane(lambda a, b, c: c + abs(a - b)),
             ),
-            Row(f"div.{t} {{d}}, {{a}}, {{b}}", one, two, unbounded(truncating_divide)),
-            Row(f"rem.{t} {{d}}, {{a}}, {{b}}", one, two, unbounded(remainder)),
+            Row(f"div.{t} {{d}}, {{a}}, {{b}}", one, two, per_lane(truncating_divide)),
+            Row(f"rem.{t} {{d}}, {{a}}, {{b}}", one, two, per_lane(remainder)),
             Row(f"min.{t} {{d}}, {{a}}, {{b}}", one, two, np.minimum),
             Row(f"max.{t} {{d}}, {{a}}, {{b}}", one, two, np.maximum),
         ]
@@ -79,24 +74,24 @@ def arithmetic() -> list[Row]:
         wide = f"{t[0]}{2 * bits(t)}"
         rows += [
             Row(
-                f"mul.wide.{t} {{d}}, {{a}}, {{b}}", (wide,), (t, t), unbounded(lambda a, b: a * b)
+                f"mul.wide.{t} {{d}}, {{a}}, {{b}}", (wide,), (t, t), per_lane(lambda a, b: a * b)
             ),
             Row(
                 f"mad.wide.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                 (wide,),
                 (t, t, wide),
-                unbounded(lambda a, b, c: a * b + c),
+                per_lane(lambda a, b, c: a * b + c),
             ),
         ]
     s32 = ("s32",)
     rows += [
-        Row("add.sat.s32 {d}, {a}, {b}", s32, 2 * s32, unbounded(lambda a, b: clamp(a + b, "s32"))),
-        Row("sub.sat.s32 {d}, {a}, {b}", s32, 2 * s32, unbounded(lambda a, b: clamp(a - b, "s32"))),
+        Row("add.sat.s32 {d}, {a}, {b}", s32, 2 * s32, per_lane(lambda a, b: clamp(a + b, "s32"))),
+        Row("sub.sat.s32 {d}, {a}, {b}", s32, 2 * s32, per_lane(lambda a, b: clamp(a - b, "s32"))),
         Row(
             "mad.hi.sat.s32 {d}, {a}, {b}, {c}",
             s32,
             3 * s32,
-            unbounded(lambda a, b, c: clamp((a * b >> 32) + c, "s32")),
+            per_lane(lambda a, b, c: clamp((a * b >> 32) + c, "s32")),
         ),
         Row(
             "min.relu.s32 {d}, {a}, {b}",
@@ -113,7 +108,12 @@ def arithmetic() -> list[Row]:
         # Immediates, negative ones included, instead of registers.
         Row("add.s32 {d}, {a}, -7", s32, s32, lambda a: a - 7),
         Row("mul.wide.s32 {d}, {a}, -3", ("s64",), s32, lambda a: a.astype(np.int64) * -3),
-        Row("add.u64 {d}, {a}, 0x123456789abcdef0", ("u64",), ("u64",), lambda a: a + np.uint64(0x123456789ABCDEF0)),
+        Row(
+            "add.u64 {d}, {a}, 0x123456789abcdef0",
+            ("u64",),
+            ("u64",),
+            lambda a: a + np.uint64(0x123456789ABCDEF0),
+        ),
         Row("sub.u16 {d}, 1, {a}", ("u16",), ("u16",), lambda a: 1 - a),
     ]
     return rows
@@ -133,14 +133,14 @@ def arithmetic24() -> list[Row]:
                 return low24(a, t) * low24(b, t) >> shift
 
             rows.append(
-                Row(f"mul24.{mode}.{t} {{d}}, {{a}}, {{b}}", (t,), (t, t), unbounded(product))
+                Row(f"mul24.{mode}.{t} {{d}}, {{a}}, {{b}}", (t,), (t, t), per_lane(product))
             )
             rows.append(
                 Row(
                     f"mad24.{mode}.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                     (t,),
                     (t, t, t),
-                    unbounded(lambda a, b, c, f=product: f(a, b) + c),
+                    per_lane(lambda a, b, c, f=product: f(a, b) + c),
                 )
             )
     rows.append(
@@ -148,7 +148,7 @@ def arithmetic24() -> list[Row]:
             "mad24.hi.sat.s32 {d}, {a}, {b}, {c}",
             ("s32",),
             ("s32", "s32", "s32"),
-            unbounded(lambda a, b, c: clamp((low24(a, "s32") * low24(b, "s32") >> 16) + c, "s32")),
+            per_lane(lambda a, b, c: clamp((low24(a, "s32") * low24(b, "s32") >> 16) + c, "s32")),
         )
     )
     return rows
@@ -169,12 +169,12 @@ def packed() -> list[Row]:
                     continue
 
                 def model(a, b, signed=t[0] == "s", function=function, relu=relu):
-                    pairs = zip(halves(a, signed), halves(b, signed))
+                    pairs = zip(halves(a, signed), halves(b, signed), strict=True)
                     low, high = (max(function(*p), 0) if relu else function(*p) for p in pairs)
                     return (low & 0xFFFF) | (high & 0xFFFF) << 16
 
                 name = f"{op}{'.relu' if relu else ''}.{t}"
-                rows.append(Row(f"{name} {{d}}, {{a}}, {{b}}", (t,), (t, t), unbounded(model)))
+                rows.append(Row(f"{name} {{d}}, {{a}}, {{b}}", (t,), (t, t), per_lane(model)))
     return rows
 
 
@@ -191,35 +191,35 @@ def dot_products() -> list[Row]:
             signed_a, signed_b = ta == "s32", tb == "s32"
 
             def dot4(a, b, c, sa=signed_a, sb=signed_b):
-                return c + sum(x * y for x, y in zip(parts_of(a, 8, sa), parts_of(b, 8, sb)))
+                return c + sum(x * y for x, y in zip(parts_of(a, 8, sa), parts_of(b, 8, sb), strict=True))
 
             rows.append(
                 Row(
                     f"dp4a.{ta}.{tb} {{d}}, {{a}}, {{b}}, {{c}}",
                     (tc,),
                     (ta, tb, tc),
-                    unbounded(dot4),
+                    per_lane(dot4),
                 )
             )
             for mode, skipped in (("lo", 0), ("hi", 2)):
 
                 def dot2(a, b, c, sa=signed_a, sb=signed_b, skipped=skipped):
-                    bytes_b = parts_of(b, 8, sb)[skipped:]
-                    return c + sum(x * y for x, y in zip(parts_of(a, 16, sa), bytes_b))
+                    bytes_b = parts_of(b, 8, sb)[skipped : skipped + 2]
+                    return c + sum(x * y for x, y in zip(parts_of(a, 16, sa), bytes_b, strict=True))
 
                 rows.append(
                     Row(
                         f"dp2a.{mode}.{ta}.{tb} {{d}}, {{a}}, {{b}}, {{c}}",
                         (tc,),
                         (ta, tb, tc),
-                        unbounded(dot2),
+                        per_lane(dot2),
                     )
                 )
     return rows
 
 
 def carries() -> list[Row]:
-    """Each in a pair: what sets the carry, and what takes it. A chain shows the carry out as well."""
+    """Each in a pair: what sets the carry, and what takes it. A chain shows the carry out too."""
     rows = []
     for n in (32, 64):
         for t in (f"u{n}", f"s{n}"):
@@ -237,14 +237,14 @@ def carries() -> list[Row]:
                     f"addc.{t} {{d}}, {{c}}, {{f}}",
                     (t,),
                     four,
-                    unbounded(lambda a, b, c, f, carry=carry_of_sum: c + f + carry(a, b)),
+                    per_lane(lambda a, b, c, f, carry=carry_of_sum: c + f + carry(a, b)),
                     setup=f"add.cc.{t} {{d}}, {{a}}, {{b}}",
                 ),
                 Row(
                     f"subc.{t} {{d}}, {{c}}, {{f}}",
                     (t,),
                     four,
-                    unbounded(lambda a, b, c, f, borrow=borrow: c - f - borrow(a, b)),
+                    per_lane(lambda a, b, c, f, borrow=borrow: c - f - borrow(a, b)),
                     setup=f"sub.cc.{t} {{d}}, {{a}}, {{b}}",
                 ),
                 # The carry out of addc.cc and subc.cc, seen as 0 + 0 + carry.
@@ -252,7 +252,7 @@ def carries() -> list[Row]:
                     f"addc.{t} {{d}}, 0, 0",
                     (t,),
                     four,
-                    unbounded(
+                    per_lane(
                         lambda a, b, c, f, carry=carry_of_sum, mask=mask: (
                             (c & mask) + (f & mask) + carry(a, b) > mask
                         )
@@ -263,7 +263,7 @@ def carries() -> list[Row]:
                     f"subc.{t} {{d}}, 0, 0",
                     (t,),
                     four,
-                    unbounded(
+                    per_lane(
                         lambda a, b, c, f, borrow=borrow, mask=mask: (
                             -((c & mask) - (f & mask) - borrow(a, b) < 0)
                         )
@@ -281,7 +281,7 @@ def carries() -> list[Row]:
                         f"addc.{t} {{d}}, 0, 0",
                         (t,),
                         (t, t, t),
-                        unbounded(
+                        per_lane(
                             lambda a, b, c, part=part, mask=mask: part(a, b) + (c & mask) > mask
                         ),
                         setup=f"mad.{half}.cc.{t} {{d}}, {{a}}, {{b}}, {{c}}",
@@ -290,7 +290,7 @@ def carries() -> list[Row]:
                         f"madc.{half}.{t} {{d}}, {{b}}, {{c}}, {{f}}",
                         (t,),
                         four,
-                        unbounded(
+                        per_lane(
                             lambda a, b, c, f, part=part, carry=carry_of_sum: (
                                 part(b, c) + f + carry(a, b)
                             )
@@ -301,7 +301,7 @@ def carries() -> list[Row]:
                         f"addc.{u} {{d}}, 0, 0",
                         (u,),
                         (t, t, t, t),
-                        unbounded(
+                        per_lane(
                             lambda a, b, c, f, part=part, carry=carry_of_sum, mask=mask: (
                                 part(b, c) + (f & mask) + carry(a, b) > mask
                             )

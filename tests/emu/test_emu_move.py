@@ -59,7 +59,12 @@ def vectors() -> list[Row]:
         ),
         Row("mov.b64 {{_, {d}}}, {a}", ("b32",), ("b64",), part(1, 32)),
         Row("mov.b32 {{{d}, _}}, {a}", ("b16",), ("b32",), part(0, 16)),
-        Row("mov.b64 {{_, {d}, _, {e}}}, {a}", ("b16", "b16"), ("b64",), lambda a: (part(1, 16)(a), part(3, 16)(a))),
+        Row(
+            "mov.b64 {{_, {d}, _, {e}}}, {a}",
+            ("b16", "b16"),
+            ("b64",),
+            lambda a: (part(1, 16)(a), part(3, 16)(a)),
+        ),
         # Through a 128-bit register.
         Row(
             "mov.b128 {{{d}, {e}}}, %whole",

@@ -1,0 +1,112 @@
+"""What each operation computes, in plain NumPy: the twins that the kernels are checked against.
+
+They are written to be read. A variant differs from its neighbours in how it moves data and not in
+what comes out, so all variants of gemm share one twin, and so do those of transpose; each probe has
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+
+LANES = 32
+
+
+def gemm(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    out: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+) -> Any:
+    """alpha * (a @ b) + beta * out."""
+    product = alpha * np.matmul(a, b)
+    if out is None:
+        return product
+    out[...] = product if beta == 0 else product + beta * out
+    return out
+
+
+def transpose(a: ArrayLike, *, out: Array | None = None) -> Array:
+    """The last two axes swapped."""
+    result = np.ascontiguousarray(np.swapaxes(a, -1, -2))
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+# ---- probes
+
+
+def stride_read(x: Array, *, stride: int = 1) -> Array:
+    """Lane l reads word l * stride of 64 * 32; what x does not have is 0."""
+    words = np.zeros(64 * LANES, np.float32)
+    words[: len(x)] = x[: len(words)]
+    return words[stride * np.arange(LANES)]
+
+
+def broadcast(x: Array, *, word: int = 0) -> Array:
+    """All lanes read one word; what x does not have is 0."""
+    value = x[word] if word < len(x) else 0
+    return np.full(LANES, value, np.float32)
+
+
+def copy_async(x: Array) -> Array:
+    """Twice x."""
+    return 2 * x
+
+
+def pipeline_async(x: Array, *, stages: int = 3) -> Array:
+    """x * x + 1 with one rounding, as a fused multiply-add has it."""
+    return (x.astype(np.float64) ** 2 + 1).astype(np.float32)
+
+
+def large_shared(x: Array, *, kib: int = 96) -> Array:
+    """Each chunk of kib KiB reversed, the last and shorter one too."""
+    chunk = kib * 1024 // x.itemsize
+    chunks = [x[i : i + chunk][::-1] for i in range(0, len(x), chunk)]
+    return np.concatenate(chunks) if chunks else x.copy()
+
+
+def coalescing(x: Array, *, stride: int = 1) -> Array:
+    """Lane l reads word l * stride."""
+    return x[stride * np.arange(LANES)]
+
+
+def coalescing_random(x: Array, *, seed: int = 0) -> Array:
+    """Lane l reads word hash(seed, l) mod n; the hash mixes as MurmurHash3 ends."""
+    h = np.uint32(seed) * np.uint64(0x9E3779B9) + np.arange(LANES, dtype=np.uint64)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        h = h & 0xFFFFFFFF
+        h = (h ^ (h >> shift)) * np.uint64(factor)
+    words: Array = x[(h & 0xFFFFFFFF) % np.uint64(len(x))]
+    return words
+
+
+_probes: dict[str, Callable[..., Array]] = {
+    twin.__name__: twin
+    for twin in (
+        *(stride_read, broadcast, copy_async, pipeline_async, large_shared),
+        *(coalescing, coalescing_random),
+    )
+}
+
+
+def probe(x: ArrayLike, *, variant: str = "stride_read", **params: int) -> Array:
+    """What the probe of that name makes of x."""
+    return _probes[variant](np.asarray(x), **params)
+
+
+def twin(op: str, variant: str) -> Callable[..., Any]:
+    """The NumPy function of a row of the registry."""
+    if op == "gemm":
+        return gemm
+    return transpose if op == "transpose" else _probes[variant]
