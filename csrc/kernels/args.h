@@ -24,9 +24,9 @@ typedef struct gemm_args {
     SMK_POINTER(const REAL) B;
     SMK_POINTER(REAL) C;
     long long M, N, K;
-    long long lda, ldb, ldc;                /* elements */
-    long long batch_a, batch_b, batch_c;    /* elements from one batch to the next; 0: broadcast */
-    double alpha, beta;                     /* beta == 0: C is not read */
+    long long lda, ldb, ldc;             /* elements */
+    long long batch_a, batch_b, batch_c; /* elements from one batch to the next; 0: broadcast */
+    double alpha, beta;                  /* beta == 0: C is not read */
 } gemm_args;
 
 /* y[j*ldy + i] = x[i*ldx + j] for i < rows, j < cols. blockIdx.z is the batch. */
@@ -42,8 +42,8 @@ typedef struct transpose_args {
 typedef struct probe_args {
     SMK_POINTER(const float) x;
     SMK_POINTER(float) y;
-    long long n_x, n_y;     /* elements */
-    long long runtime[4];   /* run-time parameters in the row's order */
+    long long n_x, n_y;   /* elements */
+    long long runtime[4]; /* run-time parameters in the row's order */
 } probe_args;
 
 #ifndef __CUDACC__

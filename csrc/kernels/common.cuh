@@ -16,8 +16,8 @@ typedef struct tile_origin {
 
 /* The grid is one line of tiles, row by row, because gridDim.y stops at 65535. A launch has fewer
  * than 2^31 blocks, so 32 bits are enough to divide. */
-__device__ __forceinline__ tile_origin block_tile(long long columns, int tile_rows, int tile_columns)
-{
+__device__ __forceinline__ tile_origin block_tile(long long columns, int tile_rows,
+                                                  int tile_columns) {
     const unsigned across = (unsigned)((columns + tile_columns - 1) / tile_columns);
     const unsigned down = blockIdx.x / across;
     const unsigned right = blockIdx.x - down * across;
@@ -38,18 +38,18 @@ typedef vector_of<REAL>::type vector;
 constexpr int V = sizeof(vector) / sizeof(REAL);
 
 /* Element i; with i known to the compiler this is a register's name. */
-__device__ __forceinline__ REAL &element(vector &v, int i) { return reinterpret_cast<REAL *>(&v)[i]; }
+__device__ __forceinline__ REAL &element(vector &v, int i) {
+    return reinterpret_cast<REAL *>(&v)[i];
+}
 
 /* Whether every row of a matrix starts on a 16-byte boundary. */
-__device__ __forceinline__ bool rows_aligned(const void *base, long long ld, int itemsize)
-{
+__device__ __forceinline__ bool rows_aligned(const void *base, long long ld, int itemsize) {
     return ((unsigned long long)base | (unsigned long long)(ld * itemsize)) % 16 == 0;
 }
 
 /* V elements from p; `whole`: p is aligned and all of them exist. Otherwise the first `valid` of them
  * exist, the rest is 0. `whole` should be the same for the whole block, so that nothing diverges. */
-__device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long long valid)
-{
+__device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long long valid) {
     if (whole) return *reinterpret_cast<const vector *>(p);
     vector v;
 #pragma unroll
@@ -61,8 +61,7 @@ __device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long lo
 
 /* 16 bytes to p, aligned. In PTX, because the compiler takes a vector apart that was put together from
  * registers and would store it in four pieces, each touching every sector. */
-__device__ __forceinline__ void store_vector(void *p, uint4 v)
-{
+__device__ __forceinline__ void store_vector(void *p, uint4 v) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
                  "r"(v.w)
                  : "memory");
@@ -71,16 +70,14 @@ __device__ __forceinline__ void store_vector(void *p, uint4 v)
 /* ---- the end of a GEMM ---- */
 
 /* alpha * sum + beta * C; beta == 0 does not read C, whatever stands there. */
-__device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REAL *c)
-{
+__device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REAL *c) {
     const REAL scaled = (REAL)g.alpha * sum;
     return g.beta == 0 ? scaled : scaled + (REAL)g.beta * *c;
 }
 
 /* The same for V neighbours, of which the first `valid` exist; aligned: c is on a 16-byte boundary. */
 __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *sums, REAL *c,
-                                               bool aligned, long long valid)
-{
+                                               bool aligned, long long valid) {
     vector v;
     if (aligned && valid >= V) {
         if (g.beta != 0) v = *reinterpret_cast<const vector *>(c);
@@ -103,8 +100,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
  * next commit closes; a thread sees its own copies after waiting, the others' after a barrier too.
  */
 
-__device__ __forceinline__ unsigned shared_address(const void *p)
-{
+__device__ __forceinline__ unsigned shared_address(const void *p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
@@ -120,6 +116,21 @@ __device__ __forceinline__ unsigned shared_address(const void *p)
                  : "memory")
 
 #define COPY_ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+
+/* A vector from base + at; `whole` and `valid` as in load_vector. What does not exist is not read: its
+ * address is base, which does. */
+#define COPY_ASYNC_VECTOR(to, base, at, whole, valid)                                              \
+    do {                                                                                           \
+        if (whole) {                                                                               \
+            COPY_ASYNC_16(to, (base) + (at));                                                      \
+        } else {                                                                                   \
+            _Pragma("unroll") for (int i_ = 0; i_ < V; i_++) {                                     \
+                const bool exists_ = i_ < (valid);                                                 \
+                COPY_ASYNC_OR_ZERO(&element(*(to), i_), (base) + (exists_ ? (at) + i_ : 0),        \
+                                   exists_);                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
 
 /* Until at most `pending` of this thread's newest groups are still under way. */
 #define COPY_ASYNC_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")

@@ -15,8 +15,7 @@
 #include "common.cuh"
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE)
-    gemm_double_buffer(const __grid_constant__ gemm_args g)
-{
+    gemm_double_buffer(const __grid_constant__ gemm_args g) {
     __shared__ REAL As[2][TILE][TILE];
     __shared__ REAL Bs[2][TILE][TILE + PAD];
 

@@ -18,8 +18,7 @@
 #define TILE 32
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE)
-    gemm_naive(const __grid_constant__ gemm_args g)
-{
+    gemm_naive(const __grid_constant__ gemm_args g) {
     const REAL *A = g.A + blockIdx.z * g.batch_a;
     const REAL *B = g.B + blockIdx.z * g.batch_b;
     REAL *C = g.C + blockIdx.z * g.batch_c;

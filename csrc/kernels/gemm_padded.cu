@@ -16,8 +16,7 @@
 #include "common.cuh"
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE)
-    gemm_padded(const __grid_constant__ gemm_args g)
-{
+    gemm_padded(const __grid_constant__ gemm_args g) {
     __shared__ REAL As[TILE][TILE];
     __shared__ REAL Bs[TILE][TILE + PAD];
 

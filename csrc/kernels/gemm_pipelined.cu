@@ -24,8 +24,7 @@
 #define B_COPIES (BLOCK_K * CHUNKS_N / THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    gemm_pipelined(const __grid_constant__ gemm_args g)
-{
+    gemm_pipelined(const __grid_constant__ gemm_args g) {
     extern __shared__ vector shared[];
     vector(*As)[BLOCK_M][CHUNKS_K] = reinterpret_cast<vector(*)[BLOCK_M][CHUNKS_K]>(shared);
     vector(*Bs)[BLOCK_K][CHUNKS_N] = reinterpret_cast<vector(*)[BLOCK_K][CHUNKS_N]>(As + STAGES);
@@ -54,36 +53,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             __syncthreads();
         }
         const bool whole_k = k0 + BLOCK_K <= g.K;
-        if (k0 < g.K && whole_m && whole_k) {
+        if (k0 < g.K) {
 #pragma unroll
             for (int s = 0; s < A_COPIES; s++) {
-                const unsigned m = (t + s * THREADS) / CHUNKS_K, chunk = (t + s * THREADS) % CHUNKS_K;
-                COPY_ASYNC_16(&As[free_stage][m][chunk ^ m % CHUNKS_K],
-                              A + (tile.row + m) * g.lda + k0 + chunk * V);
+                const unsigned m = (t + s * THREADS) / CHUNKS_K,
+                               chunk = (t + s * THREADS) % CHUNKS_K;
+                const long long row = tile.row + m, k = k0 + chunk * V;
+                COPY_ASYNC_VECTOR(&As[free_stage][m][chunk ^ m % CHUNKS_K], A, row * g.lda + k,
+                                  whole_m && whole_k, row < g.M ? g.K - k : 0);
             }
-        } else if (k0 < g.K) {
-#pragma unroll 4
-            for (unsigned e = t; e < BLOCK_M * BLOCK_K; e += THREADS) {
-                const unsigned m = e / BLOCK_K, k = e % BLOCK_K;
-                const bool exists = tile.row + m < g.M && k0 + k < g.K;
-                REAL *to = &element(As[free_stage][m][k / V ^ m % CHUNKS_K], k % V);
-                COPY_ASYNC_OR_ZERO(to, exists ? A + (tile.row + m) * g.lda + k0 + k : A, exists);
-            }
-        }
-        if (k0 < g.K && whole_n && whole_k) {
 #pragma unroll
             for (int s = 0; s < B_COPIES; s++) {
-                const unsigned k = (t + s * THREADS) / CHUNKS_N, chunk = (t + s * THREADS) % CHUNKS_N;
-                COPY_ASYNC_16(&Bs[free_stage][k][chunk],
-                              B + (k0 + k) * g.ldb + tile.column + chunk * V);
-            }
-        } else if (k0 < g.K) {
-#pragma unroll 4
-            for (unsigned e = t; e < BLOCK_K * BLOCK_N; e += THREADS) {
-                const unsigned k = e / BLOCK_N, n = e % BLOCK_N;
-                const bool exists = k0 + k < g.K && tile.column + n < g.N;
-                REAL *to = &element(Bs[free_stage][k][n / V], n % V);
-                COPY_ASYNC_OR_ZERO(to, exists ? B + (k0 + k) * g.ldb + tile.column + n : B, exists);
+                const unsigned r = (t + s * THREADS) / CHUNKS_N,
+                               chunk = (t + s * THREADS) % CHUNKS_N;
+                const long long k = k0 + r, column = tile.column + chunk * V;
+                COPY_ASYNC_VECTOR(&Bs[free_stage][r][chunk], B, k * g.ldb + column,
+                                  whole_n && whole_k, k < g.K ? g.N - column : 0);
             }
         }
         COPY_ASYNC_COMMIT(); /* an empty group at the end keeps the count */

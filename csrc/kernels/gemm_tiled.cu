@@ -20,8 +20,7 @@
 #include "common.cuh"
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE)
-    gemm_tiled(const __grid_constant__ gemm_args g)
-{
+    gemm_tiled(const __grid_constant__ gemm_args g) {
     __shared__ REAL As[TILE][TILE + PAD];
     __shared__ REAL Bs[TILE][TILE + PAD];
 

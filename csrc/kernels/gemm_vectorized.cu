@@ -29,8 +29,7 @@
 #define B_COPIES (BLOCK_K * CHUNKS_N / THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    gemm_vectorized(const __grid_constant__ gemm_args g)
-{
+    gemm_vectorized(const __grid_constant__ gemm_args g) {
     extern __shared__ vector shared[];
     vector(*As)[BLOCK_M][CHUNKS_K] = reinterpret_cast<vector(*)[BLOCK_M][CHUNKS_K]>(shared);
     vector(*Bs)[BLOCK_K][CHUNKS_N] = reinterpret_cast<vector(*)[BLOCK_K][CHUNKS_N]>(As + 2);
@@ -59,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int s = 0; s < A_COPIES; s++) {
                 const long long row = tile.row + (t + s * THREADS) / CHUNKS_K;
                 const long long k = k0 + (t + s * THREADS) % CHUNKS_K * V;
-                a_next[s] = load_vector(A + row * g.lda + k, whole_m && whole_k,
-                                        row < g.M ? g.K - k : 0);
+                a_next[s] =
+                    load_vector(A + row * g.lda + k, whole_m && whole_k, row < g.M ? g.K - k : 0);
             }
 #pragma unroll
             for (int s = 0; s < B_COPIES; s++) {
@@ -98,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (fetch) {
 #pragma unroll
             for (int s = 0; s < A_COPIES; s++) {
-                const unsigned m = (t + s * THREADS) / CHUNKS_K, chunk = (t + s * THREADS) % CHUNKS_K;
+                const unsigned m = (t + s * THREADS) / CHUNKS_K,
+                               chunk = (t + s * THREADS) % CHUNKS_K;
                 As[buffer][m][chunk ^ m % CHUNKS_K] = a_next[s];
             }
 #pragma unroll

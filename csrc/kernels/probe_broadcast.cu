@@ -15,8 +15,7 @@
 #define LANES 32
 
 extern "C" __global__ void __launch_bounds__(LANES)
-    probe_broadcast(const __grid_constant__ probe_args g)
-{
+    probe_broadcast(const __grid_constant__ probe_args g) {
     __shared__ float word[LANES];
 
     const int lane = threadIdx.x;

@@ -15,8 +15,7 @@
 #define LANES 32
 
 extern "C" __global__ void __launch_bounds__(LANES)
-    probe_coalescing(const __grid_constant__ probe_args g)
-{
+    probe_coalescing(const __grid_constant__ probe_args g) {
     const long long lane = threadIdx.x;
     g.y[lane] = g.x[lane * g.runtime[0]];
 }

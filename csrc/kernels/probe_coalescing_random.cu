@@ -14,8 +14,7 @@
 #define LANES 32
 
 extern "C" __global__ void __launch_bounds__(LANES)
-    probe_coalescing_random(const __grid_constant__ probe_args g)
-{
+    probe_coalescing_random(const __grid_constant__ probe_args g) {
     const int lane = threadIdx.x;
     unsigned h = (unsigned)g.runtime[0] * 0x9E3779B9u + lane;
     h = (h ^ h >> 16) * 0x85EBCA6Bu;

@@ -14,8 +14,7 @@
 #define THREADS 256
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    probe_copy_async(const __grid_constant__ probe_args g)
-{
+    probe_copy_async(const __grid_constant__ probe_args g) {
     __shared__ float word[THREADS];
 
     const int t = threadIdx.x;

@@ -16,8 +16,7 @@
 #define WORDS   (KIB * 256)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    probe_large_shared(const __grid_constant__ probe_args g)
-{
+    probe_large_shared(const __grid_constant__ probe_args g) {
     extern __shared__ float word[];
 
     const int t = threadIdx.x;

@@ -16,8 +16,7 @@
 #define ROUNDS  8
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    probe_pipeline_async(const __grid_constant__ probe_args g)
-{
+    probe_pipeline_async(const __grid_constant__ probe_args g) {
     __shared__ float word[STAGES][THREADS];
 
     const int t = threadIdx.x;

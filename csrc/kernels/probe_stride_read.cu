@@ -18,8 +18,7 @@
 #define WORDS      (LANES * MAX_STRIDE)
 
 extern "C" __global__ void __launch_bounds__(LANES)
-    probe_stride_read(const __grid_constant__ probe_args g)
-{
+    probe_stride_read(const __grid_constant__ probe_args g) {
     __shared__ float word[WORDS];
 
     const int lane = threadIdx.x, stride = (int)g.runtime[0];

@@ -17,8 +17,7 @@
 #define BLOCK_ROWS 8
 
 extern "C" __global__ void __launch_bounds__(TILE *BLOCK_ROWS)
-    transpose_padded(const __grid_constant__ transpose_args g)
-{
+    transpose_padded(const __grid_constant__ transpose_args g) {
     __shared__ ELEMENT cell[TILE][TILE + PAD];
 
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x;

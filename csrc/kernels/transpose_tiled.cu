@@ -18,8 +18,7 @@
 #define BLOCK_ROWS 8
 
 extern "C" __global__ void __launch_bounds__(TILE *BLOCK_ROWS)
-    transpose_tiled(const __grid_constant__ transpose_args g)
-{
+    transpose_tiled(const __grid_constant__ transpose_args g) {
     __shared__ ELEMENT cell[TILE][TILE];
 
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x;

@@ -22,12 +22,12 @@ constexpr int S = 16 / sizeof(ELEMENT);
 constexpr int CHUNKS = S == 16 ? 8 : 16; /* 16 rows of 16 bytes in registers are as much as fits */
 constexpr int TILE = CHUNKS * S;
 constexpr int THREADS = CHUNKS * CHUNKS;
-constexpr int BATCH = S < 8 ? S : 8; /* elements on their way in a thread where vectors do not fit */
+constexpr int BATCH =
+    S < 8 ? S : 8; /* elements on their way in a thread where vectors do not fit */
 
 /* A square of S x S elements, in place. Halving: swap the two quarters off the diagonal, then do the
  * same in each quarter; here all squares of one size at once. Below a word PRMT picks the bytes. */
-__device__ __forceinline__ void transpose_square(unsigned (&square)[S][4])
-{
+__device__ __forceinline__ void transpose_square(unsigned (&square)[S][4]) {
 #pragma unroll
     for (int half = S / 2; half > 0; half /= 2) {
         const int bytes = half * (int)sizeof(ELEMENT), words = bytes / 4;
@@ -43,8 +43,7 @@ __device__ __forceinline__ void transpose_square(unsigned (&square)[S][4])
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    transpose_vectorized(const __grid_constant__ transpose_args g)
-{
+    transpose_vectorized(const __grid_constant__ transpose_args g) {
     __shared__ uint4 chunk[TILE][CHUNKS];
 
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x;

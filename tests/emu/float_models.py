@@ -160,7 +160,10 @@ def halved(*generators):
 
     def values(rng: np.random.Generator) -> list[np.ndarray]:
         columns = [generate(rng) for generate in generators]
-        return [np.concatenate([x[: COUNT // 2], y[COUNT // 2 :]]) for x, y in zip(*columns, strict=True)]
+        return [
+            np.concatenate([x[: COUNT // 2], y[COUNT // 2 :]])
+            for x, y in zip(*columns, strict=True)
+        ]
 
     return values
 

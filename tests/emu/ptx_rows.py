@@ -1,9 +1,9 @@
 """One PTX instruction against a model of it, over edge values and random bits.
 
 A row is an instruction's text, the types of its operands and a function that says what it should
-give. `check` writes a kernel around it: a thread loads its sources, runs the instruction twice, once
-plainly and once under a guard that holds in some lanes only, and stores both results; where the
-guard does not hold the register must keep what it had.
+give. `check` writes a kernel around it: a thread loads its sources, runs the instruction twice,
+once plainly and once under a guard that holds in some lanes only, and stores both results; where
+the guard does not hold the register must keep what it had.
 """
 
 from __future__ import annotations

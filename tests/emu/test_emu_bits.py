@@ -63,7 +63,9 @@ def lop3() -> list[Row]:
                     f"{'!' if negated else ''}{{f}}",
                     ("b32", "pred"),
                     (*three, "pred"),
-                    lambda *sources, model=model: tuple(zip(*per_lane(model)(*sources), strict=True)),
+                    lambda *sources, model=model: tuple(
+                        zip(*per_lane(model)(*sources), strict=True)
+                    ),
                     values=lambda rng: [
                         *(rng.integers(0, 16, COUNT, dtype=np.uint32) for _ in range(3)),
                         rng.integers(0, 2, COUNT, dtype=np.uint32),
@@ -273,11 +275,11 @@ def extend(a: int, b: int, clamp: bool, signed: bool) -> int:
 
 
 def small(limit: int):
-    """Positions and lengths: mostly within a word, some beyond a byte."""
+    """Positions and lengths: mostly within a word, some up to what PTX allows."""
 
     def values(rng: np.random.Generator) -> np.ndarray:
         near = rng.integers(0, limit, COUNT, dtype=np.uint32)
-        far = rng.integers(0, 1 << 32, COUNT, dtype=np.uint32)
+        far = rng.integers(0, 256, COUNT, dtype=np.uint32)
         return np.where(rng.random(COUNT) < 0.8, near, far)
 
     return values

@@ -1,4 +1,4 @@
-"""cvt of the emulator: pairs of types, roundings, modifiers, packing, registers wider than types."""
+"""cvt of the emulator: pairs of types, roundings, modifiers, packing, wide registers."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def between_floats() -> list[Row]:
             value = frm.decode(frm.flush(bits) if flushes else bits)
             if to is frm and not text and not (ftz or sat) and to in (F32, F64):
                 return bits
-            if isinstance(value, Nan) and frm is BF16 and to is F32:
+            if isinstance(value, Nan) and frm is BF16 and to is F32 and not ftz:
                 return bits << 16
             if isinstance(value, Nan) and frm is F32 and ftz:
                 value = Nan(F32.nan)
@@ -274,7 +274,9 @@ def packing() -> list[Row]:
                 f"cvt.rn.satfinite{dot}.{name}.f16x2 {{d}}, {{a}}",
                 ("b16",),
                 ("b32",),
-                per_lane(lambda a, n=narrow: n(F16.decode(a >> 16)) << 8 | n(F16.decode(a & 0xFFFF))),
+                per_lane(
+                    lambda a, n=narrow: n(F16.decode(a >> 16)) << 8 | n(F16.decode(a & 0xFFFF))
+                ),
                 values=halves,
             ),
             Row(
@@ -327,14 +329,18 @@ def wide_registers() -> list[Row]:
                 (b,),
                 per_lane(lambda x, n=n: x & ((1 << n) - 1)),
             ),
-            Row(f"cvt.s64.s{n} {{d}}, {{a}}", ("s64",), (b,), per_lane(lambda x, n=n: signed(x, n))),
+            Row(
+                f"cvt.s64.s{n} {{d}}, {{a}}", ("s64",), (b,), per_lane(lambda x, n=n: signed(x, n))
+            ),
             Row(
                 f"cvt.u{n}.u32 {{d}}, {{a}}",
                 (b,),
                 ("u32",),
                 per_lane(lambda x, n=n: x & ((1 << n) - 1)),
             ),
-            Row(f"cvt.s{n}.s64 {{d}}, {{a}}", (b,), ("s64",), per_lane(lambda x, n=n: signed(x, n))),
+            Row(
+                f"cvt.s{n}.s64 {{d}}, {{a}}", (b,), ("s64",), per_lane(lambda x, n=n: signed(x, n))
+            ),
             Row(
                 f"cvt.rn.f32.s{n} {{d}}, {{a}}",
                 ("f32",),
@@ -345,7 +351,9 @@ def wide_registers() -> list[Row]:
                 f"cvt.rzi.s{n}.f32 {{d}}, {{a}}",
                 (b,),
                 ("f32",),
-                per_lane(lambda x, n=n: clamp(int(np.trunc(np.uint32(x).view(np.float32))), f"s{n}")),
+                per_lane(
+                    lambda x, n=n: clamp(int(np.trunc(np.uint32(x).view(np.float32))), f"s{n}")
+                ),
                 values=lambda rng: [
                     rng.uniform(-300, 300, COUNT).astype(np.float32).view(np.uint32)
                 ],

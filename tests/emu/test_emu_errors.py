@@ -1,4 +1,4 @@
-"""What the emulator does not know it refuses, with the instruction's text and line; never a guess."""
+"""What the emulator does not know it refuses, with the instruction's text and line."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def test_unknown_form(instruction: str, guard: str) -> None:
 
 
 def test_known_forms_around_it_run() -> None:
-    """The same kernel without an unknown instruction is fine: the table above tests what it says."""
+    """The same kernel without an unknown instruction is fine: only that one was refused."""
     smemkern.Kernel(f"{HEADER}    ret;\n}}\n", "unknown")(1, 32, device="emu")

@@ -73,9 +73,7 @@ def arithmetic() -> list[Row]:
     for t in ("u16", "s16", "u32", "s32"):
         wide = f"{t[0]}{2 * bits(t)}"
         rows += [
-            Row(
-                f"mul.wide.{t} {{d}}, {{a}}, {{b}}", (wide,), (t, t), per_lane(lambda a, b: a * b)
-            ),
+            Row(f"mul.wide.{t} {{d}}, {{a}}, {{b}}", (wide,), (t, t), per_lane(lambda a, b: a * b)),
             Row(
                 f"mad.wide.{t} {{d}}, {{a}}, {{b}}, {{c}}",
                 (wide,),
@@ -191,7 +189,9 @@ def dot_products() -> list[Row]:
             signed_a, signed_b = ta == "s32", tb == "s32"
 
             def dot4(a, b, c, sa=signed_a, sb=signed_b):
-                return c + sum(x * y for x, y in zip(parts_of(a, 8, sa), parts_of(b, 8, sb), strict=True))
+                return c + sum(
+                    x * y for x, y in zip(parts_of(a, 8, sa), parts_of(b, 8, sb), strict=True)
+                )
 
             rows.append(
                 Row(

@@ -21,13 +21,13 @@ MASKS = {"all": FULL, "some": 0x9E3779B9, "one": 0x00010000}
 def kernel_text(instruction: str, results: int, wide: bool) -> str:
     """Lanes of the mask run it; the others leave their results as they were.
 
-    %a: the lane's value, 64 bits wide or 32; %b and %c: two more words; %mask: the lanes that run it.
-    Results: %d, %e.
+    %a: the lane's value, 64 bits wide or 32; %b and %c: two more words; %mask: the lanes that run
+    it. Results: %d, %e.
     """
     loads = "".join(
-        f"ld.param.u64 %base, [p{k}]; mad.wide.u32 %at, %lane, {8 if k == 0 and wide else 4}, %base; "
-        f"ld.global.b{64 if k == 0 and wide else 32} %{name}, [%at];\n"
-        for k, name in enumerate("abc")
+        f"ld.param.u64 %base, [p{k}]; mad.wide.u32 %at, %lane, {size}, %base; "
+        f"ld.global.b{8 * size} %{name}, [%at];\n"
+        for k, (name, size) in enumerate((("a", 8 if wide else 4), ("b", 4), ("c", 4)))
     )
     stores = "".join(
         f"ld.param.u64 %base, [p{3 + k}]; mad.wide.u32 %at, %lane, 4, %base; "
@@ -41,8 +41,8 @@ def kernel_text(instruction: str, results: int, wide: bool) -> str:
 .visible .entry warp(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3,
                      .param .u64 p4, .param .u32 lanes)
 {{
-    .reg .b64 %base, %at; .reg .b{64 if wide else 32} %a; .reg .b32 %b, %c, %d, %e, %lane, %mask, %bit;
-    .reg .pred %p, %q, %in;
+    .reg .b64 %base, %at; .reg .b{64 if wide else 32} %a; .reg .pred %p, %q, %in;
+    .reg .b32 %b, %c, %d, %e, %lane, %mask, %bit;
     mov.u32 %lane, %laneid;
     ld.param.u32 %mask, [lanes];
     {loads}
@@ -61,7 +61,7 @@ DONE:
 
 @dataclass(frozen=True)
 class Case:
-    """reference(a, b, c, mask): for a lane of the mask, its results, from the lists of all lanes."""
+    """reference(a, b, c, mask): the results of each lane, from the lists of all lanes."""
 
     name: str
     instruction: str
@@ -232,7 +232,9 @@ CASES += [
     )
 ]
 CASES += [
-    Case(f"redux.{op}.{t}", f"redux.sync.{op}.{t} %d, %a, %mask;", reduced(f, t == "s32"), any_words)
+    Case(
+        f"redux.{op}.{t}", f"redux.sync.{op}.{t} %d, %a, %mask;", reduced(f, t == "s32"), any_words
+    )
     for op, f, types in (
         ("add", lambda x, y: x + y, ("u32", "s32")),
         ("min", min, ("u32", "s32")),
