@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 COUNTED = 256  # n of the matrices that are traced; a GPU is timed at a larger one
 TIMED_ON_GPU = 4096
-ODD = (67, 61, 73)  # M, N, K of a second check, which fit no tile
+ODD = (67, 61, 73)  # M, N, K of a second check, in float64, which fit no tile
 PROBE_ELEMENTS = 1 << 16
 
 
@@ -54,15 +55,28 @@ HEADER = (
 )
 
 
-# ---- errors, as a share of what rounding allows
+# ---- what is computed, and how far off a result may be
 
 
-def gemm_error(result: Array, a: Array, b: Array) -> float:
-    """Largest |error| / ((K + 2) eps |A||B|), against NumPy in float64."""
-    exact = np.matmul(a, b, dtype=np.float64)
+class Product(NamedTuple):
+    """A product, what it is exactly, and the error that rounding can make of it."""
+
+    a: Array
+    b: Array
+    exact: Array
+    bound: Array  # (K + 2) eps |A||B|
+
+    def error(self, result: Array) -> float:
+        return float(np.max(abs(result - self.exact) / self.bound))
+
+
+@cache
+def product(m: int, n: int, k: int, dtype: str) -> Product:
+    rng = np.random.default_rng(m + n + k)
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
     size = np.matmul(abs(a), abs(b), dtype=np.float64)
-    bound = (a.shape[-1] + 2) * float(np.finfo(result.dtype).eps) * size
-    return float(np.max(abs(result - exact) / bound))
+    exact = np.matmul(a, b, dtype=np.float64)
+    return Product(a, b, exact, (k + 2) * np.finfo(dtype).eps * size)
 
 
 def exact_error(result: Array, expected: Array) -> float:
@@ -83,20 +97,19 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
     return result, min(times)
 
 
-def run_gemm(row: Variant, device: str, rng: np.random.Generator) -> Line:
+def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    a, b = rng.standard_normal((2, n, n), dtype=np.float32)
-    result, milliseconds = measured(row, device, a, b)
-    m_odd, n_odd, k_odd = ODD
-    c = rng.standard_normal((m_odd, k_odd))
-    d = rng.standard_normal((k_odd, n_odd))
-    odd, _ = measured(row, device, c, d)
-    counted = trace(row.op, a[:COUNTED, :COUNTED], b[:COUNTED, :COUNTED], variant=row.name)
-    error = worst(gemm_error(result, a, b), gemm_error(odd, c, d))
+    even, odd = product(n, n, n, "float32"), product(*ODD, "float64")
+    result, milliseconds = measured(row, device, even.a, even.b)
+    odd_result, _ = measured(row, device, odd.a, odd.b)
+    small = np.s_[:COUNTED, :COUNTED]
+    counted = trace(row.op, even.a[small], even.b[small], variant=row.name)
+    error = worst(even.error(result), odd.error(odd_result))
     return Line(row, milliseconds, 2 * n**3 / milliseconds / 1e6, "GFLOP/s", counted, error)
 
 
-def run_transpose(row: Variant, device: str, rng: np.random.Generator) -> Line:
+def run_transpose(row: Variant, device: str) -> Line:
+    rng = np.random.default_rng(0)
     n = COUNTED if device == "emu" else TIMED_ON_GPU
     a = rng.standard_normal((n, n), dtype=np.float32)
     result, milliseconds = measured(row, device, a)
@@ -107,8 +120,8 @@ def run_transpose(row: Variant, device: str, rng: np.random.Generator) -> Line:
     return Line(row, milliseconds, 2 * a.nbytes / milliseconds / 1e6, "GB/s", counted, error)
 
 
-def run_probe(row: Variant, device: str, rng: np.random.Generator) -> Line:
-    x = rng.standard_normal(PROBE_ELEMENTS, dtype=np.float32)
+def run_probe(row: Variant, device: str) -> Line:
+    x = np.random.default_rng(0).standard_normal(PROBE_ELEMENTS, dtype=np.float32)
     result, milliseconds = measured(row, device, x)
     counted = trace(row.op, x, variant=row.name)
     error = exact_error(result, reference.probe(x, variant=row.name))
@@ -116,7 +129,7 @@ def run_probe(row: Variant, device: str, rng: np.random.Generator) -> Line:
     return Line(row, milliseconds, moved / milliseconds / 1e6, "GB/s", counted, error)
 
 
-RUN: dict[str, Callable[[Variant, str, np.random.Generator], Line]] = {
+RUN: dict[str, Callable[[Variant, str], Line]] = {
     "gemm": run_gemm,
     "transpose": run_transpose,
     "probe": run_probe,
@@ -180,8 +193,7 @@ def run(device: str | None = None) -> int:
         f"requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = {COUNTED}"
     )
     print("error: against NumPy in float64, 1 is the most that rounding can do\n")
-    rng = np.random.default_rng(0)
-    lines = [RUN[row.op](row, name, rng) for row in variants()]
+    lines = [RUN[row.op](row, name) for row in variants()]
     print(table(HEADER, [line.cells() for line in lines]))
     print()
     print(textwrap.fill(conclusion(lines, name), 100))

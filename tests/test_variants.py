@@ -1,6 +1,10 @@
 """The registry: one file and one row make a variant, and everything else enumerates them."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +69,30 @@ def test_sources_open_with_their_story():
         text = path.read_text()
         assert text.startswith("/*"), path
         assert len(text.splitlines()) <= 150, path
+
+
+def test_parameters_that_do_not_compile_name_those_that_need_no_compiler(tmp_path, nvrtc):
+    """A copy of the sources, spoilt, in a process of its own."""
+    shutil.copytree(KERNELS, tmp_path / "kernels")
+    (tmp_path / "kernels" / "gemm_tiled.cu").write_text("this is no CUDA")
+    code = (
+        "import sys, numpy as np, smemkern\n"
+        "images = smemkern._core.config()['images']\n"
+        "smemkern._core.configure(images=images, kernels=sys.argv[1])\n"
+        "a = np.eye(4, dtype=np.float32)\n"
+        "smemkern.gemm(a, a, variant='tiled', tile=16, device='emu')\n"
+        "try: smemkern.gemm(a, a, variant='tiled', tile=13, device='emu')\n"
+        "except smemkern.CompileError as error: print(error)\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "kernels"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"SMEMKERN_CACHE_DIR": str(tmp_path / "cache")},
+    ).stdout
+    assert "this is no CUDA" in shown or "gemm_tiled.cu(1)" in shown
+    assert "gemm_tiled-float32-tile16-pad0" in shown
 
 
 def test_unknown_operation():

@@ -1,6 +1,4 @@
-/* Instructions that compute with addresses: cvta, isspacep, and mov of a variable's or function's. */
-#include <string.h>
-
+/* Instructions that compute with addresses: cvta and isspacep. */
 #include "decode.h"
 #include "block.h"
 
@@ -61,25 +59,6 @@ static exec_fn select_isspacep(decoder *dc, const ptx_instruction *p, insn *out)
     out->a = decode_source(dc, &p->operands[1], PTX_U64);
     out->imm = (int64_t)REGION_OF(space_address(space, 0));
     return exec_isspacep;
-}
-
-/* ---- mov ---- */
-
-static const insn *exec_mov_u32(warp *w, const insn *i) {
-    const uint32_t *a = U32(w, i->a);
-    uint32_t *d = U32(w, i->d);
-    for (int l = 0; l < LANES; l++) d[l] = w->mask[l] ? a[l] : d[l];
-    return i + 1;
-}
-
-exec_fn select_mov_symbol(decoder *dc, const ptx_instruction *p, insn *out) {
-    const ptx_type type = decode_take_type(dc);
-    if (p->n_operands != 2 || type == PTX_NO_TYPE) return NULL;
-    out->d = decode_destination(dc, &p->operands[0], type);
-    out->a = decode_source(dc, &p->operands[1], type);
-    out->imm = 0;
-    if (ptx_type_size[type] == 8) return exec_to_generic;
-    return ptx_type_size[type] == 4 ? exec_mov_u32 : NULL;
 }
 
 const opcode_row address_opcodes[] = {

@@ -27,21 +27,6 @@ static const exec_fn integer_converters[PTX_N_TYPES][3] = {
     [PTX_S32] = CONVERTERS(s32), [PTX_U64] = CONVERTERS(u64), [PTX_S64] = CONVERTERS(s64),
 };
 
-/* From f32 to f64 a NaN keeps its sign and payload, and is made quiet. */
-static inline uint64_t f64_of_f32(float a) {
-    const uint64_t bits = bits_of_f32(a);
-    const uint64_t nan = (bits & 0x80000000) << 32 | 0x7ff8000000000000 | (bits & 0x3fffff) << 29;
-    return a != a ? nan : bits_of_f64(a);
-}
-
-/* And from f64 to a narrower format, as much of it as fits. */
-static inline uint32_t nan_of_f64(double a, float_format format) {
-    const uint64_t bits = bits_of_f64(a);
-    const uint32_t payload = (uint32_t)((bits & 0xfffffffffffff) >> (52 - format.mantissa));
-    const uint32_t quiet = 1u << (format.mantissa - 1);
-    return (bits >> 63 ? format.sign : 0) | format.infinity | quiet | payload;
-}
-
 static inline int32_t truncated_s32(float a) {
     const float in_range = a < 0x1p31f ? a >= -0x1p31f ? a : -0x1p31f : 0;
     return a >= 0x1p31f ? INT32_MAX : (int32_t)in_range;

@@ -89,9 +89,9 @@ enum { MINMAX_NAN = 32, MINMAX_XORSIGN_ABS = 64 };
     static inline T name(T a, T b) {                                                               \
         const X x = value_of(a), y = value_of(b);                                                  \
         const bool before = x order y, equal = x == y, x_nan = x != x, y_nan = y != y;             \
-        const T number = before | y_nan ? a : b;                                                   \
+        const T number = (before | y_nan) ? a : b;                                                 \
         const T known = equal ? a zeros b : number;                                                \
-        return x_nan & y_nan ? nan : known;                                                        \
+        return (x_nan & y_nan) ? nan : known;                                                      \
     }
 
 /* .ftz .NaN .xorsign.abs as flags, for f32 and the half types; -1: half of .xorsign.abs */

@@ -94,6 +94,21 @@ static inline float value_e4m3(uint8_t x) {
     return value_f16((uint16_t)((x & 0x80) << 8 | (x & 0x7f) << 7)) * 0x1p8f;
 }
 
+/* From f32 to f64 a NaN keeps its sign and payload, and is made quiet. */
+static inline uint64_t f64_of_f32(float a) {
+    const uint64_t bits = bits_of_f32(a);
+    const uint64_t nan = (bits & 0x80000000) << 32 | 0x7ff8000000000000 | (bits & 0x3fffff) << 29;
+    return a != a ? nan : bits_of_f64(a);
+}
+
+/* And from f64 to a narrower format, as much of it as fits. */
+static inline uint32_t nan_of_f64(double a, float_format format) {
+    const uint64_t bits = bits_of_f64(a);
+    const uint32_t payload = (uint32_t)((bits & 0xfffffffffffff) >> (52 - format.mantissa));
+    const uint32_t quiet = 1u << (format.mantissa - 1);
+    return (bits >> 63 ? format.sign : 0) | format.infinity | quiet | payload;
+}
+
 /* Whether .ftz makes a zero of x (exact, or rounded to odd): it does if x lies below the least
  * normal number after a rounding to the format's precision that knows no least exponent. So does an
  * H200. */

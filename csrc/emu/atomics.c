@@ -38,11 +38,13 @@ COMBINE(add_f32, canonical_f32(f32_of_bits((uint32_t)old) + f32_of_bits((uint32_
 COMBINE(add_f64, bits_of_f64(f64_of_bits(old) + f64_of_bits(b)))
 
 /* In global memory hardware flushes subnormals, in shared memory it does not. */
-COMBINE(add_f32_global, flushed_f32((uint32_t)add_f32(flushed_f32((uint32_t)old),
-                                                      flushed_f32((uint32_t)b), 0)))
+COMBINE(add_f32_global,
+        flushed_f32((uint32_t)add_f32(flushed_f32((uint32_t)old), flushed_f32((uint32_t)b), 0)))
 
 /* Sums of halves are exact in double. A half's bits order like integers of sign and magnitude. */
-static int32_t half_order(uint16_t h) { return h & 0x8000 ? -(h & 0x7fff) - 1 : h; }
+static int32_t half_order(uint16_t h) {
+    return h & 0x8000 ? -(h & 0x7fff) - 1 : h;
+}
 
 static uint16_t half_lesser(uint16_t x, uint16_t y, bool bf16, bool greater) {
     const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
@@ -58,7 +60,9 @@ static uint16_t half_sum(uint16_t x, uint16_t y, bool bf16) {
 }
 
 #define HALF_COMBINES(op, result)                                                                  \
-    static uint16_t op##_half(uint16_t x, uint16_t y, bool bf16) { return result; }                \
+    static uint16_t op##_half(uint16_t x, uint16_t y, bool bf16) {                                 \
+        return result;                                                                             \
+    }                                                                                              \
     COMBINE(op##_f16, op##_half((uint16_t)old, (uint16_t)b, false))                                \
     COMBINE(op##_bf16, op##_half((uint16_t)old, (uint16_t)b, true))                                \
     COMBINE(op##_f16x2, (uint32_t)op##_half((uint16_t)(old >> 16), (uint16_t)(b >> 16), false)     \
@@ -95,7 +99,8 @@ static uint64_t slot_value(const warp *w, uint32_t slot, uint32_t bytes, int lan
         return seen;                                                                               \
     } while (0)
 
-static uint64_t change(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b, uint64_t c) {
+static uint64_t change(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b,
+                       uint64_t c) {
     switch (width) {
     case 2: CHANGE(uint16_t, p, combine, b, c);
     case 4: CHANGE(uint32_t, p, combine, b, c);
@@ -124,8 +129,8 @@ static const insn *exec_atomic(warp *w, const insn *i) {
         const combine_fn combine = shared ? operation->shared : operation->global;
         const uint64_t c = slot_value(w, i->c, slot_bytes, lane);
         for (uint32_t k = 0; k < i->count; k++) {
-            unsigned char *p = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width,
-                                          i->width, true);
+            unsigned char *p =
+                lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, i->width, true);
             if (!p) return NULL;
             const uint64_t b = slot_value(w, i->list[i->count + k], slot_bytes, lane);
             const uint64_t old = (shared ? change_alone : change)(p, i->width, combine, b, c);
@@ -146,19 +151,45 @@ typedef struct atomic_form {
 
 #define SAME(op, type, combine) {op, PTX_##type, combine, combine}
 static const atomic_form forms[] = {
-    SAME("add", U32, add), SAME("add", S32, add), SAME("add", U64, add), SAME("add", S64, add),
-    {"add", PTX_F32, add_f32, add_f32_global}, SAME("add", F64, add_f64),
-    SAME("add", F16, add_f16), SAME("add", BF16, add_bf16), SAME("add", F16X2, add_f16x2),
-    SAME("add", BF16X2, add_bf16x2), SAME("min", U32, min_u64), SAME("min", U64, min_u64),
-    SAME("min", S32, min_s32), SAME("min", S64, min_s64), SAME("min", F16, min_f16),
-    SAME("min", BF16, min_bf16), SAME("min", F16X2, min_f16x2), SAME("min", BF16X2, min_bf16x2),
-    SAME("max", U32, max_u64), SAME("max", U64, max_u64), SAME("max", S32, max_s32),
-    SAME("max", S64, max_s64), SAME("max", F16, max_f16), SAME("max", BF16, max_bf16),
-    SAME("max", F16X2, max_f16x2), SAME("max", BF16X2, max_bf16x2), SAME("and", B32, and),
-    SAME("and", B64, and), SAME("or", B32, or), SAME("or", B64, or), SAME("xor", B32, xor),
-    SAME("xor", B64, xor), SAME("exch", B32, exchange), SAME("exch", B64, exchange),
-    SAME("cas", B16, compare_and_swap), SAME("cas", B32, compare_and_swap),
-    SAME("cas", B64, compare_and_swap), SAME("inc", U32, increment), SAME("dec", U32, decrement),
+    SAME("add", U32, add),
+    SAME("add", S32, add),
+    SAME("add", U64, add),
+    SAME("add", S64, add),
+    {"add", PTX_F32, add_f32, add_f32_global},
+    SAME("add", F64, add_f64),
+    SAME("add", F16, add_f16),
+    SAME("add", BF16, add_bf16),
+    SAME("add", F16X2, add_f16x2),
+    SAME("add", BF16X2, add_bf16x2),
+    SAME("min", U32, min_u64),
+    SAME("min", U64, min_u64),
+    SAME("min", S32, min_s32),
+    SAME("min", S64, min_s64),
+    SAME("min", F16, min_f16),
+    SAME("min", BF16, min_bf16),
+    SAME("min", F16X2, min_f16x2),
+    SAME("min", BF16X2, min_bf16x2),
+    SAME("max", U32, max_u64),
+    SAME("max", U64, max_u64),
+    SAME("max", S32, max_s32),
+    SAME("max", S64, max_s64),
+    SAME("max", F16, max_f16),
+    SAME("max", BF16, max_bf16),
+    SAME("max", F16X2, max_f16x2),
+    SAME("max", BF16X2, max_bf16x2),
+    SAME("and", B32, and),
+    SAME("and", B64, and),
+    SAME("or", B32, or),
+    SAME("or", B64, or),
+    SAME("xor", B32, xor),
+    SAME("xor", B64, xor),
+    SAME("exch", B32, exchange),
+    SAME("exch", B64, exchange),
+    SAME("cas", B16, compare_and_swap),
+    SAME("cas", B32, compare_and_swap),
+    SAME("cas", B64, compare_and_swap),
+    SAME("inc", U32, increment),
+    SAME("dec", U32, decrement),
 };
 
 static const atomic_form *take_form(decoder *dc) {
@@ -177,12 +208,17 @@ static uint32_t exact_slot(decoder *dc, const ptx_operand *o, ptx_type type, boo
 }
 
 static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, bool has_result) {
-    static const char *const ignored[] = {"relaxed", "acquire", "release", "acq_rel", "cta",
-                                          "cluster", "gpu", "sys", "noftz", "L2::cache_hint"};
+    static const char *const ignored[] = {"relaxed", "acquire",       "release", "acq_rel",
+                                          "cta",     "cluster",       "gpu",     "sys",
+                                          "noftz",   "L2::cache_hint"};
     static const ptx_operand sink = {.kind = PTX_SINK};
-    for (size_t k = 0; k < sizeof ignored / sizeof *ignored; k++) decode_take(dc, ignored[k]);
+    for (size_t k = 0; k < sizeof ignored / sizeof *ignored; k++)
+        decode_take(dc, ignored[k]);
     out->space = (uint8_t)decode_take_space(dc);
-    out->count = decode_take(dc, "v2") ? 2 : decode_take(dc, "v4") ? 4 : decode_take(dc, "v8") ? 8 : 1;
+    out->count = decode_take(dc, "v2")   ? 2
+                 : decode_take(dc, "v4") ? 4
+                 : decode_take(dc, "v8") ? 8
+                                         : 1;
     const atomic_form *form = take_form(dc);
     const uint32_t n_sources = form && !strcmp(form->op, "cas") ? 2 : 1;
     decoded_address at;
@@ -205,7 +241,8 @@ static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, b
         list[k] = exact_slot(dc, d, form->type, true, &exact);
         list[out->count + k] = exact_slot(dc, b, form->type, false, &exact);
     }
-    out->c = n_sources == 2 ? exact_slot(dc, source + 1, form->type, false, &exact) : list[out->count];
+    out->c =
+        n_sources == 2 ? exact_slot(dc, source + 1, form->type, false, &exact) : list[out->count];
     atomic_operation *operation = decode_alloc(dc, sizeof *operation);
     *operation = (atomic_operation){form->shared, form->global, has_result};
     out->list = list;

@@ -27,8 +27,10 @@ static tally count(const uint64_t address[LANES], uint32_t lanes, uint32_t item_
         previous = item;
         const uint32_t bank = item & (banks - 1);
         uint32_t k = n[bank];
-        if (k && item <= highest[bank] && item >= lowest[bank]) { /* else it is new: no need to look */
-            while (k && kept[bank][k - 1] != item) k--;
+        if (k && item <= highest[bank] &&
+            item >= lowest[bank]) { /* else it is new: no need to look */
+            while (k && kept[bank][k - 1] != item)
+                k--;
             if (k) continue;
             k = n[bank];
         } else {
@@ -43,9 +45,13 @@ static tally count(const uint64_t address[LANES], uint32_t lanes, uint32_t item_
     return t;
 }
 
-static uint32_t item_bytes(uint32_t width) { return width < WORD ? WORD : width; }
+static uint32_t item_bytes(uint32_t width) {
+    return width < WORD ? WORD : width;
+}
 
-static uint32_t in_units(uint32_t bytes, uint32_t unit) { return (bytes + unit - 1) / unit; }
+static uint32_t in_units(uint32_t bytes, uint32_t unit) {
+    return (bytes + unit - 1) / unit;
+}
 
 /* For every active lane l, lane l ^ by is inactive or has the same address. */
 static bool paired(const uint64_t address[LANES], uint32_t active, int by) {
@@ -56,10 +62,12 @@ static bool paired(const uint64_t address[LANES], uint32_t active, int by) {
     return true;
 }
 
-uint32_t banks_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load) {
+uint32_t banks_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width,
+                          bool load) {
     const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
     uint32_t group = banks, total = 0; /* lanes: as many as could be served at once */
-    if (width > WORD && load && (paired(address, active, 1) || paired(address, active, 2))) group *= 2;
+    if (width > WORD && load && (paired(address, active, 1) || paired(address, active, 2)))
+        group *= 2;
     for (uint32_t first = 0; first < LANES; first += group) {
         const uint32_t lanes = group == LANES ? ~0u : ((1u << group) - 1) << first;
         total += count(address, active & lanes, bytes, banks).most;

@@ -18,7 +18,8 @@ static bool is_complete(const block *b, const barrier *bar) {
     return bar->complete >= (bar->wanted ? bar->wanted : b->living_warps);
 }
 
-static void write_reduction(const barrier *bar, unsigned char *slots, const insn *i, uint32_t lanes) {
+static void write_reduction(const barrier *bar, unsigned char *slots, const insn *i,
+                            uint32_t lanes) {
     uint32_t value = 0;
     switch (i->flags & REDUCTION) {
     case RED_NONE: return;
@@ -60,10 +61,11 @@ static const insn *exec_barrier(warp *w, const insn *i) {
         return warp_fault(w, i, SMK_LAUNCH, w->active, "barrier %u; a block has barriers 0 to %d",
                           number, N_BARRIERS - 1);
     if (threads % LANES || threads > b->launch->n_warps * LANES)
-        return warp_fault(w, i, SMK_LAUNCH, w->active,
-                          "barrier %u for %u threads; the count must be a multiple of %d and at most "
-                          "the %u threads of the block's warps",
-                          number, threads, LANES, b->launch->n_warps * LANES);
+        return warp_fault(
+            w, i, SMK_LAUNCH, w->active,
+            "barrier %u for %u threads; the count must be a multiple of %d and at most "
+            "the %u threads of the block's warps",
+            number, threads, LANES, b->launch->n_warps * LANES);
     barrier *bar = &b->barriers[number];
     bar->wanted = threads / LANES;
     if (i->flags & REDUCTION) {
@@ -93,8 +95,10 @@ void barrier_lanes_left(warp *w) {
         const uint32_t number = (uint32_t)__builtin_ctz(left);
         barrier *bar = &b->barriers[number];
         bar->complete = 0;
-        for (uint32_t k = 0; k < b->launch->n_warps; k++) /* a count may be met by warps long gone */
-            if (has_arrived(&b->warps[k], bar) && (bar->wanted || b->warps[k].alive)) bar->complete++;
+        for (uint32_t k = 0; k < b->launch->n_warps;
+             k++) /* a count may be met by warps long gone */
+            if (has_arrived(&b->warps[k], bar) && (bar->wanted || b->warps[k].alive))
+                bar->complete++;
         if (is_complete(b, bar)) complete(b, number);
     }
 }

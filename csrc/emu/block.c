@@ -95,16 +95,17 @@ static bool begin(block *b, uint64_t linear) {
 
 /* ---- deadlock ---- */
 
-static void describe_wait(const block *b, const warp *w, const fragment *f, char *out, size_t size) {
+static void describe_wait(const block *b, const warp *w, const fragment *f, char *out,
+                          size_t size) {
     char position[256];
     const uint32_t *shape = b->launch->block;
     const uint32_t thread = w->index * LANES + (uint32_t)first_lane(f->active);
     source_position(f->next, position, sizeof position);
-    snprintf(out, size, "\n  warp %u, %d lanes from thread (%u, %u, %u): %s at %s `%.80s`", w->index,
-             __builtin_popcount(f->active), thread % shape[0], thread / shape[0] % shape[1],
-             thread / shape[0] / shape[1],
-             f->at_barrier ? "waits for the block's other threads" : "waits for other lanes", position,
-             f->next->ptx->text);
+    snprintf(out, size, "\n  warp %u, %d lanes from thread (%u, %u, %u): %s at %s `%.80s`",
+             w->index, __builtin_popcount(f->active), thread % shape[0],
+             thread / shape[0] % shape[1], thread / shape[0] / shape[1],
+             f->at_barrier ? "waits for the block's other threads" : "waits for other lanes",
+             position, f->next->ptx->text);
 }
 
 static void fail_deadlock(block *b) {
@@ -112,7 +113,8 @@ static void fail_deadlock(block *b) {
     char message[sizeof((smk_status *)0)->message];
     size_t n = (size_t)snprintf(
         message, sizeof message,
-        "deadlock: kernel %s, block (%u, %u, %u): no thread can go on. A barrier needs all threads of "
+        "deadlock: kernel %s, block (%u, %u, %u): no thread can go on. A barrier needs all threads "
+        "of "
         "the block, or all lanes it names, to arrive; look for one inside a divergent branch.",
         l->program->function->name, b->index[0], b->index[1], b->index[2]);
     for (uint32_t k = 0; k < l->n_warps; k++)
@@ -126,7 +128,8 @@ static void fail_deadlock(block *b) {
 
 static bool unblock(block *b) {
     bool any = false;
-    for (uint32_t k = 0; k < b->launch->n_warps; k++) any |= fragment_unblock(&b->warps[k]);
+    for (uint32_t k = 0; k < b->launch->n_warps; k++)
+        any |= fragment_unblock(&b->warps[k]);
     return any;
 }
 

@@ -33,7 +33,7 @@ enum {
 enum { POISON = 0x7ff7 };
 
 typedef struct frame {
-    struct frame *next; /* free frames */
+    struct frame *next;  /* free frames */
     struct frame *older; /* all frames of the block */
     const program *program;
     uint64_t local_base;
@@ -43,15 +43,15 @@ typedef struct frame {
 
 typedef struct fragment {
     uint32_t active;
-    uint32_t children;         /* > 0: waits for them, then goes on at next */
+    uint32_t children; /* > 0: waits for them, then goes on at next */
     const insn *next;
-    const insn *reconverge;    /* where it ends; NULL: at exit or return */
+    const insn *reconverge; /* where it ends; NULL: at exit or return */
     struct fragment *parent;
     struct frame *frame;
-    bool call;                 /* first fragment of a call: owns the frame */
-    bool at_barrier;           /* waits for a block barrier, else for lanes of its warp ... */
-    uint32_t waits_for;        /* ... the barrier's number, or the lanes */
-    struct fragment *link;     /* next in warp.ready, warp.waiting or block.free_fragments */
+    bool call;             /* first fragment of a call: owns the frame */
+    bool at_barrier;       /* waits for a block barrier, else for lanes of its warp ... */
+    uint32_t waits_for;    /* ... the barrier's number, or the lanes */
+    struct fragment *link; /* next in warp.ready, warp.waiting or block.free_fragments */
 } fragment;
 
 /* A copy that cp.async has begun: read already, written when a wait covers its group. */

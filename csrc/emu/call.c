@@ -14,8 +14,8 @@
 
 /* An argument or result on the caller's side. */
 typedef struct passed {
-    bool in_slot;    /* a register or constant, else a .param variable */
-    uint64_t at;     /* slot, or offset in the caller's local memory */
+    bool in_slot; /* a register or constant, else a .param variable */
+    uint64_t at;  /* slot, or offset in the caller's local memory */
     uint32_t bytes;
 } passed;
 
@@ -28,19 +28,23 @@ typedef struct call_site {
 /* ---- moving bytes ---- */
 
 static void copy_local(local_memory *local, int lane, uint64_t to, uint64_t from, uint32_t bytes) {
-    for (uint32_t done = 0; done < bytes; done += LOCAL_CHUNK) { /* both start at a chunk or fit in one */
+    for (uint32_t done = 0; done < bytes;
+         done += LOCAL_CHUNK) { /* both start at a chunk or fit in one */
         const uint32_t n = bytes - done < LOCAL_CHUNK ? bytes - done : LOCAL_CHUNK;
         for (uint32_t k = 0; k < n; k++)
             *local_at(local, lane, to + done + k) = *local_at(local, lane, from + done + k);
     }
 }
 
-static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base, uint64_t to) {
+static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+                          uint64_t to) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (p->in_slot)
-            memcpy(local_at(w->local, lane, to), w->frame + p->at + (size_t)lane * p->bytes, p->bytes);
-        else copy_local(w->local, lane, to, caller_base + p->at, p->bytes);
+            memcpy(local_at(w->local, lane, to), w->frame + p->at + (size_t)lane * p->bytes,
+                   p->bytes);
+        else
+            copy_local(w->local, lane, to, caller_base + p->at, p->bytes);
     }
 }
 
@@ -55,7 +59,8 @@ static const insn *exec_results(warp *w, const insn *i) {
             if (p->in_slot)
                 memcpy(w->frame + p->at + (size_t)lane * p->bytes, local_at(w->local, lane, from),
                        p->bytes);
-            else copy_local(w->local, lane, caller->local_base + p->at, from, p->bytes);
+            else
+                copy_local(w->local, lane, caller->local_base + p->at, from, p->bytes);
         }
     }
     return i + 1;
@@ -69,9 +74,10 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
     const ptx_function *f = callee->function;
     const uint64_t base = caller->local_base + caller->program->local_bytes;
     if (f->n_parameters != site->n_arguments || f->n_returns != site->n_results) {
-        warp_fault(w, i, SMK_LAUNCH, lanes, "a call passes %u arguments for %u results to %s, which "
-                   "takes %u and returns %u", site->n_arguments, site->n_results, f->name,
-                   f->n_parameters, f->n_returns);
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "a call passes %u arguments for %u results to %s, which "
+                   "takes %u and returns %u",
+                   site->n_arguments, site->n_results, f->name, f->n_parameters, f->n_returns);
         return false;
     }
     if (caller->depth + 1 > MAX_CALL_DEPTH || base + callee->local_bytes > MAX_LOCAL_BYTES) {
@@ -92,7 +98,8 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
     }
     for (uint32_t k = 0; k < site->n_arguments; k++) {
         passed argument = site->arguments[k];
-        if (argument.bytes > f->parameters[k]->size) argument.bytes = (uint32_t)f->parameters[k]->size;
+        if (argument.bytes > f->parameters[k]->size)
+            argument.bytes = (uint32_t)f->parameters[k]->size;
         pass_argument(w, lanes, &argument, caller->local_base,
                       base + callee->parameters_at + f->parameters[k]->offset);
     }
@@ -119,8 +126,10 @@ static const insn *exec_call_pointer(warp *w, const insn *i) {
             if (address[first_lane(left)] == chosen) lanes |= left & -left;
         const ptx_function *f = function_at(l->module->ptx, chosen);
         if (!f || f->is_entry || f->is_declaration)
-            return warp_fault(w, i, SMK_LAUNCH, lanes, "call of 0x%llx, which is not the address of "
-                              "a device function", (unsigned long long)chosen);
+            return warp_fault(w, i, SMK_LAUNCH, lanes,
+                              "call of 0x%llx, which is not the address of "
+                              "a device function",
+                              (unsigned long long)chosen);
         smk_status status = {0};
         const program *callee = program_get(l->module, f, l->observer != NULL, &status);
         if (!callee) return warp_fault(w, i, status.code, lanes, "%s", status.message);
@@ -132,7 +141,8 @@ static const insn *exec_call_pointer(warp *w, const insn *i) {
 
 /* ---- functions that the driver would provide ---- */
 
-static void read_string(warp *w, const insn *i, int lane, uint64_t address, char *out, size_t size) {
+static void read_string(warp *w, const insn *i, int lane, uint64_t address, char *out,
+                        size_t size) {
     size_t n = 0;
     for (; n + 1 < size; n++) {
         const unsigned char *c = lane_reach(w, i, PTX_GENERIC, lane, address + n, 1, false);
@@ -151,9 +161,8 @@ static const insn *exec_assertion(warp *w, const insn *i) {
     char message[300], file[300];
     for (uint32_t k = 0; k < 3 && k < site->n_arguments; k++) {
         const passed *p = &site->arguments[k];
-        const unsigned char *from = p->in_slot
-                                        ? w->frame + p->at + (size_t)lane * p->bytes
-                                        : local_at(w->local, lane, base + p->at);
+        const unsigned char *from = p->in_slot ? w->frame + p->at + (size_t)lane * p->bytes
+                                               : local_at(w->local, lane, base + p->at);
         memcpy(&value[k], from, p->bytes < 8 ? p->bytes : 8);
     }
     read_string(w, i, lane, value[0], message, sizeof message);
@@ -174,6 +183,7 @@ static const insn *exec_external(warp *w, const insn *i) {
 static bool decode_passed(decoder *dc, const ptx_operand *list, bool result, const passed **out,
                           uint32_t *n) {
     passed *p = decode_alloc(dc, (list->n_items + 1) * sizeof *p);
+    if (!p) return false;
     for (uint32_t k = 0; k < list->n_items; k++) {
         const ptx_operand *o = &list->items[k];
         const ptx_variable *v = o->variable;

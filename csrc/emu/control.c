@@ -74,6 +74,7 @@ static exec_fn select_brx(decoder *dc, const ptx_instruction *p, insn *out) {
     branch_table *table = decode_alloc(dc, sizeof *table);
     table->n = labels->n_items;
     table->targets = decode_targets(dc, labels->n_items);
+    if (!table->targets) return NULL;
     for (uint32_t k = 0; k < labels->n_items; k++) {
         if (labels->items[k].kind != PTX_LABEL) return NULL;
         table->targets[k] = decode_target(dc, labels->items[k].target);
@@ -131,7 +132,8 @@ static const insn *exec_nothing(warp *w, const insn *i) {
 /* Hints, sleep (blocks take turns anyway), a breakpoint with no debugger; modifiers do not matter. */
 static exec_fn select_nothing(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)out;
-    for (uint32_t k = 0; k < p->n_modifiers; k++) decode_take(dc, p->modifiers[k]);
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        decode_take(dc, p->modifiers[k]);
     return exec_nothing;
 }
 
@@ -156,7 +158,8 @@ static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)p, (void)out;
     static const char *const known[] = {"sc",  "acq_rel", "acquire", "release", "cta",
                                         "gpu", "sys",     "gl",      "cluster"};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) decode_take(dc, known[k]);
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        decode_take(dc, known[k]);
     return exec_fence;
 }
 

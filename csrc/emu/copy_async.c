@@ -23,14 +23,18 @@ typedef struct copy_form {
     uint32_t size, ignore; /* slots: bytes to read, the others are zeros; predicate: read nothing */
 } copy_form;
 
-enum { MAX_PENDING = 1 << 16 }; /* copies; beyond that the oldest are completed, which they may be */
+enum {
+    MAX_PENDING = 1 << 16
+}; /* copies; beyond that the oldest are completed, which they may be */
 
 void copy_queue_clear(copy_queue *queue) {
     memset(queue->committed, 0, sizeof queue->committed);
     queue->first = queue->n = 0;
 }
 
-void copy_queue_free(copy_queue *queue) { free(queue->pending); }
+void copy_queue_free(copy_queue *queue) {
+    free(queue->pending);
+}
 
 static pending_copy *nth(copy_queue *queue, uint32_t n) {
     return &queue->pending[(queue->first + n) & (queue->capacity - 1)];
@@ -54,7 +58,8 @@ static pending_copy *append(copy_queue *queue) {
         const uint32_t capacity = queue->capacity ? 2 * queue->capacity : 16;
         pending_copy *larger = aligned_alloc(64, capacity * sizeof *larger);
         if (!larger) return NULL;
-        for (uint32_t k = 0; k < queue->n; k++) larger[k] = *nth(queue, k);
+        for (uint32_t k = 0; k < queue->n; k++)
+            larger[k] = *nth(queue, k);
         free(queue->pending);
         queue->pending = larger;
         queue->first = 0;
@@ -117,7 +122,8 @@ static const insn *exec_copy(warp *w, const insn *i) {
     memcpy(copy->group, w->copies->committed, sizeof copy->group);
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        copy->to[lane] = lane_reach(w, i, PTX_SHARED, lane, lane_address(w, i, lane), i->width, true);
+        copy->to[lane] =
+            lane_reach(w, i, PTX_SHARED, lane, lane_address(w, i, lane), i->width, true);
         if (!copy->to[lane] || !read_source(w, i, lane, copy->data[lane])) return NULL;
     }
     return i + 1;
@@ -126,7 +132,8 @@ static const insn *exec_copy(warp *w, const insn *i) {
 /* ---- groups ---- */
 
 static const insn *exec_commit(warp *w, const insn *i) {
-    for (int l = 0; l < LANES; l++) w->copies->committed[l] += w->mask[l] & 1;
+    for (int l = 0; l < LANES; l++)
+        w->copies->committed[l] += w->mask[l] & 1;
     return i + 1;
 }
 
@@ -153,16 +160,16 @@ static const insn *exec_wait(warp *w, const insn *i) {
 /* ---- decoding ---- */
 
 static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const char *const hints[] = {"ca", "cg", "shared", "shared::cta", "global", "L2::64B",
-                                        "L2::128B", "L2::256B"};
-    for (size_t k = 0; k < sizeof hints / sizeof *hints; k++) decode_take(dc, hints[k]);
+    static const char *const hints[] = {"ca",     "cg",      "shared",   "shared::cta",
+                                        "global", "L2::64B", "L2::128B", "L2::256B"};
+    for (size_t k = 0; k < sizeof hints / sizeof *hints; k++)
+        decode_take(dc, hints[k]);
     const uint32_t policy = decode_take(dc, "L2::cache_hint");
     const uint32_t n = p->n_operands - policy;
     copy_form *form = decode_alloc(dc, sizeof *form);
     decoded_address to;
     if (n < 3 || n > 4 || !decode_address(dc, &p->operands[0], &to) ||
-        !decode_address(dc, &p->operands[1], &form->source) ||
-        p->operands[2].kind != PTX_IMMEDIATE)
+        !decode_address(dc, &p->operands[1], &form->source) || p->operands[2].kind != PTX_IMMEDIATE)
         return NULL;
     const uint64_t width = p->operands[2].bits;
     if (width != 4 && width != 8 && width != 16) return NULL;
@@ -171,8 +178,10 @@ static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
         form->has_ignore = decode_register_type(dc, last) == PTX_PRED;
         form->has_size = !form->has_ignore;
         form->ignore_negated = last->negated;
-        if (form->has_ignore) form->ignore = decode_source(dc, last, PTX_PRED);
-        else form->size = decode_source(dc, last, PTX_U32);
+        if (form->has_ignore)
+            form->ignore = decode_source(dc, last, PTX_PRED);
+        else
+            form->size = decode_source(dc, last, PTX_U32);
     }
     out->a = to.slot, out->wide = to.wide, out->imm = to.imm;
     out->width = (uint8_t)width;

@@ -42,7 +42,8 @@ struct counts {
 
 static function_counts *find(counts *c, const ptx_function *function) {
     function_counts **link = &c->functions;
-    while (*link && (*link)->function != function) link = &(*link)->next;
+    while (*link && (*link)->function != function)
+        link = &(*link)->next;
     function_counts *f = *link;
     if (!f) {
         f = calloc(1, sizeof *f + function->n_instructions * sizeof *f->cells);
@@ -77,7 +78,8 @@ static void on_instruction(void *state, const ptx_function *function, const ptx_
 /* A full warp whose lanes are evenly spaced by `step`. */
 static bool is_regular(const emu_request *r, uint64_t step) {
     uint64_t odd = r->active ^ FULL;
-    for (uint64_t l = 0; l < LANES; l++) odd |= r->address[l] ^ (r->address[0] + l * step);
+    for (uint64_t l = 0; l < LANES; l++)
+        odd |= r->address[l] ^ (r->address[0] + l * step);
     return !odd;
 }
 
@@ -143,7 +145,9 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
 
 /* ---- threads ---- */
 
-counts *counts_new(void) { return calloc(1, sizeof(counts)); }
+counts *counts_new(void) {
+    return calloc(1, sizeof(counts));
+}
 
 void counts_free(counts *c) {
     for (function_counts *f = c ? c->functions : NULL, *next; f; f = next) {
@@ -213,7 +217,8 @@ static int compare_sites(const void *left, const void *right) {
 }
 
 static int compare_opcodes(const void *left, const void *right) {
-    return strcmp(((const smk_opcode_count *)left)->opcode, ((const smk_opcode_count *)right)->opcode);
+    return strcmp(((const smk_opcode_count *)left)->opcode,
+                  ((const smk_opcode_count *)right)->opcode);
 }
 
 static smk_site site_of(const cell *at, const tally *t, bool shared) {
@@ -259,13 +264,15 @@ static size_t fold_opcodes(smk_opcode_count *opcodes, size_t n) {
     for (size_t k = 0; k < n; k++)
         if (kept && !compare_opcodes(&opcodes[kept - 1], &opcodes[k]))
             opcodes[kept - 1].warps += opcodes[k].warps;
-        else opcodes[kept++] = opcodes[k];
+        else
+            opcodes[kept++] = opcodes[k];
     return kept;
 }
 
 smk_code counts_report(const counts *c, smk_trace *out, smk_status *status) {
     size_t n_cells = 0;
-    for (const function_counts *f = c->functions; f; f = f->next) n_cells += f->n;
+    for (const function_counts *f = c->functions; f; f = f->next)
+        n_cells += f->n;
     smk_site *sites = calloc(2 * n_cells + 1, sizeof *sites);
     smk_opcode_count *opcodes = calloc(n_cells + 1, sizeof *opcodes);
     if (!sites || !opcodes || c->out_of_memory) {

@@ -27,7 +27,8 @@ void decode_apart(decoder *dc);
 /* A hidden instruction that stands behind this one. */
 void decode_follow(decoder *dc, insn follow);
 
-/* A branch to an instruction; valid in insn.target and in lists from decode_targets. */
+/* A branch to an instruction; valid in insn.target and in lists from decode_targets (NULL: out of
+ * memory). */
 const insn *decode_target(decoder *dc, uint32_t index);
 const insn *decode_meeting_point(decoder *dc); /* of the lanes that part here */
 const insn **decode_targets(decoder *dc, uint32_t n);

@@ -21,7 +21,8 @@ static struct {
 
 static emu_module *cache_take(const char *key) {
     emu_module **link = &cache.modules;
-    while (*link && strcmp((*link)->key, key)) link = &(*link)->next;
+    while (*link && strcmp((*link)->key, key))
+        link = &(*link)->next;
     emu_module *m = *link;
     if (!m) return NULL;
     *link = m->next;
@@ -84,7 +85,9 @@ void emu_shutdown(void) {
 /* ---- what the kernel can reach ---- */
 
 /* Atomics need aligned host memory. A buffer that is not is run on a copy. */
-static bool needs_copy(const smk_buffer *b) { return (uintptr_t)b->host % HOST_ALIGN; }
+static bool needs_copy(const smk_buffer *b) {
+    return (uintptr_t)b->host % HOST_ALIGN;
+}
 
 static smk_code map_buffers(const smk_job *job, region *regions, smk_status *status) {
     for (size_t k = 0; k < job->n_buffers; k++) {
@@ -133,8 +136,8 @@ static smk_code run_launches(const smk_job *job, const program *program, region 
                              const emu_observer *observer, smk_status *status) {
     const uint32_t n_regions = REGION_BUFFERS + (uint32_t)job->n_buffers;
     for (size_t k = 0; k < job->n_launches; k++) {
-        const smk_code code = launch_run(job, &job->launches[k], program, regions, n_regions,
-                                         observer, status);
+        const smk_code code =
+            launch_run(job, &job->launches[k], program, regions, n_regions, observer, status);
         if (code) return code;
     }
     return SMK_OK;
@@ -186,8 +189,9 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false};
     regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true};
     code = map_buffers(job, regions, status);
-    if (!code) code = job->trace ? run_traced(job, observed, regions, status)
-                                 : run_launches(job, plain, regions, NULL, status);
+    if (!code)
+        code = job->trace ? run_traced(job, observed, regions, status)
+                          : run_launches(job, plain, regions, NULL, status);
     if (!code && job->repeat > 0) code = run_timed(job, plain, regions, status);
     unmap_buffers(job, regions);
 out:

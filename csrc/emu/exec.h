@@ -25,24 +25,25 @@ typedef struct insn insn;
 typedef const insn *(*exec_fn)(warp *w, const insn *i);
 
 struct insn {
-    exec_fn exec;  /* what the loop calls */
-    exec_fn body;  /* under a guard: exec is the wrapper, body the instruction itself */
+    exec_fn exec;           /* what the loop calls */
+    exec_fn body;           /* under a guard: exec is the wrapper, body the instruction itself */
     uint32_t d, a, b, c, e; /* frame offsets: destination, sources */
     uint32_t guard;
     bool guard_negated;
-    uint8_t width;     /* memory: bytes of an element */
-    uint8_t count;     /* memory: elements of a vector access */
-    uint8_t flags;     /* the select function's own */
-    uint8_t space, operation, wide; /* memory, for observe.c: ptx_space, emu_operation, and whether
-                                     * the address a is 64 bits a lane (memory.h) */
-    int64_t imm;       /* address offset, lane mask, ...: the select function's own */
-    const insn *target;      /* branches */
-    const insn *reconverge;  /* NULL: at the exit only */
-    const uint32_t *list;    /* frame offsets of further operands */
-    const void *extra;       /* the select function's own, from decode_alloc */
-    exec_fn observed;        /* in a watched program body reports the access and calls this */
-    uint32_t index;          /* of this instruction in its function: observers count by it */
-    const ptx_instruction *ptx;
+    uint8_t width;              /* memory: bytes of an element */
+    uint8_t count;              /* memory: elements of a vector access */
+    uint8_t flags;              /* the select function's own */
+    uint8_t space;              /* memory: ptx_space, ... */
+    uint8_t operation;          /* ... emu_operation, ... */
+    uint8_t wide;               /* ... whether address a has 64 bits a lane */
+    int64_t imm;                /* address offset, lane mask, ...: the select function's own */
+    const insn *target;         /* branches */
+    const insn *reconverge;     /* NULL: at the exit only */
+    const uint32_t *list;       /* frame offsets of further operands */
+    const void *extra;          /* the select function's own, from decode_alloc */
+    exec_fn observed;           /* memory: the handler, for observe.c */
+    uint32_t index;             /* of this instruction in its function: observers count by it */
+    const ptx_instruction *ptx; /* NULL: one of decode.c's own */
 };
 
 /* ---- frame access ---- */
@@ -58,10 +59,10 @@ struct insn {
 
 struct warp {
     unsigned char *frame;
-    uint32_t active;   /* lanes that run this instruction, as bits ... */
-    lanes_u32 mask;    /* ... and as 0 or ~0 a lane; kept equal by warp_set_active */
+    uint32_t active; /* lanes that run this instruction, as bits ... */
+    lanes_u32 mask;  /* ... and as 0 or ~0 a lane; kept equal by warp_set_active */
     struct block *block;
-    uint32_t index;    /* in the block */
+    uint32_t index;            /* in the block */
     struct fragment *fragment; /* the group of lanes that runs now (warp.c) */
     uint64_t clock;            /* instructions run so far */
     lanes_u32 carry;           /* CC.CF of add.cc, addc, ...: 0 or 1 a lane */
@@ -81,8 +82,8 @@ void warp_set_active(warp *w, uint32_t active);
 
 /* A run-time fault (address out of bounds, trap, ...): fills the launch's status with kernel, source
  * line, block, thread (the first lane set in lanes) and the sentence; stops the launch. Return its value. */
-const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format,
+                       ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- decoding ---- */
 
@@ -97,19 +98,26 @@ typedef struct opcode_row {
     select_fn select;
 } opcode_row;
 
-/* Each ends with a row of NULLs. */
-extern const opcode_row alu_opcodes[];     /* alu_*.c: arithmetic, logic, compare, convert, mov of data */
-extern const opcode_row memory_opcodes[];  /* ld st ldu atom red cp.async mov of addresses, cvta, isspacep ... */
-extern const opcode_row control_opcodes[]; /* bra ret exit call trap, bar barrier, vote shfl match ... */
+/* Each ends with a row of NULLs; isa.c knows them all. */
+extern const opcode_row alu_opcodes[];     /* alu_*.c: arithmetic, compare, convert, mov */
+extern const opcode_row memory_opcodes[];  /* memory.c: ld st */
+extern const opcode_row control_opcodes[]; /* control.c: bra ret exit trap ... */
 
-bool decode_take(decoder *dc, const char *modifier);    /* takes it if it is there, untaken */
-ptx_type decode_take_type(decoder *dc);                 /* the next untaken type; PTX_NO_TYPE if none */
-ptx_type decode_register_type(decoder *dc, const ptx_operand *o); /* as declared; an address's is that
-                                      * of its register; PTX_NO_TYPE if there is no register */
-uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type); /* offset; constants are made */
-uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type); /* sinks get a scratch slot */
-uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type);      /* the same value in all lanes */
-void *decode_alloc(decoder *dc, size_t bytes);          /* lives as long as the program; never NULL:
-                                                         * running out of memory is noted in dc */
+/* Takes a modifier if it is there, untaken. */
+bool decode_take(decoder *dc, const char *modifier);
+/* Takes the next untaken type; PTX_NO_TYPE if there is none. */
+ptx_type decode_take_type(decoder *dc);
+/* A register's type as declared, or that of an address's register; PTX_NO_TYPE if there is none. */
+ptx_type decode_register_type(decoder *dc, const ptx_operand *o);
+/* Frame offset of an operand that is read; constants are made. */
+uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type);
+/* Frame offset of an operand that is written; a sink gets a scratch slot. */
+uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type);
+/* The same value in all lanes. */
+uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type);
+/* Zeros that live as long as the program. Running out of memory is noted in dc; up to DECODE_SMALL bytes
+ * the result is never NULL all the same. */
+enum { DECODE_SMALL = 4096 };
+void *decode_alloc(decoder *dc, size_t bytes);
 
 #endif

@@ -11,7 +11,7 @@
 
 #pragma GCC target("arch=x86-64-v3")
 #undef ISA_SUFFIX
-#define ISA_SUFFIX _v3
+#define ISA_SUFFIX  _v3
 #define alu_opcodes alu_opcodes_v3
 #include "alu.c"
 #include "memory.c"

@@ -15,7 +15,7 @@
 
 #pragma GCC target("arch=x86-64-v4,no-avx512bw")
 #undef ISA_SUFFIX
-#define ISA_SUFFIX _v4
+#define ISA_SUFFIX  _v4
 #define alu_opcodes alu_opcodes_v4
 #include "alu.c"
 #include "memory.c"

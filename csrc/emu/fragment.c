@@ -45,7 +45,8 @@ void fragment_free_slabs(block *b) {
 }
 
 static void append(fragment **list, fragment *f) {
-    while (*list) list = &(*list)->link;
+    while (*list)
+        list = &(*list)->link;
     f->link = NULL;
     *list = f;
 }
@@ -58,10 +59,8 @@ static const insn *enter(warp *w, fragment *f) {
 }
 
 fragment *fragment_root(warp *w, uint32_t lanes, frame *f) {
-    return fragment_new(w->block, (fragment){.active = lanes,
-                                             .next = f->program->code,
-                                             .frame = f,
-                                             .call = true});
+    return fragment_new(
+        w->block, (fragment){.active = lanes, .next = f->program->code, .frame = f, .call = true});
 }
 
 const insn *fragment_switch(warp *w) {
@@ -91,7 +90,9 @@ static bool add_leaf(warp *w, fragment *parent, const fragment *like, uint32_t l
 const insn *fragment_split(warp *w, const insn *i, uint32_t taken, const insn *target,
                            const insn *otherwise) {
     fragment *f = w->fragment;
-    const insn *meet = i->reconverge;
+    /* Arms that only the exit joins (an early return on one side) still meet the others where this
+     * fragment does. */
+    const insn *meet = i->reconverge ? i->reconverge : f->reconverge;
     const uint32_t others = f->active & ~taken;
     const bool taken_ends = target == meet, others_end = otherwise == meet;
     if (taken_ends && others_end) return meet;
@@ -167,7 +168,8 @@ const insn *fragment_wait(warp *w, const insn *i, bool at_barrier, uint32_t wait
 
 void fragment_resume(warp *w, fragment *f, const insn *next) {
     fragment **link = &w->waiting;
-    while (*link != f) link = &(*link)->link;
+    while (*link != f)
+        link = &(*link)->link;
     *link = f->link;
     f->next = next;
     append(&w->ready, f);

@@ -9,13 +9,16 @@ enum { SM_COUNT = 132 /* an H200's; a block's %smid is its number modulo this */
 static void fill(unsigned char *slot, uint32_t bytes, uint64_t value) {
     switch (bytes) {
     case 2:
-        for (int l = 0; l < LANES; l++) ((uint16_t *)slot)[l] = (uint16_t)value;
+        for (int l = 0; l < LANES; l++)
+            ((uint16_t *)slot)[l] = (uint16_t)value;
         break;
     case 4:
-        for (int l = 0; l < LANES; l++) ((uint32_t *)slot)[l] = (uint32_t)value;
+        for (int l = 0; l < LANES; l++)
+            ((uint32_t *)slot)[l] = (uint32_t)value;
         break;
     case 8:
-        for (int l = 0; l < LANES; l++) ((uint64_t *)slot)[l] = value;
+        for (int l = 0; l < LANES; l++)
+            ((uint64_t *)slot)[l] = value;
         break;
     default: /* 16: the low half; immediates have no more bits */
         for (int l = 0; l < LANES; l++) {
@@ -118,7 +121,8 @@ void frame_fill(const warp *w, frame *f, unsigned which) {
         if (!(which & (changes_by_block(s->kind) ? FILL_BLOCK : FILL_REST))) continue;
         uint64_t value;
         if (!lane_value(w, s->kind, 0, &value)) {
-            fill(f->slots + s->offset, s->bytes, uniform_value(w, f, s->kind) + (uint64_t)s->addend);
+            fill(f->slots + s->offset, s->bytes,
+                 uniform_value(w, f, s->kind) + (uint64_t)s->addend);
             continue;
         }
         for (uint32_t lane = 0; lane < LANES; lane++) {
@@ -133,7 +137,8 @@ void frame_fill(const warp *w, frame *f, unsigned which) {
 frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth) {
     block *b = w->block;
     frame **link = &b->free_frames;
-    while (*link && (*link)->program != p) link = &(*link)->next;
+    while (*link && (*link)->program != p)
+        link = &(*link)->next;
     frame *f = *link;
     if (f) {
         *link = f->next;

@@ -46,8 +46,8 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
                         f->name, block[0], block[1], block[2], (unsigned long long)threads,
                         MAX_THREADS);
     const uint32_t *most = f->max_threads, *exact = f->required_threads;
-    const uint64_t allowed = (uint64_t)(most[0] ? most[0] : 1) * (most[1] ? most[1] : 1) *
-                             (most[2] ? most[2] : 1);
+    const uint64_t allowed =
+        (uint64_t)(most[0] ? most[0] : 1) * (most[1] ? most[1] : 1) * (most[2] ? most[2] : 1);
     if (most[0] && threads > allowed)
         return smk_fail(status, SMK_LAUNCH,
                         "kernel %s: %llu threads a block, but it was compiled for at most %llu "
@@ -55,11 +55,12 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
                         f->name, (unsigned long long)threads, (unsigned long long)allowed);
     for (int k = 0; k < 3 && exact[0]; k++)
         if (block[k] != (exact[k] ? exact[k] : 1))
-            return smk_fail(status, SMK_LAUNCH,
-                            "kernel %s: block (%u, %u, %u), but it was compiled for blocks of exactly "
-                            "(%u, %u, %u) (.reqntid)",
-                            f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
-                            exact[2] ? exact[2] : 1);
+            return smk_fail(
+                status, SMK_LAUNCH,
+                "kernel %s: block (%u, %u, %u), but it was compiled for blocks of exactly "
+                "(%u, %u, %u) (.reqntid)",
+                f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
+                exact[2] ? exact[2] : 1);
     return SMK_OK;
 }
 
@@ -77,14 +78,15 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     const ptx_function *f = l->program->function;
     l->dynamic_shared_bytes = shape->shared_bytes;
     l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
-    l->shared_bytes = shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
+    l->shared_bytes =
+        shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
     if (shape->shared_bytes > MAX_SHARED_BYTES || l->shared_bytes > MAX_SHARED_BYTES)
         return smk_fail(status, SMK_LAUNCH,
                         "kernel %s: a block needs %llu bytes of shared memory (%llu static, %llu "
                         "dynamic); at most %d are possible; use smaller tiles or fewer stages",
                         f->name, (unsigned long long)(f->shared_bytes + shape->shared_bytes),
-                        (unsigned long long)f->shared_bytes, (unsigned long long)shape->shared_bytes,
-                        MAX_SHARED_BYTES);
+                        (unsigned long long)f->shared_bytes,
+                        (unsigned long long)shape->shared_bytes, MAX_SHARED_BYTES);
     return SMK_OK;
 }
 
@@ -93,17 +95,18 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
 static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const ptx_function *f,
                                 unsigned char *block, smk_status *status) {
     if (job->args_bytes != f->parameters_bytes)
-        return smk_fail(status, SMK_VALUE,
-                        "kernel %s takes %llu bytes of parameters, %llu were given", f->name,
-                        (unsigned long long)f->parameters_bytes, (unsigned long long)job->args_bytes);
+        return smk_fail(
+            status, SMK_VALUE, "kernel %s takes %llu bytes of parameters, %llu were given", f->name,
+            (unsigned long long)f->parameters_bytes, (unsigned long long)job->args_bytes);
     if (job->args_bytes) memcpy(block, shape->args, job->args_bytes);
     for (size_t k = 0; k < job->n_pointers; k++) {
         const smk_pointer *p = &job->pointers[k];
         uint64_t address;
         if (p->arg_offset + sizeof address > job->args_bytes || p->buffer >= job->n_buffers)
-            return smk_fail(status, SMK_VALUE,
-                            "kernel %s: pointer %zu stands at byte %u of %zu and names buffer %u of %zu",
-                            f->name, k, p->arg_offset, job->args_bytes, p->buffer, job->n_buffers);
+            return smk_fail(
+                status, SMK_VALUE,
+                "kernel %s: pointer %zu stands at byte %u of %zu and names buffer %u of %zu",
+                f->name, k, p->arg_offset, job->args_bytes, p->buffer, job->n_buffers);
         memcpy(&address, block + p->arg_offset, sizeof address);
         address += REGION_BASE(REGION_BUFFERS + p->buffer);
         memcpy(block + p->arg_offset, &address, sizeof address);
@@ -117,7 +120,7 @@ typedef struct crew {
     launch *launch;
     pthread_mutex_t lock;
     pthread_cond_t finished;
-    unsigned working;      /* threads beside the caller */
+    unsigned working;       /* threads beside the caller */
     struct timespec polled; /* by the caller, last */
 } crew;
 
@@ -132,8 +135,8 @@ static void poll_when_due(void *arg) {
     crew *c = arg;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const int64_t passed = (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 +
-                           (now.tv_nsec - c->polled.tv_nsec);
+    const int64_t passed =
+        (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 + (now.tv_nsec - c->polled.tv_nsec);
     if (passed >= POLL_NANOSECONDS) poll_job(c);
 }
 
@@ -141,7 +144,8 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
     const emu_observer *observer = l->observer;
     fenv_t environment;
     fegetenv(&environment);
-    fesetenv(FE_DFL_ENV); /* roundings and subnormals as PTX means them, whatever the caller has set */
+    fesetenv(
+        FE_DFL_ENV); /* roundings and subnormals as PTX means them, whatever the caller has set */
     void *state = observer ? observer->fork(observer->self) : NULL;
     block *b = observer && !state ? NULL : block_new(l, state);
     if (!b) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
@@ -221,7 +225,8 @@ static void run_blocks(launch *l, unsigned threads) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     work(l, poll_when_due, &c);
     wait_for_helpers(&c);
-    for (unsigned k = 0; k < started; k++) pthread_join(ids[k], NULL);
+    for (unsigned k = 0; k < started; k++)
+        pthread_join(ids[k], NULL);
     pthread_cond_destroy(&c.finished);
     pthread_mutex_destroy(&c.lock);
 }

@@ -29,8 +29,8 @@ typedef struct analysis {
     size_t words;         /* of a bit set */
     uint64_t *in, *kills; /* of a block: alive at its start; written before any read */
     uint64_t n_occurrences;
-    uint32_t block,
-        at;         /* where the walk is; building segments, at is a point of time, 2i or 2i + 1 */
+    uint32_t block;
+    uint32_t at;    /* where a walk is: an instruction; for segments a time, 2i or 2i + 1 */
     uint32_t *open; /* of a register, walking backwards: the end of its segment, or NONE */
     uint32_t n_segments;
     liveness *out;

@@ -33,10 +33,14 @@ INLINE uint64_t fetch(const unsigned char *from, uint32_t width) {
 }
 
 INLINE void put(unsigned char *to, uint32_t width, uint64_t value) {
-    if (width == 1) *to = (uint8_t)value;
-    else if (width == 2) *(any_u16 *)to = (uint16_t)value;
-    else if (width == 4) *(any_u32 *)to = (uint32_t)value;
-    else *(any_u64 *)to = value;
+    if (width == 1)
+        *to = (uint8_t)value;
+    else if (width == 2)
+        *(any_u16 *)to = (uint16_t)value;
+    else if (width == 4)
+        *(any_u32 *)to = (uint32_t)value;
+    else
+        *(any_u64 *)to = value;
 }
 
 /* ---- where a request lies ---- */
@@ -48,7 +52,8 @@ INLINE unsigned char *reach_span(const warp *w, const insn *i, bool shared, uint
     const uint64_t offset = shared ? address : REGION_OFFSET(address);
     if (!shared && id >= w->block->launch->n_regions) return NULL;
     const region *r = &w->block->regions[id];
-    if (!shared && r->space != (ptx_space)i->space && (ptx_space)i->space != PTX_GENERIC) return NULL;
+    if (!shared && r->space != (ptx_space)i->space && (ptx_space)i->space != PTX_GENERIC)
+        return NULL;
     if (r->size < span || offset > r->size - span || offset & (bytes - 1)) return NULL;
     if (write && !r->writable) return NULL;
     return r->host + offset;
@@ -92,8 +97,8 @@ INLINE uint64_t first_address(const warp *w, const insn *i, bool wide) {
 
 /* ---- load ---- */
 
-INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t width, uint32_t slot,
-                        uint32_t count) {
+INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t width,
+                        uint32_t slot, uint32_t count) {
     const uint32_t bytes = width * count;
     const uint64_t step = regular_step(w, i, wide, bytes);
     if (step != ~(uint64_t)0) {
@@ -107,7 +112,8 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
                     put(d + l * slot, slot, fetch(from + l * bytes + k * width, width));
             } else {
                 const uint64_t value = fetch(from + k * width, width);
-                for (uint32_t l = 0; l < LANES; l++) put(d + l * slot, slot, value);
+                for (uint32_t l = 0; l < LANES; l++)
+                    put(d + l * slot, slot, value);
             }
         }
         return i + 1;
@@ -151,7 +157,8 @@ INLINE const insn *store(warp *w, const insn *i, bool shared, bool wide, uint32_
     lanes_u64 offset;
     unsigned char *to = reach_lanes(w, i, shared, wide, bytes, true, offset);
     if (!to) return store_any(w, i);
-    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) { /* the highest lane's value stays */
+    for (uint32_t lanes = w->active; lanes;
+         lanes &= lanes - 1) { /* the highest lane's value stays */
         const uint32_t l = (uint32_t)first_lane(lanes);
         for (uint32_t k = 0; k < count; k++) {
             const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
@@ -188,7 +195,9 @@ static const struct form {
     exec_fn load[N_PLACES], store[N_PLACES];
 } forms[] = {
 #define FORM(w, s, n)                                                                              \
-    {w, s, n,                                                                                      \
+    {w,                                                                                            \
+     s,                                                                                            \
+     n,                                                                                            \
      {load_shared32_##w##x##n, load_shared64_##w##x##n, load_flat64_##w##x##n},                    \
      {store_shared32_##w##x##n, store_shared64_##w##x##n, store_flat64_##w##x##n}},
     FORMS(FORM)

@@ -8,7 +8,10 @@
 
 #include "decode.h"
 
-enum { MEMORY_SIGNED = 1, MEMORY_STRONG = 2 }; /* insn.flags; strong: volatile, relaxed, acquire ... */
+enum {
+    MEMORY_SIGNED = 1,
+    MEMORY_STRONG = 2
+}; /* insn.flags; strong: volatile, relaxed, acquire ... */
 enum { MAX_VECTOR = 8, MAX_VECTOR_BYTES = 32 };
 
 const insn *load_any(warp *w, const insn *i);

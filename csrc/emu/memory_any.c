@@ -10,7 +10,8 @@ enum { PIECE = 16 }; /* bytes that lane_reach hands out at once */
 
 /* ---- one element ---- */
 
-static void read_element(unsigned char *to, const unsigned char *from, uint32_t width, bool strong) {
+static void read_element(unsigned char *to, const unsigned char *from, uint32_t width,
+                         bool strong) {
     if (!strong) {
         memcpy(to, from, width);
         return;
@@ -26,7 +27,8 @@ static void read_element(unsigned char *to, const unsigned char *from, uint32_t 
     memcpy(to, &value, width);
 }
 
-static void write_element(unsigned char *to, const unsigned char *from, uint32_t width, bool strong) {
+static void write_element(unsigned char *to, const unsigned char *from, uint32_t width,
+                          bool strong) {
     uint64_t value = 0;
     if (!strong || width > sizeof value) {
         memcpy(to, from, width);
@@ -68,8 +70,8 @@ const insn *load_any(warp *w, const insn *i) {
                 read_element(value + done + k, from + k, i->width, strong);
         }
         for (uint32_t k = 0; k < i->count; k++)
-            extend(w->frame + i->list[k] + (size_t)lane * i->c, i->c, value + k * i->width, i->width,
-                   i->flags & MEMORY_SIGNED);
+            extend(w->frame + i->list[k] + (size_t)lane * i->c, i->c, value + k * i->width,
+                   i->width, i->flags & MEMORY_SIGNED);
     }
     return i + 1;
 }
@@ -82,8 +84,8 @@ const insn *store_any(warp *w, const insn *i) {
         const uint64_t address = lane_address(w, i, lane);
         for (uint32_t k = 0; k < i->count; k++) {
             const uint32_t at = k * i->width;
-            unsigned char *to = lane_reach(w, i, (ptx_space)i->space, lane,
-                                           address + at - at % piece, piece, true);
+            unsigned char *to =
+                lane_reach(w, i, (ptx_space)i->space, lane, address + at - at % piece, piece, true);
             if (!to) return NULL;
             write_element(to + at % piece, w->frame + i->list[k] + (size_t)lane * i->c, i->width,
                           i->flags & MEMORY_STRONG);
@@ -97,7 +99,8 @@ const insn *store_any(warp *w, const insn *i) {
 /* Hints about caches change nothing here. */
 static void take_cache_hints(decoder *dc, const ptx_instruction *p) {
     static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"};
-    for (size_t k = 0; k < sizeof hints / sizeof *hints; k++) decode_take(dc, hints[k]);
+    for (size_t k = 0; k < sizeof hints / sizeof *hints; k++)
+        decode_take(dc, hints[k]);
     for (uint32_t k = 0; k < p->n_modifiers; k++)
         if (!strncmp(p->modifiers[k], "L1::", 4) || !strncmp(p->modifiers[k], "L2::", 4))
             decode_take(dc, p->modifiers[k]);

@@ -11,13 +11,15 @@
 
 static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
     if (wide)
-        for (int l = 0; l < LANES; l++) out[l] = U64(w, slot)[l] + (uint64_t)imm;
+        for (int l = 0; l < LANES; l++)
+            out[l] = U64(w, slot)[l] + (uint64_t)imm;
     else
-        for (int l = 0; l < LANES; l++) out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
+        for (int l = 0; l < LANES; l++)
+            out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
 }
 
-static void report(warp *w, const insn *i, ptx_space space, emu_operation operation, uint32_t active,
-                   const uint64_t *address) {
+static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
+                   uint32_t active, const uint64_t *address) {
     const block *b = w->block;
     const emu_request request = {
         .ptx = i->ptx,
@@ -50,7 +52,8 @@ static void report_by_space(warp *w, const insn *i, emu_operation operation, lan
             if (space_of(w->block, address[first_lane(left)]) == space) here |= left & -left;
         lanes_u64 offset;
         const uint64_t bits = space == PTX_GLOBAL ? ~(uint64_t)0 : REGION_BASE(1) - 1;
-        for (int l = 0; l < LANES; l++) offset[l] = address[l] & bits;
+        for (int l = 0; l < LANES; l++)
+            offset[l] = address[l] & bits;
         report(w, i, space, operation, here, offset);
         active &= ~here;
     }
@@ -62,7 +65,8 @@ static void report_access(warp *w, const insn *i, ptx_space space, emu_operation
         report(w, i, space, operation, active, address);
         return;
     }
-    for (int l = 0; l < LANES; l++) address[l] = space_address(space, address[l]);
+    for (int l = 0; l < LANES; l++)
+        address[l] = space_address(space, address[l]);
     report_by_space(w, i, operation, address, active);
 }
 
@@ -74,8 +78,7 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy) reading = copy_async_source(w, i, source);
     const insn *next = i->observed(w, i);
     if (!next) return NULL;
-    if (copy && reading)
-        report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
+    if (copy && reading) report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
     report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
     return next;
 }

@@ -23,6 +23,8 @@ bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
         va_start(args, format);
         vsnprintf(why, sizeof why, format, args);
         va_end(args);
+        for (char *c = why; *c; c++)
+            if (*c < ' ' || *c > '~') *c = '?'; /* a quoted token may hold any bytes */
         smk_fail(p->status, SMK_KERNEL_IMAGE, "PTX line %u: %s", line, why);
     }
     p->failed = true;

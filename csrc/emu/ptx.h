@@ -169,8 +169,9 @@ typedef struct ptx_instruction {
     const char *file;     /* source position from .loc, NULL/0 if none. Where a .loc says      */
     uint32_t line;        /* inlined_at, this is the innermost position; outer lines are dropped */
     uint32_t file_number; /* as in .loc */
-    uint32_t reconvergence; /* branches: instruction index of the immediate post-dominator of the
-                             * branch's block, PTX_NO_TARGET if only the exit post-dominates it */
+    uint32_t reconvergence; /* branches: instruction index of the block's immediate post-dominator,
+                             * early exits left out (reconvergence.c). PTX_NO_TARGET: the arms do
+                             * not meet; lanes that stay go on to where an outer branch meets */
 } ptx_instruction;
 
 typedef struct ptx_function {

@@ -5,9 +5,9 @@
 
 #include "block.h"
 
-static const char *const space_names[] = {
-    [PTX_GENERIC] = "generic", [PTX_GLOBAL] = "global", [PTX_SHARED] = "shared",
-    [PTX_LOCAL] = "local",     [PTX_CONST] = "constant", [PTX_PARAM] = "parameter"};
+static const char *const space_names[] = {[PTX_GENERIC] = "generic", [PTX_GLOBAL] = "global",
+                                          [PTX_SHARED] = "shared",   [PTX_LOCAL] = "local",
+                                          [PTX_CONST] = "constant",  [PTX_PARAM] = "parameter"};
 
 static const char *region_name(uint64_t id, char *out, size_t size) {
     switch (id) {
@@ -30,7 +30,8 @@ static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, si
     const uint64_t id = nearest_region(address);
     char name[32];
     if (id == REGION_NONE || id == REGION_CODE || id >= l->n_regions) {
-        snprintf(out, size, address < 4096 ? "a null pointer" : "no memory of this launch is there");
+        snprintf(out, size,
+                 address < 4096 ? "a null pointer" : "no memory of this launch is there");
         return;
     }
     const uint64_t length = id == REGION_LOCAL ? w->local->size : w->block->regions[id].size;
@@ -44,7 +45,8 @@ static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, si
         snprintf(out, size, "%" PRIu64 " bytes past the end of %s (%" PRIu64 " bytes)",
                  REGION_OFFSET(address) - length, whose, length);
     else
-        snprintf(out, size, "the last %" PRIu64 " of %u bytes lie past the end of %s (%" PRIu64 " bytes)",
+        snprintf(out, size,
+                 "the last %" PRIu64 " of %u bytes lie past the end of %s (%" PRIu64 " bytes)",
                  REGION_OFFSET(address) + bytes - length, bytes, whose, length);
 }
 
@@ -74,15 +76,15 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
         }
         if (inside && write && !r->writable) {
             warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                       "the kernel writes %u bytes at 0x%" PRIx64 " of %s, which is read-only", bytes,
-                       shown, whose);
+                       "the kernel writes %u bytes at 0x%" PRIx64 " of %s, which is read-only",
+                       bytes, shown, whose);
             return;
         }
     }
     where(w, address, bytes, place, sizeof place);
     warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-               "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb, bytes,
-               space_names[space], shown, place);
+               "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
+               bytes, space_names[space], shown, place);
 }
 
 unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,

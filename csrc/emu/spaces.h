@@ -19,8 +19,8 @@ enum region_id {
     REGION_SHARED,
     REGION_LOCAL, /* a thread's own; also parameters and results of device functions */
     REGION_CONST,
-    REGION_PARAM, /* the kernel's parameters */
-    REGION_CODE,  /* addresses of functions; nothing to read there */
+    REGION_PARAM,  /* the kernel's parameters */
+    REGION_CODE,   /* addresses of functions; nothing to read there */
     REGION_GLOBAL, /* module variables */
     REGION_BUFFERS /* and up: the job's buffers */
 };

@@ -1,20 +1,14 @@
-/* What lanes of one warp do together: bar.warp.sync, shfl, vote, match, redux, elect, activemask.
+/* The operations of bar.warp.sync, shfl, vote, match, redux, elect; and activemask.
  *
- * Each has a member mask. Nearly always its lanes run together here, and the operation is done at once.
- * If some are in other fragments the fragment waits; when the last one arrives, the operands of all are
- * gathered in one frame, the operation runs there once, and the results go back to each.
- *
- * Lanes of one instruction may name different members (groups of 16 that shuffle among themselves), so
- * an operation works group by group.
+ * Lanes of one instruction may name different members (groups of 16 that shuffle among themselves), so an
+ * operation works group by group.
  */
 #include <string.h>
 
 #include "block.h"
+#include "collective.h"
 #include "decode.h"
 #include "lanes.h"
-
-/* insn: sources a, b, c, member mask in slot imm, destinations d and e; body is the operation. */
-enum { NEGATED = 1, WIDE = 2 }; /* insn.flags: predicate a is !a; a has 64 bits a lane */
 
 /* The lanes of `todo` that name the same members as the first of them. */
 static uint32_t group_of(const warp *w, const insn *i, uint32_t todo, uint32_t *members) {
@@ -26,113 +20,11 @@ static uint32_t group_of(const warp *w, const insn *i, uint32_t todo, uint32_t *
     return group;
 }
 
-static uint32_t all_members(const warp *w, const insn *i) {
-    const uint32_t *mask = U32(w, i->imm);
-    uint32_t members = 0;
-    for (int l = 0; l < LANES; l++) members |= mask[l] & w->mask[l];
-    return members;
-}
-
 static void put(warp *w, uint32_t slot, uint32_t lanes, uint32_t value) {
     uint32_t *d = U32(w, slot);
-    for (; lanes; lanes &= lanes - 1) d[first_lane(lanes)] = value;
+    for (; lanes; lanes &= lanes - 1)
+        d[first_lane(lanes)] = value;
 }
-
-/* ---- meeting of fragments ---- */
-
-enum { OPERANDS = 6, FIRST_RESULT = 4, OPERAND_BYTES = LANES * sizeof(uint64_t) };
-
-typedef struct operand_slots {
-    uint32_t at[OPERANDS];
-} operand_slots;
-
-static operand_slots slots_of(const insn *i) {
-    return (operand_slots){{i->a, i->b, i->c, (uint32_t)i->imm, i->d, i->e}};
-}
-
-static void exchange(unsigned char *common, const fragment *f, int first, int last, bool gather) {
-    const operand_slots slots = slots_of(f->next);
-    for (int k = first; k < last; k++) {
-        const size_t bytes = k == 0 && f->next->flags & WIDE ? 8 : 4;
-        for (uint32_t lanes = f->active; lanes; lanes &= lanes - 1) {
-            const size_t at = (size_t)first_lane(lanes) * bytes;
-            unsigned char *own = f->frame->slots + slots.at[k] + at;
-            unsigned char *joint = common + k * OPERAND_BYTES + at;
-            memcpy(gather ? joint : own, gather ? own : joint, bytes);
-        }
-    }
-}
-
-/* Runs the operation once for the waiting fragments of these lanes. */
-static void meet(warp *w, const insn *i, uint32_t together) {
-    unsigned char common[OPERANDS * OPERAND_BYTES] __attribute__((aligned(64))) = {0};
-    unsigned char *const frame = w->frame;
-    const uint32_t active = w->active;
-    insn joint = *i;
-    joint.a = 0, joint.b = OPERAND_BYTES, joint.c = 2 * OPERAND_BYTES, joint.imm = 3 * OPERAND_BYTES;
-    joint.d = FIRST_RESULT * OPERAND_BYTES, joint.e = (FIRST_RESULT + 1) * OPERAND_BYTES;
-    for (const fragment *f = w->waiting; f; f = f->link)
-        if (f->active & together) exchange(common, f, 0, FIRST_RESULT, true);
-    w->frame = common;
-    warp_set_active(w, together);
-    i->body(w, &joint);
-    w->frame = frame;
-    warp_set_active(w, active);
-    for (fragment *f = w->waiting, *next; f; f = next) {
-        next = f->link;
-        if (!(f->active & together)) continue;
-        exchange(common, f, FIRST_RESULT, OPERANDS, false);
-        fragment_resume(w, f, f->next + 1);
-    }
-}
-
-static bool same_operation(const fragment *f, const insn *i) {
-    return !f->at_barrier && f->next->body == i->body && f->next->flags == i->flags;
-}
-
-/* Lanes of waiting fragments at i's operation whose members are all there too. */
-static uint32_t lanes_together(const warp *w, const insn *i) {
-    uint32_t together = FULL, before;
-    do {
-        before = together;
-        together = 0;
-        for (const fragment *f = w->waiting; f; f = f->link)
-            if (same_operation(f, i) && !(f->waits_for & w->alive & ~before) &&
-                !(f->active & ~before))
-                together |= f->active;
-    } while (together != before);
-    return together;
-}
-
-static bool settle(warp *w, const insn *i) {
-    const uint32_t together = lanes_together(w, i);
-    if (together) meet(w, i, together);
-    return together != 0;
-}
-
-static const insn *exec_collective(warp *w, const insn *i) {
-    const uint32_t members = all_members(w, i);
-    if (w->active & ~members) {
-        const uint32_t outside = w->active & ~members;
-        return warp_fault(w, i, SMK_LAUNCH, outside,
-                          "the thread's lane %d is not in the member mask 0x%08x",
-                          first_lane(outside), members);
-    }
-    if (!(members & w->alive & ~w->active)) {
-        i->body(w, i);
-        return i + 1;
-    }
-    const insn *next = fragment_wait(w, i, false, members);
-    settle(w, i);
-    return next ? next : fragment_switch(w);
-}
-
-void collective_lanes_left(warp *w) {
-    for (const fragment *f = w->waiting; f;)
-        f = !f->at_barrier && settle(w, f->next) ? w->waiting : f->link;
-}
-
-/* ---- operations ---- */
 
 static const insn *op_nothing(warp *w, const insn *i) {
     (void)w;
@@ -161,7 +53,8 @@ static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const 
         in_range[lane] = -(mode == SHUFFLE_UP ? j >= high : j <= high);
         from[lane] = in_range[lane] ? j : lane;
     }
-    for (int lane = 0; lane < LANES; lane++) value[lane] = a[from[lane]];
+    for (int lane = 0; lane < LANES; lane++)
+        value[lane] = a[from[lane]];
     for (int lane = 0; lane < LANES; lane++) {
         d[lane] = w->mask[lane] ? value[lane] : d[lane];
         p[lane] = w->mask[lane] ? (uint32_t)in_range[lane] : p[lane];
@@ -170,7 +63,9 @@ static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const 
 }
 
 #define SHUFFLE(name, mode)                                                                        \
-    static const insn *name(warp *w, const insn *i) { return shuffle(w, i, mode); }
+    static const insn *name(warp *w, const insn *i) {                                              \
+        return shuffle(w, i, mode);                                                                \
+    }
 SHUFFLE(op_shfl_up, SHUFFLE_UP)
 SHUFFLE(op_shfl_down, SHUFFLE_DOWN)
 SHUFFLE(op_shfl_bfly, SHUFFLE_BFLY)
@@ -180,7 +75,8 @@ enum vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 
 static inline __attribute__((always_inline)) const insn *vote(warp *w, const insn *i,
                                                               enum vote mode) {
-    const uint32_t predicate = lanes_bits(PRED(w, i->a)) ^ (i->flags & NEGATED ? FULL : 0);
+    const uint32_t predicate =
+        lanes_bits(PRED(w, i->a)) ^ (i->flags & COLLECTIVE_NEGATED ? FULL : 0);
     for (uint32_t todo = w->active; todo;) {
         uint32_t members;
         const uint32_t group = group_of(w, i, todo, &members);
@@ -199,14 +95,16 @@ static inline __attribute__((always_inline)) const insn *vote(warp *w, const ins
 }
 
 #define VOTE(name, mode)                                                                           \
-    static const insn *name(warp *w, const insn *i) { return vote(w, i, mode); }
+    static const insn *name(warp *w, const insn *i) {                                              \
+        return vote(w, i, mode);                                                                   \
+    }
 VOTE(op_vote_all, VOTE_ALL)
 VOTE(op_vote_any, VOTE_ANY)
 VOTE(op_vote_uni, VOTE_UNI)
 VOTE(op_vote_ballot, VOTE_BALLOT)
 
 static uint64_t match_value(const warp *w, const insn *i, int lane) {
-    return i->flags & WIDE ? U64(w, i->a)[lane] : U32(w, i->a)[lane];
+    return i->flags & COLLECTIVE_WIDE ? U64(w, i->a)[lane] : U32(w, i->a)[lane];
 }
 
 static uint32_t equal_lanes(const warp *w, const insn *i, uint32_t among, uint64_t value) {
@@ -240,8 +138,16 @@ static const insn *op_match_all(warp *w, const insn *i) {
     return i;
 }
 
-enum reduction { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_SMIN, REDUX_SMAX, REDUX_AND, REDUX_OR,
-                 REDUX_XOR };
+enum reduction {
+    REDUX_ADD,
+    REDUX_MIN,
+    REDUX_MAX,
+    REDUX_SMIN,
+    REDUX_SMAX,
+    REDUX_AND,
+    REDUX_OR,
+    REDUX_XOR
+};
 
 static uint32_t reduce(enum reduction r, uint32_t x, uint32_t y) {
     switch (r) {
@@ -307,8 +213,8 @@ static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec
         o++;
     }
     if (n_sources > 0) {
-        if (o->kind == PTX_REGISTER && o->negated) out->flags |= NEGATED;
-        if (ptx_type_size[a_type] == 8) out->flags |= WIDE;
+        if (o->kind == PTX_REGISTER && o->negated) out->flags |= COLLECTIVE_NEGATED;
+        if (ptx_type_size[a_type] == 8) out->flags |= COLLECTIVE_WIDE;
         out->a = decode_source(dc, o++, a_type);
     }
     if (n_sources > 1) out->b = decode_source(dc, o++, PTX_U32);
@@ -370,9 +276,10 @@ static exec_fn select_redux(decoder *dc, const ptx_instruction *p, insn *out) {
     static const struct {
         const char *modifier;
         uint8_t by_kind[3]; /* unsigned, signed, bits; 0xff: no such form */
-    } operations[] = {{"add", {REDUX_ADD, REDUX_ADD, 0xff}}, {"min", {REDUX_MIN, REDUX_SMIN, 0xff}},
-                      {"max", {REDUX_MAX, REDUX_SMAX, 0xff}}, {"and", {0xff, 0xff, REDUX_AND}},
-                      {"or", {0xff, 0xff, REDUX_OR}},         {"xor", {0xff, 0xff, REDUX_XOR}}};
+    } operations[] = {
+        {"add", {REDUX_ADD, REDUX_ADD, 0xff}},  {"min", {REDUX_MIN, REDUX_SMIN, 0xff}},
+        {"max", {REDUX_MAX, REDUX_SMAX, 0xff}}, {"and", {0xff, 0xff, REDUX_AND}},
+        {"or", {0xff, 0xff, REDUX_OR}},         {"xor", {0xff, 0xff, REDUX_XOR}}};
     const ptx_type type = decode_take_type(dc);
     const int kind = type == PTX_U32 ? 0 : type == PTX_S32 ? 1 : type == PTX_B32 ? 2 : -1;
     if (!decode_take(dc, "sync") || kind < 0) return NULL;
@@ -397,7 +304,12 @@ static exec_fn select_activemask(decoder *dc, const ptx_instruction *p, insn *ou
 }
 
 const opcode_row sync_opcodes[] = {
-    {"bar", select_bar_warp},   {"shfl", select_shfl},   {"vote", select_vote},
-    {"match", select_match},    {"redux", select_redux}, {"elect", select_elect},
-    {"activemask", select_activemask}, {NULL, NULL},
+    {"bar", select_bar_warp},
+    {"shfl", select_shfl},
+    {"vote", select_vote},
+    {"match", select_match},
+    {"redux", select_redux},
+    {"elect", select_elect},
+    {"activemask", select_activemask},
+    {NULL, NULL},
 };

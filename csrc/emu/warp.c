@@ -35,7 +35,8 @@ const insn *exec_guarded(warp *w, const insn *i) {
 
 static const insn *run_slice(warp *w, const insn *i) {
     const uint64_t end = w->clock + SLICE;
-    do i = i->exec(w, i);
+    do
+        i = i->exec(w, i);
     while (i && ++w->clock < end);
     return i;
 }
@@ -65,9 +66,12 @@ void warp_run(warp *w) {
 
 const char *source_position(const insn *i, char *out, size_t size) {
     const ptx_instruction *p = i->ptx;
-    if (!p) snprintf(out, size, "?");
-    else if (p->file) snprintf(out, size, "%s:%u", p->file, p->line);
-    else snprintf(out, size, "PTX line %u", p->ptx_line);
+    if (!p)
+        snprintf(out, size, "?");
+    else if (p->file)
+        snprintf(out, size, "%s:%u", p->file, p->line);
+    else
+        snprintf(out, size, "PTX line %u", p->ptx_line);
     return out;
 }
 

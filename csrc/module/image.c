@@ -207,8 +207,10 @@ static void name_prebuilt(const module_state *state, const smk_row *row, const s
     for (Py_ssize_t i = 0; names && text && i < PyList_GET_SIZE(names); i++) {
         const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
         if (name && strncmp(name, prefix, strlen(prefix)) == 0 && ends_with(name, ".ptx")) {
-            int length = (int)(strlen(name) - strlen(".ptx"));
-            PyObject *more = PyUnicode_FromFormat("%U\n  %.*s", text, length, name);
+            Py_ssize_t length = (Py_ssize_t)(strlen(name) - strlen(".ptx"));
+            PyObject *stem = PyUnicode_FromStringAndSize(name, length);
+            PyObject *more = stem ? PyUnicode_FromFormat("%U\n  %U", text, stem) : NULL;
+            Py_XDECREF(stem);
             Py_SETREF(text, more);
         }
     }

@@ -1,0 +1,35 @@
+/* The state of decoding one function: decode.c walks the instructions, decode_operand.c places operands. */
+#ifndef EMU_DECODER_H
+#define EMU_DECODER_H
+
+#include "decode.h"
+
+typedef struct target_list {
+    const insn **targets;
+    uint32_t n;
+    struct target_list *next;
+} target_list;
+
+struct decoder {
+    program *program;
+    const ptx_function *function;
+    const ptx_instruction *ptx; /* the one at hand: */
+    uint32_t taken;             /* its modifiers that somebody took, as bits */
+    bool refused;               /* an operand that nobody can serve */
+    bool own_guard, apart;      /* decode_own_guard, decode_apart */
+    insn follow;                /* decode_follow: hidden, behind it, if it has a handler */
+    bool out_of_memory;
+    uint32_t scratch; /* the sinks' slot; 0: none yet */
+    uint32_t n_code;
+    uint32_t *first; /* position of each PTX instruction's first insn */
+    bool *meets;     /* lanes may meet before this one */
+    target_list *lists;
+};
+
+/* Room for one more than n elements; NULL if out of memory (and dc knows). */
+void *decoder_grow(decoder *dc, void *array, uint32_t n, size_t size);
+
+/* A new slot of the frame. */
+uint32_t decoder_slot(decoder *dc, uint32_t element_bytes);
+
+#endif
