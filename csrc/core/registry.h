@@ -17,11 +17,11 @@ typedef enum smk_op { SMK_GEMM, SMK_TRANSPOSE, SMK_PROBE, SMK_N_OPS } smk_op;
 typedef struct smk_param {
     const char *name;
     const char *doc;
-    int64_t fallback;       /* the default */
-    int64_t first, last;    /* legal: first..last, if n_legal == 0 */
-    const int64_t *legal;   /* legal: one of these, otherwise */
+    int64_t fallback;     /* the default */
+    int64_t first, last;  /* legal: first..last, if n_legal == 0 */
+    const int64_t *legal; /* legal: one of these, otherwise */
     int n_legal;
-    bool runtime;           /* passed to the kernel as an argument, not as a macro */
+    bool runtime; /* passed to the kernel as an argument, not as a macro */
 } smk_param;
 
 typedef struct smk_dtype {
@@ -32,10 +32,10 @@ typedef struct smk_dtype {
 
 /* What a row's parameters make of a launch; expressions of the row, evaluated by generated code. */
 typedef struct smk_geometry {
-    int64_t threads[3];       /* block */
-    int64_t output_tile[2];   /* rows, columns of the result that one block makes */
-    int64_t shared_bytes;     /* dynamic shared memory of a block */
-    int64_t input, output;    /* probes: least elements of x; elements of y (may depend on n) */
+    int64_t threads[3];     /* block */
+    int64_t output_tile[2]; /* rows, columns of the result that one block makes */
+    int64_t shared_bytes;   /* dynamic shared memory of a block */
+    int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
 typedef struct smk_row {

@@ -75,9 +75,15 @@ uint32_t banks_wavefronts(const uint64_t address[LANES], uint32_t active, uint32
     return total;
 }
 
-uint32_t banks_ideal(const uint64_t address[LANES], uint32_t active, uint32_t width) {
-    const uint32_t bytes = item_bytes(width);
-    return in_units(count(address, active, bytes, BANKS).distinct * bytes, ROW);
+uint32_t banks_ideal(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load) {
+    const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
+    const uint32_t group =
+        load && width > WORD ? 2 * banks : banks; /* lanes served at once at best */
+    uint32_t groups = 0;
+    for (uint32_t first = 0; first < LANES; first += group)
+        groups += (active >> first & (uint32_t)((1ull << group) - 1)) != 0;
+    const uint32_t rows = in_units(count(address, active, bytes, BANKS).distinct * bytes, ROW);
+    return rows > groups ? rows : groups;
 }
 
 void banks_request(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load,
@@ -89,7 +95,7 @@ void banks_request(const uint64_t address[LANES], uint32_t active, uint32_t widt
         return;
     }
     *wavefronts = banks_wavefronts(address, active, width, load);
-    *ideal = banks_ideal(address, active, width);
+    *ideal = banks_ideal(address, active, width, load);
 }
 
 /* Of global memory "banks" only speed the search up. No access crosses a sector: addresses are multiples

@@ -15,9 +15,10 @@
 
 uint32_t banks_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
-/* The fewest wavefronts that fetch the distinct bytes asked for: ceil(distinct words / 32), at least
- * 1 if any lane is active. */
-uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width);
+/* The fewest wavefronts that could serve such a request: enough for the distinct bytes asked for, 128 a
+ * wavefront, and no fewer than the groups that its width, at best merged, falls into. So a conflict
+ * factor of 1 is always within reach of another layout or another order of the lanes. */
+uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
 /* Both at once, which is faster. */
 void banks_request(const uint64_t address[32], uint32_t active, uint32_t width, bool load,

@@ -101,6 +101,7 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
                         uint32_t slot, uint32_t count) {
     const uint32_t bytes = width * count;
     const uint64_t step = regular_step(w, i, wide, bytes);
+    if (shared) w->polled |= i->flags & MEMORY_STRONG;
     if (step != ~(uint64_t)0) {
         const unsigned char *from = reach_span(w, i, shared, first_address(w, i, wide),
                                                step ? LANES * bytes : bytes, bytes, false);
@@ -206,7 +207,9 @@ static const struct form {
 
 static exec_fn fast_form(const insn *i) {
     const bool load = i->operation == EMU_LOAD, shared = i->space == PTX_SHARED;
-    if (i->flags & MEMORY_STRONG || (i->flags & MEMORY_SIGNED && i->width < i->c)) return NULL;
+    /* Other host threads see no shared memory: strong accesses need nothing more there. */
+    if (i->flags & MEMORY_STRONG && !shared) return NULL;
+    if (i->flags & MEMORY_SIGNED && i->width < i->c) return NULL;
     if (!shared && !i->wide) return NULL;
     const enum place place = !shared ? FLAT64 : i->wide ? SHARED64 : SHARED32;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

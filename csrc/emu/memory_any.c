@@ -10,45 +10,32 @@ enum { PIECE = 16 }; /* bytes that lane_reach hands out at once */
 
 /* ---- one element ---- */
 
-static void read_element(unsigned char *to, const unsigned char *from, uint32_t width,
-                         bool strong) {
-    if (!strong) {
-        memcpy(to, from, width);
-        return;
-    }
-    uint64_t value;
+/* Of 1, 2, 4 or 8 bytes. Host memory is aligned to it, and holds what the kernel says it holds. */
+typedef uint16_t any_u16 __attribute__((may_alias));
+typedef uint32_t any_u32 __attribute__((may_alias));
+typedef uint64_t any_u64 __attribute__((may_alias));
+
+static uint64_t read_word(const unsigned char *from, uint32_t width) {
     switch (width) {
-    case 1: value = __atomic_load_n(from, __ATOMIC_ACQUIRE); break;
-    case 2: value = __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE); break;
-    case 4: value = __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE); break;
-    case 8: value = __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE); break;
-    default: memcpy(to, from, width); return;
+    case 1: return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+    case 2: return __atomic_load_n((const any_u16 *)from, __ATOMIC_ACQUIRE);
+    case 4: return __atomic_load_n((const any_u32 *)from, __ATOMIC_ACQUIRE);
+    default: return __atomic_load_n((const any_u64 *)from, __ATOMIC_ACQUIRE);
     }
-    memcpy(to, &value, width);
 }
 
-static void write_element(unsigned char *to, const unsigned char *from, uint32_t width,
-                          bool strong) {
-    uint64_t value = 0;
-    if (!strong || width > sizeof value) {
-        memcpy(to, from, width);
-        return;
-    }
-    memcpy(&value, from, width);
+static void write_word(unsigned char *to, uint32_t width, uint64_t value) {
     switch (width) {
     case 1: __atomic_store_n(to, (uint8_t)value, __ATOMIC_RELEASE); break;
-    case 2: __atomic_store_n((uint16_t *)to, (uint16_t)value, __ATOMIC_RELEASE); break;
-    case 4: __atomic_store_n((uint32_t *)to, (uint32_t)value, __ATOMIC_RELEASE); break;
-    case 8: __atomic_store_n((uint64_t *)to, value, __ATOMIC_RELEASE); break;
+    case 2: __atomic_store_n((any_u16 *)to, (uint16_t)value, __ATOMIC_RELEASE); break;
+    case 4: __atomic_store_n((any_u32 *)to, (uint32_t)value, __ATOMIC_RELEASE); break;
+    default: __atomic_store_n((any_u64 *)to, value, __ATOMIC_RELEASE);
     }
 }
 
-/* To a register of `slot` >= width bytes: sign or zeros above. */
-static void extend(unsigned char *to, uint32_t slot, const unsigned char *from, uint32_t width,
-                   bool is_signed) {
-    const bool negative = is_signed && from[width - 1] & 0x80;
-    memcpy(to, from, width);
-    memset(to + width, negative ? 0xff : 0, slot - width);
+static uint64_t extended(uint64_t value, uint32_t width, bool is_signed) {
+    const uint32_t above = 64 - 8 * width;
+    return is_signed ? (uint64_t)((int64_t)(value << above) >> above) : value;
 }
 
 /* ---- handlers ---- */
@@ -56,22 +43,25 @@ static void extend(unsigned char *to, uint32_t slot, const unsigned char *from, 
 const insn *load_any(warp *w, const insn *i) {
     const uint32_t bytes = (uint32_t)i->width * i->count;
     const uint32_t piece = bytes < PIECE ? bytes : PIECE;
-    const bool strong = i->flags & MEMORY_STRONG;
-    w->polled |= strong;
+    w->polled |= i->flags & MEMORY_STRONG;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
-        unsigned char value[MAX_VECTOR_BYTES];
-        for (uint32_t done = 0; done < bytes; done += piece) {
-            const unsigned char *from =
-                lane_reach(w, i, (ptx_space)i->space, lane, address + done, piece, false);
+        const unsigned char *from = NULL;
+        for (uint32_t k = 0; k < i->count; k++) {
+            const uint32_t at = k * i->width % piece;
+            if (at == 0)
+                from = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, piece,
+                                  false);
             if (!from) return NULL;
-            for (uint32_t k = 0; k < piece; k += i->width)
-                read_element(value + done + k, from + k, i->width, strong);
+            unsigned char *to = w->frame + i->list[k] + (size_t)lane * i->c;
+            if (i->width == PIECE)
+                memcpy(to, from, PIECE);
+            else
+                write_word(
+                    to, i->c,
+                    extended(read_word(from + at, i->width), i->width, i->flags & MEMORY_SIGNED));
         }
-        for (uint32_t k = 0; k < i->count; k++)
-            extend(w->frame + i->list[k] + (size_t)lane * i->c, i->c, value + k * i->width,
-                   i->width, i->flags & MEMORY_SIGNED);
     }
     return i + 1;
 }
@@ -82,13 +72,18 @@ const insn *store_any(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
+        unsigned char *to = NULL;
         for (uint32_t k = 0; k < i->count; k++) {
-            const uint32_t at = k * i->width;
-            unsigned char *to =
-                lane_reach(w, i, (ptx_space)i->space, lane, address + at - at % piece, piece, true);
+            const uint32_t at = k * i->width % piece;
+            if (at == 0)
+                to = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, piece,
+                                true);
             if (!to) return NULL;
-            write_element(to + at % piece, w->frame + i->list[k] + (size_t)lane * i->c, i->width,
-                          i->flags & MEMORY_STRONG);
+            const unsigned char *from = w->frame + i->list[k] + (size_t)lane * i->c;
+            if (i->width == PIECE)
+                memcpy(to, from, PIECE);
+            else
+                write_word(to + at, i->width, read_word(from, i->c));
         }
     }
     return i + 1;
