@@ -82,9 +82,10 @@ class Results:
 
     def add(self, step: str, part: Record) -> None:
         # Steps may be run on different days: each part says for itself where it is from.
-        self.all[step] = {**self.facts, **part}
+        text = json.dumps({**self.all, step: {**self.facts, **part}}, indent=1)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.all, indent=1) + "\n")
+        self.path.write_text(text + "\n")
+        self.all = json.loads(text)  # as tables.py will read it: lists, not tuples
 
 
 # ---- build, tests, sanitizers
@@ -224,7 +225,8 @@ def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
                         shape=shape,
                         params=params,
                     )
-    return {"torch": torch.__version__, "lines": lines}
+    count = torch.cuda.get_device_properties(0).multi_processor_count
+    return {"torch": torch.__version__, "multiprocessors": count, "lines": lines}
 
 
 def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
@@ -281,7 +283,9 @@ def main() -> int:
     )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--repeat", type=int, default=15, help="timed runs of each kernel")
-    parser.add_argument("--pytest", default="-q", help="arguments for the step tests")
+    parser.add_argument(
+        "--pytest", default="-q --benchmark-disable --durations=5", help="arguments for the tests"
+    )
     options = parser.parse_args()
     if unknown := set(options.steps) - set(STEPS):
         parser.error(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from claims import CLAIMS
+from claims import compared
 from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
@@ -175,12 +175,8 @@ def transposes(results: Record | None) -> str:
 
 
 def claims(results: Record | None) -> str:
-    """What the literature prints beside what was measured, and why they differ."""
-    lines = []
-    for claim in CLAIMS:
-        measured = claim.measured(lambda *a, **k: find(results or {}, *a, **k))
-        lines.append((claim.what, claim.claimed, claim.shown(measured), claim.why(measured)))
-    return markdown(("what", "claimed", "measured", "why they differ"), lines, 4)
+    header = ("what", "claimed", "measured", "why they differ")
+    return markdown(header, compared(results or {}, find), len(header))
 
 
 def checked(results: Record | None) -> str:

@@ -71,7 +71,7 @@ class Product(NamedTuple):
 
 
 @cache
-def product(m: int, n: int, k: int, dtype: str) -> Product:
+def _product(m: int, n: int, k: int, dtype: str) -> Product:
     rng = np.random.default_rng(m + n + k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
     size = np.matmul(abs(a), abs(b), dtype=np.float64)
@@ -99,7 +99,7 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
 
 def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    even, odd = product(n, n, n, "float32"), product(*ODD, "float64")
+    even, odd = _product(n, n, n, "float32"), _product(*ODD, "float64")
     result, milliseconds = measured(row, device, even.a, even.b)
     odd_result, _ = measured(row, device, odd.a, odd.b)
     small = np.s_[:COUNTED, :COUNTED]

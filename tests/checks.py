@@ -7,9 +7,9 @@ def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None):
     """|result - exact| <= (K + 2) eps (|alpha| |A||B| + |beta C|), element by element.
 
     That bounds any order of summation, with or without fused multiply-adds. `exact` is computed in
-    more precision than either input has.
+    more precision than the inputs have.
     """
-    wide = np.longdouble
+    wide = np.float64 if np.result_type(a, b) == np.float32 else np.longdouble
     exact = alpha * np.matmul(a, b, dtype=wide, casting="unsafe")
     size = abs(alpha) * np.matmul(abs(a), abs(b), dtype=wide, casting="unsafe")
     if c is not None:

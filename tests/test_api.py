@@ -134,7 +134,7 @@ def test_threads_get_their_own_results(device, rng):
 
 def test_gil_is_released():
     """Another thread makes progress while the emulator works."""
-    a = np.ones((300, 300), np.float32)
+    a = np.ones((1000, 1000), np.float32)
     done = threading.Event()
     beats = []
 
@@ -150,7 +150,7 @@ def test_gil_is_released():
     done.set()
     thread.join()
     within = [t for t in beats if start < t < stop]
-    assert len(within) >= min(3, (stop - start) / 0.05)
+    assert len(within) >= 3
 
 
 class Alarm(Exception):
@@ -186,9 +186,9 @@ def test_signal_stops_a_run_and_leaves_out_alone():
     def run():
         smemkern.gemm(a, a, out=out, variant="naive", device="emu")
 
-    delay, raised = interrupted(alarm, run)
-    assert raised is Alarm
-    assert delay < 1.0  # 0.2 s on a machine that does nothing else
+    delays, raised = zip(*(interrupted(alarm, run) for _ in range(3)), strict=True)
+    assert set(raised) == {Alarm}
+    assert min(delays) < 0.2  # the best of them: the machine may be busy with other things
     assert np.all(out == 5)
 
 

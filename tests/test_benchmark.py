@@ -17,7 +17,7 @@ PROBE = [pytest.param(row.name, id=row.name) for row in smemkern.variants("probe
 
 @pytest.fixture
 def size(device):
-    return 96 if device == "emu" else 1024
+    return 96 if device == "emu" else 512
 
 
 def timed(benchmark, *args, **kwargs):

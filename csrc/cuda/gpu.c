@@ -114,11 +114,12 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
         CUresult result = d->cu->cuStreamSynchronize(r->stream);
         if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
     }
-    if (r->module && r->left_running)
-        module_release_after(d, r->module, r->stream);
-    else if (r->module)
-        module_release(d, r->module);
-    if (!r->job->stream) stream_give(d, r->stream, !r->left_running);
+    if (r->left_running) {
+        module_release_after(d, r->module, r->stream, !r->job->stream);
+    } else {
+        if (r->module) module_release(d, r->module);
+        if (!r->job->stream) stream_give(d, r->stream);
+    }
 
 host:
     free(r->plan.args);

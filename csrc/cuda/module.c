@@ -15,8 +15,11 @@ struct module {
     module *next;
 };
 
+/* What an interrupted call leaves to its kernels. The stream is kept, too: a new stream can get the
+ * hardware queue of one that was destroyed, and would wait there for kernels that still run. */
 typedef struct retired {
     module *module;
+    CUstream stream; /* NULL: the caller's */
     CUevent done;
     struct retired *next;
 } retired;
@@ -58,6 +61,7 @@ static void release_retired(device *d) {
         }
         *link = r->next;
         d->cu->cuEventDestroy(r->done);
+        if (r->stream) d->cu->cuStreamDestroy(r->stream);
         drop_holder(d, r->module);
         free(r);
     }
@@ -130,12 +134,11 @@ void module_release(device *d, module *m) {
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
-void module_release_after(device *d, module *m, CUstream stream) {
-    /* Where this cannot be noted down the module stays held, and so loaded: code that may still
-     * run is not taken away. */
+void module_release_after(device *d, module *m, CUstream stream, bool own_stream) {
+    /* Where this cannot be noted down both stay held: code that may still run is not taken away. */
     retired *r = malloc(sizeof *r);
     if (!r) return;
-    *r = (retired){.module = m};
+    *r = (retired){.module = m, .stream = own_stream ? stream : NULL};
     if (d->cu->cuEventCreate(&r->done, CU_EVENT_DISABLE_TIMING)) {
         free(r);
         return;

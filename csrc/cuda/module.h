@@ -11,8 +11,9 @@ typedef struct module module;
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
 void module_release(device *d, module *m);
 
-/* Releases when what is now on the stream has run: for a kernel that was left running. */
-void module_release_after(device *d, module *m, CUstream stream);
+/* Releases the module, and destroys the stream if it is our own, when what is now on the stream has run: for
+ * a kernel that was left running. */
+void module_release_after(device *d, module *m, CUstream stream, bool own_stream);
 
 /* A kernel of the module, allowed to use this much dynamic shared memory. */
 smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,

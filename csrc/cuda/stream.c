@@ -12,9 +12,9 @@ smk_code stream_take(device *d, CUstream *out, smk_status *status) {
     return result ? device_fail(d, result, SMK_ERROR, status, "cuStreamCreate") : SMK_OK;
 }
 
-void stream_give(device *d, CUstream stream, bool idle) {
+void stream_give(device *d, CUstream stream) {
     pthread_mutex_lock(&d->mutex);
-    bool kept = idle && d->n_free_streams < MOST_FREE_STREAMS;
+    bool kept = d->n_free_streams < MOST_FREE_STREAMS;
     if (kept) d->free_streams[d->n_free_streams++] = stream;
     pthread_mutex_unlock(&d->mutex);
     if (!kept) d->cu->cuStreamDestroy(stream);

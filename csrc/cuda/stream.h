@@ -7,8 +7,7 @@
 
 smk_code stream_take(device *d, CUstream *out, smk_status *status);
 
-/* An idle stream goes back to the list. A busy one (its kernel was interrupted) is destroyed: the
- * driver lets go of it when its work is done, and nobody queues behind that work. */
-void stream_give(device *d, CUstream stream, bool idle);
+/* Takes an idle stream back. */
+void stream_give(device *d, CUstream stream);
 
 #endif

@@ -200,13 +200,6 @@ static const atomic_form *take_form(decoder *dc) {
     return found;
 }
 
-static uint32_t exact_slot(decoder *dc, const ptx_operand *o, ptx_type type, bool destination,
-                           bool *exact) {
-    const ptx_type declared = decode_register_type(dc, o);
-    if (declared != PTX_NO_TYPE && ptx_slot_bytes(declared) != ptx_slot_bytes(type)) *exact = false;
-    return destination ? decode_destination(dc, o, type) : decode_source(dc, o, type);
-}
-
 static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, bool has_result) {
     static const char *const ignored[] = {"relaxed", "acquire",       "release", "acq_rel",
                                           "cta",     "cluster",       "gpu",     "sys",
@@ -233,21 +226,19 @@ static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, b
     if (out->count > 1 && (source->kind != PTX_VECTOR || source->n_items != out->count ||
                            (result->kind == PTX_VECTOR && result->n_items != out->count)))
         return NULL;
-    bool exact = true;
     uint32_t *list = decode_alloc(dc, 2 * out->count * sizeof *list);
     for (uint32_t k = 0; k < out->count; k++) {
         const ptx_operand *d = result->kind == PTX_VECTOR ? &result->items[k] : result;
         const ptx_operand *b = source->kind == PTX_VECTOR ? &source->items[k] : source;
-        list[k] = exact_slot(dc, d, form->type, true, &exact);
-        list[out->count + k] = exact_slot(dc, b, form->type, false, &exact);
+        list[k] = decode_destination(dc, d, form->type);
+        list[out->count + k] = decode_source(dc, b, form->type);
     }
-    out->c =
-        n_sources == 2 ? exact_slot(dc, source + 1, form->type, false, &exact) : list[out->count];
+    out->c = n_sources == 2 ? decode_source(dc, source + 1, form->type) : list[out->count];
     atomic_operation *operation = decode_alloc(dc, sizeof *operation);
     *operation = (atomic_operation){form->shared, form->global, has_result};
     out->list = list;
     out->extra = operation;
-    return exact ? (out->observed = exec_atomic) : NULL;
+    return out->observed = exec_atomic;
 }
 
 static exec_fn select_atom(decoder *dc, const ptx_instruction *p, insn *out) {

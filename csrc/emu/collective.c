@@ -12,11 +12,15 @@
 #include "block.h"
 #include "lanes.h"
 
-static uint32_t all_members(const warp *w, const insn *i) {
+/* All members that active lanes name, and the lanes that do not name themselves. */
+static uint32_t all_members(const warp *w, const insn *i, uint32_t *outside) {
     const uint32_t *mask = U32(w, i->imm);
     uint32_t members = 0;
-    for (int l = 0; l < LANES; l++)
+    *outside = 0;
+    for (int l = 0; l < LANES; l++) {
         members |= mask[l] & w->mask[l];
+        *outside |= ~mask[l] & w->active & 1u << l;
+    }
     return members;
 }
 
@@ -92,12 +96,13 @@ static bool settle(warp *w, const insn *i) {
 }
 
 const insn *exec_collective(warp *w, const insn *i) {
-    const uint32_t members = all_members(w, i);
-    if (w->active & ~members) {
-        const uint32_t outside = w->active & ~members;
+    uint32_t outside;
+    const uint32_t members = all_members(w, i, &outside);
+    if (outside) {
+        const int lane = first_lane(outside);
         return warp_fault(w, i, SMK_LAUNCH, outside,
-                          "the thread's lane %d is not in the member mask 0x%08x",
-                          first_lane(outside), members);
+                          "the thread's lane %d is not in its own member mask 0x%08x", lane,
+                          U32(w, i->imm)[lane]);
     }
     if (!(members & w->alive & ~w->active)) {
         i->body(w, i);

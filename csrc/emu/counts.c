@@ -86,8 +86,12 @@ static bool is_regular(const emu_request *r, uint64_t step) {
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
     const bool load = r->operation == EMU_LOAD;
     const uint32_t step = (uint32_t)(r->address[1] - r->address[0]);
-    if (r->width <= 4 && (step == 0 || step == r->width) && is_regular(r, step)) {
-        *cost = *ideal = 1; /* one word, or at most 32 consecutive ones */
+    if ((step == 0 || step == r->width) && is_regular(r, step)) {
+        /* One address, or a row of neighbours: without conflict. Wide accesses go in groups, two of
+         * which merge if a load has one address (banks.h). */
+        const uint32_t groups = r->width <= 4 ? 1 : r->width / 4;
+        *cost = groups > 1 && load && step == 0 ? groups / 2 : groups;
+        *ideal = *cost;
         return;
     }
     banks_request(r->address, r->active, r->width, load, cost, ideal);

@@ -170,10 +170,17 @@ ptx_type decode_register_type(decoder *dc, const ptx_operand *o) {
     return named ? dc->function->registers[o->reg].type : PTX_NO_TYPE;
 }
 
+/* Only ld, st and cvt may use wider registers; they ask for the declared type. */
+static bool is_as_wide(decoder *dc, const ptx_operand *o, ptx_type type) {
+    const ptx_type declared = decode_register_type(dc, o);
+    return ptx_slot_bytes(declared) == ptx_slot_bytes(type) &&
+           (declared == PTX_PRED) == (type == PTX_PRED);
+}
+
 uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type) {
     switch (o->kind) {
     case PTX_REGISTER:
-        if (ptx_slot_bytes(decode_register_type(dc, o)) < ptx_slot_bytes(type)) break;
+        if (!is_as_wide(dc, o, type)) break;
         return dc->function->registers[o->reg].slot;
     case PTX_IMMEDIATE: return decode_constant(dc, ptx_immediate_bits(o, type), type);
     case PTX_SPECIAL:
@@ -187,8 +194,7 @@ uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type) {
 }
 
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type) {
-    if (o->kind == PTX_REGISTER &&
-        ptx_slot_bytes(decode_register_type(dc, o)) >= ptx_slot_bytes(type))
+    if (o->kind == PTX_REGISTER && is_as_wide(dc, o, type))
         return dc->function->registers[o->reg].slot;
     if (o->kind != PTX_SINK) {
         dc->refused = true;

@@ -109,7 +109,8 @@ bool decode_take(decoder *dc, const char *modifier);
 ptx_type decode_take_type(decoder *dc);
 /* A register's type as declared, or that of an address's register; PTX_NO_TYPE if there is none. */
 ptx_type decode_register_type(decoder *dc, const ptx_operand *o);
-/* Frame offset of an operand that is read; constants are made. */
+/* Frame offset of an operand that is read; constants are made. A register's slot must have the type's
+ * size. */
 uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type);
 /* Frame offset of an operand that is written; a sink gets a scratch slot. */
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type);

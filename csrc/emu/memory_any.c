@@ -118,8 +118,11 @@ static uint8_t take_count(decoder *dc) {
     return decode_take(dc, "v8") ? 8 : 1;
 }
 
+/* A register may be wider than what is loaded into it or stored from it. */
 static uint32_t element_slot(decoder *dc, const ptx_operand *o, ptx_type type, bool load) {
-    return load ? decode_destination(dc, o, type) : decode_source(dc, o, type);
+    const ptx_type declared = decode_register_type(dc, o);
+    const ptx_type own = declared == PTX_NO_TYPE ? type : declared;
+    return load ? decode_destination(dc, o, own) : decode_source(dc, o, own);
 }
 
 /* Bytes of an element in the operand's slot; 0: a sink, which suits any. */
