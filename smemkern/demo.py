@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,8 +69,7 @@ class Product(NamedTuple):
         return float(np.max(abs(result - self.exact) / self.bound))
 
 
-@cache
-def _product(m: int, n: int, k: int, dtype: str) -> Product:
+def product(m: int, n: int, k: int, dtype: str) -> Product:
     rng = np.random.default_rng(m + n + k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
     size = np.matmul(abs(a), abs(b), dtype=np.float64)
@@ -99,7 +97,7 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
 
 def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    even, odd = _product(n, n, n, "float32"), _product(*ODD, "float64")
+    even, odd = product(n, n, n, "float32"), product(*ODD, "float64")
     result, milliseconds = measured(row, device, even.a, even.b)
     odd_result, _ = measured(row, device, odd.a, odd.b)
     small = np.s_[:COUNTED, :COUNTED]

@@ -10,27 +10,31 @@
 #include "ptx.h"
 
 typedef enum emu_operation {
-    EMU_LOAD, EMU_STORE, EMU_ATOMIC, EMU_COPY_ASYNC_READ, EMU_COPY_ASYNC_WRITE
+    EMU_LOAD,
+    EMU_STORE,
+    EMU_ATOMIC,
+    EMU_COPY_ASYNC_READ,
+    EMU_COPY_ASYNC_WRITE
 } emu_operation;
 
 /* One warp instruction's access to one space. A generic access whose lanes hit two spaces makes two. */
 typedef struct emu_request {
     const ptx_instruction *ptx;
-    uint32_t index;              /* instruction's index in its function */
+    uint32_t index; /* instruction's index in its function */
     const ptx_function *function;
-    ptx_space space;             /* never PTX_GENERIC */
+    ptx_space space; /* never PTX_GENERIC */
     emu_operation operation;
-    uint32_t width;              /* bytes a lane: 1, 2, 4, 8, 16 */
+    uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
-    const uint64_t *address;     /* 32: shared and local: offsets in the window; global: device addresses */
+    const uint64_t *address; /* 32; shared, local: offsets in the window; global: device addresses */
     uint32_t block[3];
-    uint32_t warp;               /* in the block */
+    uint32_t warp; /* in the block */
 } emu_request;
 
 typedef struct emu_observer {
     void *self;
-    void *(*fork)(void *self);               /* NULL if out of memory: the launch fails cleanly */
-    void (*join)(void *self, void *state);   /* merges and frees state */
+    void *(*fork)(void *self);             /* NULL if out of memory: the launch fails cleanly */
+    void (*join)(void *self, void *state); /* merges and frees state */
     void (*memory)(void *state, const emu_request *request);
     void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
                         uint32_t index, uint32_t active);
