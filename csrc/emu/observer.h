@@ -26,7 +26,7 @@ typedef struct emu_request {
     emu_operation operation;
     uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
-    const uint64_t *address; /* 32; shared, local: offsets in the window; global: device addresses */
+    const uint64_t *address; /* 32 of them: offsets in the window; global: addresses */
     uint32_t block[3];
     uint32_t warp; /* in the block */
 } emu_request;

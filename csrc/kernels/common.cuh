@@ -117,21 +117,6 @@ __device__ __forceinline__ unsigned shared_address(const void *p) {
 
 #define COPY_ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 
-/* A vector from base + at; `whole` and `valid` as in load_vector. What does not exist is not read: its
- * address is base, which does. */
-#define COPY_ASYNC_VECTOR(to, base, at, whole, valid)                                              \
-    do {                                                                                           \
-        if (whole) {                                                                               \
-            COPY_ASYNC_16(to, (base) + (at));                                                      \
-        } else {                                                                                   \
-            _Pragma("unroll") for (int i_ = 0; i_ < V; i_++) {                                     \
-                const bool exists_ = i_ < (valid);                                                 \
-                COPY_ASYNC_OR_ZERO(&element(*(to), i_), (base) + (exists_ ? (at) + i_ : 0),        \
-                                   exists_);                                                       \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
-
 /* Until at most `pending` of this thread's newest groups are still under way. */
 #define COPY_ASYNC_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 

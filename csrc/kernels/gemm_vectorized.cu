@@ -5,7 +5,7 @@
  *                    | v0 v1 .. v7 | v0 v1 .. v7 |     V = 16 / sizeof(REAL) elements a vector
  *            row 0   | o           | o           |     o: the vectors of lane row 0, column 0
  *            row 1.3 |             |             |     warp tile: 4 THREAD_M x 8 THREAD_N
- *            row 4   | o           | o           |     block: 128 x 128 x 16, 8 warps, 8 x 8 a thread
+ *            row 4   | o           | o           |     block: 64 x 128 x 16, 4 warps, 8 x 8 a thread
  *
  * As[m][chunk ^ m] holds A as it lies in global memory, a chunk being V neighbours in k: a lane reads
  * 8 rows of one chunk and has V steps of A in registers. Bs[k][n] likewise, V columns at a time.
@@ -15,7 +15,7 @@
  * can. Its half-warp touches 2 neighbouring rows of As (the XOR keeps them apart where a row fills
  * the banks) or 128 bytes of a row of Bs. Stores go in thread order: 8 lanes, 128 bytes, 4 wavefronts.
  * A chunk costs 32 wavefronts a warp for 256 FFMAs a lane: half of what the arithmetic takes.
- * Bytes: 2 M N K / 128 words of global memory. Tiles at an edge, and matrices whose rows are not on
+ * Bytes: M N K (1/64 + 1/128) words of global memory. Tiles at an edge, and matrices whose rows are not on
  * 16-byte boundaries, are loaded word by word; the branch is the same for the whole block.
  * Differs from register_tiled by vectors, swizzle, lane order, and two buffers as in double_buffer.
  */
