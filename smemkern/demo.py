@@ -41,7 +41,7 @@ class Line(NamedTuple):
             f"{self.row.op} {self.row.name}",
             self.row.summary,
             Right(f"{self.milliseconds:.3f}"),
-            Right(f"{self.rate:.3g} {self.unit:<7}"),
+            Right(f"{self.rate:{',.0f' if self.rate >= 1000 else '.3g'}} {self.unit:<7}"),
             requests,
             self.trace.shared_wavefronts,
             Right(f"{self.trace.conflict_factor:.2f}" if requests else "-"),

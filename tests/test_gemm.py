@@ -63,11 +63,16 @@ def test_alpha_and_beta(row, dtype, device, rng):
     assert_gemm(out, a, b, -1.5, 0.25, c)
 
 
+@pytest.mark.parametrize("beta", [0.0, 1e-50, 5e-324])
 @pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_beta_zero_does_not_read_out(row, dtype, device, rng):
+def test_beta_zero_does_not_read_out(row, dtype, beta, device, rng):
+    """Zero in the matrices' own precision: 1e-50 is none in float64, and NaN goes through."""
     a, b = random_matrix(rng, (20, 30), dtype), random_matrix(rng, (30, 70), dtype)
     out = np.full((20, 70), np.nan, dtype)
-    smemkern.gemm(a, b, out=out, variant=row.name, device=device)
+    smemkern.gemm(a, b, out=out, beta=beta, variant=row.name, device=device)
+    if np.dtype(dtype).type(beta) != 0:
+        assert np.isnan(out).all()
+        return
     assert_gemm(out, a, b)
 
 

@@ -69,10 +69,12 @@ __device__ __forceinline__ void store_vector(void *p, uint4 v) {
 
 /* ---- the end of a GEMM ---- */
 
-/* alpha * sum + beta * C; beta == 0 does not read C, whatever stands there. */
+/* alpha * sum + beta * C; beta == 0 does not read C, whatever stands there. Zero is what REAL makes of
+ * it: a beta too small for a float must not turn a NaN in C into one in the result. */
 __device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REAL *c) {
     const REAL scaled = (REAL)g.alpha * sum;
-    return g.beta == 0 ? scaled : scaled + (REAL)g.beta * *c;
+    const REAL beta = (REAL)g.beta;
+    return beta == 0 ? scaled : scaled + beta * *c;
 }
 
 /* The same for V neighbours, of which the first `valid` exist; aligned: c is on a 16-byte boundary. */
@@ -80,7 +82,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
                                                bool aligned, long long valid) {
     vector v;
     if (aligned && valid >= V) {
-        if (g.beta != 0) v = *reinterpret_cast<const vector *>(c);
+        if ((REAL)g.beta != 0) v = *reinterpret_cast<const vector *>(c);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             element(v, i) = epilogue(g, sums[i], &element(v, i));
@@ -116,6 +118,21 @@ __device__ __forceinline__ unsigned shared_address(const void *p) {
                  : "memory")
 
 #define COPY_ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+
+/* A vector from base + at; `whole` and `valid` as in load_vector. What does not exist is not read: its
+ * address is base, which does. */
+#define COPY_ASYNC_VECTOR(to, base, at, whole, valid)                                              \
+    do {                                                                                           \
+        if (whole) {                                                                               \
+            COPY_ASYNC_16(to, (base) + (at));                                                      \
+        } else {                                                                                   \
+            _Pragma("unroll") for (int i_ = 0; i_ < V; i_++) {                                     \
+                const bool exists_ = i_ < (valid);                                                 \
+                COPY_ASYNC_OR_ZERO(&element(*(to), i_), (base) + (exists_ ? (at) + i_ : 0),        \
+                                   exists_);                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
 
 /* Until at most `pending` of this thread's newest groups are still under way. */
 #define COPY_ASYNC_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")

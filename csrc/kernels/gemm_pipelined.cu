@@ -8,8 +8,9 @@
  * A round waits for the oldest copy, passes one barrier (now everybody's copies are visible, and
  * nobody uses the tile of the round before any more), refills that tile, and computes.
  * Banks: those of vectorized: 2 wavefronts a 16-byte read, none lost. cp.async writes what STS.128
- * wrote there, to the same addresses. Edges and unaligned matrices: one word a lane and copy, lanes
- * along the row, 0 for what does not exist; conflict-free in Bs, 2 ways in As, whose rows are short.
+ * wrote there, to the same addresses. Edges and unaligned matrices: one word a lane and copy, 0 for
+ * what does not exist. Four times the copies, each 4 ways in conflict: there vectorized, which stores
+ * 16 bytes whatever it loaded, is faster. (Lanes along the row remove the conflict and cost more.)
  * Bytes and FLOPs: those of vectorized, without its staging registers and with no stall until a copy
  * is more than STAGES - 1 rounds late. Shared memory: STAGES (BLOCK_M + BLOCK_N) BLOCK_K words, 36 KiB
  * for float.
@@ -57,35 +58,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (k0 < g.K) {
 #pragma unroll
             for (int s = 0; s < A_COPIES; s++) {
-                const unsigned m = (t + s * THREADS) / CHUNKS_K, c = (t + s * THREADS) % CHUNKS_K;
-                const REAL *from = A + (tile.row + m) * g.lda + k0;
-                if (whole_m && whole_k) {
-                    COPY_ASYNC_16(&As[free_stage][m][c ^ m % CHUNKS_K], from + c * V);
-                } else {
-#pragma unroll
-                    for (int i = 0; i < V; i++) { /* neighbouring lanes, neighbouring words */
-                        const unsigned k = i * CHUNKS_K + c;
-                        const bool exists = tile.row + m < g.M && k0 + k < g.K;
-                        COPY_ASYNC_OR_ZERO(&element(As[free_stage][m][k / V ^ m % CHUNKS_K], k % V),
-                                           exists ? from + k : A, exists);
-                    }
-                }
+                const unsigned m = (t + s * THREADS) / CHUNKS_K,
+                               chunk = (t + s * THREADS) % CHUNKS_K;
+                const long long row = tile.row + m, k = k0 + chunk * V;
+                COPY_ASYNC_VECTOR(&As[free_stage][m][chunk ^ m % CHUNKS_K], A, row * g.lda + k,
+                                  whole_m && whole_k, row < g.M ? g.K - k : 0);
             }
 #pragma unroll
             for (int s = 0; s < B_COPIES; s++) {
-                const unsigned k = (t + s * THREADS) / CHUNKS_N, c = (t + s * THREADS) % CHUNKS_N;
-                const REAL *from = B + (k0 + k) * g.ldb + tile.column;
-                if (whole_n && whole_k) {
-                    COPY_ASYNC_16(&Bs[free_stage][k][c], from + c * V);
-                } else {
-#pragma unroll
-                    for (int i = 0; i < V; i++) {
-                        const unsigned n = i * CHUNKS_N + c;
-                        const bool exists = k0 + k < g.K && tile.column + n < g.N;
-                        COPY_ASYNC_OR_ZERO(&element(Bs[free_stage][k][n / V], n % V),
-                                           exists ? from + n : B, exists);
-                    }
-                }
+                const unsigned r = (t + s * THREADS) / CHUNKS_N,
+                               chunk = (t + s * THREADS) % CHUNKS_N;
+                const long long k = k0 + r, column = tile.column + chunk * V;
+                COPY_ASYNC_VECTOR(&Bs[free_stage][r][chunk], B, k * g.ldb + column,
+                                  whole_n && whole_k, k < g.K ? g.N - column : 0);
             }
         }
         COPY_ASYNC_COMMIT(); /* an empty group at the end keeps the count */
