@@ -1,6 +1,11 @@
-"""Comparisons that a NaN cannot slip through, with tolerances from K and the precision."""
+"""What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
+tolerances from K and the precision."""
 
 import numpy as np
+
+import smemkern
+
+HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
 
 
 def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import HAS_GPU
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -11,9 +12,6 @@ def poisoned_memory():
     """glibc fills what malloc returns with 0xfe: an output that a kernel forgets is -1.7e38."""
     m_perturb = -6
     ctypes.CDLL(None).mallopt(m_perturb, 0x01)
-
-
-HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
 
 
 @pytest.fixture(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from checks import assert_gemm, assert_same_bits
-from conftest import HAS_GPU
+from checks import HAS_GPU, assert_gemm, assert_same_bits
 
 pytestmark = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 
