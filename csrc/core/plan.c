@@ -79,9 +79,17 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
+/* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */
+static smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                                int64_t n) {
+    smk_geometry g = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
+    row->geometry(values, dtype->itemsize, n, &g);
+    return g;
+}
+
 /* Grid and block for a result of rows x cols. */
-static smk_code shape_make(const smk_row *row, const smk_geometry *g, int itemsize, int64_t rows,
-                           int64_t cols, shape *out, smk_status *status) {
+static smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
+                           int64_t rows, int64_t cols, shape *out, smk_status *status) {
     int64_t tiles;
     if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
                                &tiles) ||
@@ -103,7 +111,7 @@ static smk_code shape_make(const smk_row *row, const smk_geometry *g, int itemsi
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
     *out = (shape){.row = row,
-                   .itemsize = itemsize,
+                   .itemsize = dtype->itemsize,
                    .tiles = (uint32_t)tiles,
                    .shared_bytes = (size_t)g->shared_bytes};
     for (int i = 0; i < 3; i++) {
@@ -194,10 +202,9 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
                      {offsetof(gemm_args, C), 2}},
         .n_pointers = 3,
     };
-    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, 0, &geometry);
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
-    if (shape_make(row, &geometry, dtype->itemsize, problem->M, problem->N, &s, status)) {
+    if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
     }
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
@@ -225,10 +232,9 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
         .pointers = {{offsetof(transpose_args, x), 0}, {offsetof(transpose_args, y), 1}},
         .n_pointers = 2,
     };
-    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, 0, &geometry);
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
-    if (shape_make(row, &geometry, dtype->itemsize, problem->cols, problem->rows, &s, status)) {
+    if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status)) {
         return status->code;
     }
     const smk_matrix *operands[] = {&problem->x, &problem->y};
@@ -246,8 +252,7 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
 
 smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                         int64_t n, int64_t *n_y, smk_status *status) {
-    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, n, &geometry);
+    const smk_geometry geometry = geometry_of(row, dtype, values, n);
     if (n < geometry.input) {
         return smk_fail(status, SMK_VALUE,
                         "probe variant '%s' with these parameters reads %" PRId64
@@ -278,10 +283,9 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
             args.runtime[n_runtime++] = values[i];
         }
     }
-    smk_geometry geometry = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, problem->n_x, &geometry);
+    const smk_geometry geometry = geometry_of(row, dtype, values, problem->n_x);
     shape s;
-    if (shape_make(row, &geometry, dtype->itemsize, 1, n_y, &s, status)) {
+    if (shape_make(row, dtype, &geometry, 1, n_y, &s, status)) {
         return status->code;
     }
     smk_matrix x = {.offset = problem->offset_x}, y = {0};

@@ -33,11 +33,11 @@ static emu_module *cache_take(const char *key) {
 }
 
 /* Drops modules that nobody uses, from the oldest, until MAX_CACHED are left. */
-static void cache_trim(size_t most) {
+static void cache_trim(void) {
     size_t n = 0;
     for (emu_module **link = &cache.modules; *link;) {
         emu_module *m = *link;
-        if (++n <= most || m->users) {
+        if (++n <= MAX_CACHED || m->users) {
             link = &m->next;
             continue;
         }
@@ -57,7 +57,7 @@ static smk_code module_open(const smk_image *image, emu_module **out, smk_status
             m->users = 1;
             m->next = cache.modules;
             cache.modules = m;
-            cache_trim(MAX_CACHED);
+            cache_trim();
         }
     }
     pthread_mutex_unlock(&cache.lock);
@@ -73,12 +73,6 @@ static void module_close(emu_module *m) {
     }
     pthread_mutex_lock(&cache.lock);
     m->users--;
-    pthread_mutex_unlock(&cache.lock);
-}
-
-void emu_shutdown(void) {
-    pthread_mutex_lock(&cache.lock);
-    cache_trim(0);
     pthread_mutex_unlock(&cache.lock);
 }
 

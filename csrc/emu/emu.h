@@ -33,7 +33,4 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_
                             smk_status *status);
 void emu_signature_free(emu_signature *signature);
 
-/* Frees cached modules. */
-void emu_shutdown(void);
-
 #endif
