@@ -71,7 +71,16 @@ typedef struct smk_job {
 
 /* ---- what a traced run counted (device "emu") ---- */
 
-typedef enum smk_access { SMK_LOAD, SMK_STORE, SMK_ATOMIC, SMK_COPY_ASYNC } smk_access;
+typedef enum smk_access {
+    SMK_LOAD,
+    SMK_STORE,
+    SMK_ATOMIC,
+    SMK_COPY_ASYNC,
+    SMK_LDMATRIX,
+    SMK_STMATRIX,
+    SMK_BULK,  /* bulk copies, TMA */
+    SMK_MATRIX /* wgmma operands, read by descriptor */
+} smk_access;
 
 /* One memory instruction of the kernel. Exact integers, summed over all warps and launches. */
 typedef struct smk_site {

@@ -114,7 +114,12 @@ static void add(tally *t, const emu_request *r, uint32_t cost, uint32_t ideal) {
                                         [EMU_STORE] = SMK_STORE,
                                         [EMU_ATOMIC] = SMK_ATOMIC,
                                         [EMU_COPY_ASYNC_READ] = SMK_COPY_ASYNC,
-                                        [EMU_COPY_ASYNC_WRITE] = SMK_COPY_ASYNC};
+                                        [EMU_COPY_ASYNC_WRITE] = SMK_COPY_ASYNC,
+                                        [EMU_LDMATRIX] = SMK_LDMATRIX,
+                                        [EMU_STMATRIX] = SMK_STMATRIX,
+                                        [EMU_BULK_READ] = SMK_BULK,
+                                        [EMU_BULK_WRITE] = SMK_BULK,
+                                        [EMU_MATRIX_READ] = SMK_MATRIX};
     t->requests++;
     t->wavefronts += cost;
     t->ideal += ideal;

@@ -14,10 +14,16 @@ typedef enum emu_operation {
     EMU_STORE,
     EMU_ATOMIC,
     EMU_COPY_ASYNC_READ,
-    EMU_COPY_ASYNC_WRITE
+    EMU_COPY_ASYNC_WRITE,
+    EMU_LDMATRIX, /* lanes 0-7, 0-15 or 0-31 hold the addresses of rows of 16 bytes */
+    EMU_STMATRIX,
+    EMU_BULK_READ, /* no thread's: lanes are up to 32 neighbouring 16-byte pieces of a bulk copy ... */
+    EMU_BULK_WRITE,
+    EMU_MATRIX_READ /* ... or of an operand that wgmma reads by descriptor */
 } emu_operation;
 
-/* One warp instruction's access to one space. A generic access whose lanes hit two spaces makes two. */
+/* One warp instruction's access to one space. A generic access whose lanes hit two spaces makes two;
+ * a bulk copy or a wgmma operand makes as many as its pieces need. */
 typedef struct emu_request {
     const ptx_instruction *ptx;
     uint32_t index; /* instruction's index in its function */

@@ -127,6 +127,10 @@ PyObject *table_trace(const smk_trace *trace) {
         [SMK_STORE] = "store",
         [SMK_ATOMIC] = "atomic",
         [SMK_COPY_ASYNC] = "copy_async",
+        [SMK_LDMATRIX] = "ldmatrix",
+        [SMK_STMATRIX] = "stmatrix",
+        [SMK_BULK] = "bulk",
+        [SMK_MATRIX] = "matrix",
     };
     PyObject *sites = PyList_New(0);
     for (size_t i = 0; sites && i < trace->n_sites; i++) {
