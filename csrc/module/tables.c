@@ -123,14 +123,10 @@ PyObject *table_config(module_state *state) {
 
 PyObject *table_trace(const smk_trace *trace) {
     static const char *const access[] = {
-        [SMK_LOAD] = "load",
-        [SMK_STORE] = "store",
-        [SMK_ATOMIC] = "atomic",
-        [SMK_COPY_ASYNC] = "copy_async",
-        [SMK_LDMATRIX] = "ldmatrix",
-        [SMK_STMATRIX] = "stmatrix",
-        [SMK_BULK] = "bulk",
-        [SMK_MATRIX] = "matrix",
+        [SMK_LOAD] = "load",         [SMK_STORE] = "store",
+        [SMK_ATOMIC] = "atomic",     [SMK_COPY_ASYNC] = "copy_async",
+        [SMK_LDMATRIX] = "ldmatrix", [SMK_STMATRIX] = "stmatrix",
+        [SMK_BULK] = "bulk",         [SMK_MATRIX] = "matrix",
     };
     PyObject *sites = PyList_New(0);
     for (size_t i = 0; sites && i < trace->n_sites; i++) {
