@@ -148,10 +148,6 @@ static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, u
     ((counts *)state)->barriers++;
 }
 
-static void on_block(void *state, const uint32_t block[3], bool begin) {
-    (void)state, (void)block, (void)begin;
-}
-
 /* ---- threads ---- */
 
 counts *counts_new(void) {
@@ -205,8 +201,7 @@ emu_observer counts_observer(counts *c) {
                           .join = on_join,
                           .memory = on_memory,
                           .instruction = on_instruction,
-                          .barrier = on_barrier,
-                          .block = on_block};
+                          .barrier = on_barrier};
 }
 
 /* ---- the report ---- */

@@ -32,6 +32,11 @@ static void report(warp *w, const insn *i, ptx_space space, emu_operation operat
         .address = address,
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
+        .clock = (uint32_t)w->clock,
+        .frame = operation == EMU_STORE ? w->frame : NULL,
+        .slots = i->list,
+        .elements = i->count,
+        .slot_bytes = i->c,
     };
     b->launch->observer->memory(b->observer_state, &request);
 }
@@ -81,4 +86,16 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy && reading) report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
     report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
     return next;
+}
+
+void observe_event(const warp *w, emu_sync event) {
+    const emu_observer *observer = w->block->launch->observer;
+    if (!observer || !observer->sync) return;
+    event.warp = w->index;
+    event.clock = (uint32_t)w->clock;
+    observer->sync(w->block->observer_state, &event);
+}
+
+void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes) {
+    observe_event(w, (emu_sync){.kind = kind, .ptx = i ? i->ptx : NULL, .lanes = lanes});
 }
