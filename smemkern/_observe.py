@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core
+from . import _core, _hazards
+from ._hazards import Hazard
 from ._table import Right, table
 
 if TYPE_CHECKING:
@@ -56,11 +57,20 @@ class Trace:
         Their sum.
     barriers : int
         Arrivals of warps at block barriers.
+    hazards : tuple of Hazard
+        Races and other mistakes that the run showed; see docs/hazards.md.
+    checked : bool
+        Whether hazards were looked for.
+    incomplete : bool
+        Whether one of them, as an access out of bounds, ended the run: the counts go so far, result
+        is None, and no array was written.
     """
 
-    def __init__(self, result: object, raw: tuple[Any, ...]) -> None:
-        sites, self.instructions, self.warp_instructions, self.barriers = raw
-        self.result = result
+    def __init__(self, result: object, raw: tuple[Any, ...], hazards: tuple[Hazard, ...]) -> None:
+        sites, self.instructions, self.warp_instructions, self.barriers = raw[:4]
+        self.hazards = hazards
+        self.checked, self.incomplete = raw[5:7]
+        self.result = None if self.incomplete else result
         self.shared = tuple(
             SharedRow(line, op, width, requests, wavefronts, ideal, worst, file)
             for shared, file, line, op, width, requests, wavefronts, ideal, worst in sites
@@ -100,6 +110,8 @@ class Trace:
         if len(most) > 8:
             lines.append(f"{sum(count for _, count in most[8:]):>12}  in {len(most) - 8} others")
         parts.append("\n".join(lines))
+        if self.hazards:
+            parts.append("\n".join(f"hazard: {row.message}" for row in self.hazards))
         return "\n\n".join(parts)
 
 
@@ -107,14 +119,52 @@ def _place(row: SharedRow | GlobalRow) -> str:
     return f"{row.file or 'line'}:{row.line}"
 
 
-def trace(what: str | _core.Kernel, *args: Any, **kw: Any) -> Trace:
-    """Run something on the emulator and count.
+def _traced(
+    what: str | _core.Kernel,
+    args: tuple[Any, ...],
+    kw: dict[str, Any],
+    hazards: bool = True,
+    equal_writes: bool = False,
+    only_if_clean: bool = False,
+) -> Trace:
+    result, _times, raw = _core.observe(
+        what,
+        args,
+        kw,
+        trace=True,
+        hazards=hazards,
+        equal_writes=equal_writes,
+        only_if_clean=only_if_clean,
+    )
+    assert raw is not None
+    if isinstance(what, str):
+        named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
+        names = [*named, "the result"]
+        arrays: tuple[object, ...] = (*(None for _ in named), result)
+        rows = _hazards.rows(raw[4], names.__getitem__, arrays)
+    else:
+        rows = _hazards.rows(raw[4], "argument {}".format, args[2:])
+    return Trace(result, raw, rows)
+
+
+def trace(
+    what: str | _core.Kernel,
+    *args: Any,
+    hazards: bool = True,
+    equal_writes: bool = False,
+    **kw: Any,
+) -> Trace:
+    """Run something on the emulator, count, and look for hazards.
 
     Parameters
     ----------
     what : "gemm", "transpose", "probe" or Kernel
     *args, **kw
         As for the operation, or for calling the Kernel.
+    hazards : bool
+        Look for races and other mistakes. Without it a run is faster, and a fault raises.
+    equal_writes : bool
+        Report also threads that race to write one and the same value, as in `flag = true`.
 
     Returns
     -------
@@ -131,9 +181,7 @@ def trace(what: str | _core.Kernel, *args: Any, **kw: Any) -> Trace:
     >>> t = smemkern.trace("gemm", a, b, variant="conflicted")  # doctest: +SKIP
     >>> max(t.shared, key=lambda row: row.worst)  # doctest: +SKIP
     """
-    result, _times, raw = _core.observe(what, args, kw, trace=True)
-    assert raw is not None
-    return Trace(result, raw)
+    return _traced(what, args, kw, hazards, equal_writes)
 
 
 def _measure(

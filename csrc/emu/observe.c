@@ -7,6 +7,7 @@
 #include "observe.h"
 
 #include "block.h"
+#include "lanes.h"
 #include "copy_async.h"
 
 static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
@@ -18,18 +19,26 @@ static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm,
             out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
 }
 
+static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *address) {
+    const uint64_t step = address[1] - address[0];
+    const bool even = active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
+    return even ? step : ~(uint64_t)0;
+}
+
 static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
                    uint32_t active, const uint64_t *address) {
     const block *b = w->block;
+    const uint32_t width = (uint32_t)i->width * i->count;
     const emu_request request = {
         .ptx = i->ptx,
         .index = i->index,
         .function = w->fragment->frame->program->function,
         .space = space,
         .operation = operation,
-        .width = (uint32_t)i->width * i->count,
+        .width = width,
         .active = active,
         .address = address,
+        .step = even_step(active, width, address),
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,

@@ -34,6 +34,7 @@ typedef struct emu_request {
     uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
     const uint64_t *address; /* 32 of them: offsets in the window; global: addresses */
+    uint64_t step; /* bytes from lane to lane, if all lanes run and it is 0 or width; else ~0 */
     uint32_t block[3];
     uint32_t warp;  /* in the block */
     uint32_t clock; /* instructions that the warp has run, modulo 2^32 */

@@ -89,11 +89,13 @@ static const char probe_doc[] =
     "    As gemm does.\n\n"
     "Source: csrc/kernels/probe_<variant>.cu.\n";
 
-static const char observe_doc[] = "observe(what, args, kwargs, repeat=0, trace=False)\n"
-                                  "--\n\n"
-                                  "Run an operation or a Kernel and report on it: (result, "
-                                  "milliseconds of each of `repeat` more\n"
-                                  "runs, raw trace or None).\n";
+static const char observe_doc[] =
+    "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
+    "        only_if_clean=False)\n"
+    "--\n\n"
+    "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` more\n"
+    "runs, raw trace or None). The last three are for traces: look for hazards, also for racing\n"
+    "writes of equal values, and write a Kernel's arrays only if there are none.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"

@@ -138,13 +138,14 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 }
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"what", "args", "kwargs", "repeat", "trace", NULL};
+    static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
+                               "hazards", "equal_writes", "only_if_clean", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options;
-    int repeat = 0, trace = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ip:observe", keywords, &what,
-                                     &PyTuple_Type, &given, &PyDict_Type, &options, &repeat,
-                                     &trace)) {
+    int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ipppp:observe", keywords, &what,
+                                     &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
+                                     &hazards, &equal_writes, &only_if_clean)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
@@ -156,7 +157,12 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
         return PyErr_NoMemory();
     }
     observation observed = {
-        .repeat = repeat, .milliseconds = milliseconds, .trace = trace ? &counted : NULL};
+        .repeat = repeat,
+        .milliseconds = milliseconds,
+        .trace = trace ? &counted : NULL,
+        .hazards = hazards ? SMK_FIND_HAZARDS | (equal_writes ? SMK_EQUAL_WRITES : 0) : 0,
+        .only_if_clean = only_if_clean,
+    };
     PyObject *outcome = NULL, *times = NULL, *counts = NULL;
     PyObject *result = run_observed(state, what, given, options, &observed);
     if (result == NULL || (times = PyList_New(repeat)) == NULL) {

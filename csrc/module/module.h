@@ -84,6 +84,8 @@ typedef struct observation {
     int repeat;          /* more runs, each timed */
     float *milliseconds; /* `repeat` of them */
     smk_trace *trace;    /* counts; on the emulator only */
+    unsigned hazards;    /* of a traced run: flags as in core/job.h */
+    bool only_if_clean;  /* a Kernel's arrays are written only if no hazard was found */
 } observation;
 
 /* ---- kernel.c ---- */

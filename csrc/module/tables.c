@@ -121,6 +121,36 @@ PyObject *table_config(module_state *state) {
 
 /* ---- traces ---- */
 
+static PyObject *party_of(const smk_party *p) {
+    return Py_BuildValue("(ziz(III)(III))", p->file, p->line, p->text, p->block[0], p->block[1],
+                         p->block[2], p->thread[0], p->thread[1], p->thread[2]);
+}
+
+static PyObject *hazards_of(const smk_trace *trace) {
+    static const char *const kinds[] = {
+#define X(name, spelling) [SMK_HAZARD_##name] = spelling,
+        SMK_HAZARD_MAP(X)
+#undef X
+    };
+    static const char *const spaces[] = {[SMK_NO_SPACE] = NULL,
+                                         [SMK_SHARED_SPACE] = "shared",
+                                         [SMK_GLOBAL_SPACE] = "global",
+                                         [SMK_OTHER_SPACE] = "other"};
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < trace->n_hazards; i++) {
+        const smk_hazard *h = &trace->hazards[i];
+        if (append(list, Py_BuildValue("(sNNzKiiKzKKz)", kinds[h->kind], party_of(&h->party),
+                                       party_of(&h->other), spaces[h->space],
+                                       (unsigned long long)h->offset, h->width, h->argument,
+                                       (unsigned long long)h->argument_at, h->variable,
+                                       (unsigned long long)h->variable_at,
+                                       (unsigned long long)h->count, h->message))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
 PyObject *table_trace(const smk_trace *trace) {
     static const char *const access[] = {
         [SMK_LOAD] = "load",         [SMK_STORE] = "store",
@@ -147,7 +177,8 @@ PyObject *table_trace(const smk_trace *trace) {
         }
         Py_XDECREF(count);
     }
-    return Py_BuildValue("(NNKK)", as_tuple(sites), opcodes,
+    return Py_BuildValue("(NNKKNNN)", as_tuple(sites), opcodes,
                          (unsigned long long)trace->warp_instructions,
-                         (unsigned long long)trace->barriers);
+                         (unsigned long long)trace->barriers, hazards_of(trace),
+                         PyBool_FromLong(trace->checked), PyBool_FromLong(trace->incomplete));
 }
