@@ -17,13 +17,15 @@ static bool marks_init(row_marks *m, uint64_t n) {
     m->write = calloc(n + 1, sizeof(mark)); /* large ones are zero pages until they are touched */
     m->read = calloc(n + 1, sizeof(mark));
     m->other = calloc(n + 1, sizeof(mark));
-    return m->write && m->read && m->other;
+    m->settled = calloc(n + 1, sizeof(uint32_t));
+    return m->write && m->read && m->other && m->settled;
 }
 
 static void marks_free(row_marks *m) {
     free(m->write);
     free(m->read);
     free(m->other);
+    free(m->settled);
 }
 
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values) {
@@ -61,6 +63,8 @@ static bool refine(watch *w, shadow *s) {
     if (refine_marks(&s->marks.write, n) && refine_marks(&s->marks.read, n) &&
         refine_marks(&s->marks.other, n) &&
         (!s->uninitialised || refine_marks(&s->uninitialised, n))) {
+        free(s->marks.settled); /* looked at by words only */
+        s->marks.settled = NULL;
         s->shift = 0;
         return true;
     }
@@ -250,10 +254,15 @@ static void touch_read(watch *w, shadow *s, uint64_t granule, mark now, const ro
         return;
     }
     mark *first = &s->marks.read[granule];
-    if (is_usual(*first, now, rest))
+    if (is_usual(*first, now, rest)) {
         *first = now;
-    else
-        s->marks.other[granule] = now;
+        return;
+    }
+    s->marks.other[granule] = now;
+    const mark last = s->marks.write[granule];
+    if (s->shift && mark_thread(*first) != mark_thread(now) &&
+        (last - writes->begin < writes->ordered || (!last && writes->untouched)))
+        s->marks.settled[granule] = w->order.floor;
 }
 
 static void settle_uninitialised(watch *w, shadow *s, uint64_t granule, mark now) {
@@ -277,6 +286,7 @@ static void touch_write(watch *w, shadow *s, uint64_t granule, mark now, const r
             judge_reader(w, s, granule, s->marks.other[granule], now);
     }
     if (s->pending) settle_uninitialised(w, s, granule, now);
+    if (s->shift) s->marks.settled[granule] = 0;
     const bool several = mark_strength(now) == ATOMIC && mark_strength(*last) >= ATOMIC &&
                          mark_time(*last) >= w->order.floor && mark_thread(*last) != mark_thread(now);
     *last = several ? now | ATOMICS : now;
@@ -316,10 +326,12 @@ static bool touch_row(watch *w, shadow *s, const emu_request *r, mark mine) {
         offset + (uint64_t)LANES * r->width > s->bytes)
         return false;
     const uint64_t first = offset >> 2;
-    const row_marks m = {s->marks.write + first, s->marks.read + first, s->marks.other + first};
+    const row_marks m = {s->marks.write + first, s->marks.read + first, s->marks.other + first,
+                         s->marks.settled + first};
     const uint32_t n = LANES * r->width / 4, shift = (uint32_t)__builtin_ctz(r->width / 4);
     if (!stores)
-        return w->row->read(m, n, shift, mine, is_shared ? &w->shared_loads : &w->global,
+        return w->row->row_settled(m.settled, n, w->order.floor) ||
+               w->row->read(m, n, shift, mine, is_shared ? &w->shared_loads : &w->global,
                             is_shared ? &w->shared_rest : &w->global);
     if (s->pending || !w->row->write(m, n, shift, mine, is_shared ? &w->shared_rest : &w->global))
         return false;
@@ -400,10 +412,17 @@ void access_request(watch *w, const emu_request *r) {
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
     if (at->strength != WEAK && w->order.fine) synchronise(w, r, at);
     shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);
+    const bool plain_load = r->operation == EMU_LOAD && !w->order.fine;
+    if (!s && plain_load && r->step != ~(uint64_t)0) return;
     if (s && r->step != ~(uint64_t)0 && touch_row(w, s, r, mine)) return;
-    /* All lanes read one place: two of them say it all. */
     uint32_t lanes = r->active;
-    if (s && r->step == 0 && r->operation == EMU_LOAD && !w->order.fine) lanes = 3;
+    if (plain_load) {
+        lanes = r->step == 0 ? 3 : w->row->two_of_each(r->address, r->active);
+        if (s && s->shift && r->width >= 4 && at->strength == WEAK &&
+            w->row->lanes_settled(s->marks.settled, s->bytes, r->address,
+                                  s == &w->shared ? 0 : s->base, lanes, r->width, w->order.floor))
+            return;
+    }
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (r->space == PTX_GLOBAL) s = shadow_at(w, r->space, r->address[lane]);

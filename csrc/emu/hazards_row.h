@@ -19,6 +19,9 @@ typedef struct row_marks {
     mark *write;
     mark *read;  /* one reader since ... */
     mark *other; /* ... and the last that was another thread */
+    /* The floor of the interval in which the granule got two readers, its write being ordered before all
+     * threads: until then, or until it is written, there is nothing to note of a further reader. */
+    uint32_t *settled;
 } row_marks;
 
 typedef struct row_functions {
@@ -26,6 +29,13 @@ typedef struct row_functions {
     bool (*read)(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *writes,
                  const row_limits *reads);
     bool (*write)(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *limits);
+    /* Whether n granules are settled; whether the granules of `width` bytes at base + offset[] are, of the
+     * active lanes (others have 0 there), all within `bytes`. */
+    bool (*row_settled)(const uint32_t *settled, uint32_t n, uint32_t floor);
+    bool (*lanes_settled)(const uint32_t *settled, uint64_t bytes, const uint64_t *address,
+                          uint64_t base, uint32_t active, uint32_t width, uint32_t floor);
+    /* Of active neighbours that have one address, two: they say of a place what all say. */
+    uint32_t (*two_of_each)(const uint64_t *address, uint32_t active);
 } row_functions;
 
 const row_functions *row_functions_for_cpu(void);
