@@ -7,6 +7,7 @@
  */
 #include "hazards.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,6 +175,20 @@ static void on_join(void *self, void *state) {
 
 /* ---- launches ---- */
 
+/* The emulator runs it all the same; no assembler makes code of it. */
+static void note_static_limit(hazards *h, const launch *l) {
+    enum { MAX_STATIC_BYTES = 48 * 1024 };
+    const ptx_function *f = l->program->function;
+    char message[400];
+    if (f->shared_bytes <= MAX_STATIC_BYTES) return;
+    snprintf(message, sizeof message,
+             "kernel %.200s declares %llu bytes of shared memory; %d are possible without asking for "
+             "dynamic shared memory at the launch",
+             f->name, (unsigned long long)f->shared_bytes, MAX_STATIC_BYTES);
+    findings_add(&h->found,
+                 (finding){.kind = SMK_HAZARD_SHARED_LIMIT, .count = 1, .message = strdup(message)});
+}
+
 static bool on_launch(void *self, const launch *l, bool *sequential) {
     hazards *h = self;
     sites_free(&h->sites);
@@ -182,6 +197,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     h->scene.module = l->module->ptx;
     h->scene.entry = l->program->function;
     memcpy(h->scene.block, l->block, sizeof h->scene.block);
+    note_static_limit(h, l);
     if (!sites_read(&h->sites, l->module->ptx, l->program->function)) return false;
     *sequential |= h->sites.sequential;
     return true;
