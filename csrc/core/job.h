@@ -44,6 +44,12 @@ typedef struct smk_launch {
 
 struct smk_trace;
 
+/* What kernels print. `lost` bytes more were too many, or found no memory. */
+typedef struct smk_text {
+    char *bytes; /* from malloc; the caller's */
+    size_t size, lost;
+} smk_text;
+
 enum {
     SMK_FIND_HAZARDS = 1, /* a fault is then a finding too, and no failure of the run */
     SMK_EQUAL_WRITES = 2  /* threads that race to write one value are found too */
@@ -69,6 +75,10 @@ typedef struct smk_job {
      * milliseconds[i] is the device time (CUDA events; wall clock on "emu") of each. */
     int repeat;
     float *milliseconds;
+
+    /* "emu": what kernels print is put here, by launch and block; NULL: nowhere. On "cuda" the driver
+     * writes it to the process's standard output. */
+    smk_text *printed;
 
     void *stream;            /* "cuda": a CUstream, NULL for the device's own */
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */

@@ -1,4 +1,4 @@
-/* Instructions that compute with addresses: cvta and isspacep. */
+/* Instructions that compute with addresses: cvta, isspacep, mapa, getctarank. */
 #include "decode.h"
 #include "block.h"
 
@@ -52,8 +52,7 @@ static const insn *exec_isspacep(warp *w, const insn *i) {
 }
 
 static exec_fn select_isspacep(decoder *dc, const ptx_instruction *p, insn *out) {
-    const bool cluster = decode_take(dc, "shared::cluster"); /* a cluster of one */
-    const ptx_space space = cluster ? PTX_SHARED : decode_take_space(dc);
+    const ptx_space space = decode_take_space(dc);
     if (space == PTX_GENERIC || p->n_operands != 2) return NULL;
     out->d = decode_destination(dc, &p->operands[0], PTX_PRED);
     out->a = decode_source(dc, &p->operands[1], PTX_U64);
@@ -61,8 +60,63 @@ static exec_fn select_isspacep(decoder *dc, const ptx_instruction *p, insn *out)
     return exec_isspacep;
 }
 
+/* ---- clusters of one block: its own address is that of the only rank ---- */
+
+static bool other_rank(const warp *w, const insn *i, uint32_t *lane) {
+    const uint32_t *rank = U32(w, i->b);
+    for (uint32_t left = w->active; left; left &= left - 1) {
+        *lane = (uint32_t)first_lane(left);
+        if (rank[*lane]) return true;
+    }
+    return false;
+}
+
+static const insn *exec_mapa(warp *w, const insn *i) {
+    uint32_t lane;
+    if (other_rank(w, i, &lane))
+        return warp_fault(
+            w, i, SMK_LAUNCH, 1u << lane,
+            "mapa asks for block %u of the cluster; the emulator runs clusters of one "
+            "block, of rank 0",
+            U32(w, i->b)[lane]);
+    for (int l = 0; l < LANES; l++) {
+        if (!w->mask[l]) continue;
+        if (i->wide)
+            U64(w, i->d)[l] = U64(w, i->a)[l];
+        else
+            U32(w, i->d)[l] = U32(w, i->a)[l];
+    }
+    return i + 1;
+}
+
+static exec_fn select_mapa(decoder *dc, const ptx_instruction *p, insn *out) {
+    decode_take(dc, "shared::cluster"); /* without it addresses are generic: the same either way */
+    const ptx_type type = decode_take_type(dc);
+    if ((type != PTX_U32 && type != PTX_U64) || p->n_operands != 3) return NULL;
+    out->wide = type == PTX_U64;
+    out->d = decode_destination(dc, &p->operands[0], type);
+    out->a = decode_source(dc, &p->operands[1], type);
+    out->b = decode_source(dc, &p->operands[2], PTX_U32);
+    return exec_mapa;
+}
+
+static const insn *exec_rank(warp *w, const insn *i) {
+    for (int l = 0; l < LANES; l++)
+        if (w->mask[l]) U32(w, i->d)[l] = 0;
+    return i + 1;
+}
+
+static exec_fn select_getctarank(decoder *dc, const ptx_instruction *p, insn *out) {
+    decode_take(dc, "shared::cluster");
+    const ptx_type type = decode_take_type(dc);
+    if ((type != PTX_U32 && type != PTX_U64) || p->n_operands != 2) return NULL;
+    out->d = decode_destination(dc, &p->operands[0], PTX_U32);
+    out->a = decode_source(dc, &p->operands[1], type);
+    return exec_rank;
+}
+
 const opcode_row address_opcodes[] = {
-    {"cvta", select_cvta},
-    {"isspacep", select_isspacep},
+    {"cvta", select_cvta}, {"isspacep", select_isspacep},
+    {"mapa", select_mapa}, {"getctarank", select_getctarank},
     {NULL, NULL},
 };

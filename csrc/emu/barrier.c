@@ -2,6 +2,7 @@
  *
  * Lanes arrive; a warp counts once all its living lanes have. That is how hardware since Volta behaves:
  * the barrier holds until every thread that has not exited arrives. It counts in whole warps.
+ * barrier.cluster is one more barrier, as a cluster is a block here.
  */
 #include <string.h>
 
@@ -54,20 +55,8 @@ static bool has_arrived(const warp *w, const barrier *bar) {
     return arrived && !(w->alive & ~arrived);
 }
 
-static const insn *exec_barrier(warp *w, const insn *i) {
+static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t threads) {
     block *b = w->block;
-    const uint32_t lane = (uint32_t)first_lane(w->active);
-    const uint32_t number = U32(w, i->a)[lane];
-    const uint32_t threads = i->count ? U32(w, i->b)[lane] : 0;
-    if (number >= N_BARRIERS)
-        return warp_fault(w, i, SMK_LAUNCH, w->active, "barrier %u; a block has barriers 0 to %d",
-                          number, N_BARRIERS - 1);
-    if (threads % LANES || threads > b->launch->n_warps * LANES)
-        return warp_fault(
-            w, i, SMK_LAUNCH, w->active,
-            "barrier %u for %u threads; the count must be a multiple of %d and at most "
-            "the %u threads of the block's warps",
-            number, threads, LANES, b->launch->n_warps * LANES);
     barrier *bar = &b->barriers[number];
     bar->wanted = threads / LANES;
     if (i->flags & REDUCTION) {
@@ -97,6 +86,33 @@ static const insn *exec_barrier(warp *w, const insn *i) {
     return i->flags & ARRIVE_ONLY ? i + 1 : fragment_wait(w, i, true, number);
 }
 
+static const insn *exec_barrier(warp *w, const insn *i) {
+    const block *b = w->block;
+    const uint32_t lane = (uint32_t)first_lane(w->active);
+    const uint32_t number = U32(w, i->a)[lane];
+    const uint32_t threads = i->count ? U32(w, i->b)[lane] : 0;
+    if (number >= N_NAMED_BARRIERS)
+        return warp_fault(w, i, SMK_LAUNCH, w->active, "barrier %u; a block has barriers 0 to %d",
+                          number, N_NAMED_BARRIERS - 1);
+    if (threads % LANES || threads > b->launch->n_warps * LANES)
+        return warp_fault(
+            w, i, SMK_LAUNCH, w->active,
+            "barrier %u for %u threads; the count must be a multiple of %d and at most "
+            "the %u threads of the block's warps",
+            number, threads, LANES, b->launch->n_warps * LANES);
+    return arrive(w, i, number, threads);
+}
+
+static const insn *exec_cluster_arrive(warp *w, const insn *i) {
+    return arrive(w, i, CLUSTER_BARRIER, 0);
+}
+
+/* A lane that has not arrived in the phase at hand arrived in one that is over. */
+static const insn *exec_cluster_wait(warp *w, const insn *i) {
+    const uint32_t arrived = w->block->barriers[CLUSTER_BARRIER].arrived[w->index];
+    return arrived & w->active ? fragment_wait(w, i, true, CLUSTER_BARRIER) : i + 1;
+}
+
 void barrier_lanes_left(warp *w) {
     block *b = w->block;
     if (!w->alive) b->living_warps--;
@@ -114,12 +130,25 @@ void barrier_lanes_left(warp *w) {
 
 /* ---- decoding ---- */
 
+static exec_fn select_cluster_barrier(decoder *dc, const ptx_instruction *p, insn *out) {
+    decode_take(dc, "aligned");
+    if (p->n_operands) return NULL;
+    if (decode_take(dc, "wait")) {
+        decode_take(dc, "acquire");
+        return exec_cluster_wait;
+    }
+    if (!decode_take(dc, "release")) decode_take(dc, "relaxed");
+    out->flags = ARRIVE_ONLY;
+    return decode_take(dc, "arrive") ? exec_cluster_arrive : NULL;
+}
+
 static exec_fn select_barrier(decoder *dc, const ptx_instruction *p, insn *out) {
     static const char *const reductions[] = {
         [RED_POPC] = "popc", [RED_AND] = "and", [RED_OR] = "or"};
     const ptx_operand *o = p->operands;
     uint32_t n = p->n_operands;
     decode_apart(dc);
+    if (decode_take(dc, "cluster")) return select_cluster_barrier(dc, p, out);
     decode_take(dc, "cta");
     decode_take(dc, "aligned");
     if (decode_take(dc, "red")) {

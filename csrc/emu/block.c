@@ -60,6 +60,7 @@ void block_free(block *b) {
     free(b->frames);
     free(b->regions);
     free(b->shared);
+    free(b->printed.bytes);
     free(b);
 }
 
@@ -166,4 +167,5 @@ void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) 
         if (!ran && !unblock(b)) fail_deadlock(b);
     }
     if (observer && observer->block) observer->block(b->observer_state, b->index, false);
+    print_end_block(b);
 }

@@ -15,6 +15,7 @@
 
 #include "../core/job.h"
 #include "observer.h"
+#include "print.h"
 #include "program.h"
 #include "spaces.h"
 
@@ -24,7 +25,9 @@ enum {
     MAX_SHARED_BYTES = 227 * 1024, /* what a block may opt in to on sm_90 */
     MAX_LOCAL_BYTES = 512 * 1024,  /* a thread, as on hardware */
     MAX_CALL_DEPTH = 256,
-    N_BARRIERS = 16,
+    N_NAMED_BARRIERS = 16,
+    CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster: of a cluster that is this block */
+    N_BARRIERS,
     SLICE = 4096 /* instructions that a warp runs before others get their turn */
 };
 
@@ -92,8 +95,9 @@ typedef struct launch {
     void *poll_arg;
     _Atomic uint64_t next_block;
     _Atomic bool stop;
-    pthread_mutex_t lock; /* of status and of the observer's join */
+    pthread_mutex_t lock; /* of status, of what was printed and of the observer's join */
     smk_status *status;
+    print_log printed;
 } launch;
 
 /* One host thread's: the block it works on, and memory that serves block after block. */
@@ -113,6 +117,7 @@ typedef struct block {
     frame *free_frames;
     fragment *free_fragments;
     struct slab *slabs;
+    print_buffer printed;
 } block;
 
 /* ---- launch.c ---- */

@@ -152,23 +152,43 @@ static void read_string(warp *w, const insn *i, int lane, uint64_t address, char
     out[n] = 0;
 }
 
+/* What the lane passes as argument k, up to 8 bytes of it. */
+static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
+    const call_site *site = i->extra;
+    uint64_t value = 0;
+    if (k >= site->n_arguments) return 0;
+    const passed *p = &site->arguments[k];
+    const unsigned char *from =
+        p->in_slot ? w->frame + p->at + (size_t)lane * p->bytes
+                   : local_at(w->local, lane, w->fragment->frame->local_base + p->at);
+    memcpy(&value, from, p->bytes < 8 ? p->bytes : 8);
+    return value;
+}
+
 /* __assertfail(message, file, line, function, size of a character) */
 static const insn *exec_assertion(warp *w, const insn *i) {
-    const call_site *site = i->extra;
-    const uint64_t base = w->fragment->frame->local_base;
     const int lane = first_lane(w->active);
-    uint64_t value[3] = {0};
     char message[300], file[300];
-    for (uint32_t k = 0; k < 3 && k < site->n_arguments; k++) {
-        const passed *p = &site->arguments[k];
-        const unsigned char *from = p->in_slot ? w->frame + p->at + (size_t)lane * p->bytes
-                                               : local_at(w->local, lane, base + p->at);
-        memcpy(&value[k], from, p->bytes < 8 ? p->bytes : 8);
-    }
-    read_string(w, i, lane, value[0], message, sizeof message);
-    read_string(w, i, lane, value[1], file, sizeof file);
+    read_string(w, i, lane, argument(w, i, lane, 0), message, sizeof message);
+    read_string(w, i, lane, argument(w, i, lane, 1), file, sizeof file);
     return warp_fault(w, i, SMK_LAUNCH, w->active, "assertion `%s` failed at %s:%u", message, file,
-                      (unsigned)value[2]);
+                      (unsigned)argument(w, i, lane, 2));
+}
+
+/* vprintf(format, arguments): lane by lane. */
+static const insn *exec_print(warp *w, const insn *i) {
+    const frame *caller = w->fragment->frame;
+    const uint64_t result_at = caller->local_base + caller->program->local_bytes;
+    int32_t result;
+    if (!local_reserve(w->local, result_at + sizeof result))
+        return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of printf");
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        if (!print_lane(w, i, lane, argument(w, i, lane, 0), argument(w, i, lane, 1), &result))
+            return NULL;
+        memcpy(local_at(w->local, lane, result_at), &result, sizeof result);
+    }
+    return i + 1;
 }
 
 static const insn *exec_external(warp *w, const insn *i) {
@@ -176,6 +196,11 @@ static const insn *exec_external(warp *w, const insn *i) {
     return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
                       "call of %s, which has no body in this PTX; the emulator does not provide it",
                       site->callee->function->name);
+}
+
+static exec_fn provided(const char *name) {
+    if (!strcmp(name, "__assertfail")) return exec_assertion;
+    return strcmp(name, "vprintf") ? exec_external : exec_print;
 }
 
 /* ---- decoding ---- */
@@ -231,7 +256,7 @@ static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
     if (target->kind != PTX_SYMBOL || !target->function) return NULL;
     site->callee = decode_callee(dc, target->function);
     if (!target->function->is_declaration) return exec_call;
-    return strcmp(target->function->name, "__assertfail") ? exec_external : exec_assertion;
+    return provided(target->function->name);
 }
 
 const opcode_row call_opcodes[] = {

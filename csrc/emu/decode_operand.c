@@ -62,9 +62,10 @@ ptx_space decode_take_space(decoder *dc) {
         const char *spelling;
         ptx_space space;
     } spaces[] = {{"global", PTX_GLOBAL},      {"shared", PTX_SHARED},
-                  {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL},
-                  {"const", PTX_CONST},        {"param", PTX_PARAM},
-                  {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM}};
+                  {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED},
+                  {"local", PTX_LOCAL},        {"const", PTX_CONST},
+                  {"param", PTX_PARAM},        {"param::entry", PTX_PARAM},
+                  {"param::func", PTX_PARAM}};
     for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++)
         if (decode_take(dc, spaces[k].spelling)) return spaces[k].space;
     return PTX_GENERIC;

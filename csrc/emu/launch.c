@@ -277,6 +277,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     if (!code) {
         run_blocks(&l, sequential ? 1 : host_threads(job, l.n_blocks));
         if (observer && observer->finish) observer->finish(observer->self);
+        print_end_launch(&l.printed, job->printed);
         code = status->code;
     }
 out:

@@ -67,16 +67,44 @@ static int poll_signals(void *saved) {
     return stop;
 }
 
+/* To sys.stdout, which a notebook or a test may have replaced. */
+static int show_printed(smk_text *printed) {
+    PyObject *out = PySys_GetObject("stdout");
+    int result = 0;
+    if (printed->size && out && out != Py_None) {
+        PyObject *text = PyUnicode_DecodeUTF8(printed->bytes, (Py_ssize_t)printed->size, "replace");
+        result = text ? PyFile_WriteObject(text, out, Py_PRINT_RAW) : -1;
+        Py_XDECREF(text);
+    }
+    if (printed->lost && result == 0) {
+        result = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                  "%zu bytes that kernels printed were dropped: a launch may print "
+                                  "16 MiB",
+                                  printed->lost);
+    }
+    free(printed->bytes);
+    return result;
+}
+
 int device_run(const module_state *state, const device *on, smk_job *job) {
     smk_status status = {0};
     PyThreadState *thread = PyEval_SaveThread();
     job->poll = poll_signals;
     job->poll_arg = &thread;
+    smk_text printed = {0};
+    job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
     PyEval_RestoreThread(thread);
-    if (code != SMK_OK) {
-        raise_status(state, &status);
-        return -1;
+    if (code == SMK_OK) {
+        return show_printed(&printed);
     }
-    return 0;
+    /* The failure tells more than a broken stdout would; and if a signal's handler raised, it is raised. */
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (show_printed(&printed)) {
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, traceback);
+    raise_status(state, &status);
+    return -1;
 }

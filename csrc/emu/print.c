@@ -1,0 +1,234 @@
+/* vprintf as CUDA has it: the format is a string in the kernel's memory, the arguments stand behind each
+ * other in a buffer, each aligned to its size, floats as doubles.
+ *
+ * A lane prints at once into its block's buffer, and the buffers are sorted by block at the end, so
+ * output does not depend on how blocks were spread over host threads. Formats are untrusted: each
+ * conversion is taken apart and made anew, with the type that was read for it.
+ */
+#include "print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+
+enum {
+    MAX_LAUNCH_BYTES = 16 << 20, /* what is printed beyond is counted and dropped */
+    MAX_FIELD = 4096             /* width, precision, length of a string */
+};
+
+typedef struct print_piece {
+    uint64_t block;
+    char *bytes;
+    size_t size;
+} print_piece;
+
+/* ---- the buffer ---- */
+
+static bool grow(print_buffer *out, size_t n) {
+    if (out->size + n <= out->room) return true;
+    const size_t room = 2 * (out->size + n);
+    char *larger = out->size + n > MAX_LAUNCH_BYTES ? NULL : realloc(out->bytes, room);
+    if (!larger) return false;
+    out->bytes = larger;
+    out->room = room;
+    return true;
+}
+
+static void put(print_buffer *out, const char *text, size_t n) {
+    if (!grow(out, n)) {
+        out->lost += n;
+        return;
+    }
+    memcpy(out->bytes + out->size, text, n);
+    out->size += n;
+}
+
+#define PUT_FORMATTED(out, ...)                                                                    \
+    do {                                                                                           \
+        char field[2 * MAX_FIELD];                                                                 \
+        const int n = snprintf(field, sizeof field, __VA_ARGS__);                                  \
+        if (n > 0) put(out, field, (size_t)n < sizeof field ? (size_t)n : sizeof field - 1);       \
+    } while (0)
+
+/* ---- what is printed ---- */
+
+typedef struct printing {
+    warp *w;
+    const insn *i;
+    int lane;
+    uint64_t format, arguments; /* addresses of what comes next */
+    int32_t n_arguments;
+    bool failed;
+} printing;
+
+static char read_character(printing *p, uint64_t address) {
+    const unsigned char *at = lane_reach(p->w, p->i, PTX_GENERIC, p->lane, address, 1, false);
+    if (!at) p->failed = true;
+    return at ? (char)*at : 0;
+}
+
+static uint64_t read_argument(printing *p, uint32_t bytes) {
+    uint64_t value = 0;
+    p->arguments = (p->arguments + bytes - 1) & ~(uint64_t)(bytes - 1);
+    const unsigned char *at =
+        p->failed ? NULL : lane_reach(p->w, p->i, PTX_GENERIC, p->lane, p->arguments, bytes, false);
+    if (!at) {
+        p->failed = true;
+        return 0;
+    }
+    memcpy(&value, at, bytes);
+    p->arguments += bytes;
+    p->n_arguments++;
+    return value;
+}
+
+/* Digits or `*`. */
+static int read_field(printing *p) {
+    int value = 0;
+    if (read_character(p, p->format) == '*') {
+        p->format++;
+        value = (int32_t)read_argument(p, 4);
+        p->n_arguments--;
+    } else {
+        for (char c; c = read_character(p, p->format), c >= '0' && c <= '9'; p->format++)
+            if (value < MAX_FIELD) value = 10 * value + (c - '0');
+    }
+    return value > MAX_FIELD ? MAX_FIELD : value < -MAX_FIELD ? -MAX_FIELD : value;
+}
+
+static void print_string(printing *p, print_buffer *out, const char *flags, int width,
+                         int precision) {
+    char text[MAX_FIELD + 1];
+    const uint64_t address = read_argument(p, 8);
+    int n = 0;
+    for (; n < (precision < 0 ? MAX_FIELD : precision) && !p->failed; n++)
+        if (!(text[n] = read_character(p, address + (uint64_t)n))) break;
+    text[n] = 0;
+    if (strchr(flags, '-')) width = -abs(width);
+    PUT_FORMATTED(out, "%*s", width, text);
+}
+
+/* From behind the '%'. */
+static void print_conversion(printing *p, print_buffer *out) {
+    static const char known_flags[] = "-+ #0";
+    const uint64_t begin = p->format;
+    char flags[sizeof known_flags] = "", spec[32];
+    size_t n_flags = 0;
+    bool is_long = false;
+    int precision = -1;
+    char c;
+    for (; (c = read_character(p, p->format)) && strchr(known_flags, c); p->format++)
+        if (!strchr(flags, c)) flags[n_flags++] = c;
+    const int width = read_field(p);
+    if (read_character(p, p->format) == '.') {
+        p->format++;
+        precision = read_field(p);
+    }
+    for (; (c = read_character(p, p->format)) && strchr("hljztL", c); p->format++)
+        is_long |= c != 'h' && c != 'L';
+    if (c) p->format++;
+    if (p->failed) return;
+    snprintf(spec, sizeof spec, "%%%s*.*%s%c", flags, strchr("diuoxX", c) && c ? "ll" : "", c);
+    switch (c) {
+    case '%': put(out, "%", 1); break;
+    case 's': print_string(p, out, flags, width, precision); break;
+    case 'd':
+    case 'i': {
+        const uint64_t value = read_argument(p, is_long ? 8 : 4);
+        PUT_FORMATTED(out, spec, width, precision,
+                      is_long ? (long long)value : (long long)(int32_t)value);
+        break;
+    }
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X':
+        PUT_FORMATTED(out, spec, width, precision,
+                      (unsigned long long)read_argument(p, is_long ? 8 : 4));
+        break;
+    case 'c': PUT_FORMATTED(out, spec, width, precision, (int)read_argument(p, 4)); break;
+    case 'p': PUT_FORMATTED(out, "0x%llx", (unsigned long long)read_argument(p, 8)); break;
+    case 'e':
+    case 'E':
+    case 'f':
+    case 'F':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': {
+        const uint64_t bits = read_argument(p, 8);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        PUT_FORMATTED(out, spec, width, precision, value);
+        break;
+    }
+    default: /* no conversion: as it stands */
+        put(out, "%", 1);
+        for (uint64_t at = begin; at < p->format && !p->failed; at++)
+            put(out, &(char){read_character(p, at)}, 1);
+    }
+}
+
+bool print_lane(warp *w, const insn *i, int lane, uint64_t format, uint64_t arguments,
+                int32_t *result) {
+    printing p = {.w = w, .i = i, .lane = lane, .format = format, .arguments = arguments};
+    print_buffer *out = &w->block->printed;
+    *result = -1;
+    if (!format) return true;
+    for (char c; (c = read_character(&p, p.format)) && !p.failed;) {
+        p.format++;
+        if (c == '%')
+            print_conversion(&p, out);
+        else
+            put(out, &c, 1);
+    }
+    *result = p.n_arguments;
+    return !p.failed;
+}
+
+/* ---- putting it together ---- */
+
+void print_end_block(block *b) {
+    print_log *log = &b->launch->printed;
+    print_buffer *text = &b->printed;
+    if (!text->size && !text->lost) return;
+    pthread_mutex_lock(&b->launch->lock);
+    print_piece *larger = NULL;
+    log->lost += text->lost;
+    text->lost = 0;
+    if (log->bytes + text->size <= MAX_LAUNCH_BYTES)
+        larger = realloc(log->pieces, (log->n + 1) * sizeof *larger);
+    if (larger) {
+        log->pieces = larger;
+        larger[log->n++] = (print_piece){b->linear, text->bytes, text->size};
+        log->bytes += text->size;
+        *text = (print_buffer){0};
+    } else {
+        log->lost += text->size;
+        text->size = 0;
+    }
+    pthread_mutex_unlock(&b->launch->lock);
+}
+
+static int compare_pieces(const void *left, const void *right) {
+    const print_piece *a = left, *b = right;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+void print_end_launch(print_log *log, smk_text *out) {
+    qsort(log->pieces, log->n, sizeof *log->pieces, compare_pieces);
+    char *larger = out && log->bytes ? realloc(out->bytes, out->size + log->bytes) : NULL;
+    if (larger) out->bytes = larger;
+    if (out) out->lost += larger ? log->lost : log->lost + log->bytes;
+    for (size_t k = 0; k < log->n; k++) {
+        if (larger) {
+            memcpy(out->bytes + out->size, log->pieces[k].bytes, log->pieces[k].size);
+            out->size += log->pieces[k].size;
+        }
+        free(log->pieces[k].bytes);
+    }
+    free(log->pieces);
+    *log = (print_log){0};
+}
