@@ -189,8 +189,9 @@ def architectures() -> Architectures:
     Returns
     -------
     Architectures
-        Rows in the order of compute capability, sm_70 to sm_121; fields in bytes, printed in KiB. `source` names
-        by letters where a row comes from; smemkern/_architectures.py spells them out.
+        Rows in the order of compute capability, sm_70 to sm_121; fields in bytes, printed in KiB.
+        `source` names by letters where a row comes from; smemkern/_architectures.py spells them
+        out.
 
     Examples
     --------

@@ -9,8 +9,8 @@ An SM gives every resident block warps, registers and shared memory, each in its
     warps, blocks   a fixed number of each.
     barriers        from sm_90 on; only kernels with more than one named barrier meet that limit.
 
-The rules and units are those that cuda_occupancy.h of the CUDA Toolkit documents; tests/test_occupancy.py
-holds this file against it.
+The rules and units are those that cuda_occupancy.h of the CUDA Toolkit documents;
+tests/test_occupancy.py holds this file against it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Occupancy(NamedTuple):
     def __repr__(self) -> str:
         if np.ndim(self.blocks):
             shape = np.shape(self.blocks)
-            return f"<Occupancy on {self.arch.sm}: arrays of shape {shape}: .blocks .warps .fraction .limiter>"
+            return f"<Occupancy on {self.arch.sm}: arrays of shape {shape}>"
         left = ", ".join(
             f"{name} {'-' if limit == UNLIMITED else limit}" for name, limit in self.limits.items()
         )
@@ -173,9 +173,7 @@ def occupancy(
         "shared memory": _by_shared(row, allocated, most + row.shared_reserved, carveout),
         "warps": np.where(threads > table.THREADS_PER_BLOCK, 0, row.warps // warps),
         "blocks": np.asarray(row.blocks),
-        "barriers": np.where(
-            (barriers > 0) & counted, named // np.maximum(barriers, 1), UNLIMITED
-        ),
+        "barriers": np.where((barriers > 0) & counted, named // np.maximum(barriers, 1), UNLIMITED),
     }
     limits = {name: np.broadcast_to(limit, shape) for name, limit in limits.items()}
     blocks = np.minimum.reduce([limits[name] for name in LIMITERS])

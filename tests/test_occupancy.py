@@ -1,4 +1,4 @@
-"""smemkern.occupancy against NVIDIA's own calculator, the driver, and figures worked out by hand."""
+"""smemkern.occupancy against NVIDIA's own calculator, the driver, and figures made by hand."""
 
 import ctypes
 import importlib.util
