@@ -38,8 +38,9 @@ from ._registry import Param, Variant, variants
 if _TYPE_CHECKING:
     from . import banks, coalescing, plot
     from ._architectures import architectures
+    from ._ceilings import ceilings
     from ._occupancy import occupancy
-    from ._roofline import ceilings, roofline
+    from ._roofline import roofline
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
@@ -47,7 +48,7 @@ _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__fil
 _MODULES = ("banks", "coalescing", "plot")
 _FUNCTIONS = {
     "architectures": "_architectures",
-    "ceilings": "_roofline",
+    "ceilings": "_ceilings",
     "occupancy": "_occupancy",
     "roofline": "_roofline",
 }

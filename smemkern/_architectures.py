@@ -167,6 +167,8 @@ def architecture(arch: str | int | tuple[int, int]) -> Architecture:
 class Architectures(Rows[Architecture]):
     """All rows; printed with what most people look for, in KiB."""
 
+    __slots__ = ()
+
     def __repr__(self) -> str:
         header = "sm name devices l1+shared shared/SM /block warps blocks fp32 fp64".split()
         lines = [

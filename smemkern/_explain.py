@@ -107,11 +107,14 @@ def explain(
 
 
 def _lanes(lanes: tuple[int, ...]) -> str:
-    """0-3, 7: runs of lanes."""
+    """0-3, 7: runs of lanes; the first few of many."""
     runs: list[list[int]] = []
     for lane in lanes:
         if runs and runs[-1][-1] + 1 == lane:
             runs[-1][-1:] = [lane] if len(runs[-1]) > 1 else [runs[-1][-1], lane]
         else:
             runs.append([lane])
-    return ", ".join("-".join(map(str, (run[0], run[-1])[: len(run)])) for run in runs)
+    names = ["-".join(map(str, run)) for run in runs]
+    if len(names) > 4:
+        return f"{', '.join(names[:3])}, ... ({len(lanes)} lanes)"
+    return ", ".join(names)

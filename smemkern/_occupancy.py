@@ -180,13 +180,21 @@ def occupancy(
     limiter = np.select([limits[name] == blocks for name in LIMITERS], LIMITERS, "")
     per_block = _round_up(registers * table.WARP, table.REGISTER_UNIT) * warps
     resident = blocks * warps
-    result = (blocks, resident, resident / row.warps, limiter)
-    taken = tuple(np.broadcast_to(x, shape) for x in (per_block, allocated))
-    if shape == ():
-        result = tuple(x.item() for x in result)
-        taken = tuple(x.item() for x in taken)
-        limits = {name: limit.item() for name, limit in limits.items()}
-    return Occupancy(*result, limits, *taken, row)
+
+    def given(result: Any) -> Any:
+        """A number for numbers, an array for arrays."""
+        return np.broadcast_to(result, shape).copy() if shape else result.item()
+
+    return Occupancy(
+        blocks=given(blocks),
+        warps=given(resident),
+        fraction=given(resident / row.warps),
+        limiter=given(limiter),
+        limits={name: given(limit) for name, limit in limits.items()},
+        registers=given(per_block),
+        shared_bytes=given(allocated),
+        arch=row,
+    )
 
 
 # These have one barrier for each block that fits, the others of compute capability 9.0 and up two.

@@ -16,7 +16,6 @@ wider ones, the machine asks for fewer wavefronts and that roof is higher than s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,6 @@ from . import _core
 from ._ceilings import Ceilings, ceilings
 from ._registry import Variant, variants
 from ._rows import Rows
-
-__all__ = ["Roofline", "VariantRoof", "ceilings", "roofline"]
 
 SECTORS_A_CLOCK = 4  # of an SM's L1: 128 bytes
 SIDE, SHORT, LONG = 256, 128, 256  # sizes that are counted: whole tiles of every variant
@@ -188,9 +185,20 @@ def _counted(whole: Roofline, row: Variant) -> VariantRoof | None:
     return VariantRoof(row.name, reads, wavefronts, intensity, binding, attainable, seconds)
 
 
-@cache
+_counted_before: dict[tuple[str, str, str], Traffic | None] = {}
+
+
 def traffic_of(op: str, variant: str, dtype: str) -> Traffic | None:
     """A variant's traffic for each further unit of work; None if the emulator does not run it."""
+    key = (op, variant, dtype)
+    if key not in _counted_before:
+        _counted_before[key] = _count(*key)
+    return _counted_before[key]
+
+
+def _count(op: str, variant: str, dtype: str) -> Traffic | None:
+    short: tuple[Any, ...]
+    long: tuple[Any, ...]
     if op == "gemm":
         kind = np.dtype(dtype)
         short, long = ((np.ones((SIDE, k), kind), np.ones((k, SIDE), kind)) for k in (SHORT, LONG))

@@ -12,6 +12,8 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 class Rows(tuple[Row, ...]):
     """A tuple of named tuples of one type, shown as a table."""
 
+    __slots__ = ()
+
     def __repr__(self) -> str:
         if not self:
             return "(no rows)"

@@ -173,8 +173,8 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
                 )
         title += f"\n{walk.name}: {cost} wavefront{'' if cost == 1 else 's'} a request (outlined)"
     ax.set(xlabel="column", ylabel="row")
-    for axis, size in ((ax.xaxis, what.cols), (ax.yaxis, what.rows)):
-        axis.set_ticks(range(0, size, max(1, 4 * -(-size // 64))))
+    for axis, length in ((ax.xaxis, what.cols), (ax.yaxis, what.rows)):
+        axis.set_ticks(range(0, length, 4 * -(-length // 64)))
     ax.set_title(title + "; numbers are banks", fontsize=10)
     return ax
 
@@ -203,7 +203,7 @@ def stride_table(
     cost = np.array([row.wavefronts for row in rows])
     free = np.array([row.bandwidth == 100 for row in rows])
     ax.bar(at, cost, color=np.where(free, BLUE, ORANGE), width=0.75)
-    for x, row in zip(at, rows, strict=True):
+    for x, row in enumerate(rows):
         if row.bandwidth < 100:
             ax.text(
                 x,

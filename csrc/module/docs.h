@@ -118,7 +118,8 @@ static const char config_doc[] =
 static const char shared_requests_doc[] =
     "shared_requests(addresses, active, width, op, /)\n"
     "--\n\n"
-    "What n requests to shared memory cost: (wavefronts, ideal, lanes of a group), uint32 of (n,).\n"
+    "What n requests to shared memory cost: (wavefronts, ideal, lanes of a group), uint32 of "
+    "(n,).\n"
     "addresses: uint64 (n, 32); active: uint32 masks (n,). smemkern.banks checks what it passes.\n";
 
 static const char configure_doc[] = "configure(images, kernels)\n"

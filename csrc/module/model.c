@@ -43,9 +43,8 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
     }
     if (PyArray_TYPE(addresses) != NPY_UINT64 || PyArray_TYPE(active) != NPY_UINT32 ||
         PyArray_NDIM(addresses) != 2 || PyArray_NDIM(active) != 1 ||
-        PyArray_DIM(addresses, 1) != LANES ||
-        PyArray_DIM(addresses, 0) != PyArray_DIM(active, 0) || !PyArray_ISCARRAY_RO(addresses) ||
-        !PyArray_ISCARRAY_RO(active)) {
+        PyArray_DIM(addresses, 1) != LANES || PyArray_DIM(addresses, 0) != PyArray_DIM(active, 0) ||
+        !PyArray_ISCARRAY_RO(addresses) || !PyArray_ISCARRAY_RO(active)) {
         PyErr_SetString(PyExc_TypeError,
                         "addresses should be contiguous uint64 (n, 32), active uint32 (n,)");
         return NULL;
