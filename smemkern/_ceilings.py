@@ -69,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(256)
     multiply_add(REAL *out, REAL a, REAL b, int steps) {
     REAL x[CHAINS];
     for (int i = 0; i < CHAINS; i++) x[i] = REAL(threadIdx.x + i);
+#pragma unroll 8
     for (int s = 0; s < steps; s++) {
 #pragma unroll
         for (int i = 0; i < CHAINS; i++) x[i] = x[i] * a + b;
@@ -97,10 +98,10 @@ extern "C" __global__ void __launch_bounds__(256) read_shared(unsigned *out, int
     for (int s = 0; s < steps; s++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            /* volatile: read anew each time */
+            /* volatile in PTX too: else ptxas reads once for several steps */
             unsigned x, y, z, w;
             const unsigned at = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x + 256 * i);
-            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+            asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                          : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(at));
             sum += x ^ y ^ z ^ w;
         }
@@ -126,14 +127,14 @@ def _seconds(k: _core.Kernel, grid: int, *args: object, device: str) -> float:
 _measured: dict[str, Ceilings] = {}
 
 
-def _measure(device: str) -> Ceilings:
+def _measure(device: str, steps: int = 20_000, blocks: int = 2**14) -> Ceilings:
     from ._devices import devices
 
     found = next((d for d in devices() if d.name == device), None)
     if found is None or found.compute_capability is None:
         raise _core.NoDeviceError(f"there is no GPU {device!r} to measure")
     sms, clock = found.multiprocessors or 1, 1e6 * (found.clock_mhz or 0.0)
-    grid, steps = 8 * sms, 20_000
+    grid = 8 * sms
     compute = {}
     for name, real in (("float32", "float"), ("float64", "double")):
         out = np.empty(grid * THREADS, name)
@@ -141,7 +142,6 @@ def _measure(device: str) -> Ceilings:
         n = steps if name == "float32" else steps // 10
         seconds = _seconds(kernel("multiply_add", real), grid, out, one, small, n, device=device)
         compute[name] = 2 * CHAINS * n * out.size / seconds
-    blocks = 2**14
     source, target = np.zeros((2, blocks * COPIED // 4), np.uint32)
     source.flags.writeable = False
     moved = 2 * source.nbytes / _seconds(kernel("copy"), blocks, target, source, device=device)
@@ -187,6 +187,8 @@ def ceilings(device: str | None = None) -> Ceilings:
     >>> smemkern.ceilings("H200").compute["float32"]
     65000000000000.0
     """
+    if not isinstance(device, str | None):
+        raise TypeError(f"device should be a string, not {type(device).__name__}")
     if device is None:
         device = "cuda:0" if _core.devices() else "H200"
     if device == "cuda":

@@ -5,6 +5,7 @@ from math import gcd
 import numpy as np
 import pytest
 
+import smemkern
 from smemkern import banks
 from smemkern._wavefronts import OPS
 
@@ -113,6 +114,37 @@ def test_known_costs():
     for n, cost in ((8, 1), (16, 2), (32, 4)):  # ldmatrix .x1 .x2 .x4
         assert banks.wavefronts(16 * np.arange(n), op="ldmatrix") == cost
         assert banks.wavefronts(128 * np.arange(n), op="ldmatrix") == 8 * cost
+
+
+def test_equal_to_a_trace():
+    """The model and the emulator's count of a kernel that runs."""
+    for stride in range(0, 65, 3):
+        x = np.zeros(31 * stride + 1, np.float32)
+        trace = smemkern.trace("probe", x, variant="stride_read", stride=stride)
+        read = next(row for row in trace.shared if row.op == "load")
+        addresses = 4 * stride * np.arange(32)
+        assert read.wavefronts == banks.wavefronts(addresses)
+        assert read.ideal == banks.ideal(addresses)
+
+
+def test_the_core_checks_its_arguments():
+    addresses, active = np.zeros((3, 32), np.uint64), np.zeros(3, np.uint32)
+    ask = smemkern._core.shared_requests
+    assert [column.tolist() for column in ask(addresses, active, 4, "load")][0] == [0, 0, 0]
+    for wrong in (
+        (addresses.astype(np.int64), active),
+        (addresses[:, ::-1], active),
+        (addresses[:2], active),
+        (addresses[0], active),
+        (addresses, active.astype(np.uint64)),
+        (addresses.tolist(), active),
+    ):
+        with pytest.raises(TypeError):
+            ask(*wrong, 4, "load")
+    with pytest.raises(ValueError, match="width"):
+        ask(addresses, active, 32, "load")
+    with pytest.raises(ValueError, match="op should be"):
+        ask(addresses, active, 4, "read")
 
 
 # ---- strides ----

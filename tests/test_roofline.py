@@ -150,6 +150,16 @@ def test_shared_reads_are_what_is_reckoned(nvrtc):
     assert more * 128 == 256 * _ceilings.READ
 
 
+def test_measuring(nvrtc, monkeypatch):
+    """The way of a GPU's ceilings, walked on the emulator: the figures mean nothing."""
+    fake = smemkern.Device("emu", "fake", (9, 0), 1, 1000.0, 0, 0)
+    monkeypatch.setattr(smemkern._devices, "devices", lambda: (fake,))
+    found = _ceilings._measure("emu", steps=20, blocks=2)
+    assert (found.device, found.arch, found.multiprocessors) == ("fake", "sm_90", 1)
+    assert found.clock == 1e9 and found.memory > 0 and found.shared > 0
+    assert min(found.compute["float32"], found.compute["float64"]) > 0
+
+
 @pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 def test_measured(nvrtc):
     found = smemkern.ceilings()
@@ -173,6 +183,7 @@ def test_measured(nvrtc):
         (("gemm", (4, 4, 0), "float32"), ValueError, "positive"),
         (("gemm", (4, 4, 4), "int32"), ValueError, "no arithmetic roof is known for int32"),
         (("gemm", (4, 4, 4), "float32", "A100"), ValueError, "the roofs of 'A100' are not known"),
+        (("gemm", (4, 4, 4), "float32", 90), TypeError, "a string, not int"),
         (("gemm", (4, 4, 4), "float32", "cuda:77"), smemkern.NoDeviceError, "cuda:77"),
     ],
 )
