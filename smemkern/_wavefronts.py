@@ -145,6 +145,25 @@ def lanes_of(mask: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return (mask[:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
 
 
+def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
+    """Addresses of up to 32 lanes along the last axis."""
+    given = integers("addresses", addresses)
+    if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
+        raise ValueError(
+            f"addresses should have 1 to 32 lanes along the last axis, not shape {given.shape}"
+        )
+    return given
+
+
+def check_addresses(addresses: NDArray[np.int64], part: NDArray[np.bool_], width: int) -> None:
+    """That those of the lanes that take part are addresses of `width` bytes."""
+    bad = addresses[part & ((addresses < 0) | (addresses % width != 0))]
+    if bad.size and bad[0] < 0:
+        raise ValueError(f"addresses should not be negative, as {bad[0]} is")
+    if bad.size:
+        raise ValueError(f"address {bad[0]} is not a multiple of {width}, the width in bytes")
+
+
 def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike | None) -> Requests:
     if op not in OPS:
         raise ValueError(f"op should be one of {', '.join(OPS)}, not {op!r}")
@@ -152,11 +171,7 @@ def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike |
     if matrix:
         width = 16
     check_width(width)
-    given = integers("addresses", addresses)
-    if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
-        raise ValueError(
-            f"addresses should have 1 to 32 lanes along the last axis, not shape {given.shape}"
-        )
+    given = read_lanes(addresses)
     *batch, lanes = given.shape
     if matrix and lanes not in (8, 16, 32):
         raise ValueError(f"{op} takes 8, 16 or 32 row addresses, not {lanes}")
@@ -165,14 +180,7 @@ def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike |
     every = np.zeros((mask.size, LANES), np.int64)
     every[:, :lanes] = given.reshape(-1, lanes)
     taking_part = lanes_of(mask)
-    bad = taking_part & ((every < 0) | (every % width != 0))
-    if bad.any():
-        worst = int(every[bad][0])
-        raise ValueError(
-            f"address {worst} is not a multiple of {width}, the width in bytes"
-            if worst >= 0
-            else f"addresses should not be negative, as {worst} is"
-        )
+    check_addresses(every, taking_part, width)
     return Requests(np.where(taking_part, every, 0).astype(np.uint64), mask, width, shape)
 
 

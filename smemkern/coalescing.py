@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._rows import Rows
-from ._wavefronts import LANES, integers, mask_of
+from ._wavefronts import LANES, check_addresses, integers, mask_of, read_lanes
 
 __all__ = [
     "LINE",
@@ -42,21 +42,11 @@ WIDTHS = (1, 2, 4, 8, 16, 32)
 def _read(addresses: ArrayLike, width: int, active: ArrayLike | None) -> tuple[Any, Any]:
     if width not in WIDTHS:
         raise ValueError(f"width should be 1, 2, 4, 8, 16 or 32 bytes, not {width!r}")
-    given = integers("addresses", addresses)
-    if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
-        raise ValueError(
-            f"addresses should have 1 to 32 lanes along the last axis, not shape {given.shape}"
-        )
+    given = read_lanes(addresses)
     lanes = given.shape[-1]
     mask = mask_of(active, given.shape[:-1], lanes)
     part = (mask[..., None] >> np.arange(lanes, dtype=np.uint32) & 1).astype(bool)
-    bad = given[part & ((given < 0) | (given % width != 0))]
-    if bad.size:
-        raise ValueError(
-            f"address {bad[0]} is not a multiple of {width}, the width in bytes"
-            if bad[0] >= 0
-            else f"addresses should not be negative, as {bad[0]} is"
-        )
+    check_addresses(given, part, width)
     return given, part
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["layout", "occupancy", "request", "roofline", "stride_table"]
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7 #56B4E9".split()
+BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7".split()
 GREY = "#8a8a8a"
 OF_LIMITER = dict(zip(LIMITERS, (BLUE, ORANGE, GREEN, PURPLE, RED), strict=True))
 
