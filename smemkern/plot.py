@@ -153,11 +153,16 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
     # Round and round as banks are; its darkest part is left out, so that numbers can be read.
     wheel = mpl.colormaps["twilight"](np.linspace(0, 1, BANKS, endpoint=False))
     wheel[:, :3] = 1 - 0.5 * (1 - wheel[:, :3])
-    ax.imshow(bank, cmap=mpl.colors.ListedColormap(wheel), vmin=-0.5, vmax=31.5, aspect="auto")
+    image = ax.imshow(
+        bank, cmap=mpl.colors.ListedColormap(wheel), vmin=-0.5, vmax=31.5, aspect="auto"
+    )
     if what.rows <= 32 and what.cols <= 64:
         for i, j in np.ndindex(what.rows, what.cols):
             ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
-    title = repr(what)
+        title = f"{what!r}; the numbers are banks"
+    else:
+        ax.figure.colorbar(image, ax=ax, pad=0.02, label="bank", ticks=range(0, BANKS, 4))
+        title = repr(what)
     if access is not None:
         from ._access import read_access
 
@@ -171,11 +176,11 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
                         (j - 0.5, i - 0.5), *size, fill=False, edgecolor="black", linewidth=1.8
                     )
                 )
-        title += f"\n{walk.name}: {cost} wavefront{'' if cost == 1 else 's'} a request (outlined)"
+        title += f"\n{walk.name}, request outlined: {cost} wavefront{'' if cost == 1 else 's'}"
     ax.set(xlabel="column", ylabel="row")
     for axis, length in ((ax.xaxis, what.cols), (ax.yaxis, what.rows)):
         axis.set_ticks(range(0, length, 4 * -(-length // 64)))
-    ax.set_title(title + "; numbers are banks", fontsize=10)
+    ax.set_title(title, fontsize=10)
     return ax
 
 

@@ -34,7 +34,7 @@ def texts(ax):
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
 def test_request(width, rng):
-    for _ in range(20):
+    for _ in range(8):
         addresses = width * rng.integers(0, 200, 32)
         active = rng.random(32) < 0.7
         ax = smemkern.plot.request(addresses, width, active=active)
@@ -68,8 +68,10 @@ def test_layout():
     outlined = {(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in ax.patches}
     walk = banks.pattern("column", 16, 32)
     assert outlined == set(zip(walk.r[1].tolist(), walk.c[1].tolist(), strict=True))
-    assert "2 wavefronts a request" in ax.get_title()
-    assert not texts(banks.Layout(256, 32, pad=1).plot())
+    assert "column, request outlined: 2 wavefronts" in ax.get_title()
+    large = banks.Layout(256, 32, pad=1).plot()
+    assert not texts(large) and "numbers" not in large.get_title()
+    assert [a.get_ylabel() for a in large.figure.axes] == ["row", "bank"]
 
 
 def test_stride_table():
