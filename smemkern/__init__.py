@@ -10,7 +10,10 @@ hardware would count.
 >>> smemkern.trace("gemm", a, b, variant="conflicted")  # doctest: +SKIP
 """
 
+from importlib import import_module as _import_module
 from os.path import dirname as _dirname
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from . import _core
 from ._core import (
@@ -32,7 +35,38 @@ from ._devices import Device, devices, show_config
 from ._observe import GlobalRow, SharedRow, Trace, _measure, trace
 from ._registry import Param, Variant, variants
 
+if _TYPE_CHECKING:
+    from . import banks, coalescing, plot
+    from ._architectures import architectures
+    from ._ceilings import ceilings
+    from ._occupancy import occupancy
+    from ._roofline import roofline
+
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
+
+# The models, imported when they are first asked for, so that a user of the kernels does not wait.
+_MODULES = ("banks", "coalescing", "plot")
+_FUNCTIONS = {
+    "architectures": "_architectures",
+    "ceilings": "_ceilings",
+    "occupancy": "_occupancy",
+    "roofline": "_roofline",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _MODULES:
+        return _import_module(f".{name}", __name__)
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module 'smemkern' has no attribute {name!r}")
+    found = getattr(_import_module(f".{_FUNCTIONS[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "CompileError",
@@ -52,9 +86,16 @@ __all__ = [
     "Variant",
     "__version__",
     "_measure",
+    "architectures",
+    "banks",
+    "ceilings",
+    "coalescing",
     "devices",
     "gemm",
+    "occupancy",
+    "plot",
     "probe",
+    "roofline",
     "show_config",
     "trace",
     "transpose",

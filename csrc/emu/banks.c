@@ -62,12 +62,19 @@ static bool paired(const uint64_t address[LANES], uint32_t active, int by) {
     return true;
 }
 
+uint32_t banks_group_lanes(const uint64_t address[LANES], uint32_t active, uint32_t width,
+                           bool load) {
+    const uint32_t banks = ROW / item_bytes(width); /* lanes: as many as could be served at once */
+    const bool merged =
+        width > WORD && load && (paired(address, active, 1) || paired(address, active, 2));
+    return merged ? 2 * banks : banks;
+}
+
 uint32_t banks_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width,
                           bool load) {
     const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
-    uint32_t group = banks, total = 0; /* lanes: as many as could be served at once */
-    if (width > WORD && load && (paired(address, active, 1) || paired(address, active, 2)))
-        group *= 2;
+    const uint32_t group = banks_group_lanes(address, active, width, load);
+    uint32_t total = 0;
     for (uint32_t first = 0; first < LANES; first += group) {
         const uint32_t lanes = group == LANES ? ~0u : ((1u << group) - 1) << first;
         total += count(address, active & lanes, bytes, banks).most;

@@ -15,6 +15,10 @@
 
 uint32_t banks_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
+/* How many neighbouring lanes are served together in that request: 8, 16 or 32, from lane 0 on. The
+ * wavefronts of these groups add up. */
+uint32_t banks_group_lanes(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
+
 /* The fewest wavefronts that could serve such a request: enough for the distinct bytes asked for, 128 a
  * wavefront, and no fewer than the groups that its width, at best merged, falls into. So a conflict
  * factor of 1 is always within reach of another layout or another order of the lanes. */

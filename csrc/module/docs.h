@@ -117,6 +117,13 @@ static const char config_doc[] =
     "--\n\n"
     "Version, folders, and what was found of the driver and of NVRTC.\n";
 
+static const char shared_requests_doc[] =
+    "shared_requests(addresses, active, width, op, /)\n"
+    "--\n\n"
+    "What n requests to shared memory cost: (wavefronts, ideal, lanes of a group), uint32 of "
+    "(n,).\n"
+    "addresses: uint64 (n, 32); active: uint32 masks (n,). smemkern.banks checks what it passes.\n";
+
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"
                                     "Where compiled kernels and their sources are.\n";

@@ -238,6 +238,7 @@ static PyMethodDef methods[] = {
     {"variants", core_variants, METH_NOARGS, variants_doc},
     {"devices", core_devices, METH_NOARGS, devices_doc},
     {"config", core_config, METH_NOARGS, config_doc},
+    {"shared_requests", model_shared_requests, METH_VARARGS, shared_requests_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };

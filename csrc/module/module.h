@@ -8,6 +8,7 @@
  *     kernel.c     the type Kernel; arguments.c lays out its arguments
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
+ *     model.c      the bank model, on arrays of requests
  *     tables.c     variants, devices, configuration and traces, as plain Python objects
  *
  * A function that fails sets a Python exception and returns -1 or NULL, as CPython's own do.
@@ -93,6 +94,10 @@ typedef struct observation {
 extern PyType_Spec kernel_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
                         const observation *observed);
+
+/* ---- model.c ---- */
+
+PyObject *model_shared_requests(PyObject *module, PyObject *args);
 
 /* ---- tables.c ---- */
 

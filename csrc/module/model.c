@@ -1,0 +1,76 @@
+/* The emulator's bank model as a function of arrays: what smemkern.banks asks for whole batches of
+ * requests. The rule itself stands in emu/banks.c alone, so that a trace and the model agree. */
+#include "module.h"
+
+#include "../emu/banks.h"
+
+enum { LANES = 32 };
+
+static bool known_width(long width) {
+    return width == 1 || width == 2 || width == 4 || width == 8 || width == 16;
+}
+
+/* Loads may merge their groups; everything else is served as stores are (emu/banks.h). */
+static int read_op(const char *op, bool *load) {
+    static const char *const known[] = {"load",     "store",    "atomic",
+                                        "ldmatrix", "stmatrix", "copy_async"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(op, known[i]) == 0) {
+            *load = i == 0;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_ValueError,
+                 "op should be 'load', 'store', 'atomic', 'ldmatrix', 'stmatrix' or 'copy_async', "
+                 "not '%s'",
+                 op);
+    return -1;
+}
+
+PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyArrayObject *addresses, *active;
+    long width;
+    const char *op;
+    bool load;
+    if (!PyArg_ParseTuple(args, "O!O!ls:shared_requests", &PyArray_Type, &addresses, &PyArray_Type,
+                          &active, &width, &op) ||
+        read_op(op, &load)) {
+        return NULL;
+    }
+    if (!known_width(width)) {
+        return PyErr_Format(PyExc_ValueError, "width should be 1, 2, 4, 8 or 16 bytes, not %ld",
+                            width);
+    }
+    if (PyArray_TYPE(addresses) != NPY_UINT64 || PyArray_TYPE(active) != NPY_UINT32 ||
+        PyArray_NDIM(addresses) != 2 || PyArray_NDIM(active) != 1 ||
+        PyArray_DIM(addresses, 1) != LANES || PyArray_DIM(addresses, 0) != PyArray_DIM(active, 0) ||
+        !PyArray_ISCARRAY_RO(addresses) || !PyArray_ISCARRAY_RO(active)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "addresses should be contiguous uint64 (n, 32), active uint32 (n,)");
+        return NULL;
+    }
+    npy_intp n = PyArray_DIM(active, 0);
+    PyObject *result[3] = {NULL};
+    uint32_t *out[3];
+    for (int i = 0; i < 3; i++) {
+        result[i] = PyArray_SimpleNew(1, &n, NPY_UINT32);
+        if (result[i] == NULL) {
+            goto fail;
+        }
+        out[i] = PyArray_DATA((PyArrayObject *)result[i]);
+    }
+    const uint64_t *address = PyArray_DATA(addresses);
+    const uint32_t *mask = PyArray_DATA(active);
+    Py_BEGIN_ALLOW_THREADS;
+    for (npy_intp i = 0; i < n; i++, address += LANES) {
+        banks_request(address, mask[i], (uint32_t)width, load, &out[0][i], &out[1][i]);
+        out[2][i] = banks_group_lanes(address, mask[i], (uint32_t)width, load);
+    }
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("(NNN)", result[0], result[1], result[2]);
+fail:
+    for (int i = 0; i < 3; i++) {
+        Py_XDECREF(result[i]);
+    }
+    return NULL;
+}

@@ -1,0 +1,244 @@
+"""A tile in shared memory: where its elements lie, and what it costs to walk over it.
+
+    pad        a row of cols + pad elements, so that a column steps through the banks
+    "xor"      element c of row r stands at c ^ (r mod m), m the largest power of two that divides
+               cols: as csrc/kernels/gemm_swizzle.cu does it
+    "xor:16B"  the same with chunks of 16 (or 8, ...) bytes, which stay whole for vector accesses:
+               as csrc/kernels/gemm_vectorized.cu does it
+    "128B", "64B", "32B"
+               what TMA does (CU_TENSOR_MAP_SWIZZLE_*): within a line of 128 bytes, the index of
+               each 16-byte chunk XOR the low 3, 2 or 1 bits of the line's number
+    Swizzle(bits, base, shift)
+               address bits base.. (`bits` of them) XOR the bits `shift` above them; the TMA kinds
+               are (3, 4, 3), (2, 4, 3), (1, 4, 3)
+
+Source of the TMA kinds: CUDA C++ Programming Guide, "Tensor Memory Access", swizzle modes, and
+cuTensorMapEncodeTiled in the driver API's reference. Addresses count from the tile's start, which
+for these should be a multiple of 1024 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._access import Access, pattern, read_access
+from ._architectures import BANK_BYTES, BANKS
+from ._wavefronts import integers, read_requests
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Swizzle(NamedTuple):
+    """address ^ (address >> shift & mask), mask the `bits` bits from bit `base` on."""
+
+    bits: int
+    base: int
+    shift: int
+
+    def apply(self, address: Any) -> Any:
+        return address ^ (address >> self.shift & ((1 << self.bits) - 1) << self.base)
+
+
+TMA = {"32B": Swizzle(1, 4, 3), "64B": Swizzle(2, 4, 3), "128B": Swizzle(3, 4, 3)}
+
+
+class Cost(NamedTuple):
+    """What an access costs on a layout, over the whole tile."""
+
+    requests: int
+    wavefronts: int
+    ideal: int
+    worst: int  # wavefronts of the worst request
+    conflict_free: bool  # no group of lanes that could be served at once takes two wavefronts
+
+
+class Layout:
+    """A tile of rows x cols elements in shared memory.
+
+    Parameters
+    ----------
+    rows, cols : int
+    itemsize : int
+        Bytes of an element: 1, 2, 4, 8 or 16.
+    pad : int
+        Elements added to each row.
+    swizzle : optional
+        None, "xor", "xor:8B", "xor:16B", "32B", "64B", "128B", a Swizzle or its three numbers.
+
+    Attributes
+    ----------
+    pitch : int
+        Bytes from row to row.
+    bytes, wasted : int
+        That the tile takes, and that hold no element.
+
+    Raises
+    ------
+    ValueError
+        For sizes that are not positive, and swizzles that the shape does not admit.
+
+    Examples
+    --------
+    >>> from smemkern.banks import Layout
+    >>> Layout(32, 32).cost("column").wavefronts, Layout(32, 32, pad=1).cost("column").wavefronts
+    (1024, 32)
+    >>> Layout(32, 32, swizzle="xor").address(1, 0), Layout(8, 32, swizzle="128B").address(1, 0)
+    (132, 144)
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        cols: int,
+        itemsize: int = 4,
+        pad: int = 0,
+        swizzle: str | Swizzle | tuple[int, int, int] | None = None,
+    ) -> None:
+        for name, value, least in (("rows", rows, 1), ("cols", cols, 1), ("pad", pad, 0)):
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name} should be an integer of at least {least}, not {value!r}")
+        if itemsize not in (1, 2, 4, 8, 16):
+            raise ValueError(f"itemsize should be 1, 2, 4, 8 or 16 bytes, not {itemsize!r}")
+        self.rows, self.cols, self.itemsize, self.pad = int(rows), int(cols), itemsize, int(pad)
+        self.pitch = (self.cols + self.pad) * itemsize
+        if isinstance(swizzle, tuple):
+            swizzle = _checked(Swizzle(*swizzle), itemsize)
+        self.swizzle = swizzle
+        self._bits: Swizzle | None = swizzle if isinstance(swizzle, Swizzle) else None
+        self._chunk = self._period = 0  # of "xor": bytes that stay together, and m
+        if isinstance(swizzle, str):
+            self._read_swizzle(swizzle)
+        # XOR with higher bits permutes within aligned blocks; a last block may stick out.
+        block = 1 << (self._bits.base + self._bits.bits) if self._bits else 1
+        self.bytes = -(-self.rows * self.pitch // block) * block
+        self.wasted = self.bytes - self.rows * self.cols * itemsize
+
+    def _read_swizzle(self, swizzle: str) -> None:
+        row = self.cols * self.itemsize
+        if swizzle in TMA:
+            span = int(swizzle[:-1])
+            if row != span or self.pad:
+                raise ValueError(
+                    f"swizzle {swizzle!r} is TMA's for rows of {span} bytes without padding, not "
+                    f"of {row} + {self.pad * self.itemsize}; for others pass {TMA[swizzle]!r}"
+                )
+            self._bits = TMA[swizzle]
+            return
+        known = {"xor": self.itemsize, **{f"xor:{n}B": n for n in (2, 4, 8, 16)}}
+        if swizzle not in known:
+            names = ", ".join(map(repr, (*known, *TMA)))
+            raise ValueError(f"swizzle {swizzle!r} is not known; there are: None, {names}, Swizzle")
+        self._chunk = known[swizzle]
+        if self._chunk < self.itemsize or row % self._chunk:
+            raise ValueError(f"rows of {row} bytes are not made of chunks of {self._chunk}")
+        chunks = row // self._chunk
+        self._period = chunks & -chunks
+        if self._period == 1:
+            raise ValueError(f"swizzle {swizzle!r} needs an even number of chunks, not {chunks}")
+
+    def address(self, r: ArrayLike, c: ArrayLike) -> Any:
+        """Byte address of element (r, c) from the start of the tile; arrays broadcast.
+
+        Raises IndexError for what lies outside the tile.
+        """
+        row, column = integers("r", r), integers("c", c)
+        for name, index, size in (("row", row, self.rows), ("column", column, self.cols)):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                wrong = index.min() if index.min() < 0 else index.max()
+                raise IndexError(f"{name} {wrong} is outside the tile, which has {size}")
+        at = column * self.itemsize
+        if self._period:
+            at = at ^ row % self._period * self._chunk
+        at = row * self.pitch + at
+        if self._bits:
+            at = self._bits.apply(at)
+        return int(at) if at.ndim == 0 else at
+
+    def bank(self, r: ArrayLike, c: ArrayLike) -> Any:
+        """The (first) bank of element (r, c)."""
+        return self.address(r, c) // BANK_BYTES % BANKS
+
+    def request(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Addresses (n, 32) and active lanes (n, 32) of the requests that walk over the tile.
+
+        Raises ValueError if the layout tears a lane's vector apart or misaligns it.
+        """
+        walk = read_access(access, self.rows, self.cols, self.itemsize)
+        at = self.address(walk.r, walk.c)
+        items = np.arange(0, walk.width, self.itemsize)
+        elements = self.address(walk.r[..., None], walk.c[..., None] + items // self.itemsize)
+        broken = (elements != at[..., None] + items).any(-1) | (at % walk.width != 0)
+        if (broken & walk.active).any():
+            raise ValueError(
+                f"{self!r} does not keep vectors of {walk.width} bytes whole and aligned, as "
+                f"{walk.name!r} needs"
+            )
+        return at, walk.active
+
+    def _count(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], ...]:
+        walk = read_access(access, self.rows, self.cols, self.itemsize)
+        addresses, active = self.request(walk)
+        asked = read_requests(addresses, walk.width, walk.op, active)
+        cost, ideal, size = _core.shared_requests(
+            asked.addresses, asked.active, walk.width, walk.op
+        )
+        eighths = active.reshape(-1, 4, 8).any(-1)  # the smallest groups there are
+        pairs = eighths.reshape(-1, 2, 2).any(-1)
+        groups = np.select(
+            [size == 8, size == 16], [eighths.sum(-1), pairs.sum(-1)], eighths.any(-1)
+        )
+        return cost.astype(np.int64), ideal.astype(np.int64), groups
+
+    def wavefronts(self, access: str | Access | ArrayLike) -> NDArray[np.int64]:
+        """Wavefronts of each request of an access, (n,).
+
+        Parameters
+        ----------
+        access : str, Access or array of int
+            As of smemkern.banks.pattern; an array (..., lanes, 2) holds each lane's (r, c).
+        """
+        return self._count(access)[0]
+
+    def cost(self, access: str | Access | ArrayLike) -> Cost:
+        """What an access costs over the whole tile."""
+        cost, ideal, groups = self._count(access)
+        return Cost(
+            len(cost),
+            int(cost.sum()),
+            int(ideal.sum()),
+            int(cost.max(initial=0)),
+            bool((cost <= np.maximum(groups, ideal)).all()),
+        )
+
+    def plot(self, *, ax: Axes | None = None, **kw: Any) -> Axes:
+        """The tile as a map of banks; see smemkern.plot.layout."""
+        from .plot import layout
+
+        return layout(self, ax=ax, **kw)
+
+    def __repr__(self) -> str:
+        parts = [str(self.rows), str(self.cols)]
+        parts += [f"itemsize={self.itemsize}"] if self.itemsize != 4 else []
+        parts += [f"pad={self.pad}"] if self.pad else []
+        parts += [f"swizzle={self.swizzle!r}"] if self.swizzle is not None else []
+        return f"Layout({', '.join(parts)})"
+
+
+def _checked(swizzle: Swizzle, itemsize: int) -> Swizzle:
+    bits, base, shift = swizzle
+    if not (bits >= 1 and base >= 0 and shift >= bits):
+        raise ValueError(
+            f"{swizzle!r} is no permutation: bits should be at least 1, base at least 0 and shift "
+            f"at least bits"
+        )
+    if 1 << base < itemsize:
+        raise ValueError(f"{swizzle!r} takes elements of {itemsize} bytes apart: raise its base")
+    return swizzle
+
+
+__all__ = ["Access", "Cost", "Layout", "Swizzle", "pattern"]

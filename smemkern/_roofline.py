@@ -1,0 +1,232 @@
+"""Which roof a kernel stands under: arithmetic, device memory, L1, or shared memory.
+
+An operation must do 2 M N K FLOPs and move each matrix once; no kernel is faster than the slower of
+the two. A kernel of the ladder also asks shared memory for wavefronts and L1 for sectors, one
+wavefront and 4 sectors a clock in each SM. What it asks for is not assumed but counted: the
+emulator runs it on two small sizes, and the difference is what each further step costs.
+
+    textbook    naive reads 2 M N K elements of global memory, tiled 2 M N K / TILE
+
+Those reads are counted too (`reads`); most of them are served by L1 and L2, so device memory is
+charged the compulsory bytes alone. The counts are of the PTX: where ptxas merges shared loads into
+wider ones, the machine asks for fewer wavefronts and that roof is higher than said here
+(docs/models.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._ceilings import Ceilings, ceilings
+from ._registry import Variant, variants
+from ._rows import Rows
+
+SECTORS_A_CLOCK = 4  # of an SM's L1: 128 bytes
+SIDE, SHORT, LONG = 256, 128, 256  # sizes that are counted: whole tiles of every variant
+
+
+class Traffic(NamedTuple):
+    """What a variant asks for, per unit of work (gemm: M N K; transpose: an element)."""
+
+    reads: float  # elements of global memory
+    l1_clocks: float
+    wavefronts: float
+
+
+class VariantRoof(NamedTuple):
+    """A variant of the ladder and its roofs."""
+
+    variant: str
+    reads: float  # elements of global memory, by all threads
+    wavefronts: float  # of shared memory
+    intensity: float  # FLOP for each byte that is read so; of a transpose bytes
+    binding: str  # the lowest roof
+    attainable: float  # TFLOP/s (gemm) or TB/s (transpose) below it
+    seconds: dict[str, float]  # that each roof takes: "compute", "memory", "L1", "shared"
+
+
+class Roofline(NamedTuple):
+    """What smemkern.roofline returns."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    flops: int
+    bytes: int  # compulsory: each matrix moved once
+    intensity: float  # FLOP/byte
+    binding: str  # "compute" or "memory"
+    attainable: float  # TFLOP/s (gemm) or TB/s (transpose)
+    seconds: dict[str, float]  # that each roof takes
+    ceilings: Ceilings
+
+    @property
+    def unit(self) -> str:
+        return "TFLOP/s" if self.flops else "TB/s"
+
+    @property
+    def variants(self) -> Rows[VariantRoof]:
+        """The roofs of every variant that takes this dtype; counted on the emulator, in about 1 s.
+
+        Variants that run on matrix units, or that the emulator cannot run, are left out.
+        """
+        counted = (_counted(self, row) for row in variants(self.op))
+        return Rows(row for row in counted if row is not None)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return (
+            f"<Roofline of {self.op} {shape} {self.dtype}: {self.flops / 1e9:.4g} GFLOP, "
+            f"{self.bytes / 1e6:.4g} MB, {self.intensity:.4g} FLOP/byte; bound by {self.binding}: "
+            f"{self.attainable:.4g} {self.unit} on {self.ceilings.device}>"
+        )
+
+
+def _itemsize(dtype: Any) -> tuple[str, int]:
+    if isinstance(dtype, str) and dtype in ("bfloat16", "tf32"):
+        return dtype, {"bfloat16": 2, "tf32": 4}[dtype]
+    kind = np.dtype(dtype)
+    return kind.name, kind.itemsize
+
+
+def _compute_roof(roofs: Ceilings, dtype: str) -> float:
+    units = {"float16": "bfloat16 matrix", "bfloat16": "bfloat16 matrix", "tf32": "tf32 matrix"}
+    unit = units.get(dtype, dtype)
+    if unit not in roofs.compute:
+        known = ", ".join(roofs.compute)
+        raise ValueError(f"no arithmetic roof is known for {dtype} on {roofs.device}; for: {known}")
+    return roofs.compute[unit]
+
+
+def roofline(
+    op: str, shape: tuple[int, ...], dtype: Any, device: str | Ceilings | None = None
+) -> Roofline:
+    """The roofs over an operation, and over each variant of it.
+
+    Parameters
+    ----------
+    op : "gemm" or "transpose"
+    shape : tuple of int
+        (M, N, K) or (M, N); batches before them.
+    dtype : dtype or str
+        Of the elements; of a gemm also "bfloat16" and "tf32". "float32" and "float64" are the
+        multiply-add units.
+    device : str or Ceilings, optional
+        As of smemkern.ceilings; without a GPU the table of an H200, as `ceilings.source` says.
+
+    Returns
+    -------
+    Roofline
+        FLOPs, compulsory bytes, arithmetic intensity, the binding roof and what it leaves;
+        `.variants` has the same of every variant, with its own traffic.
+
+    Raises
+    ------
+    ValueError
+        For operations, shapes and dtypes that have no roofline.
+
+    Examples
+    --------
+    >>> import smemkern
+    >>> smemkern.roofline("gemm", (4096, 4096, 4096), "float32", "H200").binding
+    'compute'
+    >>> smemkern.roofline("gemm", (4096, 4096, 4), "float32", "H200").binding
+    'memory'
+    """
+    sizes = {"gemm": 3, "transpose": 2}
+    if op not in sizes:
+        raise ValueError(f"op should be 'gemm' or 'transpose', not {op!r}")
+    shape = tuple(shape)
+    if len(shape) < sizes[op] or any(not isinstance(n, int | np.integer) or n < 1 for n in shape):
+        wanted = "(..., M, N, K)" if op == "gemm" else "(..., M, N)"
+        raise ValueError(f"shape of {op} should be {wanted}, of positive integers, not {shape}")
+    name, itemsize = _itemsize(dtype)
+    roofs = device if isinstance(device, Ceilings) else ceilings(device)
+    m, n = (int(x) for x in shape[-sizes[op] :][:2])
+    batch = int(np.prod([int(x) for x in shape[: -sizes[op]]], dtype=object))
+    if op == "gemm":
+        k = int(shape[-1])
+        flops, moved = 2 * batch * m * n * k, batch * (m * k + k * n + m * n) * itemsize
+        seconds = {"compute": flops / _compute_roof(roofs, name), "memory": moved / roofs.memory}
+    else:
+        flops, moved = 0, 2 * batch * m * n * itemsize
+        seconds = {"memory": moved / roofs.memory}
+    binding, attainable = _lowest(seconds, flops or moved)
+    return Roofline(
+        op, shape, name, flops, moved, flops / moved, binding, attainable, seconds, roofs
+    )
+
+
+def _lowest(seconds: Mapping[str, float], work: float) -> tuple[str, float]:
+    binding = max(seconds, key=lambda roof: seconds[roof])
+    return binding, work / seconds[binding] / 1e12
+
+
+def _counted(whole: Roofline, row: Variant) -> VariantRoof | None:
+    itemsize = _itemsize(whole.dtype)[1]
+    name = whole.dtype if whole.op == "gemm" else f"b{8 * itemsize}"
+    traffic = traffic_of(whole.op, row.name, name) if name in row.dtypes else None
+    if traffic is None:
+        return None
+    work = whole.flops / 2 if whole.flops else whole.bytes / (2 * itemsize)
+    roofs = whole.ceilings
+    seconds = {
+        **whole.seconds,
+        "L1": work * traffic.l1_clocks / roofs.wavefronts,
+        "shared": work * traffic.wavefronts / roofs.wavefronts,
+    }
+    binding, attainable = _lowest(seconds, whole.flops or whole.bytes)
+    reads = work * traffic.reads
+    intensity = (whole.flops or whole.bytes) / (reads * itemsize)
+    wavefronts = work * traffic.wavefronts
+    return VariantRoof(row.name, reads, wavefronts, intensity, binding, attainable, seconds)
+
+
+_counted_before: dict[tuple[str, str, str], Traffic | None] = {}
+
+
+def traffic_of(op: str, variant: str, dtype: str) -> Traffic | None:
+    """A variant's traffic for each further unit of work; None if the emulator does not run it."""
+    key = (op, variant, dtype)
+    if key not in _counted_before:
+        _counted_before[key] = _count(*key)
+    return _counted_before[key]
+
+
+def _count(op: str, variant: str, dtype: str) -> Traffic | None:
+    short: tuple[Any, ...]
+    long: tuple[Any, ...]
+    if op == "gemm":
+        kind = np.dtype(dtype)
+        short, long = ((np.ones((SIDE, k), kind), np.ones((k, SIDE), kind)) for k in (SHORT, LONG))
+        work = SIDE * SIDE * (LONG - SHORT)
+    else:
+        kind = np.dtype(f"V{int(dtype[1:]) // 8}")
+        short, long = ((np.zeros((SIDE, n), kind),) for n in (SIDE, 2 * SIDE))
+        work = SIDE * SIDE
+    try:
+        before, after = (_asked(op, operands, variant, kind.itemsize) for operands in (short, long))
+    except _core.UnsupportedInstructionError:
+        return None
+    if before is None or after is None:
+        return None
+    return Traffic(*((b - a) / work for a, b in zip(before, after, strict=True)))
+
+
+def _asked(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | None:
+    """The counts of one run; None for kernels that use matrix units."""
+    from ._observe import trace
+
+    run = trace(op, *operands, variant=variant, device="emu")
+    if any(opcode.startswith(("mma", "wgmma", "wmma")) for opcode in run.instructions):
+        return None
+    reads = sum(
+        row.requests * 32 * row.width / itemsize
+        for row in run.global_
+        if row.op in ("load", "copy_async")
+    )
+    clocks = sum(max(row.requests, row.sectors / SECTORS_A_CLOCK) for row in run.global_)
+    return Traffic(reads, clocks, sum(row.wavefronts for row in run.shared))

@@ -1,0 +1,188 @@
+"""What requests to shared memory cost: banks.wavefronts and ideal, and how they read arguments.
+
+The rule is not here: csrc/emu/banks.c has today's, _banks_history.py those of the past.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _banks_history as history
+from . import _core
+from ._architectures import capability
+
+OPS = ("load", "store", "atomic", "ldmatrix", "stmatrix", "copy_async")
+WIDTHS = (1, 2, 4, 8, 16)
+LANES = 32
+Arch = str | int | tuple[int, int]
+
+
+def generation_of(arch: Arch) -> int:
+    """1, 2, 3: the rules of the past; 5: today's."""
+    major = capability(arch) // 10
+    if not 1 <= major <= 12 or major == 4:
+        raise ValueError(f"there is no architecture {arch!r}")
+    return min(major, 5)
+
+
+def wavefronts(
+    addresses: ArrayLike,
+    width: int = 4,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch = "sm_90",
+) -> Any:
+    """Wavefronts that requests to shared memory cost.
+
+    Parameters
+    ----------
+    addresses : array of int, (..., lanes)
+        Byte addresses by lane, multiples of width; up to 32 lanes, and those that are missing are
+        inactive. For ldmatrix and stmatrix the addresses of the rows: 8, 16 or 32 of them.
+    width : int
+        Bytes of a lane: 1, 2, 4, 8 or 16. Rows of ldmatrix and stmatrix always have 16.
+    op : str
+        "load", "store", "atomic", "ldmatrix", "stmatrix" or "copy_async" (its write).
+    active : optional
+        Which lanes take part: array of bool (..., lanes), or integer masks (...) with lane 0 in the
+        lowest bit. None: all. What inactive lanes hold does not matter.
+    arch : str, int or pair
+        "sm_90" and everything from sm_50 on have today's rule; "sm_10" to "sm_37" those of the
+        past (loads and stores).
+
+    Returns
+    -------
+    int or ndarray of int64 (...)
+        0 where no lane is active.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For shapes, widths, operations or addresses that no request has.
+
+    Notes
+    -----
+    docs/models.md says which operations were compared with an H200's counters, and how.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smemkern.banks import wavefronts
+    >>> wavefronts(16 * np.arange(32), width=16)  # four groups of 8 lanes
+    4
+    >>> wavefronts(np.zeros(32, int), width=16)  # one address: groups merge in pairs
+    2
+    """
+    request = read_requests(addresses, width, op, active)
+    generation = generation_of(arch)
+    if generation < 5:
+        lanes = lanes_of(request.active)
+        cost = history.wavefronts(request.addresses, lanes, request.width, op, generation)
+    else:
+        cost = _core.shared_requests(*request[:2], request.width, op)[0]
+    return _shaped(cost, request.shape)
+
+
+def ideal(
+    addresses: ArrayLike, width: int = 4, op: str = "load", active: ArrayLike | None = None
+) -> Any:
+    """The fewest wavefronts that such requests could cost, in any layout and order of lanes.
+
+    128 bytes are served at once, and a request is at least one wavefront for each group of lanes
+    that its width divides the warp into. Parameters and result as of wavefronts.
+    """
+    request = read_requests(addresses, width, op, active)
+    cost = _core.shared_requests(*request[:2], request.width, op)[1]
+    return _shaped(cost, request.shape)
+
+
+# ---- reading arguments ----
+
+
+class Requests(NamedTuple):
+    addresses: NDArray[np.uint64]  # (n, 32)
+    active: NDArray[np.uint32]  # (n,)
+    width: int
+    shape: tuple[int, ...]  # of the batch
+
+
+def integers(name: str, value: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(value)
+    if given.size == 0:
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} should be integers, not {given.dtype}")
+    return given.astype(np.int64)
+
+
+def check_width(width: int) -> None:
+    if width not in WIDTHS:
+        raise ValueError(f"width should be 1, 2, 4, 8 or 16 bytes, not {width!r}")
+
+
+def mask_of(active: ArrayLike | None, shape: tuple[int, ...], lanes: int) -> NDArray[np.uint32]:
+    """Lane masks of the batch, whichever way they were given."""
+    if active is None:
+        return np.full(shape, (1 << lanes) - 1, np.uint32)
+    given = np.asarray(active)
+    if given.dtype == bool:
+        bits = np.broadcast_to(given, (*shape, lanes))
+        return (
+            (bits * (np.uint64(1) << np.arange(lanes, dtype=np.uint64))).sum(-1).astype(np.uint32)
+        )
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"active should be bools by lane or integer masks, not {given.dtype}")
+    if given.size and (given.min() < 0 or int(given.max()) >= 1 << lanes):
+        raise ValueError(f"active has bits beyond the {lanes} lanes that have an address")
+    return np.broadcast_to(given, shape).astype(np.uint32)
+
+
+def lanes_of(mask: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """(n,) masks as (n, 32) bools."""
+    return (mask[:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
+
+
+def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
+    """Addresses of up to 32 lanes along the last axis."""
+    given = integers("addresses", addresses)
+    if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
+        raise ValueError(
+            f"addresses should have 1 to 32 lanes along the last axis, not shape {given.shape}"
+        )
+    return given
+
+
+def check_addresses(addresses: NDArray[np.int64], part: NDArray[np.bool_], width: int) -> None:
+    """That those of the lanes that take part are addresses of `width` bytes."""
+    bad = addresses[part & ((addresses < 0) | (addresses % width != 0))]
+    if bad.size and bad[0] < 0:
+        raise ValueError(f"addresses should not be negative, as {bad[0]} is")
+    if bad.size:
+        raise ValueError(f"address {bad[0]} is not a multiple of {width}, the width in bytes")
+
+
+def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike | None) -> Requests:
+    if op not in OPS:
+        raise ValueError(f"op should be one of {', '.join(OPS)}, not {op!r}")
+    matrix = op in ("ldmatrix", "stmatrix")
+    if matrix:
+        width = 16
+    check_width(width)
+    given = read_lanes(addresses)
+    *batch, lanes = given.shape
+    if matrix and lanes not in (8, 16, 32):
+        raise ValueError(f"{op} takes 8, 16 or 32 row addresses, not {lanes}")
+    shape = tuple(batch)
+    mask = mask_of(active, shape, lanes).reshape(-1)
+    every = np.zeros((mask.size, LANES), np.int64)
+    every[:, :lanes] = given.reshape(-1, lanes)
+    taking_part = lanes_of(mask)
+    check_addresses(every, taking_part, width)
+    return Requests(np.where(taking_part, every, 0).astype(np.uint64), mask, width, shape)
+
+
+def _shaped(cost: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    return int(cost[0]) if shape == () else cost.astype(np.int64).reshape(shape)
