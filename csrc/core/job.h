@@ -64,7 +64,9 @@ typedef struct smk_job {
     int repeat;
     float *milliseconds;
 
-    void *stream;            /* "cuda": a CUstream, NULL for the device's own */
+    void *stream;       /* "cuda": a CUstream, NULL for the device's own */
+    void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
+    size_t n_after;
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
     int threads;             /* "emu": host threads, 0 for all of them */
 } smk_job;
