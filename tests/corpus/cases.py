@@ -19,7 +19,7 @@ EPS64 = float(np.finfo(np.float64).eps)
 
 
 class Launch(NamedTuple):
-    name: str  # as C++ names the kernel
+    name: str | None  # as C++ names the kernel; of PTX None, the only one
     grid: int | tuple[int, ...]
     block: int | tuple[int, ...]
     args: Sequence[Any]
@@ -51,11 +51,12 @@ CASES: list[Case] = []
 def case(
     file: str, *, label: str = "", options: tuple[str, ...] = (), same_bits: bool = True
 ) -> Callable[[Callable[..., Work]], Callable[..., Work]]:
-    """Enters a function into the table, under the name of its source and a label."""
+    """Enters a function into the table, under the name of its source (.cu unless said) and a label."""
 
     def enter(make: Callable[..., Work]) -> Callable[..., Work]:
-        name = f"{file}-{label}" if label else file
-        CASES.append(Case(name, HERE / f"{file}.cu", make, options, same_bits))
+        path = HERE / (file if file.endswith(".ptx") else f"{file}.cu")
+        name = f"{path.stem}-{label}" if label else path.stem
+        CASES.append(Case(name, path, make, options, same_bits))
         return make
 
     return enter
