@@ -61,6 +61,7 @@ class Kernel:
         *args: Any,
         shared_bytes: int = 0,
         device: str | None = None,
+        stream: int | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

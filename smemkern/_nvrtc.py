@@ -1,18 +1,52 @@
-"""Finding NVRTC where `pip install smemkern[nvrtc]` puts it; the core searches the system."""
+"""Finding NVRTC and CUDA's headers where `pip install smemkern[nvrtc]` puts them, or in a toolkit."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+
+def _wheels() -> Iterator[Path]:
+    """Folders of NVIDIA's wheels on sys.path: one a package for CUDA 12, one in all from 13 on."""
+    for folder in sys.path:
+        yield Path(folder or ".", "nvidia")
 
 
 def library() -> str | None:
     """Path of the newest libnvrtc among NVIDIA's wheels on sys.path, or None."""
     found: list[Path] = []
-    for folder in sys.path:
-        nvidia = Path(folder or ".", "nvidia")
+    for nvidia in _wheels():
         for place in ("cu[0-9]*/lib", "cuda_nvrtc/lib"):
             found += nvidia.glob(f"{place}/libnvrtc.so.[0-9]*")
     # The suffix is the major version: .so.12, .so.13
     newest = max(found, key=lambda path: int(path.suffix[1:]), default=None)
     return None if newest is None else str(newest)
+
+
+def _include_roots() -> Iterator[Path]:
+    """Folders that may hold CUDA's headers, the likeliest to fit first."""
+    for nvidia in _wheels():
+        yield from sorted(nvidia.glob("cu[0-9]*/include"), reverse=True)
+        yield nvidia / "cuda_runtime" / "include"
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable], "include")
+    nvcc = shutil.which("nvcc")
+    if nvcc:
+        yield Path(nvcc).resolve().parent.parent / "include"
+    yield Path("/usr/local/cuda/include")
+
+
+@cache
+def include_options() -> tuple[str, ...]:
+    """-I options for the first installation that has cuda_fp16.h, and libcu++ beside it."""
+    for root in _include_roots():
+        if (root / "cuda_fp16.h").is_file():
+            libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include")
+            roots = [root, *(path for path in libcuxx if (path / "cuda" / "std").is_dir())]
+            return tuple(f"-I{path}" for path in roots)
+    return ()

@@ -118,13 +118,16 @@ def test_empty_array(axpy, device):
         ("u8", "u1", [0, 255, np.uint8(7)]),
         ("s16", "i2", [-32768, 32767]),
         ("u32", "u4", [0, 2**32 - 1, True]),
-        ("s32", "i4", [-(2**31), 2**31 - 1, np.int64(5)]),
+        ("s32", "i4", [-(2**31), 2**31 - 1, np.int32(5), np.uint32(6)]),
         ("u64", "u8", [0, 2**64 - 1]),
         ("s64", "i8", [-(2**63), 2**63 - 1]),
-        ("f32", "f4", [1, 0.1, np.float64(0.1), float("inf"), np.float16(2)]),
-        ("f64", "f8", [1, 0.1, np.float32(0.1)]),
-        ("b32", "f4", [0.5]),
-        ("b32", "u4", [7]),
+        ("f32", "f4", [1, 0.1, np.float32(0.1), float("inf"), True]),
+        ("f64", "f8", [1, 0.1, np.float64(0.1)]),
+        ("b32", "f4", [0.5, np.float32(0.1)]),
+        ("b32", "u4", [7, np.uint32(7)]),
+        ("b16", "f2", [np.float16(0.1)]),
+        ("u8", "?", [True, np.True_]),
+        ("u64", "u8", [np.uint64(2**63)]),
     ],
 )
 def test_scalars(kind, dtype, values, device):
@@ -133,6 +136,13 @@ def test_scalars(kind, dtype, values, device):
         y = np.zeros(1, dtype)
         kernel(1, 1, y, value, device=device)
         assert y[0] == np.array(value).astype(dtype)
+
+
+def test_null_pointer(device):
+    kernel = smemkern.Kernel(STORE.format(type="u64"), "store")
+    y = np.ones(1, "u8")
+    kernel(1, 1, y, None, device=device)
+    assert y[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -150,6 +160,17 @@ def test_scalars(kind, dtype, values, device):
         ("u32", np.zeros(1), TypeError),
         ("f64", np.zeros(1), TypeError),
         ("u64", b"1234", ValueError),
+        ("f32", 1e39, OverflowError),
+        ("f32", np.float64(1), TypeError),
+        ("f32", np.float16(1), TypeError),
+        ("f32", np.int32(1), TypeError),
+        ("s32", np.int64(1), TypeError),
+        ("s32", np.float32(1), TypeError),
+        ("u32", None, TypeError),
+        ("f64", None, TypeError),
+        ("u64", "1", TypeError),
+        ("u64", [1], TypeError),
+        ("b16", 1.0, TypeError),
     ],
 )
 def test_scalars_that_do_not_fit(kind, value, exception):
@@ -177,8 +198,8 @@ def test_wrong_calls(axpy):
             axpy(*args, device="emu")
     with pytest.raises(ValueError, match="shared_bytes must not be negative"):
         axpy(1, 64, x, y, 1.0, 64, shared_bytes=-1)
-    with pytest.raises(TypeError, match="stream"):
-        axpy(1, 64, x, y, 1.0, 64, stream=1)
+    with pytest.raises(ValueError, match="device 'emu' has none"):
+        axpy(1, 64, x, y, 1.0, 64, stream=1, device="emu")
 
 
 def test_no_such_entry():
@@ -254,14 +275,90 @@ def test_structs(device, nvrtc):
     dtype = np.dtype([("a", "f4"), ("b", "f8", 2), ("c", "i1")], align=True)
     value = np.array((1.5, (2.5, 3.5), -4), dtype)[()]
     kernel = smemkern.Kernel(source, "unpack")
-    for argument in (value, value.tobytes()):
+    for argument in (value, value.tobytes(), np.array(value), np.array([value])):
         y = np.zeros(3)
         kernel(1, 1, y, argument, device=device)
         assert np.array_equal(y, [1.5, 3.5, -4])
-    with pytest.raises(TypeError, match=r"struct of 32 bytes.*bytes or numpy\.void"):
+    with pytest.raises(TypeError, match=r"a struct of 32 bytes; pass bytes, numpy\.void"):
         kernel(1, 1, np.zeros(3), 1.0, device=device)
     with pytest.raises(ValueError, match="has 3 bytes, the kernel's parameter has 32"):
         kernel(1, 1, np.zeros(3), b"abc", device=device)
+    with pytest.raises(TypeError, match="array of 24 bytes.*struct of 32 bytes.*by value"):
+        kernel(1, 1, np.zeros(3), np.zeros(3), device=device)
+    with pytest.raises(ValueError, match="not contiguous"):
+        kernel(1, 1, np.zeros(3), np.zeros(8)[::2], device=device)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("float2", [3 - 4j, np.complex64(3 - 4j), np.array([3, -4], "f4")]),
+        ("double2", [3 - 4j, np.complex128(3 - 4j)]),
+    ],
+)
+def test_complex_numbers(kind, values, device, nvrtc):
+    kernel = smemkern.Kernel(
+        f"__global__ void parts(double *y, {kind} z) {{ y[0] = z.x; y[1] = z.y; }}", "parts"
+    )
+    for value in values:
+        y = np.zeros(2)
+        kernel(1, 1, y, value, device=device)
+        assert np.array_equal(y, [3, -4])
+    if kind == "float2":
+        with pytest.raises(OverflowError, match="argument 1"):
+            kernel(1, 1, y, 1e300j, device=device)
+    with pytest.raises(TypeError, match="argument 0"):
+        kernel(1, 1, 1j, 1j, device=device)
+
+
+# ---- names
+
+
+NAMES = """
+template <typename T, int N> __global__ void fill(T *y) { y[threadIdx.x] = N; }
+namespace inner { __global__ void plain(float *y) { *y = 3; } }
+extern "C" __global__ void c(float *y) { *y = 4; }
+__device__ void helper(float *y) {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "value"),
+    [
+        ("fill<float, 16>", "_Z4fillIfLi16EEvPT_", 16),
+        ("inner::plain", "_ZN5inner5plainEPf", 3),
+        ("_ZN5inner5plainEPf", "_ZN5inner5plainEPf", 3),
+        ("c", "c", 4),
+    ],
+)
+def test_names(name, entry, value, device, nvrtc):
+    kernel = smemkern.Kernel(NAMES, name)
+    assert kernel.name == entry
+    y = np.zeros(1, "f4")
+    kernel(1, 1, y, device=device)
+    assert y[0] == value
+
+
+@pytest.mark.parametrize("name", ["plain", "fill<float>", "helper", "_Z1xv", None])
+def test_names_that_are_no_kernel(name, nvrtc):
+    with pytest.raises(ValueError, match="kernel"):
+        smemkern.Kernel(NAMES, name)
+
+
+def test_only_entry(nvrtc):
+    assert smemkern.Kernel("__global__ void one(float *y) { *y = 1; }", None).name == "_Z3onePf"
+
+
+@pytest.mark.parametrize("header", ["cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h"])
+def test_headers_are_found(header, nvrtc):
+    from smemkern import _nvrtc
+
+    if not _nvrtc.include_options():
+        pytest.skip("CUDA's headers are not installed")
+    source = f"#include <{header}>\n__global__ void k(float *y) {{ *y = 1; }}"
+    y = np.zeros(1, "f4")
+    smemkern.Kernel(source, "k")(1, 1, y, device="emu")
+    assert y[0] == 1
 
 
 def test_compile_error_has_the_log(nvrtc):

@@ -80,7 +80,9 @@ typedef struct smk_job {
      * writes it to the process's standard output. */
     smk_text *printed;
 
-    void *stream;            /* "cuda": a CUstream, NULL for the device's own */
+    void *stream;       /* "cuda": a CUstream, NULL for the device's own */
+    void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
+    size_t n_after;
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */

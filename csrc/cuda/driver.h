@@ -45,6 +45,8 @@ typedef enum CUfunction_attribute {
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 } CUfunction_attribute;
 
+typedef enum CUpointer_attribute { CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9 } CUpointer_attribute;
+
 typedef enum CUjit_option {
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
@@ -98,6 +100,8 @@ enum {
     X(cuMemGetInfo, 3020, (size_t *free, size_t *total))                                           \
     X(cuMemAlloc, 3020, (CUdeviceptr * address, size_t bytes))                                     \
     X(cuMemFree, 3020, (CUdeviceptr address))                                                      \
+    X(cuPointerGetAttribute, 4000,                                                                 \
+      (void *value, CUpointer_attribute attribute, CUdeviceptr address))                           \
     X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps *props))                  \
     X(cuMemPoolDestroy, 11020, (CUmemoryPool pool))                                                \
     X(cuMemPoolSetAttribute, 11020,                                                                \

@@ -75,6 +75,17 @@ static smk_code buffers_out(run *r, smk_status *status) {
     return SMK_OK;
 }
 
+/* The call is synchronous, so waiting here costs no overlap that an event would have kept. */
+static smk_code wait_for_producers(run *r, smk_status *status) {
+    for (size_t i = 0; i < r->job->n_after; i++) {
+        smk_code code =
+            wait_for_stream(r->d, r->job->after[i], &r->patience,
+                            "work that was queued before on the stream of an argument", status);
+        if (code) return code;
+    }
+    return SMK_OK;
+}
+
 static smk_code run_job(run *r, smk_status *status) {
     const smk_job *job = r->job;
     smk_code code;
@@ -85,6 +96,7 @@ static smk_code run_job(run *r, smk_status *status) {
         return code;
     if ((code = buffers_in(r, status))) return code;
     if ((code = launch_patch_args(job, r->addresses, &r->plan.args, status))) return code;
+    if ((code = wait_for_producers(r, status))) return code;
     if ((code = launch_all(r->d, &r->plan, status))) return code;
     if ((code = wait_for_kernels(r, status))) return code;
 
@@ -161,6 +173,20 @@ int gpu_count(smk_status *why) {
 smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status) {
     const driver *cu = driver_open(status);
     return cu ? device_describe(cu, ordinal, out, status) : status->code;
+}
+
+smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status) {
+    device *d;
+    smk_code code = device_enter(0, &d, status);
+    if (code) return code;
+    CUresult result =
+        d->cu->cuPointerGetAttribute(ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    if (result)
+        code = device_fail(d, result, SMK_VALUE, status,
+                           "address 0x%llx is in the memory of no GPU (cuPointerGetAttribute)",
+                           (unsigned long long)address);
+    device_leave(d);
+    return code;
 }
 
 size_t gpu_pool_bytes(int ordinal) {

@@ -21,21 +21,36 @@ typedef struct gpu_info {
  */
 int gpu_count(smk_status *why);
 smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
+
+/* For smk_job.stream: the stream that other libraries use unless they are told otherwise
+ * (CU_STREAM_LEGACY). */
+#define GPU_DEFAULT_STREAM ((void *)1)
+
 smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);
 
 /* Bytes that the memory pool holds for reuse, and giving them back to the driver. */
 size_t gpu_pool_bytes(int ordinal);
 smk_code gpu_pool_trim(int ordinal, smk_status *status);
 
+/* The device whose memory an address is in, as other libraries hand it out. */
+smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);
+
 /* NVRTC. source and headers (name, text pairs) to PTX text for arch ("compute_80"); through the
- * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log. */
+ * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log.
+ *
+ * entry, if not NULL, is a kernel as C++ names it ("space::tile<float, 16>"). It is instantiated,
+ * and the first line of the PTX is a comment with its name there: NVRTC_ENTRY_LINE, the name and an
+ * end of line. SMK_VALUE if the source has no such kernel. */
+#define NVRTC_ENTRY_LINE "// entry: "
+
 typedef struct nvrtc_header {
     const char *name, *text;
 } nvrtc_header;
 
-smk_code nvrtc_compile(const char *source, const char *file_name, const nvrtc_header *headers,
-                       int n_headers, const char *const *options, int n_options,
-                       const char *cache_directory, char **ptx, size_t *size, smk_status *status);
+smk_code nvrtc_compile(const char *source, const char *file_name, const char *entry,
+                       const nvrtc_header *headers, int n_headers, const char *const *options,
+                       int n_options, const char *cache_directory, char **ptx, size_t *size,
+                       smk_status *status);
 
 /* 13000-style version, or 0 with the reason in why: the paths that were tried. */
 int nvrtc_version(smk_status *why);

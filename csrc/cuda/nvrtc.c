@@ -1,4 +1,5 @@
 /* CUDA C to PTX, through the cache on disk. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "nvrtc_library.h"
 
 typedef struct compilation {
-    const char *source, *file_name;
+    const char *source, *file_name, *entry;
     const nvrtc_header *headers;
     int n_headers;
     const char *const *options;
@@ -29,6 +30,7 @@ static void key_of(const compilation *c, int version, uint8_t key[SHA256_BYTES])
     sha256_add(&s, numbers, sizeof numbers);
     add_text(&s, c->source);
     add_text(&s, c->file_name);
+    add_text(&s, c->entry ? c->entry : "");
     for (int i = 0; i < c->n_headers; i++) {
         add_text(&s, c->headers[i].name);
         add_text(&s, c->headers[i].text);
@@ -65,7 +67,14 @@ static smk_code fail_with_log(const nvrtc_library *n, nvrtcProgram program, nvrt
     char *log = NULL;
     if (n->nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS) log = calloc(1, bytes + 1);
     if (log && n->nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) *log = '\0';
-    fail(n, result, c, log ? log : "", status);
+    /* The pretended file in which NVRTC looks name expressions up. */
+    if (c->entry && log && strstr(log, "__nv_name_map"))
+        smk_fail(status, SMK_VALUE,
+                 "\"%s\" has no kernel %s; give its name as C++ code beside it would, with "
+                 "namespaces and template arguments. NVRTC says:\n%s",
+                 c->file_name, c->entry, log);
+    else
+        fail(n, result, c, log ? log : "", status);
     free(log);
     return status->code;
 }
@@ -89,23 +98,29 @@ static smk_code create_program(const nvrtc_library *n, const compilation *c, nvr
 static smk_code compile(const nvrtc_library *n, const compilation *c, char **ptx, size_t *size,
                         smk_status *status) {
     nvrtcProgram program = NULL;
+    const char *name = NULL;
     char *text = NULL;
     size_t bytes = 0; /* with the NUL */
     smk_code code = create_program(n, c, &program, status);
     if (code) return code;
 
-    nvrtcResult result = n->nvrtcCompileProgram(program, c->n_options, c->options);
+    nvrtcResult result = NVRTC_SUCCESS;
+    if (c->entry) result = n->nvrtcAddNameExpression(program, c->entry);
+    if (!result) result = n->nvrtcCompileProgram(program, c->n_options, c->options);
     if (!result) result = n->nvrtcGetPTXSize(program, &bytes);
+    if (!result && c->entry) result = n->nvrtcGetLoweredName(program, c->entry, &name);
     if (result) {
         code = fail_with_log(n, program, result, c, status);
         goto done;
     }
-    text = calloc(1, bytes + 1);
+    const size_t line = name ? strlen(NVRTC_ENTRY_LINE) + strlen(name) + 1 : 0;
+    text = calloc(1, line + bytes + 1);
     if (!text) {
-        code = smk_fail_memory(status, bytes + 1, "PTX");
+        code = smk_fail_memory(status, line + bytes + 1, "PTX");
         goto done;
     }
-    if ((result = n->nvrtcGetPTX(program, text))) {
+    if (name) snprintf(text, line + 1, NVRTC_ENTRY_LINE "%s\n", name);
+    if ((result = n->nvrtcGetPTX(program, text + line))) {
         code = fail(n, result, c, "", status);
         free(text);
         goto done;
@@ -118,10 +133,11 @@ done:
     return code;
 }
 
-smk_code nvrtc_compile(const char *source, const char *file_name, const nvrtc_header *headers,
-                       int n_headers, const char *const *options, int n_options,
-                       const char *cache_directory, char **ptx, size_t *size, smk_status *status) {
-    const compilation c = {source, file_name, headers, n_headers, options, n_options};
+smk_code nvrtc_compile(const char *source, const char *file_name, const char *entry,
+                       const nvrtc_header *headers, int n_headers, const char *const *options,
+                       int n_options, const char *cache_directory, char **ptx, size_t *size,
+                       smk_status *status) {
+    const compilation c = {source, file_name, entry, headers, n_headers, options, n_options};
     const nvrtc_library *n = nvrtc_open(status);
     if (!n) return status->code;
 

@@ -19,6 +19,9 @@ typedef enum nvrtcResult { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1 } nv
       (nvrtcProgram * program, const char *source, const char *name, int n_headers,                \
        const char *const *headers, const char *const *header_names))                               \
     X(nvrtcDestroyProgram, nvrtcResult, (nvrtcProgram * program))                                  \
+    X(nvrtcAddNameExpression, nvrtcResult, (nvrtcProgram program, const char *expression))         \
+    X(nvrtcGetLoweredName, nvrtcResult,                                                            \
+      (nvrtcProgram program, const char *expression, const char **name))                           \
     X(nvrtcCompileProgram, nvrtcResult,                                                            \
       (nvrtcProgram program, int n_options, const char *const *options))                           \
     X(nvrtcGetPTXSize, nvrtcResult, (nvrtcProgram program, size_t *bytes))                         \

@@ -19,6 +19,7 @@
 #include "alu_pack.c"
 #include "alu_convert.c"
 #include "alu_move.c"
+#include "alu_video.c"
 
 SELECT_BY_KIND(mul, select_mul_integer, select_mul_float, select_mul_half)
 SELECT_BY_KIND(fma, NULL, select_fma_float, select_fma_half)
@@ -60,7 +61,8 @@ const opcode_row alu_opcodes[] = {
                 ROW(mul) ROW(mul24) ROW(neg) ROW(not) ROW(or) ROW(popc) ROW(prmt) ROW(rcp) ROW(rem)
                     ROW(rsqrt) ROW(sad) ROW(selp) ROW(set) ROW(setp) ROW(shf) ROW(shl) ROW(shr)
                         ROW(sin) ROW(slct) ROW(sqrt) ROW(sub) ROW(subc) ROW(szext) ROW(tanh)
-                            ROW(testp) ROW(xor)
+                            ROW(testp) ROW(vabsdiff2)
+                                ROW(vabsdiff4) ROW(xor)
 #undef ROW
                                 {NULL, NULL},
 };

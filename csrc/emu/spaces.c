@@ -100,7 +100,10 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
             return local_at(w->local, lane, offset);
     } else if (id < w->block->launch->n_regions) {
         const region *r = &w->block->regions[id];
-        const bool fits = space == PTX_GENERIC || r->space == space;
+        /* Constants lie in global memory, whose addresses are generic ones: nvcc relies on it for
+         * pointers that it loads from anywhere. */
+        const bool fits = space == PTX_GENERIC || r->space == space ||
+                          (space == PTX_GLOBAL && r->space == PTX_CONST);
         if (fits && r->size >= bytes && offset <= r->size - bytes && offset % bytes == 0 &&
             (!write || r->writable))
             return r->host + offset;

@@ -3,9 +3,11 @@
  * An array becomes a pointer to its memory. A writable array is in and out: the kernel works on a
  * copy that is written back after a run that succeeded; a read-only one is read in place. Arrays
  * that overlap share one buffer, so that a kernel that is given two views of one memory sees one
- * memory.
+ * memory. An array in a GPU's memory is used where it is.
  */
 #include "arguments.h"
+
+#include "scalar.h"
 
 struct array_argument {
     PyArrayObject *array;
@@ -17,15 +19,19 @@ struct array_argument {
 
 /* ---- arrays ---- */
 
-static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *parameter,
-                     Py_ssize_t index) {
-    if (parameter->size != sizeof(uint64_t) || parameter->kind == 'f') {
-        PyErr_Format(PyExc_TypeError,
-                     "argument %zd is an array, but the kernel's parameter is no pointer "
-                     "(%u bytes of kind '%c')",
-                     index, (unsigned)parameter->size, parameter->kind);
-        return -1;
+static int check_pointer(const emu_parameter *parameter, Py_ssize_t index) {
+    if (parameter->size == sizeof(uint64_t) && parameter->kind != 'f' &&
+        !parameter_is_struct(parameter)) {
+        return 0;
     }
+    PyErr_Format(PyExc_TypeError,
+                 "argument %zd is an array, but the kernel's parameter is no pointer "
+                 "(%u bytes of kind '%c')",
+                 index, (unsigned)parameter->size, parameter->kind);
+    return -1;
+}
+
+static int check_layout(PyArrayObject *array, Py_ssize_t index) {
     if (!PyArray_ISCONTIGUOUS(array) && !PyArray_ISFORTRAN(array)) {
         PyErr_Format(PyExc_ValueError,
                      "argument %zd is not contiguous, and a kernel sees no strides; pass "
@@ -40,6 +46,34 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
                      index, descr);
         return -1;
     }
+    return 0;
+}
+
+/* A struct by value: an array of just its bytes, such as a structured array of one element. */
+static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_ssize_t index,
+                      unsigned char *to) {
+    if (check_layout(array, index)) {
+        return -1;
+    }
+    if (PyArray_NBYTES(array) != (npy_intp)parameter->size) {
+        PyErr_Format(PyExc_TypeError,
+                     "argument %zd is an array of %zd bytes, but the kernel's parameter is a "
+                     "struct of %u bytes that is passed by value",
+                     index, (Py_ssize_t)PyArray_NBYTES(array), (unsigned)parameter->size);
+        return -1;
+    }
+    memcpy(to, PyArray_BYTES(array), parameter->size);
+    return 0;
+}
+
+static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *parameter,
+                     Py_ssize_t index) {
+    if (parameter_is_struct(parameter)) {
+        return pack_array(array, parameter, index, a->block + parameter->offset);
+    }
+    if (check_pointer(parameter, index) || check_layout(array, index)) {
+        return -1;
+    }
     char *begin = PyArray_BYTES(array);
     a->arrays[a->n_arrays++] = (struct array_argument){
         .array = (PyArrayObject *)Py_NewRef((PyObject *)array),
@@ -50,6 +84,33 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
         .writable = PyArray_ISWRITEABLE(array),
     };
     a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = parameter->offset};
+    return 0;
+}
+
+/* Is it an array, of whatever library? Then it is added. */
+static int add_foreign(arguments *a, PyObject *given, const emu_parameter *parameter,
+                       Py_ssize_t index, void *stream, bool *added) {
+    PyArrayObject *host = NULL;
+    *added = false;
+    if (a->ordinals[index] == ORDINAL_NONE) {
+        if (host_array_view(given, &host)) {
+            return -1;
+        }
+        *added = host != NULL;
+        int failed = host && add_array(a, host, parameter, index);
+        Py_XDECREF(host);
+        return failed ? -1 : 0;
+    }
+    device_array opened;
+    *added = true;
+    if (check_pointer(parameter, index) || device_array_open(given, index, stream, &opened)) {
+        return -1;
+    }
+    a->owners[a->n_owners++] = opened.owner;
+    if (opened.after) {
+        a->after[a->n_after++] = opened.after;
+    }
+    memcpy(a->block + parameter->offset, &opened.address, sizeof opened.address);
     return 0;
 }
 
@@ -132,107 +193,17 @@ void arguments_locate(const arguments *a, smk_trace *trace) {
     }
 }
 
-/* ---- scalars ---- */
-
-static int pack_float(PyObject *given, const emu_parameter *parameter, unsigned char *to) {
-    double value = PyFloat_AsDouble(given);
-    if (value == -1.0 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (parameter->size == sizeof(double)) {
-        memcpy(to, &value, sizeof value);
-    } else if (parameter->size == sizeof(float)) {
-        float narrow = (float)value;
-        memcpy(to, &narrow, sizeof narrow);
-    } else {
-        PyErr_Format(PyExc_TypeError, "a float of %u bytes cannot be passed; pass bytes",
-                     (unsigned)parameter->size);
-        return -1;
-    }
-    return 0;
-}
-
-/* nvcc calls a signed int .u32 too, so both ranges are taken. */
-static int pack_integer(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
-                        unsigned char *to) {
-    PyObject *number = PyNumber_Index(given);
-    if (number == NULL) {
-        return -1;
-    }
-    unsigned bits = 8 * parameter->size;
-    int overflow;
-    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-    bool fits =
-        overflow == 0 && (bits >= 64 || (value >= -(1LL << (bits - 1)) && value < (1LL << bits)));
-    if (overflow > 0 && bits == 64) {
-        unsigned long long wide = PyLong_AsUnsignedLongLong(number);
-        fits = !PyErr_Occurred();
-        PyErr_Clear();
-        memcpy(&value, &wide, sizeof value);
-    }
-    if (fits) {
-        memcpy(to, &value, parameter->size); /* little-endian, like PTX */
-    } else {
-        PyErr_Format(PyExc_OverflowError, "argument %zd = %S does not fit into %u bits", index,
-                     number, bits);
-    }
-    Py_DECREF(number);
-    return fits ? 0 : -1;
-}
-
-static int pack_bytes(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
-                      unsigned char *to) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(given, &view, PyBUF_SIMPLE) < 0) {
-        return -1;
-    }
-    bool fits = view.len == (Py_ssize_t)parameter->size;
-    if (fits) {
-        memcpy(to, view.buf, parameter->size);
-    } else {
-        PyErr_Format(PyExc_ValueError, "argument %zd has %zd bytes, the kernel's parameter has %u",
-                     index, view.len, (unsigned)parameter->size);
-    }
-    PyBuffer_Release(&view);
-    return fits ? 0 : -1;
-}
-
-static int pack_scalar(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
-                       unsigned char *to) {
-    if (PyBytes_Check(given) || PyArray_IsScalar(given, Void)) {
-        return pack_bytes(given, parameter, index, to);
-    }
-    if (parameter->size != parameter->scalar_size || parameter->size > sizeof(uint64_t)) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "argument %zd is a struct of %u bytes to the kernel; pass bytes or numpy.void, "
-            "not %.200s",
-            index, (unsigned)parameter->size, Py_TYPE(given)->tp_name);
-        return -1;
-    }
-    bool is_float = PyFloat_Check(given) || PyArray_IsScalar(given, Floating);
-    bool is_integer = PyIndex_Check(given);
-    if (is_float || is_integer) {
-        if (parameter->kind == 'f' || (parameter->kind == 'b' && is_float)) {
-            return pack_float(given, parameter, to);
-        }
-        if (is_integer) {
-            return pack_integer(given, parameter, index, to);
-        }
-    }
-    PyErr_Format(PyExc_TypeError,
-                 "argument %zd is of type %.200s, but the kernel's parameter is %s of %u bytes",
-                 index, Py_TYPE(given)->tp_name,
-                 parameter->kind == 'f' ? "a float" : "an integer or a pointer",
-                 (unsigned)parameter->size);
-    return -1;
-}
-
 /* ---- all of them ---- */
 
-int arguments_make(const emu_signature *signature, PyObject *const *given, Py_ssize_t n,
-                   arguments *out) {
-    *out = (arguments){0};
+/* What needs no look at its attributes: it cannot be an array. */
+static bool is_scalar(PyObject *given) {
+    return given == Py_None || PyLong_Check(given) || PyFloat_Check(given) ||
+           PyComplex_Check(given) || PyBytes_Check(given) || PyArray_IsScalar(given, Generic);
+}
+
+int arguments_start(const module_state *state, const emu_signature *signature,
+                    PyObject *const *given, Py_ssize_t n, arguments *out) {
+    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1};
     if ((size_t)n != signature->n_parameters) {
         PyErr_Format(PyExc_TypeError, "kernel %s takes %zu arguments but %zd were given",
                      signature->entry, signature->n_parameters, n);
@@ -243,20 +214,55 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, Py_ss
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
     out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
-    if (!out->block || !out->pointers || !out->buffers || !out->arrays) {
+    out->ordinals = PyMem_RawCalloc(room, sizeof *out->ordinals);
+    out->owners = PyMem_RawCalloc(room, sizeof *out->owners);
+    out->after = PyMem_RawCalloc(room, sizeof *out->after);
+    if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->ordinals ||
+        !out->owners || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
+        out->ordinals[i] = ORDINAL_NONE;
+        if (!PyArray_Check(given[i]) && !is_scalar(given[i]) &&
+            device_array_ordinal(state, given[i], i, &out->ordinals[i])) {
+            return -1;
+        }
+        int ordinal = out->ordinals[i];
+        if (ordinal == ORDINAL_NONE) {
+            continue;
+        }
+        if (ordinal >= 0 && out->ordinal >= 0 && ordinal != out->ordinal) {
+            PyErr_Format(PyExc_ValueError,
+                         "argument %zd is in the memory of cuda:%d and argument %zd in that of "
+                         "cuda:%d; a kernel runs on one device",
+                         out->first, out->ordinal, i, ordinal);
+            return -1;
+        }
+        if (out->ordinal < 0) {
+            out->ordinal = ordinal;
+            out->first = i;
+        }
+    }
+    return 0;
+}
+
+int arguments_make(const emu_signature *signature, PyObject *const *given, void *stream,
+                   arguments *a) {
+    for (size_t i = 0; i < signature->n_parameters; i++) {
         const emu_parameter *parameter = &signature->parameters[i];
-        int failed = PyArray_Check(given[i])
-                         ? add_array(out, (PyArrayObject *)given[i], parameter, i)
-                         : pack_scalar(given[i], parameter, i, out->block + parameter->offset);
-        if (failed) {
+        const Py_ssize_t index = (Py_ssize_t)i;
+        bool added = PyArray_Check(given[i]);
+        if (added ? add_array(a, (PyArrayObject *)given[i], parameter, index)
+                  : !is_scalar(given[i]) &&
+                        add_foreign(a, given[i], parameter, index, stream, &added)) {
+            return -1;
+        }
+        if (!added && scalar_pack(given[i], parameter, index, a->block + parameter->offset)) {
             return -1;
         }
     }
-    return share_buffers(out);
+    return share_buffers(a);
 }
 
 void arguments_free(arguments *a) {
@@ -268,6 +274,12 @@ void arguments_free(arguments *a) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         Py_DECREF(a->arrays[i].array);
     }
+    for (size_t i = 0; i < a->n_owners; i++) {
+        Py_DECREF(a->owners[i]);
+    }
+    PyMem_RawFree(a->ordinals);
+    PyMem_RawFree(a->owners);
+    PyMem_RawFree(a->after);
     PyMem_RawFree(a->block);
     PyMem_RawFree(a->pointers);
     PyMem_RawFree(a->buffers);

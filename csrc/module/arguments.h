@@ -2,7 +2,7 @@
 #ifndef SMK_ARGUMENTS_H
 #define SMK_ARGUMENTS_H
 
-#include "module.h"
+#include "device_array.h"
 
 #include "../emu/emu.h"
 
@@ -14,11 +14,22 @@ typedef struct arguments {
     size_t n_buffers;
     struct array_argument *arrays; /* one a pointer */
     size_t n_arrays;
+
+    int *ordinals;     /* one an argument: where a device array is; see device_array.h */
+    int ordinal;       /* of all device arrays among them */
+    Py_ssize_t first;  /* the argument that says so; -1: none */
+    PyObject **owners; /* of device arrays */
+    size_t n_owners;
+    void **after; /* streams to wait for */
+    size_t n_after;
 } arguments;
 
-/* `given` are `n` objects, one a parameter. arguments_free is due in any case. */
-int arguments_make(const emu_signature *signature, PyObject *const *given, Py_ssize_t n,
-                   arguments *out);
+/* `given` are `n` objects, one a parameter. First where they are, which says on which device and
+ * stream they will be used; then the arguments themselves. arguments_free is due in any case. */
+int arguments_start(const module_state *state, const emu_signature *signature,
+                    PyObject *const *given, Py_ssize_t n, arguments *out);
+int arguments_make(const emu_signature *signature, PyObject *const *given, void *stream,
+                   arguments *a);
 
 /* After a run that succeeded: what the kernel wrote, into the caller's arrays. */
 void arguments_write_back(const arguments *a);

@@ -80,7 +80,7 @@ static void cache_directory(char *out, size_t size) {
 }
 
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
-                        const struct nvrtc_header *headers, int n_headers,
+                        const char *entry, const struct nvrtc_header *headers, int n_headers,
                         const char *const *options, int n_options) {
     if (image_find_nvrtc(state)) {
         return NULL;
@@ -96,8 +96,8 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
                  "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
                  file_name, why.message);
     } else {
-        nvrtc_compile(source, file_name, headers, n_headers, options, n_options, cache, &ptx, &size,
-                      &status);
+        nvrtc_compile(source, file_name, entry, headers, n_headers, options, n_options, cache, &ptx,
+                      &size, &status);
     }
     PyEval_RestoreThread(thread);
     if (status.code != SMK_OK) {
@@ -183,8 +183,8 @@ static PyObject *compile_row(module_state *state, const smk_row *row, const smk_
         }
         goto done;
     }
-    ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, headers, n_headers, options,
-                        n_options);
+    ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, NULL, headers, n_headers,
+                        options, n_options);
 done:
     for (int i = 0; i < n_headers; i++) {
         Py_DECREF(held[i]);

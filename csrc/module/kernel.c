@@ -2,6 +2,8 @@
  */
 #include "arguments.h"
 
+#include "../cuda/gpu.h"
+
 typedef struct kernel {
     PyObject_HEAD
     PyObject *ptx; /* bytes */
@@ -40,9 +42,36 @@ static bool names_architecture(const char *option) {
     return false;
 }
 
-/* CUDA C++ to PTX that all GPUs and the emulator take, unless the options say otherwise. */
-static PyObject *compile(module_state *state, const char *source, PyObject *options) {
-    PyObject *list = PySequence_Tuple(options);
+/* -I options for CUDA's own headers, where the source includes any header at all. They come last, so
+ * that the caller's own headers are found first. */
+static PyObject *include_options(const char *source) {
+    if (strstr(source, "include") == NULL) {
+        return PyTuple_New(0);
+    }
+    PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
+    PyObject *options = module ? PyObject_CallMethod(module, "include_options", NULL) : NULL;
+    PyObject *tuple = options ? PySequence_Tuple(options) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(options);
+    return tuple;
+}
+
+/* The caller's options and ours, as one tuple. */
+static PyObject *all_options(const char *source, PyObject *options) {
+    PyObject *own = PySequence_Tuple(options);
+    PyObject *includes = own ? include_options(source) : NULL;
+    PyObject *all = includes ? PySequence_Concat(own, includes) : NULL;
+    Py_XDECREF(own);
+    Py_XDECREF(includes);
+    return all;
+}
+
+/* CUDA C++ to PTX that all GPUs and the emulator take, unless the options say otherwise. A name that
+ * is mangled already is no C++ expression: it is looked for in the PTX. */
+static PyObject *compile(module_state *state, const char *source, const char *name,
+                         PyObject *options) {
+    const char *expression = name && strncmp(name, "_Z", 2) != 0 ? name : NULL;
+    PyObject *list = all_options(source, options);
     if (list == NULL) {
         return NULL;
     }
@@ -73,11 +102,24 @@ static PyObject *compile(module_state *state, const char *source, PyObject *opti
     if (!named) {
         all[n_all++] = "-arch=compute_80";
     }
-    ptx = image_compile(state, source, "kernel.cu", NULL, 0, all, n_all);
+    ptx = image_compile(state, source, "kernel.cu", expression, NULL, 0, all, n_all);
 done:
     PyMem_Free(all);
     Py_DECREF(list);
     return ptx;
+}
+
+/* The entry's name in PTX that NVRTC made of a C++ name; the name itself where it says none. *owner
+ * keeps it. */
+static const char *entry_name(PyObject *ptx, const char *name, PyObject **owner) {
+    static const char line[] = NVRTC_ENTRY_LINE;
+    const char *text = PyBytes_AS_STRING(ptx);
+    if (name == NULL || strncmp(text, line, sizeof line - 1) != 0) {
+        return name;
+    }
+    const char *begin = text + sizeof line - 1;
+    *owner = PyUnicode_FromStringAndSize(begin, (Py_ssize_t)strcspn(begin, "\n"));
+    return *owner ? PyUnicode_AsUTF8(*owner) : NULL;
 }
 
 /* Equal PTX is one image to the devices, however many Kernels are made of it. */
@@ -94,7 +136,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
     module_state *state = PyType_GetModuleState(type);
     const char *source, *name;
-    PyObject *options = NULL;
+    PyObject *options = NULL, *entry_owner = NULL;
     int check = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sz|O$p:Kernel", keywords, &source, &name,
                                      &options, &check)) {
@@ -112,21 +154,27 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         goto fail;
     }
     self->check = check;
-    self->ptx = ptx_given ? PyBytes_FromString(source) : compile(state, source, options);
+    self->ptx = ptx_given ? PyBytes_FromString(source) : compile(state, source, name, options);
     self->key = self->ptx ? make_key(self->ptx) : NULL;
     if (self->key == NULL) {
         goto fail;
     }
+    const char *entry = ptx_given ? name : entry_name(self->ptx, name, &entry_owner);
+    if (PyErr_Occurred()) {
+        goto fail;
+    }
     smk_status status = {0};
-    if (emu_signature_read(PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), name,
+    if (emu_signature_read(PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), entry,
                            &self->signature, &status)) {
         raise_status(state, &status);
         goto fail;
     }
+    Py_XDECREF(entry_owner);
     Py_DECREF(none);
     return (PyObject *)self;
 
 fail:
+    Py_XDECREF(entry_owner);
     Py_XDECREF(none);
     Py_XDECREF(self);
     return NULL;
@@ -184,18 +232,55 @@ static bool may_write(const observation *observed) {
            !(observed->only_if_clean && observed->trace->n_hazards > 0);
 }
 
+/* The device that the caller names, the arrays are on, or a trace needs; and the stream on it. */
+static int choose_device(const module_state *state, const arguments *given, PyObject *named,
+                         PyObject *stream_given, bool traced, device *on, void **stream) {
+    bool on_gpu = given->first >= 0;
+    if (named == Py_None && (on_gpu || traced)) {
+        *on = (device){.emulated = !on_gpu, .ordinal = given->ordinal > 0 ? given->ordinal : 0};
+    } else if (device_read(state, named, on)) {
+        return -1;
+    }
+    if (traced && !on->emulated && !on_gpu) {
+        PyErr_SetString(PyExc_ValueError,
+                        "a trace counts on the emulator: leave device out, or pass 'emu'");
+        return -1;
+    }
+    if (on_gpu && (on->emulated || traced)) {
+        PyErr_Format(PyExc_ValueError,
+                     "argument %zd is in the memory of a GPU, and device 'emu' works on host "
+                     "memory; pass a NumPy array: x.get() of CuPy, x.cpu().numpy() of PyTorch",
+                     given->first);
+        return -1;
+    }
+    if (given->ordinal >= 0 && given->ordinal != on->ordinal) {
+        PyErr_Format(PyExc_ValueError,
+                     "argument %zd is in the memory of cuda:%d, but the device is cuda:%d; leave "
+                     "device out to run where the arrays are",
+                     given->first, given->ordinal, on->ordinal);
+        return -1;
+    }
+    if (stream_read(stream_given, on, stream)) {
+        return -1;
+    }
+    if (on_gpu && *stream == NULL) {
+        *stream = GPU_DEFAULT_STREAM;
+    }
+    return 0;
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device", NULL};
+    static char *keywords[] = {"shared_bytes", "device", "stream", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
-    PyObject *device_given = Py_None;
+    PyObject *device_given = Py_None, *stream_given = Py_None;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nO:Kernel", keywords,
-                                                     &shared_bytes, &device_given);
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOO:Kernel", keywords,
+                                                     &shared_bytes, &device_given, &stream_given);
     Py_XDECREF(none);
     if (!parsed) {
         return NULL;
@@ -208,16 +293,6 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         return PyErr_Format(PyExc_ValueError, "shared_bytes must not be negative, but is %zd",
                             shared_bytes);
     }
-    device on = {.emulated = true};
-    bool traced = observed->trace != NULL;
-    if (!(traced && device_given == Py_None) && device_read(state, device_given, &on)) {
-        return NULL;
-    }
-    if (traced && !on.emulated) {
-        PyErr_SetString(PyExc_ValueError,
-                        "a trace counts on the emulator: leave device out, or pass 'emu'");
-        return NULL;
-    }
     smk_launch launch = {.shared_bytes = (size_t)shared_bytes};
     if (read_extent(PyTuple_GET_ITEM(args, 0), "grid", grid_limit, launch.grid) ||
         read_extent(PyTuple_GET_ITEM(args, 1), "block", block_limit, launch.block)) {
@@ -229,10 +304,15 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
                             (unsigned long)threads);
     }
 
+    const bool traced = observed->trace != NULL;
     arguments given;
-    PyObject *result = NULL;
+    PyObject *result = NULL, *const *objects = &PyTuple_GET_ITEM(args, 2);
+    device on;
+    void *stream;
     const char *key = PyUnicode_AsUTF8(self->key);
-    if (key && arguments_make(&self->signature, &PyTuple_GET_ITEM(args, 2), n - 2, &given) == 0) {
+    if (arguments_start(state, &self->signature, objects, n - 2, &given) == 0 &&
+        choose_device(state, &given, device_given, stream_given, traced, &on, &stream) == 0 &&
+        arguments_make(&self->signature, objects, stream, &given) == 0 && key) {
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx)},
@@ -244,6 +324,9 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_launches = 1,
             .buffers = given.buffers,
             .n_buffers = given.n_buffers,
+            .stream = stream,
+            .after = given.after,
+            .n_after = given.n_after,
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
@@ -267,10 +350,9 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
 static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *module = PyImport_ImportModule("smemkern._hazards");
     PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
-    PyObject *result =
-        module && options
-            ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
-            : NULL;
+    PyObject *result = module && options
+                           ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
+                           : NULL;
     Py_XDECREF(options);
     Py_XDECREF(module);
     return result;
@@ -320,19 +402,24 @@ static PyGetSetDef kernel_getset[] = {
 static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
-    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None).\n\n"
+    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
-    "    PTX, or CUDA C++, which NVRTC compiles (pip install smemkern[nvrtc]).\n"
+    "    CUDA C++, which NVRTC compiles (pip install smemkern[nvrtc]), or PTX from any compiler.\n"
     "name : str or None\n"
-    "    The entry, as PTX spells it: declare it extern \"C\". None: the only one.\n"
+    "    Of CUDA C++: the kernel as C++ names it, as 'scale', 'space::scale' or 'tile<float, "
+    "16>'.\n"
+    "    Of PTX: the entry. None: the only one.\n"
     "options : sequence of str\n"
     "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n"
     "check : bool\n"
-    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared memory,\n"
-    "    accesses out of bounds, barriers that not every thread reaches. If there are any it raises\n"
-    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel runs\n"
+    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared "
+    "memory,\n"
+    "    accesses out of bounds, barriers that not every thread reaches. If there are any it "
+    "raises\n"
+    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel "
+    "runs\n"
     "    on the GPU once the check is clean.\n\n"
     "Calling it\n"
     "----------\n"
@@ -340,12 +427,19 @@ static const char kernel_doc[] =
     "*args\n"
     "    One a parameter. A NumPy array is a pointer to its memory, which has to be contiguous: a\n"
     "    writable array is read and written, a read-only one is read. It is written when the run\n"
-    "    has succeeded, and not otherwise. int and float (or NumPy's scalars) are converted to "
-    "the\n"
-    "    parameter's kind and size; bytes or numpy.void fill a struct.\n"
+    "    has succeeded, and not otherwise. An array in a GPU's memory (DLPack or\n"
+    "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null "
+    "pointer.\n"
+    "    int, float and complex are converted to the parameter's kind and size; NumPy's scalars\n"
+    "    must have them. A struct is numpy.void, bytes, or an array of its size.\n"
     "shared_bytes : int\n"
     "    Dynamic shared memory of a block.\n"
-    "device : {None, 'emu', 'cuda', 'cuda:N'}\n\n"
+    "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
+    "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
+    "stream : int, optional\n"
+    "    Address of a CUDA stream. None: with device arrays the default stream, which what CuPy\n"
+    "    and PyTorch do by default precedes; otherwise one of our own. The call returns when the\n"
+    "    kernel has finished.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

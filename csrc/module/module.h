@@ -73,10 +73,11 @@ int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype
 /* Tells the core where NVIDIA's wheel has put NVRTC, if it is installed. */
 int image_find_nvrtc(module_state *state);
 
-/* CUDA C++ to PTX by NVRTC. `headers`: name, text pairs or NULL. A new bytes. */
+/* CUDA C++ to PTX by NVRTC. `entry`: see nvrtc_compile, or NULL. `headers`: name, text pairs or
+ * NULL. A new bytes. */
 struct nvrtc_header;
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
-                        const struct nvrtc_header *headers, int n_headers,
+                        const char *entry, const struct nvrtc_header *headers, int n_headers,
                         const char *const *options, int n_options);
 
 /* ---- what is asked beside the result (gemm and Kernel alike) ---- */

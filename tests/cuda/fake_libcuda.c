@@ -24,12 +24,14 @@ struct CUmod_st {
 
 EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
 
+#define DEFAULT_STREAM ((CUstream)1) /* CU_STREAM_LEGACY */
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams;
 static _Thread_local int depth; /* contexts pushed by this thread */
 
 bool fake_stream_is_busy(CUstream stream) {
-    return stream->hangs && fake_cuda.kernels_hang;
+    return stream != DEFAULT_STREAM && stream->hangs && fake_cuda.kernels_hang;
 }
 
 static void settle_streams(void) {
@@ -145,6 +147,14 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
     depth--;
     fake_cuda.contexts_pushed--;
     *context = (CUcontext)&fake_cuda;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+    CALL(cuPointerGetAttribute);
+    if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !fake_is_allocated(address, 1))
+        return fail(INVALID_VALUE);
+    *(int *)value = 0;
     return CUDA_SUCCESS;
 }
 

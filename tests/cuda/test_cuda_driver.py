@@ -20,7 +20,8 @@ SKIPPED = 77
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
 FAKE_ONLY = "no_pools modules"
 
-# Called only after another call failed, by a kernel that is interrupted, or without pools.
+# Called only after another call failed, by a kernel that is interrupted, without pools, or to find
+# out where an array of another library is.
 RARE = {
     "cuGetErrorName",
     "cuGetErrorString",
@@ -30,6 +31,7 @@ RARE = {
     "cuMemPoolTrimTo",
     "cuStreamDestroy",
     "cuEventQuery",
+    "cuPointerGetAttribute",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 

@@ -47,6 +47,7 @@ class Nvrtc:
         source: str = SOURCE,
         *,
         name: str = "scaled.cu",
+        entry: str | None = None,
         headers: Sequence[tuple[str, str]] = HEADERS,
         options: Sequence[str] = OPTIONS,
         cache: Path | None = None,
@@ -58,6 +59,7 @@ class Nvrtc:
         code = self.library.nvrtc_compile(
             source.encode(),
             name.encode(),
+            entry.encode() if entry else None,
             c_headers,
             len(headers),
             c_options,
@@ -94,6 +96,23 @@ def test_compile(nvrtc: Nvrtc) -> None:
     code, ptx = nvrtc.compile()
     assert code == "OK"
     assert ".target sm_80" in ptx and ".entry scaled" in ptx and "scaled.cu" in ptx
+
+
+def test_entry(nvrtc: Nvrtc, tmp_path: Path) -> None:
+    """The first line says the kernel's name in the PTX; the cache tells entries apart."""
+    source = "template <int N> __global__ void fill(int *y) { *y = N; }"
+    for _ in range(2):
+        for n in (3, 4):
+            code, ptx = nvrtc.compile(source, entry=f"fill<{n}>", cache=tmp_path)
+            assert code == "OK"
+            first, rest = ptx.split("\n", 1)
+            assert first == f"// entry: _Z4fillILi{n}EEvPi"
+            assert f".entry {first.split()[-1]}(" in rest
+    assert len(entries(tmp_path)) == 2
+    code, message = nvrtc.compile(source, entry="fil<3>")
+    assert code == "VALUE" and "fil<3>" in message
+    code, message = nvrtc.compile("__global__ void k() { x; }", entry="k")
+    assert code == "COMPILE" and '"x" is undefined' in message
 
 
 def test_error_log(nvrtc: Nvrtc) -> None:

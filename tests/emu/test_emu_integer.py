@@ -218,6 +218,32 @@ def dot_products() -> list[Row]:
     return rows
 
 
+def differences() -> list[Row]:
+    """Of the parts of two words: side by side, or summed up onto a third."""
+    rows = []
+    for n, size in ((2, 16), (4, 8)):
+        for ta in ("u32", "s32"):
+            for tb in ("u32", "s32"):
+
+                def apart(a, b, size=size, ta=ta, tb=tb):
+                    left, right = parts_of(a, size, ta == "s32"), parts_of(b, size, tb == "s32")
+                    return [abs(x - y) for x, y in zip(left, right, strict=True)]
+
+                def packed(a, b, c, size=size, apart=apart):
+                    mask = (1 << size) - 1
+                    return sum((d & mask) << size * k for k, d in enumerate(apart(a, b)))
+
+                def summed(a, b, c, apart=apart):
+                    return c + sum(apart(a, b))
+
+                sources = (ta, tb, "u32")
+                text = f"vabsdiff{n}.u32.{ta}.{tb}"
+                operands = " {d}, {a}, {b}, {c}"
+                rows.append(Row(text + operands, ("u32",), sources, per_lane(packed)))
+                rows.append(Row(text + ".add" + operands, ("u32",), sources, per_lane(summed)))
+    return rows
+
+
 def carries() -> list[Row]:
     """Each in a pair: what sets the carry, and what takes it. A chain shows the carry out too."""
     rows = []
@@ -313,7 +339,7 @@ def carries() -> list[Row]:
     return rows
 
 
-ROWS = arithmetic() + arithmetic24() + packed() + dot_products() + carries()
+ROWS = arithmetic() + arithmetic24() + packed() + dot_products() + differences() + carries()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -1,0 +1,254 @@
+/* Two protocols say where an array's memory is: DLPack, which also orders the producer's queued work
+ * before ours on the stream that we name, and __cuda_array_interface__, which names the producer's
+ * stream and leaves the waiting to us. An array that speaks both is asked by DLPack.
+ *
+ * DLPack's structures are declared here, as its header would: they are an ABI
+ * (https://dmlc.github.io/dlpack). A capsule that is not renamed stays its producer's, whose destructor
+ * frees it: holding it is all that is needed.
+ */
+#include "device_array.h"
+
+#include "../cuda/gpu.h"
+
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
+
+typedef struct dl_tensor {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t n_dims;
+    uint8_t type_code, type_bits;
+    uint16_t type_lanes;
+    int64_t *shape, *strides; /* strides in elements; NULL: C order */
+    uint64_t byte_offset;
+} dl_tensor;
+
+/* ---- where it is ---- */
+
+/* 1: *out is a new reference; 0: there is no such attribute. */
+static int attribute(PyObject *given, const char *name, PyObject **out) {
+    *out = PyObject_GetAttrString(given, name);
+    if (*out == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        return 0;
+    }
+    return *out ? 1 : -1;
+}
+
+/* What DLPack calls its device; type 0 where the object does not speak DLPack. */
+static int dlpack_device(PyObject *given, int *type, int *id) {
+    PyObject *method;
+    *type = *id = 0;
+    int found = attribute(given, "__dlpack_device__", &method);
+    if (found <= 0) {
+        return found;
+    }
+    PyObject *pair = PyObject_CallNoArgs(method);
+    Py_DECREF(method);
+    if (pair == NULL) {
+        return -1;
+    }
+    int parsed = PyTuple_Check(pair) && PyArg_ParseTuple(pair, "ii", type, id);
+    if (!parsed && !PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError, "__dlpack_device__() of %.200s returned no pair of ints",
+                     Py_TYPE(given)->tp_name);
+    }
+    Py_DECREF(pair);
+    return parsed ? 0 : -1;
+}
+
+/* The pointer that a __cuda_array_interface__ names. */
+static int interface_address(PyObject *interface, uint64_t *out) {
+    PyObject *data = PyDict_Check(interface) ? PyDict_GetItemString(interface, "data") : NULL;
+    if (data == NULL || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) < 1) {
+        PyErr_SetString(PyExc_TypeError,
+                        "__cuda_array_interface__ must be a dict with data = (address, read-only)");
+        return -1;
+    }
+    *out = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(data, 0));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int device_array_ordinal(const module_state *state, PyObject *given, Py_ssize_t index,
+                         int *ordinal) {
+    int type, id;
+    *ordinal = ORDINAL_NONE;
+    if (dlpack_device(given, &type, &id)) {
+        return -1;
+    }
+    if (type == DL_CUDA || type == DL_CUDA_MANAGED) {
+        *ordinal = id;
+        return 0;
+    }
+    if (type != 0 && type != DL_CPU) {
+        PyErr_Format(PyExc_ValueError,
+                     "argument %zd (%.200s) is in memory of DLPack's device type %d; host memory "
+                     "(1) and CUDA's (2) are taken%s",
+                     index, Py_TYPE(given)->tp_name, type,
+                     type == DL_CUDA_HOST ? ": pass numpy.asarray(...) of pinned memory" : "");
+        return -1;
+    }
+    PyObject *interface;
+    int found = type == DL_CPU ? 0 : attribute(given, "__cuda_array_interface__", &interface);
+    if (found <= 0) {
+        return found;
+    }
+    uint64_t address;
+    smk_status status = {0};
+    int failed = interface_address(interface, &address);
+    Py_DECREF(interface);
+    if (failed) {
+        return -1;
+    }
+    if (address == 0) {
+        *ordinal = ORDINAL_ANY;
+    } else if (gpu_pointer_device(address, ordinal, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    return 0;
+}
+
+int host_array_view(PyObject *given, PyArrayObject **out) {
+    int type, id;
+    *out = NULL;
+    if (dlpack_device(given, &type, &id)) {
+        return -1;
+    }
+    if (type != DL_CPU) {
+        return 0;
+    }
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *array = numpy ? PyObject_CallMethod(numpy, "from_dlpack", "O", given) : NULL;
+    Py_XDECREF(numpy);
+    if (array && !PyArray_Check(array)) {
+        PyErr_SetString(PyExc_TypeError, "numpy.from_dlpack returned no array");
+        Py_CLEAR(array);
+    }
+    *out = (PyArrayObject *)array;
+    return array ? 0 : -1;
+}
+
+/* ---- the memory ---- */
+
+/* Whether elements of `unit` lie one behind the other, in C or in Fortran order. Strides of
+ * dimensions of length 1 are never used, and an empty array has no order. */
+static bool is_contiguous(int n, const int64_t *shape, const int64_t *strides, int64_t unit) {
+    int64_t c = unit, fortran = unit;
+    bool is_c = true, is_fortran = true;
+    for (int d = 0; d < n; d++) {
+        if (shape[d] == 0) {
+            return true;
+        }
+        if (shape[d] > 1) {
+            is_fortran &= strides[d] == fortran;
+            fortran *= shape[d];
+        }
+        if (shape[n - 1 - d] > 1) {
+            is_c &= strides[n - 1 - d] == c;
+            c *= shape[n - 1 - d];
+        }
+    }
+    return is_c || is_fortran;
+}
+
+static int refuse_strides(Py_ssize_t index) {
+    PyErr_Format(PyExc_ValueError,
+                 "argument %zd is not contiguous, and a kernel sees no strides; pass "
+                 "cupy.ascontiguousarray(...) or tensor.contiguous()",
+                 index);
+    return -1;
+}
+
+static int open_dlpack(PyObject *method, Py_ssize_t index, void *stream, device_array *out) {
+    PyObject *none = PyTuple_New(0);
+    PyObject *number = PyLong_FromVoidPtr(stream);
+    PyObject *keywords = number ? Py_BuildValue("{sO}", "stream", number) : NULL;
+    out->owner = none && keywords ? PyObject_Call(method, none, keywords) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(number);
+    Py_XDECREF(keywords);
+    const dl_tensor *t = out->owner ? PyCapsule_GetPointer(out->owner, "dltensor") : NULL;
+    if (t == NULL) {
+        return -1;
+    }
+    if (t->strides && !is_contiguous(t->n_dims, t->shape, t->strides, 1)) {
+        return refuse_strides(index);
+    }
+    out->address = (uint64_t)(uintptr_t)t->data + t->byte_offset;
+    return 0;
+}
+
+/* "<f4" -> 4: the number behind kind and byte order. */
+static int read_itemsize(PyObject *typestr, int64_t *out) {
+    const char *text = typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8(typestr) : NULL;
+    *out = text && strlen(text) > 2 ? strtoll(text + 2, NULL, 10) : 0;
+    if (*out <= 0 && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__ has no usable typestr");
+    }
+    return *out > 0 ? 0 : -1;
+}
+
+static int read_extents(PyObject *tuple, int n, int64_t *out) {
+    if (tuple == NULL || !PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != n) {
+        PyErr_SetString(PyExc_TypeError,
+                        "shape and strides of __cuda_array_interface__ must be tuples of one "
+                        "length");
+        return -1;
+    }
+    for (int d = 0; d < n; d++) {
+        out[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, d));
+        if (out[d] == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int open_interface(PyObject *interface, Py_ssize_t index, const void *stream,
+                          device_array *out) {
+    PyObject *shape = PyDict_GetItemString(interface, "shape");
+    PyObject *strides = PyDict_GetItemString(interface, "strides");
+    PyObject *producer = PyDict_GetItemString(interface, "stream");
+    if (strides && strides != Py_None) {
+        int64_t itemsize, extents[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+        int n = PyTuple_Check(strides) ? (int)Py_MIN(PyTuple_GET_SIZE(strides), NPY_MAXDIMS) : 0;
+        if (read_itemsize(PyDict_GetItemString(interface, "typestr"), &itemsize) ||
+            read_extents(shape, n, extents) || read_extents(strides, n, steps)) {
+            return -1;
+        }
+        if (!is_contiguous(n, extents, steps, itemsize)) {
+            return refuse_strides(index);
+        }
+    }
+    if (producer && producer != Py_None) {
+        out->after = PyLong_AsVoidPtr(producer);
+        if (PyErr_Occurred()) {
+            return -1;
+        }
+        if (out->after == stream) {
+            out->after = NULL;
+        }
+    }
+    return interface_address(interface, &out->address);
+}
+
+int device_array_open(PyObject *given, Py_ssize_t index, void *stream, device_array *out) {
+    PyObject *found;
+    *out = (device_array){0};
+    int has = attribute(given, "__dlpack__", &found);
+    int failed = has < 0;
+    if (has > 0) {
+        failed = open_dlpack(found, index, stream, out);
+    } else if (has == 0) {
+        has = attribute(given, "__cuda_array_interface__", &found);
+        failed = has <= 0 || open_interface(found, index, stream, out);
+        out->owner = Py_NewRef(given);
+    }
+    if (has > 0) {
+        Py_DECREF(found);
+    }
+    if (failed) {
+        Py_CLEAR(out->owner);
+    }
+    return failed ? -1 : 0;
+}
