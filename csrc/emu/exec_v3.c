@@ -1,8 +1,9 @@
-/* alu.c and memory.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c and matrix.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
 #include <fenv.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,5 +15,6 @@
 #define ISA_SUFFIX  _v3
 #define alu_opcodes alu_opcodes_v3
 #include "alu.c"
+#include "matrix.c"
 #include "memory.c"
 #endif
