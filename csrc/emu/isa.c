@@ -2,7 +2,7 @@
 #include "isa.h"
 
 extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], call_opcodes[],
-    copy_async_opcodes[], matrix_opcodes[], sync_opcodes[];
+    copy_async_opcodes[], ldmatrix_opcodes[], matrix_opcodes[], sync_opcodes[];
 
 #if ISA_VARIANTS
 extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3[],
@@ -12,7 +12,7 @@ extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3
 #define TABLES(alu, memory, matrix)                                                                \
     {alu,          memory,          matrix,             address_opcodes, atomic_opcodes,           \
      barrier_opcodes, call_opcodes, control_opcodes,    copy_async_opcodes,                        \
-     sync_opcodes, NULL}
+     ldmatrix_opcodes, sync_opcodes, NULL}
 
 const opcode_row *const *isa_opcodes(void) {
     static const opcode_row *const baseline[] = TABLES(alu_opcodes, memory_opcodes, matrix_opcodes);

@@ -17,9 +17,13 @@
 #include "matrix_layout.c"
 #include "matrix_element.c"
 #include "matrix_mma.c"
+#include "matrix_wmma.c"
+#include "matrix_wgmma.c"
 
 const opcode_row ISA(matrix_opcodes)[] = {
     {"mma", select_mma},
+    {"wmma", select_wmma},
+    {"wgmma", select_wgmma},
     {NULL, NULL},
 };
 
