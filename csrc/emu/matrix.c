@@ -12,10 +12,10 @@
 #pragma GCC optimize("no-trapping-math")
 #endif
 
-#include "matrix_float.c"
-#include "matrix_exact.c"
 #include "matrix_layout.c"
 #include "matrix_element.c"
+#include "matrix_float.c"
+#include "matrix_exact.c"
 #include "matrix_mma.c"
 #include "matrix_wmma.c"
 #include "matrix_wgmma.c"

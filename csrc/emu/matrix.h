@@ -44,9 +44,10 @@ enum {
 };
 
 /* How a fragment lies over the warp: register r of lane l holds `per` elements, the first at at[r][l] of
- * the array, the others `step` further each. Registers beyond `distinct` repeat the first ones. */
+ * the array, the next `step` further, pairs `far` from each other. Registers beyond `distinct` repeat the
+ * first ones. */
 typedef struct matrix_part {
-    uint32_t registers, distinct, per, step;
+    uint32_t registers, distinct, per, step, far;
     uint16_t at[MAX_REGISTERS][LANES];
 } matrix_part;
 
@@ -59,6 +60,8 @@ typedef struct matrix_form {
     bit_operation bits;   /* b1 */
     uint32_t fraction;    /* floating point: bits kept below the largest exponent; see matrix_float.c */
     uint32_t result_bits; /* ... and of an f32 result: 23, or 13 */
+    uint32_t step;        /* ... elements of k that are added at once */
+    bool adds_last;       /* ... c is added after all steps */
     matrix_part a_part, b_part, c_part, d_part;
 } matrix_form;
 
@@ -99,6 +102,10 @@ typedef struct matrix_tile {
     } d;
     int32_t a_exponent[MAX_A], b_exponent[MAX_B], c_exponent[MAX_C];
 } matrix_tile;
+
+static inline uint32_t part_offset(const matrix_part *part, uint32_t which) {
+    return which % 2 * part->step + which / 2 * part->far;
+}
 
 #define INLINE_PART static inline __attribute__((always_inline))
 

@@ -65,7 +65,7 @@ static void unpack_floats(const warp *w, const uint32_t *slots, const matrix_par
             take_elements(e, U32(w, slots[r]), which, bits);
             split_elements(e, bits, LANES, significand, exponent);
             for (int lane = 0; lane < LANES; lane++) {
-                const uint32_t at = part->at[r][lane] + which * part->step;
+                const uint32_t at = part->at[r][lane] + part_offset(part, which);
                 out.significand[at] = significand[lane];
                 out.exponent[at] = exponent[lane];
             }
@@ -81,7 +81,7 @@ static void unpack_integers(const warp *w, const uint32_t *slots, const matrix_p
             take_elements(e, U32(w, slots[r]), which, bits);
             extend_elements(e, bits, LANES, value);
             for (int lane = 0; lane < LANES; lane++)
-                out[part->at[r][lane] + which * part->step] = value[lane];
+                out[part->at[r][lane] + part_offset(part, which)] = value[lane];
         }
 }
 

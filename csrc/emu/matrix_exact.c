@@ -39,12 +39,21 @@ static void multiply_bits(const matrix_form *f, const int32_t *a, const int32_t 
     }
 }
 
+/* A NaN among the factors and c is passed on, quiet: b's first, then c's, then a's. */
+static double nan_of(double a, double b, double c) {
+    const double from = b != b ? b : c != c ? c : a;
+    return f64_of_bits(from == from ? 0xfff8000000000000 : bits_of_f64(from) | 0x8000000000000);
+}
+
 static void multiply_f64(const matrix_form *f, const double *a, const double *b, const double *c,
                          double *d) {
     for (uint32_t at = 0; at < f->m * f->n; at++) {
         double sum = c[at];
-        for (uint32_t k = 0; k < f->k; k++)
-            sum = fma(a[at / f->n * f->k + k], b[k * f->n + at % f->n], sum);
-        d[at] = sum != sum ? f64_of_bits(0x7ff8000000000000) : sum;
+        for (uint32_t k = 0; k < f->k; k++) {
+            const double x = a[at / f->n * f->k + k], y = b[k * f->n + at % f->n];
+            const double next = fma(x, y, sum);
+            sum = next == next ? next : nan_of(x, y, sum);
+        }
+        d[at] = sum;
     }
 }

@@ -3,8 +3,8 @@
  *
  * With g = lane / 4 and t = lane % 4, a register of A holds `per` neighbouring elements of row g from
  * column t * per on; one of B those of column g. C's registers hold row g, columns 2t and 2t + 1. Larger
- * tiles repeat that: A by 8 rows, then by 4 * per columns, then by 16 rows; B along k, then along n; C by
- * 8 rows, then 8 columns, then 16 rows.
+ * tiles repeat that: A by 8 rows, then by 4 * per columns, then by 16 rows; B along k, then along n (of 32
+ * columns, wmma's, as A does); C by 8 rows, then 8 columns, then 16 rows. An H200 has the same A and B.
  */
 #include "matrix.h"
 
@@ -25,7 +25,7 @@ static uint32_t elements_per(matrix_element e) {
 }
 
 static matrix_part part_a(uint32_t m, uint32_t k, matrix_element e) {
-    matrix_part part = {.per = elements_per(e), .step = 1};
+    matrix_part part = {.per = elements_per(e), .step = 1, .far = 2};
     const uint32_t columns = k / (4 * part.per), rows = m < 16 ? 1 : 2;
     for (uint32_t first_row = 0; first_row < m; first_row += 8 * rows)
         for (uint32_t block = 0; block < columns; block++)
@@ -40,13 +40,15 @@ static matrix_part part_a(uint32_t m, uint32_t k, matrix_element e) {
 }
 
 static matrix_part part_b(uint32_t n, uint32_t k, matrix_element e) {
-    matrix_part part = {.per = elements_per(e), .step = n};
-    for (uint32_t first = 0; first < n; first += 8)
-        for (uint32_t block = 0; block < k / (4 * part.per); block++, part.distinct++)
-            for (uint32_t lane = 0; lane < LANES; lane++) {
-                const uint32_t row = (4 * block + lane % 4) * part.per;
-                part.at[part.distinct][lane] = (uint16_t)(row * n + first + lane / 4);
-            }
+    matrix_part part = {.per = elements_per(e), .step = n, .far = 2 * n};
+    const uint32_t columns = n < 32 ? 8 : 16;
+    for (uint32_t first = 0; first < n; first += columns)
+        for (uint32_t block = 0; block < k / (4 * part.per); block++)
+            for (uint32_t half = 0; half < columns; half += 8, part.distinct++)
+                for (uint32_t lane = 0; lane < LANES; lane++) {
+                    const uint32_t row = (4 * block + lane % 4) * part.per;
+                    part.at[part.distinct][lane] = (uint16_t)(row * n + first + half + lane / 4);
+                }
     part.registers = part.distinct;
     return part;
 }
@@ -66,4 +68,16 @@ static matrix_part part_c(uint32_t m, uint32_t n, uint32_t stride, matrix_elemen
                     }
     part.registers = part.distinct;
     return part;
+}
+
+/* Of each four neighbours along k the first two go to the first half of k, the others to the second. */
+static void part_pairs(matrix_part *part, uint32_t k, uint32_t lines, bool is_a) {
+    part->far = is_a ? k / 2 : k / 2 * lines;
+    for (uint32_t r = 0; r < part->distinct; r++)
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            const uint32_t at = part->at[r][lane];
+            const uint32_t along_k = is_a ? at % k : at / lines, line = is_a ? at / k : at % lines;
+            part->at[r][lane] =
+                (uint16_t)(is_a ? line * k + along_k / 2 : along_k / 2 * lines + line);
+        }
 }

@@ -14,9 +14,7 @@ static void multiply_tile(const matrix_form *f, matrix_tile *t) {
     if (f->a == ELEMENT_F64) {
         multiply_f64(f, t->a.f64, t->b.f64, t->c.f64, t->d.f64);
     } else if (is_float_element(f->a)) {
-        split_numbers a = {t->a.significand, t->a_exponent},
-                      b = {t->b.significand, t->b_exponent}, c = {t->c.significand, t->c_exponent};
-        multiply_float(f, &a, &b, &c, t->d.bits);
+        multiply_float(f, t);
     } else if (f->a == ELEMENT_B1) {
         multiply_bits(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
     } else {
@@ -145,6 +143,7 @@ static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, m
 static void set_arithmetic(matrix_form *f) {
     f->fraction = 25;
     f->result_bits = 23;
+    f->step = f->k;
 }
 
 /* Parts of a form whose shape (k in elements as written) and types are set. */
@@ -155,6 +154,14 @@ static void set_parts(matrix_form *f) {
     f->c_part = part_c(f->m, f->n, f->n, f->c);
     f->d_part = part_c(f->m, f->n, f->n, f->d);
     set_arithmetic(f);
+}
+
+/* As matrix_float.c says of mma.sync and 8-bit floats. */
+static void set_f16_steps(matrix_form *f) {
+    f->adds_last = true;
+    f->step = f->k / 2;
+    part_pairs(&f->a_part, f->k, f->m, true);
+    part_pairs(&f->b_part, f->k, f->n, false);
 }
 
 static exec_fn multiply_operands(decoder *dc, const ptx_instruction *p, insn *out,
@@ -230,5 +237,6 @@ static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
     if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
     set_parts(&m->form);
+    if (m->form.a == ELEMENT_E4M3 || m->form.a == ELEMENT_E5M2) set_f16_steps(&m->form);
     return multiply_operands(dc, p, out, m);
 }

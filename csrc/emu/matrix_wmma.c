@@ -36,7 +36,7 @@ static bool move_piece(warp *w, const insn *i, uint32_t r, uint32_t which, uint3
     const uint32_t at_byte = which * bytes;
     lanes_u64 address;
     for (int lane = 0; lane < LANES; lane++) {
-        const uint32_t at = f->part.at[r % f->part.distinct][lane] + which * f->part.step;
+        const uint32_t at = f->part.at[r % f->part.distinct][lane] + part_offset(&f->part, which);
         const uint64_t stride = f->stride ? U32(w, f->stride)[lane] : f->default_stride;
         address[lane] = lane_address(w, i, lane) + element_offset(f, at, stride);
         unsigned char *host =
@@ -179,6 +179,7 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
     set_parts(&m->form);
     set_wmma_registers(&m->form.a_part, m->form.a);
     set_wmma_registers(&m->form.b_part, m->form.b);
+    if (m->form.a == ELEMENT_TF32) m->form.step = m->form.k / 2;
     return multiply_operands(dc, p, out, m);
 }
 
