@@ -13,7 +13,8 @@ from buildtools.commands import BuildExt, BuildPy  # noqa: E402
 
 os.chdir(ROOT)
 FOLDERS = ("module", "core", "cuda", "emu")
-PARTS = set(Path("csrc/emu").glob("alu_*.c"))  # alu.c includes them
+EMU = Path("csrc/emu")
+PARTS = {*EMU.glob("alu_*.c"), *EMU.glob("matrix_*.c")}  # alu.c and matrix.c include them
 SOURCES = sorted(
     str(file) for name in FOLDERS for file in Path("csrc", name).glob("*.c") if file not in PARTS
 )

@@ -1,8 +1,9 @@
-/* alu.c, memory.c and hazards_row.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
 #include <fenv.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #define ISA_SUFFIX  _v3
 #define alu_opcodes alu_opcodes_v3
 #include "alu.c"
+#include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
 #endif

@@ -1,4 +1,4 @@
-/* alu.c, memory.c and hazards_row.c for x86-64 with AVX-512: see isa.h.
+/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64 with AVX-512: see isa.h.
  *
  * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
  * ("unrecognizable insn"), and halves are as fast in AVX2.
@@ -7,6 +7,7 @@
 
 #if ISA_VARIANTS
 #include <fenv.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #define ISA_SUFFIX  _v4
 #define alu_opcodes alu_opcodes_v4
 #include "alu.c"
+#include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
 #endif

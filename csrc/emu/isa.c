@@ -4,12 +4,12 @@
 #include "hazards_row.h"
 
 extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], call_opcodes[],
-    copy_async_opcodes[], sync_opcodes[];
+    copy_async_opcodes[], ldmatrix_opcodes[], matrix_opcodes[], sync_opcodes[];
 
 #if ISA_VARIANTS
 extern const row_functions hazards_row_v3, hazards_row_v4;
-extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], alu_opcodes_v4[],
-    memory_opcodes_v4[];
+extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3[],
+    alu_opcodes_v4[], memory_opcodes_v4[], matrix_opcodes_v4[];
 #endif
 
 extern const row_functions hazards_row;
@@ -29,15 +29,27 @@ static enum level level_of_cpu(void) {
 }
 #endif
 
-#define TABLES(alu, memory)                                                                        \
-    {alu,          memory,          address_opcodes,    atomic_opcodes, barrier_opcodes,           \
-     call_opcodes, control_opcodes, copy_async_opcodes, sync_opcodes,   NULL}
+#define TABLES(alu, memory, matrix)                                                                \
+    {alu,                                                                                          \
+     memory,                                                                                       \
+     matrix,                                                                                       \
+     address_opcodes,                                                                              \
+     atomic_opcodes,                                                                               \
+     barrier_opcodes,                                                                              \
+     call_opcodes,                                                                                 \
+     control_opcodes,                                                                              \
+     copy_async_opcodes,                                                                           \
+     ldmatrix_opcodes,                                                                             \
+     sync_opcodes,                                                                                 \
+     NULL}
 
 const opcode_row *const *isa_opcodes(void) {
-    static const opcode_row *const baseline[] = TABLES(alu_opcodes, memory_opcodes);
+    static const opcode_row *const baseline[] = TABLES(alu_opcodes, memory_opcodes, matrix_opcodes);
 #if ISA_VARIANTS
-    static const opcode_row *const v3[] = TABLES(alu_opcodes_v3, memory_opcodes_v3);
-    static const opcode_row *const v4[] = TABLES(alu_opcodes_v4, memory_opcodes_v4);
+    static const opcode_row *const v3[] =
+        TABLES(alu_opcodes_v3, memory_opcodes_v3, matrix_opcodes_v3);
+    static const opcode_row *const v4[] =
+        TABLES(alu_opcodes_v4, memory_opcodes_v4, matrix_opcodes_v4);
     static const opcode_row *const *const tables[] = {[BASELINE] = baseline, [V3] = v3, [V4] = v4};
     return tables[level_of_cpu()];
 #else

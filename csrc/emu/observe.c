@@ -9,6 +9,7 @@
 #include "block.h"
 #include "lanes.h"
 #include "copy_async.h"
+#include "ldmatrix.h"
 
 static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
     if (wide)
@@ -21,14 +22,14 @@ static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm,
 
 static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *address) {
     const uint64_t step = address[1] - address[0];
-    const bool even = active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
+    const bool even =
+        active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
     return even ? step : ~(uint64_t)0;
 }
 
-static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
-                   uint32_t active, const uint64_t *address) {
+static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                   uint32_t width, uint32_t active, const uint64_t *address) {
     const block *b = w->block;
-    const uint32_t width = (uint32_t)i->width * i->count;
     const emu_request request = {
         .ptx = i->ptx,
         .index = i->index,
@@ -57,8 +58,8 @@ static ptx_space space_of(const block *b, uint64_t address) {
 }
 
 /* A request for each space that the lanes hit. Shared and local addresses become offsets. */
-static void report_by_space(warp *w, const insn *i, emu_operation operation, lanes_u64 address,
-                            uint32_t active) {
+static void report_by_space(const warp *w, const insn *i, emu_operation operation, uint32_t width,
+                            lanes_u64 address, uint32_t active) {
     while (active) {
         const ptx_space space = space_of(w->block, address[first_lane(active)]);
         uint32_t here = 0;
@@ -68,32 +69,36 @@ static void report_by_space(warp *w, const insn *i, emu_operation operation, lan
         const uint64_t bits = space == PTX_GLOBAL ? ~(uint64_t)0 : REGION_BASE(1) - 1;
         for (int l = 0; l < LANES; l++)
             offset[l] = address[l] & bits;
-        report(w, i, space, operation, here, offset);
+        report(w, i, space, operation, width, here, offset);
         active &= ~here;
     }
 }
 
-static void report_access(warp *w, const insn *i, ptx_space space, emu_operation operation,
-                          lanes_u64 address, uint32_t active) {
+void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                    uint32_t width, lanes_u64 address, uint32_t active) {
     if (space == PTX_SHARED || space == PTX_GLOBAL) {
-        report(w, i, space, operation, active, address);
+        report(w, i, space, operation, width, active, address);
         return;
     }
     for (int l = 0; l < LANES; l++)
         address[l] = space_address(space, address[l]);
-    report_by_space(w, i, operation, address, active);
+    report_by_space(w, i, operation, width, address, active);
 }
 
 const insn *exec_observed(warp *w, const insn *i) {
     lanes_u64 address, source;
     const bool copy = i->operation == EMU_COPY_ASYNC_WRITE;
+    const uint32_t width = (uint32_t)i->width * i->count;
     uint32_t reading = w->active;
     note_addresses(w, i->a, i->wide, i->imm, address);
     if (copy) reading = copy_async_source(w, i, source);
     const insn *next = i->observed(w, i);
     if (!next) return NULL;
-    if (copy && reading) report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
-    report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
+    if (copy && reading)
+        observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, width, source, reading);
+    const bool rows = i->operation == EMU_LDMATRIX || i->operation == EMU_STMATRIX;
+    observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
+                   rows ? ldmatrix_address_lanes(i) : w->active);
     return next;
 }
 

@@ -1,0 +1,109 @@
+/* From registers to arrays and back. */
+#include "matrix.h"
+
+/* ---- floating point: significand and exponent ---- */
+
+INLINE_PART void split_as(float_format format, bool has_infinity, const uint32_t *bits,
+                          uint32_t count, float *significand, int32_t *exponent) {
+    const uint32_t top = (1u << format.exponent) - 1;
+    const int32_t bias = (1 << (format.exponent - 1)) - 1;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t mantissa = bits[k] & ((1u << format.mantissa) - 1);
+        const uint32_t biased = bits[k] >> format.mantissa & top;
+        const uint32_t sign = (bits[k] & format.sign) != 0 ? 0x80000000 : 0;
+        const float whole = f32_of_bits(0x3f800000 | mantissa << (23 - format.mantissa));
+        const float x = biased ? whole : whole - 1;
+        const bool special = has_infinity ? biased == top : (bits[k] & format.nan) == format.nan;
+        const uint32_t infinity_or_nan = mantissa ? NAN_F32 : 0x7f800000;
+        const uint32_t magnitude = special ? infinity_or_nan : bits_of_f32(x);
+        significand[k] = f32_of_bits(magnitude | sign);
+        exponent[k] = x == 0 ? ZERO_EXPONENT : (int32_t)(biased ? biased : 1) - bias;
+    }
+}
+
+static void split_elements(matrix_element e, const uint32_t *bits, uint32_t count,
+                           float *significand, int32_t *exponent) {
+    switch (e) {
+    case ELEMENT_F16: split_as(format_f16, true, bits, count, significand, exponent); break;
+    case ELEMENT_BF16: split_as(format_bf16, true, bits, count, significand, exponent); break;
+    case ELEMENT_TF32: split_as(format_tf32, true, bits, count, significand, exponent); break;
+    case ELEMENT_E4M3: split_as(format_e4m3, false, bits, count, significand, exponent); break;
+    case ELEMENT_E5M2: split_as(format_e5m2, true, bits, count, significand, exponent); break;
+    default: split_as(format_f32, true, bits, count, significand, exponent); break;
+    }
+}
+
+/* ---- integers ---- */
+
+static void extend_elements(matrix_element e, const uint32_t *bits, uint32_t count, int32_t *out) {
+    const uint32_t unused = 32 - element_bits(e);
+    const bool is_signed = e == ELEMENT_S8 || e == ELEMENT_S4;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t top = bits[k] << unused;
+        out[k] = is_signed ? (int32_t)top >> unused : (int32_t)(top >> unused);
+    }
+}
+
+/* ---- registers ---- */
+
+/* Element `which` of a register, in all lanes. Of tf32 the hardware looks at the upper 19 bits. */
+INLINE_PART void take_elements(matrix_element e, const uint32_t *words, uint32_t which,
+                               uint32_t *bits) {
+    const uint32_t size = element_bits(e);
+    const uint32_t shift = e == ELEMENT_TF32 ? 13 : which * size;
+    const uint32_t mask = size < 32 ? (1u << size) - 1 : ~0u;
+    EACH_LANE bits[lane] = words[lane] >> shift & mask;
+}
+
+static void unpack_floats(const warp *w, const uint32_t *slots, const matrix_part *part,
+                          matrix_element e, split_numbers out) {
+    for (uint32_t r = 0; r < part->distinct; r++)
+        for (uint32_t which = 0; which < part->per; which++) {
+            uint32_t bits[LANES];
+            float significand[LANES];
+            int32_t exponent[LANES];
+            take_elements(e, U32(w, slots[r]), which, bits);
+            split_elements(e, bits, LANES, significand, exponent);
+            for (int lane = 0; lane < LANES; lane++) {
+                const uint32_t at = part->at[r][lane] + part_offset(part, which);
+                out.significand[at] = significand[lane];
+                out.exponent[at] = exponent[lane];
+            }
+        }
+}
+
+static void unpack_integers(const warp *w, const uint32_t *slots, const matrix_part *part,
+                            matrix_element e, int32_t *out) {
+    for (uint32_t r = 0; r < part->distinct; r++)
+        for (uint32_t which = 0; which < part->per; which++) {
+            uint32_t bits[LANES];
+            int32_t value[LANES];
+            take_elements(e, U32(w, slots[r]), which, bits);
+            extend_elements(e, bits, LANES, value);
+            for (int lane = 0; lane < LANES; lane++)
+                out[part->at[r][lane] + part_offset(part, which)] = value[lane];
+        }
+}
+
+static void unpack_f64(const warp *w, const uint32_t *slots, const matrix_part *part, double *out) {
+    for (uint32_t r = 0; r < part->distinct; r++)
+        for (int lane = 0; lane < LANES; lane++)
+            out[part->at[r][lane]] = F64(w, slots[r])[lane];
+}
+
+static void pack_words(warp *w, const uint32_t *slots, const matrix_part *part,
+                       const uint32_t *bits) {
+    for (uint32_t r = 0; r < part->registers; r++) {
+        uint32_t *d = U32(w, slots[r]);
+        const uint16_t *at = part->at[r % part->distinct];
+        for (int lane = 0; lane < LANES; lane++)
+            d[lane] = part->per == 1 ? bits[at[lane]]
+                                     : packed_u16x2(bits[at[lane]], bits[at[lane] + part->step]);
+    }
+}
+
+static void pack_f64(warp *w, const uint32_t *slots, const matrix_part *part, const double *value) {
+    for (uint32_t r = 0; r < part->registers; r++)
+        for (int lane = 0; lane < LANES; lane++)
+            F64(w, slots[r])[lane] = value[part->at[r][lane]];
+}

@@ -1,0 +1,59 @@
+/* Tiles whose arithmetic has but one answer: integers, bits, and f64.
+ *
+ * An f64 element is a chain of fused multiply-adds, k ascending, from c (so an H200, as the GPU tests see
+ * it). Integers wrap at 32 bits, or with .satfinite end at the nearest s32. Bits count the ones of a xor
+ * or and of rows.
+ */
+#include "matrix.h"
+
+static void multiply_integers(const matrix_form *f, const int32_t *a, const int32_t *b,
+                              const int32_t *c, uint32_t *d) {
+    for (uint32_t row = 0; row < f->m; row++) {
+        uint32_t sum[MAX_N] = {0}; /* |sum| <= 64 x 255 x 255: fits, also as s32 */
+        for (uint32_t k = 0; k < f->k; k++) {
+            const uint32_t factor = (uint32_t)a[row * f->k + k];
+            const int32_t *factors = b + k * f->n;
+            for (uint32_t column = 0; column < f->n; column++)
+                sum[column] += factor * (uint32_t)factors[column];
+        }
+        for (uint32_t column = 0; column < f->n; column++) {
+            const uint32_t at = row * f->n + column;
+            const int64_t exact = (int64_t)c[at] + (int32_t)sum[column];
+            const int64_t low = exact < INT32_MIN ? INT32_MIN : exact;
+            const int64_t nearest = low > INT32_MAX ? INT32_MAX : low;
+            d[at] = (uint32_t)(f->saturate ? nearest : exact);
+        }
+    }
+}
+
+static void multiply_bits(const matrix_form *f, const int32_t *a, const int32_t *b,
+                          const int32_t *c, uint32_t *d) {
+    for (uint32_t at = 0; at < f->m * f->n; at++) {
+        uint32_t sum = (uint32_t)c[at];
+        for (uint32_t k = 0; k < f->k; k++) {
+            const uint32_t x = (uint32_t)a[at / f->n * f->k + k],
+                           y = (uint32_t)b[k * f->n + at % f->n];
+            sum += (uint32_t)__builtin_popcount(f->bits == BITS_AND ? x & y : x ^ y);
+        }
+        d[at] = sum;
+    }
+}
+
+/* A NaN among the factors and c is passed on, quiet: b's first, then c's, then a's. */
+static double nan_of(double a, double b, double c) {
+    const double from = b != b ? b : c != c ? c : a;
+    return f64_of_bits(from == from ? 0xfff8000000000000 : bits_of_f64(from) | 0x8000000000000);
+}
+
+static void multiply_f64(const matrix_form *f, const double *a, const double *b, const double *c,
+                         double *d) {
+    for (uint32_t at = 0; at < f->m * f->n; at++) {
+        double sum = c[at];
+        for (uint32_t k = 0; k < f->k; k++) {
+            const double x = a[at / f->n * f->k + k], y = b[k * f->n + at % f->n];
+            const double next = fma(x, y, sum);
+            sum = next == next ? next : nan_of(x, y, sum);
+        }
+        d[at] = sum;
+    }
+}

@@ -1,0 +1,242 @@
+/* mma.sync, and what it shares with wmma.mma: D = A B + C, all from and to registers. */
+#include "matrix.h"
+
+static bool is_float_element(matrix_element e) {
+    return e <= ELEMENT_E5M2;
+}
+
+static bool is_integer_element(matrix_element e) {
+    return e >= ELEMENT_S8 && e <= ELEMENT_U4;
+}
+
+/* A tile whose operands are in the arrays. */
+static void multiply_tile(const matrix_form *f, matrix_tile *t) {
+    if (f->a == ELEMENT_F64) {
+        multiply_f64(f, t->a.f64, t->b.f64, t->c.f64, t->d.f64);
+    } else if (is_float_element(f->a)) {
+        multiply_float(f, t);
+    } else if (f->a == ELEMENT_B1) {
+        multiply_bits(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
+    } else {
+        multiply_integers(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
+    }
+}
+
+static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
+    if (f->a == ELEMENT_F64)
+        unpack_f64(w, slots, &f->a_part, t->a.f64);
+    else if (is_float_element(f->a))
+        unpack_floats(w, slots, &f->a_part, f->a,
+                      (split_numbers){t->a.significand, t->a_exponent});
+    else
+        unpack_integers(w, slots, &f->a_part, f->a, t->a.integer);
+}
+
+static void unpack_b(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
+    if (f->b == ELEMENT_F64)
+        unpack_f64(w, slots, &f->b_part, t->b.f64);
+    else if (is_float_element(f->b))
+        unpack_floats(w, slots, &f->b_part, f->b,
+                      (split_numbers){t->b.significand, t->b_exponent});
+    else
+        unpack_integers(w, slots, &f->b_part, f->b, t->b.integer);
+}
+
+static void unpack_c(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
+    if (f->c == ELEMENT_F64)
+        unpack_f64(w, slots, &f->c_part, t->c.f64);
+    else if (is_float_element(f->a))
+        unpack_floats(w, slots, &f->c_part, f->c,
+                      (split_numbers){t->c.significand, t->c_exponent});
+    else
+        unpack_integers(w, slots, &f->c_part, f->c, t->c.integer);
+}
+
+static void pack_d(warp *w, const matrix_form *f, const uint32_t *slots, const matrix_tile *t) {
+    if (f->d == ELEMENT_F64)
+        pack_f64(w, slots, &f->d_part, t->d.f64);
+    else
+        pack_words(w, slots, &f->d_part, t->d.bits);
+}
+
+/* The warp's 32 lanes hold one fragment together: none may be missing. */
+static const insn *refuse_part_of_warp(warp *w, const insn *i) {
+    return warp_fault(w, i, SMK_LAUNCH, w->active,
+                      "only %d of the warp's 32 lanes are here (mask 0x%08x); a matrix instruction "
+                      "needs all of them, so keep it out of divergent code and let blocks have a "
+                      "multiple of 32 threads",
+                      __builtin_popcount(w->active), w->active);
+}
+
+typedef struct multiplication {
+    matrix_form form;
+    matrix_slots slots;
+} multiplication;
+
+static const insn *exec_multiply(warp *w, const insn *i) {
+    const multiplication *m = i->extra;
+    if (w->active != FULL) return refuse_part_of_warp(w, i);
+    matrix_tile t;
+    unpack_a(w, &m->form, m->slots.a, &t);
+    unpack_b(w, &m->form, m->slots.b, &t);
+    unpack_c(w, &m->form, m->slots.c, &t);
+    multiply_tile(&m->form, &t);
+    pack_d(w, &m->form, m->slots.d, &t);
+    return i + 1;
+}
+
+/* ---- decoding ---- */
+
+static matrix_element element_named(const char *modifier) {
+    static const char *const names[N_ELEMENTS] = {
+        [ELEMENT_F16] = "f16", [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
+        [ELEMENT_E4M3] = "e4m3", [ELEMENT_E5M2] = "e5m2", [ELEMENT_S8] = "s8",
+        [ELEMENT_U8] = "u8", [ELEMENT_S4] = "s4", [ELEMENT_U4] = "u4",
+        [ELEMENT_B1] = "b1", [ELEMENT_F64] = "f64", [ELEMENT_F32] = "f32",
+        [ELEMENT_S32] = "s32",
+    };
+    for (int e = 0; e < N_ELEMENTS; e++)
+        if (!strcmp(modifier, names[e])) return (matrix_element)e;
+    return NO_ELEMENT;
+}
+
+/* The element types in the order in which they are written; how many there are. */
+static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p,
+                                    matrix_element out[4]) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->n_modifiers && n < 4; k++) {
+        const matrix_element e = element_named(p->modifiers[k]);
+        if (e != NO_ELEMENT && decode_take(dc, p->modifiers[k])) out[n++] = e;
+    }
+    return n;
+}
+
+/* .m16n8k16 */
+static bool take_shape(decoder *dc, const ptx_instruction *p, uint32_t shape[3]) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++) {
+        int end = 0;
+        const char *text = p->modifiers[k];
+        if (sscanf(text, "m%3un%3uk%3u%n", &shape[0], &shape[1], &shape[2], &end) == 3 &&
+            !text[end])
+            return decode_take(dc, text);
+    }
+    return false;
+}
+
+static bool is_shape(const uint32_t shape[3], uint32_t m, uint32_t n, uint32_t k) {
+    return shape[0] == m && shape[1] == n && shape[2] == k;
+}
+
+/* A, B, C and D as in the form, to their slots. Fragments are vectors, or one register. */
+static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, matrix_element e,
+                                bool written) {
+    const ptx_operand *items = o->kind == PTX_VECTOR ? o->items : o;
+    if ((o->kind == PTX_VECTOR ? o->n_items : 1) != n || o->negated) return NULL;
+    uint32_t *slots = decode_alloc(dc, n * sizeof *slots);
+    const ptx_type type = e == ELEMENT_F64 ? PTX_F64 : PTX_B32;
+    for (uint32_t k = 0; k < n; k++)
+        slots[k] = written ? decode_destination(dc, &items[k], type)
+                           : decode_source(dc, &items[k], type);
+    return slots;
+}
+
+static void set_arithmetic(matrix_form *f) {
+    f->fraction = 25;
+    f->result_bits = 23;
+    f->step = f->k;
+}
+
+/* Parts of a form whose shape (k in elements as written) and types are set. */
+static void set_parts(matrix_form *f) {
+    if (f->a == ELEMENT_B1) f->k /= 32;
+    f->a_part = part_a(f->m, f->k, f->a);
+    f->b_part = part_b(f->n, f->k, f->b);
+    f->c_part = part_c(f->m, f->n, f->n, f->c);
+    f->d_part = part_c(f->m, f->n, f->n, f->d);
+    set_arithmetic(f);
+}
+
+/* As matrix_float.c says of mma.sync and 8-bit floats. */
+static void set_f16_steps(matrix_form *f) {
+    f->adds_last = true;
+    f->step = f->k / 2;
+    part_pairs(&f->a_part, f->k, f->m, true);
+    part_pairs(&f->b_part, f->k, f->n, false);
+}
+
+static exec_fn multiply_operands(decoder *dc, const ptx_instruction *p, insn *out,
+                                 multiplication *m) {
+    const ptx_operand *o = p->operands;
+    if (p->n_operands != 4) return NULL;
+    m->slots.d = fragment_slots(dc, &o[0], m->form.d_part.registers, m->form.d, true);
+    m->slots.a = fragment_slots(dc, &o[1], m->form.a_part.registers, m->form.a, false);
+    m->slots.b = fragment_slots(dc, &o[2], m->form.b_part.registers, m->form.b, false);
+    m->slots.c = fragment_slots(dc, &o[3], m->form.c_part.registers, m->form.c, false);
+    out->extra = m;
+    return m->slots.d && m->slots.a && m->slots.b && m->slots.c ? exec_multiply : NULL;
+}
+
+/* Whether mma has such a tile of these types. */
+static bool is_mma(const matrix_form *f) {
+    const uint32_t shape[3] = {f->m, f->n, f->k};
+    const bool same = f->a == f->b;
+    const bool float_c = f->c == f->d && (f->d == ELEMENT_F16 || f->d == ELEMENT_F32);
+    const bool s32_c = f->c == ELEMENT_S32 && f->d == ELEMENT_S32;
+    switch (f->a) {
+    case ELEMENT_F16:
+        return same && float_c && (is_shape(shape, 16, 8, 8) || is_shape(shape, 16, 8, 16));
+    case ELEMENT_BF16:
+        return same && float_c && f->d == ELEMENT_F32 &&
+               (is_shape(shape, 16, 8, 8) || is_shape(shape, 16, 8, 16));
+    case ELEMENT_TF32:
+        return same && float_c && f->d == ELEMENT_F32 &&
+               (is_shape(shape, 16, 8, 4) || is_shape(shape, 16, 8, 8));
+    case ELEMENT_E4M3:
+    case ELEMENT_E5M2:
+        return (f->b == ELEMENT_E4M3 || f->b == ELEMENT_E5M2) && float_c &&
+               (is_shape(shape, 16, 8, 16) || is_shape(shape, 16, 8, 32));
+    case ELEMENT_S8:
+    case ELEMENT_U8:
+        return (f->b == ELEMENT_S8 || f->b == ELEMENT_U8) && s32_c &&
+               (is_shape(shape, 8, 8, 16) || is_shape(shape, 16, 8, 16) ||
+                is_shape(shape, 16, 8, 32));
+    case ELEMENT_S4:
+    case ELEMENT_U4:
+        return (f->b == ELEMENT_S4 || f->b == ELEMENT_U4) && s32_c &&
+               (is_shape(shape, 8, 8, 32) || is_shape(shape, 16, 8, 32) ||
+                is_shape(shape, 16, 8, 64));
+    case ELEMENT_B1:
+        return same && s32_c &&
+               (is_shape(shape, 8, 8, 128) || is_shape(shape, 16, 8, 128) ||
+                is_shape(shape, 16, 8, 256));
+    case ELEMENT_F64:
+        return same && f->c == ELEMENT_F64 && f->d == ELEMENT_F64 &&
+               (is_shape(shape, 8, 8, 4) ||
+                (f->m == 16 && f->n == 8 && (f->k == 4 || f->k == 8 || f->k == 16)));
+    default: return false;
+    }
+}
+
+static bool take_bit_operation(decoder *dc, matrix_form *f) {
+    if (f->a != ELEMENT_B1) return true;
+    f->bits = decode_take(dc, "and") ? BITS_AND : BITS_XOR;
+    return (f->bits == BITS_AND || decode_take(dc, "xor")) && decode_take(dc, "popc");
+}
+
+static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
+    matrix_element e[4];
+    uint32_t shape[3];
+    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !decode_take(dc, "row") ||
+        !decode_take(dc, "col") || !take_shape(dc, p, shape) ||
+        take_elements_named(dc, p, e) != 4)
+        return NULL;
+    multiplication *m = decode_alloc(dc, sizeof *m);
+    m->form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2],
+                            .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
+    if (!is_mma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
+    m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
+    if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
+    set_parts(&m->form);
+    if (m->form.a == ELEMENT_E4M3 || m->form.a == ELEMENT_E5M2) set_f16_steps(&m->form);
+    return multiply_operands(dc, p, out, m);
+}
