@@ -223,12 +223,19 @@ static bool take_bit_operation(decoder *dc, matrix_form *f) {
     return (f->bits == BITS_AND || decode_take(dc, "xor")) && decode_take(dc, "popc");
 }
 
+/* .row.col: A by rows, B by columns, and no other way but for old shapes. */
+static bool take_row_col(decoder *dc, const ptx_instruction *p) {
+    for (uint32_t k = 0; k + 1 < p->n_modifiers; k++)
+        if (!strcmp(p->modifiers[k], "row") && !strcmp(p->modifiers[k + 1], "col"))
+            return decode_take(dc, "row") && decode_take(dc, "col");
+    return false;
+}
+
 static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
     uint32_t shape[3];
-    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !decode_take(dc, "row") ||
-        !decode_take(dc, "col") || !take_shape(dc, p, shape) ||
-        take_elements_named(dc, p, e) != 4)
+    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_row_col(dc, p) ||
+        !take_shape(dc, p, shape) || take_elements_named(dc, p, e) != 4)
         return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
     m->form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2],

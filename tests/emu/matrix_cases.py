@@ -530,3 +530,34 @@ def wgmma_cases() -> list[Wgmma]:
         cases.append(Wgmma(64, "f16", "f16", "f32", rows, advance=advance))
         cases.append(Wgmma(64, "tf32", "tf32", "f32", rows, advance=advance))
     return cases
+
+
+# ---- all of them ----
+
+TRIALS = 64  # warps of an Mma case
+
+
+def all_runs() -> list[tuple[object, str]]:
+    """(case, spread of its inputs)."""
+    wgmma = wgmma_cases()
+    return [
+        *((case, "") for case in move_cases()),
+        *product(mma_cases(), ("near", "wide", "special")),
+        *((case, "near") for case in wmma_cases() + wgmma),
+        *product(wgmma[::3], ("wide", "special")),
+    ]
+
+
+def run_inputs(case, spread: str) -> list[np.ndarray]:
+    if isinstance(case, Move):
+        return case.inputs()
+    return case.inputs(TRIALS, spread) if isinstance(case, Mma) else case.inputs(spread)
+
+
+def checksums(arrays) -> list[int]:
+    return [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays]
+
+
+def outputs(case, inputs, device: str) -> tuple[np.ndarray, ...]:
+    out = case.run(inputs, device)
+    return out if isinstance(out, tuple) else (out,)
