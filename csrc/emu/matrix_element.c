@@ -55,33 +55,17 @@ INLINE_PART void take_elements(matrix_element e, const uint32_t *words, uint32_t
     EACH_LANE bits[lane] = words[lane] >> shift & mask;
 }
 
-static void unpack_floats(const warp *w, const uint32_t *slots, const matrix_part *part,
-                          matrix_element e, split_numbers out) {
+/* A fragment's elements, as bits, each in its place of the array. */
+static void unpack_bits(const warp *w, const uint32_t *slots, const matrix_part *part,
+                        matrix_element e, uint32_t *out) {
     for (uint32_t r = 0; r < part->distinct; r++)
         for (uint32_t which = 0; which < part->per; which++) {
+            const uint32_t offset = part_offset(part, which);
+            const uint16_t *at = part->at[r];
             uint32_t bits[LANES];
-            float significand[LANES];
-            int32_t exponent[LANES];
             take_elements(e, U32(w, slots[r]), which, bits);
-            split_elements(e, bits, LANES, significand, exponent);
-            for (int lane = 0; lane < LANES; lane++) {
-                const uint32_t at = part->at[r][lane] + part_offset(part, which);
-                out.significand[at] = significand[lane];
-                out.exponent[at] = exponent[lane];
-            }
-        }
-}
-
-static void unpack_integers(const warp *w, const uint32_t *slots, const matrix_part *part,
-                            matrix_element e, int32_t *out) {
-    for (uint32_t r = 0; r < part->distinct; r++)
-        for (uint32_t which = 0; which < part->per; which++) {
-            uint32_t bits[LANES];
-            int32_t value[LANES];
-            take_elements(e, U32(w, slots[r]), which, bits);
-            extend_elements(e, bits, LANES, value);
             for (int lane = 0; lane < LANES; lane++)
-                out[part->at[r][lane] + part_offset(part, which)] = value[lane];
+                out[at[lane] + offset] = bits[lane];
         }
 }
 

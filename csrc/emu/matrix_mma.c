@@ -22,34 +22,50 @@ static void multiply_tile(const matrix_form *f, matrix_tile *t) {
     }
 }
 
-static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->a == ELEMENT_F64)
-        unpack_f64(w, slots, &f->a_part, t->a.f64);
-    else if (is_float_element(f->a))
-        unpack_floats(w, slots, &f->a_part, f->a,
-                      (split_numbers){t->a.significand, t->a_exponent});
+/* An array's bits as numbers, as the form's arithmetic wants them. */
+static void convert_elements(matrix_element e, bool floats, const uint32_t *bits, uint32_t count,
+                             float *significand, int32_t *exponent, int32_t *integer) {
+    if (floats)
+        split_elements(e, bits, count, significand, exponent);
     else
-        unpack_integers(w, slots, &f->a_part, f->a, t->a.integer);
+        extend_elements(e, bits, count, integer);
+}
+
+static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
+    uint32_t bits[MAX_A];
+    if (f->a == ELEMENT_F64) {
+        unpack_f64(w, slots, &f->a_part, t->a.f64);
+        return;
+    }
+    unpack_bits(w, slots, &f->a_part, f->a, bits);
+    convert_elements(f->a, is_float_element(f->a), bits, f->m * f->k, t->a.significand,
+                     t->a_exponent, t->a.integer);
 }
 
 static void unpack_b(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->b == ELEMENT_F64)
+    uint32_t bits[MAX_B];
+    if (f->b == ELEMENT_F64) {
         unpack_f64(w, slots, &f->b_part, t->b.f64);
-    else if (is_float_element(f->b))
-        unpack_floats(w, slots, &f->b_part, f->b,
-                      (split_numbers){t->b.significand, t->b_exponent});
-    else
-        unpack_integers(w, slots, &f->b_part, f->b, t->b.integer);
+        return;
+    }
+    unpack_bits(w, slots, &f->b_part, f->b, bits);
+    convert_elements(f->b, is_float_element(f->b), bits, f->k * f->n, t->b.significand,
+                     t->b_exponent, t->b.integer);
+}
+
+static void convert_c(const matrix_form *f, const uint32_t *bits, matrix_tile *t) {
+    convert_elements(f->c, is_float_element(f->a), bits, f->m * f->n, t->c.significand,
+                     t->c_exponent, t->c.integer);
 }
 
 static void unpack_c(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->c == ELEMENT_F64)
+    uint32_t bits[MAX_C];
+    if (f->c == ELEMENT_F64) {
         unpack_f64(w, slots, &f->c_part, t->c.f64);
-    else if (is_float_element(f->a))
-        unpack_floats(w, slots, &f->c_part, f->c,
-                      (split_numbers){t->c.significand, t->c_exponent});
-    else
-        unpack_integers(w, slots, &f->c_part, f->c, t->c.integer);
+        return;
+    }
+    unpack_bits(w, slots, &f->c_part, f->c, bits);
+    convert_c(f, bits, t);
 }
 
 static void pack_d(warp *w, const matrix_form *f, const uint32_t *slots, const matrix_tile *t) {

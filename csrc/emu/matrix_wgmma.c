@@ -124,10 +124,7 @@ static void convert_operand(matrix_element e, uint32_t *bits, uint32_t count, fl
     if (e == ELEMENT_TF32)
         for (uint32_t k = 0; k < count; k++)
             bits[k] >>= 13;
-    if (is_float_element(e))
-        split_elements(e, bits, count, significand, exponent);
-    else
-        extend_elements(e, bits, count, integer);
+    convert_elements(e, is_float_element(e), bits, count, significand, exponent, integer);
 }
 
 /* ---- execution ---- */
@@ -164,19 +161,11 @@ static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, m
 
 static void load_c(const warp *w, const wgmma_form *f, const uint32_t *slots, bool add,
                    matrix_tile *t) {
-    const matrix_form *form = &f->form;
-    const bool floats = is_float_element(form->a);
-    for (uint32_t at = 0; at < WARP_ROWS * form->n && !add; at++) {
-        t->c.integer[at] = 0; /* as bits also a float's */
-        t->c_exponent[at] = ZERO_EXPONENT;
-    }
-    for (uint32_t block = 0; block < form->n / 8 && add; block++, slots += f->block_registers) {
-        if (floats)
-            unpack_floats(w, slots, &form->c_part, form->c,
-                          (split_numbers){t->c.significand + 8 * block, t->c_exponent + 8 * block});
-        else
-            unpack_integers(w, slots, &form->c_part, form->c, t->c.integer + 8 * block);
-    }
+    uint32_t bits[MAX_C];
+    if (!add) memset(bits, 0, WARP_ROWS * f->form.n * sizeof *bits);
+    for (uint32_t block = 0; block < f->form.n / 8 && add; block++, slots += f->block_registers)
+        unpack_bits(w, slots, &f->form.c_part, f->form.c, bits + 8 * block);
+    convert_c(&f->form, bits, t);
 }
 
 static const insn *exec_wgmma(warp *w, const insn *i) {
