@@ -84,6 +84,7 @@ static bool is_regular(const emu_request *r, uint64_t step) {
 }
 
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+    /* Rows of ldmatrix and stmatrix, and chunks of wgmma, go eight at a time and never merge. */
     const bool load = r->operation == EMU_LOAD;
     const uint32_t step = (uint32_t)(r->address[1] - r->address[0]);
     if ((step == 0 || step == r->width) && is_regular(r, step)) {

@@ -63,8 +63,8 @@ INLINE_PART eight_f64 sum_eight(split_numbers a, split_numbers b, uint32_t n, ui
     const eight_s32 of_c = *(const eight_s32 *)c.exponent;
     eight_s32 largest = larger_eight(of_c, (eight_s32){0} + LEAST_EXPONENT);
     for (uint32_t step = 0; step < k; step++)
-        largest = larger_eight(largest,
-                               *(const eight_s32 *)(b.exponent + step * n) + a.exponent[step]);
+        largest =
+            larger_eight(largest, *(const eight_s32 *)(b.exponent + step * n) + a.exponent[step]);
     const eight_s32 to_unit = 127 + fraction - largest;
     const eight_s32 added = __builtin_convertvector(
         *(const eight_f32 *)c.significand * power_of_two(of_c + to_unit), eight_s32);
@@ -89,11 +89,10 @@ INLINE_PART eight_f64 sum_eight(split_numbers a, split_numbers b, uint32_t n, ui
 /* Towards zero, with that many bits behind the leading one, as floats. Beyond f32: infinity. */
 INLINE_PART eight_f32 truncated_eight(eight_f64 x, uint32_t bits, bool may_be_subnormal) {
     const eight_s64 kept = (eight_s64){0} - ((int64_t)1 << (52 - bits));
-    eight_f32 result =
-        __builtin_convertvector((eight_f64)((eight_s64)x & kept), eight_f32);
+    eight_f32 result = __builtin_convertvector((eight_f64)((eight_s64)x & kept), eight_f32);
     for (int column = 0; column < COLUMNS && may_be_subnormal; column++)
         if (fabs(x[column]) < 0x1p-126) {
-            const double unit = 0x1p-126 / (double)(1u << bits); /* of subnormals */
+            const double unit = 0x1p-126 / (double)(1u << bits);            /* of subnormals */
             result[column] = (float)(trunc(x[column] / unit) * unit + 0.0); /* never -0 */
         }
     return result;
@@ -110,8 +109,8 @@ INLINE_PART eight_s32 rounded_f16(eight_f64 x) {
     result = (eight_s32)_mm256_cvtepu16_epi32(halves);
 #else
     for (int column = 0; column < COLUMNS; column++)
-        result[column] = (int32_t)rounded(f32_of_bits((uint32_t)odd[column]), format_f16,
-                                          ROUND_NEAREST, false);
+        result[column] =
+            (int32_t)rounded(f32_of_bits((uint32_t)odd[column]), format_f16, ROUND_NEAREST, false);
 #endif
     return result;
 }
@@ -135,8 +134,8 @@ INLINE_PART void multiply_rows(const matrix_form *f, uint32_t n, uint32_t step, 
 
 /* d = c + a b over one step of k: f->step of them, from where a and b point. The sizes that matter are
  * constants. */
-static void multiply_finite(const matrix_form *f, split_numbers a, split_numbers b,
-                            split_numbers c, uint32_t *d) {
+static void multiply_finite(const matrix_form *f, split_numbers a, split_numbers b, split_numbers c,
+                            uint32_t *d) {
     if (f->n == 8 && f->step == 16)
         multiply_rows(f, 8, 16, a, b, c, d);
     else if (f->n == 8 && f->step == 8)

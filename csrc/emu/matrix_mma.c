@@ -105,10 +105,10 @@ static const insn *exec_multiply(warp *w, const insn *i) {
 
 static matrix_element element_named(const char *modifier) {
     static const char *const names[N_ELEMENTS] = {
-        [ELEMENT_F16] = "f16", [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
+        [ELEMENT_F16] = "f16",   [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
         [ELEMENT_E4M3] = "e4m3", [ELEMENT_E5M2] = "e5m2", [ELEMENT_S8] = "s8",
-        [ELEMENT_U8] = "u8", [ELEMENT_S4] = "s4", [ELEMENT_U4] = "u4",
-        [ELEMENT_B1] = "b1", [ELEMENT_F64] = "f64", [ELEMENT_F32] = "f32",
+        [ELEMENT_U8] = "u8",     [ELEMENT_S4] = "s4",     [ELEMENT_U4] = "u4",
+        [ELEMENT_B1] = "b1",     [ELEMENT_F64] = "f64",   [ELEMENT_F32] = "f32",
         [ELEMENT_S32] = "s32",
     };
     for (int e = 0; e < N_ELEMENTS; e++)
@@ -117,8 +117,7 @@ static matrix_element element_named(const char *modifier) {
 }
 
 /* The element types in the order in which they are written; how many there are. */
-static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p,
-                                    matrix_element out[4]) {
+static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p, matrix_element out[4]) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_modifiers && n < 4; k++) {
         const matrix_element e = element_named(p->modifiers[k]);
@@ -151,8 +150,8 @@ static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, m
     uint32_t *slots = decode_alloc(dc, n * sizeof *slots);
     const ptx_type type = e == ELEMENT_F64 ? PTX_F64 : PTX_B32;
     for (uint32_t k = 0; k < n; k++)
-        slots[k] = written ? decode_destination(dc, &items[k], type)
-                           : decode_source(dc, &items[k], type);
+        slots[k] =
+            written ? decode_destination(dc, &items[k], type) : decode_source(dc, &items[k], type);
     return slots;
 }
 
@@ -254,8 +253,8 @@ static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
         !take_shape(dc, p, shape) || take_elements_named(dc, p, e) != 4)
         return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
-    m->form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2],
-                            .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
+    m->form = (matrix_form){
+        .m = shape[0], .n = shape[1], .k = shape[2], .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
     if (!is_mma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
     if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");

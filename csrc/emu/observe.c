@@ -80,7 +80,8 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy) reading = copy_async_source(w, i, source);
     const insn *next = i->observed(w, i);
     if (!next) return NULL;
-    if (copy && reading) observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, width, source, reading);
+    if (copy && reading)
+        observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, width, source, reading);
     const bool rows = i->operation == EMU_LDMATRIX || i->operation == EMU_STMATRIX;
     observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
                    rows ? ldmatrix_address_lanes(i) : w->active);

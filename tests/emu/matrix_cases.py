@@ -158,14 +158,18 @@ class Mma:
 
 
 def mma(shape: str, d: str, a: str, b: str, c: str, suffix: str = "") -> Mma:
-    m, n, k = (int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split())
+    m, n, k = (
+        int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()
+    )
     saturate = ".satfinite" if suffix == "satfinite" else ""
     bit_operation = f".{suffix}.popc" if a == "b1" else ""
     text = f"mma.sync.aligned.{shape}.row.col{saturate}.{d}.{a}.{b}.{c}{bit_operation}"
 
     def fragment(element: str, count: int) -> Fragment:
         bits = ELEMENTS[element][0]
-        return Fragment(element, max(count * bits // (LANES * 32), 1) if bits < 64 else count // LANES)
+        return Fragment(
+            element, max(count * bits // (LANES * 32), 1) if bits < 64 else count // LANES
+        )
 
     return Mma(
         text + " {d}, {a}, {b}, {c}",
@@ -187,7 +191,10 @@ def mma_cases() -> list[Mma]:
         cases.append(mma(f"m16n8k{k}", d, a, b, d))
     for shape in ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"):
         cases.append(mma(shape, "f64", "f64", "f64", "f64"))
-    for bits, shapes in ((8, ("m8n8k16", "m16n8k16", "m16n8k32")), (4, ("m8n8k32", "m16n8k32", "m16n8k64"))):
+    for bits, shapes in (
+        (8, ("m8n8k16", "m16n8k16", "m16n8k32")),
+        (4, ("m8n8k32", "m16n8k32", "m16n8k64")),
+    ):
         for shape, a, b, s in product(shapes, "su", "su", ("", "satfinite")):
             cases.append(mma(shape, "s32", f"{a}{bits}", f"{b}{bits}", "s32", s))
     for shape, operation in product(("m8n8k128", "m16n8k128", "m16n8k256"), ("xor", "and")):
@@ -264,9 +271,7 @@ DUMP:
 def move_cases() -> list[Move]:
     cases = [
         Move(opcode, count, transposed)
-        for opcode, count, transposed in product(
-            ("ldmatrix", "stmatrix"), (1, 2, 4), (False, True)
-        )
+        for opcode, count, transposed in product(("ldmatrix", "stmatrix"), (1, 2, 4), (False, True))
     ]
     return [*cases, Move("movmatrix", 1, True)]
 
@@ -288,7 +293,9 @@ class Wmma:
     suffix: str = ""
 
     def __str__(self) -> str:
-        order = "".join("row "[:3] + "." if r else "col." for r in (self.a_row, self.b_row, self.c_row))
+        order = "".join(
+            "row "[:3] + "." if r else "col." for r in (self.a_row, self.b_row, self.c_row)
+        )
         m, n, k = self.shape
         return f"wmma.{order}m{m}n{n}k{k}.{self.d}.{self.a}.{self.c}.{self.suffix}"
 
@@ -525,7 +532,9 @@ def wgmma_cases() -> list[Wgmma]:
         ("s8", "u8"), ("s8", "u8"), SWIZZLES, (False, True), (False, True)
     ):
         cases.append(Wgmma(32, a, b, "s32", rows, a_registers=registers_, saturate=s))
-    cases += [Wgmma(16, "b1", "b1", "s32", rows, a_registers=r) for rows in SWIZZLES for r in (0, 1)]
+    cases += [
+        Wgmma(16, "b1", "b1", "s32", rows, a_registers=r) for rows in SWIZZLES for r in (0, 1)
+    ]
     for rows, advance in ((128, 32), (128, 64), (128, 96), (64, 32)):
         cases.append(Wgmma(64, "f16", "f16", "f32", rows, advance=advance))
         cases.append(Wgmma(64, "tf32", "tf32", "f32", rows, advance=advance))

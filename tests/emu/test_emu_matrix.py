@@ -58,9 +58,7 @@ def test_as_the_gpu_here(kind) -> None:
     wrong = []
     for case, spread in runs_of(kind):
         inputs = mc.run_inputs(case, spread)
-        pairs = zip(
-            mc.outputs(case, inputs, "emu"), mc.outputs(case, inputs, "cuda"), strict=True
-        )
+        pairs = zip(mc.outputs(case, inputs, "emu"), mc.outputs(case, inputs, "cuda"), strict=True)
         for emu, gpu in pairs:
             if not np.array_equal(emu.view(np.uint8), gpu.view(np.uint8)):
                 wrong.append(f"{name_of(case, spread)}: {np.count_nonzero(emu != gpu)}")
@@ -206,7 +204,9 @@ def test_part_of_a_warp_is_refused() -> None:
     case = MMA[0]
     a, b, c = case.inputs(1, "near")
     out = np.zeros((1, case.d.count, 32), np.uint32)
-    with pytest.raises(smemkern.LaunchError, match=r"only 24 of the warp's 32 lanes .* all of them"):
+    with pytest.raises(
+        smemkern.LaunchError, match=r"only 24 of the warp's 32 lanes .* all of them"
+    ):
         smemkern.Kernel(case.ptx(), "matrix")(1, 24, a, b, c, out, device="emu")
 
 
