@@ -15,6 +15,8 @@ from pathlib import Path
 import matrix_cases as mc
 import numpy as np
 import pytest
+from matrix_inputs import ELEMENTS, FLOATS, words_of
+from matrix_wgmma import A_BYTES, Wgmma
 
 import smemkern
 from checks import HAS_GPU
@@ -35,7 +37,7 @@ def test_all_runs_are_recorded() -> None:
     assert {name_of(*run) for run in RUNS} == set(RECORDED)
 
 
-@pytest.mark.parametrize("kind", [mc.Move, mc.Mma, mc.Wmma, mc.Wgmma])
+@pytest.mark.parametrize("kind", [mc.Move, mc.Mma, mc.Wmma, Wgmma])
 def test_as_recorded_on_an_h200(kind) -> None:
     compared, wrong = 0, []
     for case, spread in runs_of(kind):
@@ -52,7 +54,7 @@ def test_as_recorded_on_an_h200(kind) -> None:
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
-@pytest.mark.parametrize("kind", [mc.Move, mc.Mma, mc.Wmma, mc.Wgmma])
+@pytest.mark.parametrize("kind", [mc.Move, mc.Mma, mc.Wmma, Wgmma])
 def test_as_the_gpu_here(kind) -> None:
     """The recorded sums are Hopper's: other chips add in other steps."""
     wrong = []
@@ -70,7 +72,7 @@ def test_as_the_gpu_here(kind) -> None:
 
 def values(bits: np.ndarray, name: str) -> np.ndarray:
     """Elements' bit patterns as numbers: int64 or float64."""
-    size, mantissa, exponent = mc.ELEMENTS[name]
+    size, mantissa, exponent = ELEMENTS[name]
     bits = bits.astype(np.int64)
     if not exponent:
         signed = name[0] == "s" and bits >> (size - 1) & 1 == 1
@@ -89,7 +91,7 @@ def values(bits: np.ndarray, name: str) -> np.ndarray:
 
 def elements_of(words: np.ndarray, name: str) -> np.ndarray:
     """Registers (trial, register, lane) as elements (trial, register, lane, place)."""
-    size = mc.ELEMENTS[name][0]
+    size = ELEMENTS[name][0]
     if size == 64:
         return words[..., None]
     places = np.arange(32 // size, dtype=np.uint32) * np.uint32(size)
@@ -135,7 +137,7 @@ def test_integers_are_exact(case) -> None:
     assert np.array_equal(got.astype(np.int32), exact.astype(np.int32))
 
 
-@pytest.mark.parametrize("case", [c for c in MMA if c.a.element in mc.FLOATS], ids=str)
+@pytest.mark.parametrize("case", [c for c in MMA if c.a.element in FLOATS], ids=str)
 def test_floats_are_near_exact_arithmetic(case) -> None:
     """|error| <= (k + 2) units of the accumulator's last place, of the sum of absolute values."""
     inputs = case.inputs(8, "near")
@@ -149,21 +151,21 @@ def test_floats_are_near_exact_arithmetic(case) -> None:
     assert np.all(abs(got - exact) <= (case.k + 2) * unit * size)
 
 
-@pytest.mark.parametrize("case", [c for c in MMA if c.a.element in mc.FLOATS], ids=str)
+@pytest.mark.parametrize("case", [c for c in MMA if c.a.element in FLOATS], ids=str)
 def test_small_whole_numbers_are_exact(case) -> None:
     """Each of A, B and C is -2 ... 2: every product and sum is representable."""
     rng = np.random.default_rng(len(str(case)))
-    size, mantissa, exponent = mc.ELEMENTS[case.a.element]
+    size, mantissa, exponent = ELEMENTS[case.a.element]
     words = []
     for part in (case.a, case.b, case.c):
-        size, mantissa, exponent = mc.ELEMENTS[part.element]
+        size, mantissa, exponent = ELEMENTS[part.element]
         bias = (1 << (exponent - 1)) - 1
         bits = np.array([0, bias << mantissa, (bias + 1) << mantissa], dtype=np.uint64)
         per = max(32 // size, 1)
         shape = (8, part.count, 32, per)
         elements = rng.choice(bits, shape)
         elements |= rng.integers(0, 2, shape, dtype=np.uint64) << np.uint64(size - 1)
-        words.append(mc.words_of(elements, part.element)[..., 0])
+        words.append(words_of(elements, part.element)[..., 0])
     m = 8 if case.text.startswith("mma.sync.aligned.m8") else 16
     a, b = dense(words[0], case.a.element, m), dense(words[1], case.b.element, 8)
     c = dense(words[2], case.c.element, m, is_c=True)
@@ -211,7 +213,7 @@ def test_part_of_a_warp_is_refused() -> None:
 
 
 def test_part_of_a_warpgroup_is_refused() -> None:
-    case = mc.Wgmma(8, "f16", "f16", "f32")
+    case = Wgmma(8, "f16", "f16", "f32")
     memory, a, c = case.inputs("near")
     out = np.zeros((case.d_count, 128), np.uint32)
     with pytest.raises(smemkern.LaunchError, match="wgmma needs four warps"):
@@ -229,8 +231,8 @@ def test_row_address_must_be_aligned() -> None:
 
 
 def test_operand_beyond_shared_memory() -> None:
-    case = mc.Wgmma(256, "f16", "f16", "f32", 128, advance=32)
-    text = case.ptx().replace(f"add.u32 %to, %base, {mc.A_BYTES + 32}", "add.u32 %to, %base, 40960")
+    case = Wgmma(256, "f16", "f16", "f32", 128, advance=32)
+    text = case.ptx().replace(f"add.u32 %to, %base, {A_BYTES + 32}", "add.u32 %to, %base, 40960")
     out = np.zeros((case.d_count, 128), np.uint32)
     with pytest.raises(smemkern.LaunchError, match="past the end of the block's shared memory"):
         smemkern.Kernel(text, "matrix")(1, 128, *case.inputs("near"), out, device="emu")

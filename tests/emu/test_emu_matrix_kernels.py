@@ -15,10 +15,14 @@ MMA_GEMM = r"""
 
 constexpr int TILE = 64, DEPTH = 32;
 
-// Rows of 4 (A) and 8 (B) chunks of 16 bytes; chunks are exchanged so that eight rows' chunks of one
-// column lie in different banks.
-__device__ unsigned a_chunk(int row, int chunk) { return row * 64 + (SWIZZLE ? chunk ^ row / 2 % 4 : chunk) * 16; }
-__device__ unsigned b_chunk(int row, int chunk) { return row * 128 + (SWIZZLE ? chunk ^ row % 8 : chunk) * 16; }
+// Rows of 4 (A) and 8 (B) chunks of 16 bytes; chunks are exchanged so that eight rows' chunks of
+// one column lie in different banks.
+__device__ unsigned a_chunk(int row, int chunk) {
+    return row * 64 + (SWIZZLE ? chunk ^ row / 2 % 4 : chunk) * 16;
+}
+__device__ unsigned b_chunk(int row, int chunk) {
+    return row * 128 + (SWIZZLE ? chunk ^ row % 8 : chunk) * 16;
+}
 
 __device__ void ldmatrix(unsigned (&r)[4], unsigned at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -38,21 +42,26 @@ extern "C" __global__ void gemm(const half *a, const half *b, float *c, int n, i
     float d[2][4][4] = {};
     for (int k0 = 0; k0 < k; k0 += DEPTH) {
         for (int i = threadIdx.x; i < 256; i += 128) {
-            *(uint4 *)(as + a_chunk(i / 4, i % 4)) = *(const uint4 *)(a + (row0 + i / 4) * k + k0 + i % 4 * 8);
-            *(uint4 *)(bs + b_chunk(i / 8, i % 8)) = *(const uint4 *)(b + (k0 + i / 8) * n + column0 + i % 8 * 8);
+            *(uint4 *)(as + a_chunk(i / 4, i % 4)) =
+                *(const uint4 *)(a + (row0 + i / 4) * k + k0 + i % 4 * 8);
+            *(uint4 *)(bs + b_chunk(i / 8, i % 8)) =
+                *(const uint4 *)(b + (k0 + i / 8) * n + column0 + i % 8 * 8);
         }
         __syncthreads();
         for (int step = 0; step < DEPTH / 16; step++) {
             unsigned af[2][4], bf[2][4];
             for (int i = 0; i < 2; i++)
-                ldmatrix(af[i], a_base + a_chunk(warp_row + 16 * i + lane % 16, 2 * step + lane / 16));
+                ldmatrix(af[i],
+                         a_base + a_chunk(warp_row + 16 * i + lane % 16, 2 * step + lane / 16));
             for (int j = 0; j < 2; j++)
-                ldmatrix_trans(bf[j], b_base + b_chunk(16 * step + lane % 16, warp_column / 8 + 2 * j + lane / 16));
+                ldmatrix_trans(bf[j], b_base + b_chunk(16 * step + lane % 16,
+                                                       warp_column / 8 + 2 * j + lane / 16));
             for (int i = 0; i < 2; i++)
                 for (int j = 0; j < 4; j++)
-                    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-                                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                                 : "+f"(d[i][j][0]), "+f"(d[i][j][1]), "+f"(d[i][j][2]), "+f"(d[i][j][3])
+                    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                                 : "+f"(d[i][j][0]), "+f"(d[i][j][1]), "+f"(d[i][j][2]),
+                                   "+f"(d[i][j][3])
                                  : "r"(af[i][0]), "r"(af[i][1]), "r"(af[i][2]), "r"(af[i][3]),
                                    "r"(bf[j / 2][j % 2 * 2]), "r"(bf[j / 2][j % 2 * 2 + 1]));
         }
@@ -61,8 +70,8 @@ extern "C" __global__ void gemm(const half *a, const half *b, float *c, int n, i
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 4; j++)
             for (int e = 0; e < 4; e++)
-                c[(row0 + warp_row + 16 * i + lane / 4 + e / 2 * 8) * n + column0 + warp_column + 8 * j +
-                  lane % 4 * 2 + e % 2] = d[i][j][e];
+                c[(row0 + warp_row + 16 * i + lane / 4 + e / 2 * 8) * n + column0 + warp_column +
+                  8 * j + lane % 4 * 2 + e % 2] = d[i][j][e];
 }
 """
 
@@ -104,7 +113,7 @@ def test_mma_gemm(mma_gemm, swizzle, device, rng) -> None:
 
 
 def test_ldmatrix_is_counted(mma_gemm, rng) -> None:
-    """Four wavefronts a request with the swizzle; A's plain rows of 64 bytes cost 16, B's of 128, 32."""
+    """Four wavefronts a request with the swizzle; plain rows of 64 bytes cost 16, of 128, 32."""
     a, b, c = halves(rng, 64, 32), halves(rng, 32, 64), np.zeros((64, 64), np.float32)
     worst = []
     for kernel in mma_gemm:
@@ -169,12 +178,14 @@ __device__ unsigned place(int row, int chunk) {{
 }}
 
 __device__ unsigned long long descriptor(unsigned at) {{
-    const unsigned long long mode = ROW_BYTES == 128 ? 1 : ROW_BYTES == 64 ? 2 : ROW_BYTES == 32 ? 3 : 0;
+    const int swizzle = ROW_BYTES == 128 ? 1 : ROW_BYTES == 64 ? 2 : ROW_BYTES == 32 ? 3 : 0;
+    const unsigned long long mode = swizzle;
     const unsigned long long leading = TILE * 16, stride = 8 * ROW_BYTES;
     return (at & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | mode << 62;
 }}
 
-extern "C" __global__ void gemm(const unsigned short *a, const unsigned short *b, float *c, int n, int k) {{
+extern "C" __global__ void gemm(const unsigned short *a, const unsigned short *b, float *c, int n,
+                                int k) {{
     __shared__ __align__(1024) unsigned char as[TILE * DEPTH * 2], bs[TILE * DEPTH * 2];
     const unsigned a_base = __cvta_generic_to_shared(as), b_base = __cvta_generic_to_shared(bs);
     const int row0 = blockIdx.y * TILE, column0 = blockIdx.x * TILE;
@@ -183,8 +194,10 @@ extern "C" __global__ void gemm(const unsigned short *a, const unsigned short *b
     for (int k0 = 0; k0 < k; k0 += DEPTH) {{
         for (int i = threadIdx.x; i < TILE * CHUNKS; i += 128) {{
             const int row = i / CHUNKS, chunk = i % CHUNKS;
-            *(uint4 *)(as + place(row, chunk)) = *(const uint4 *)(a + (row0 + row) * k + k0 + chunk * 8);
-            *(uint4 *)(bs + place(row, chunk)) = *(const uint4 *)(b + (column0 + row) * k + k0 + chunk * 8);
+            *(uint4 *)(as + place(row, chunk)) =
+                *(const uint4 *)(a + (row0 + row) * k + k0 + chunk * 8);
+            *(uint4 *)(bs + place(row, chunk)) =
+                *(const uint4 *)(b + (column0 + row) * k + k0 + chunk * 8);
         }}
         asm volatile("fence.proxy.async;" ::: "memory");
         __syncthreads();
@@ -196,12 +209,14 @@ extern "C" __global__ void gemm(const unsigned short *a, const unsigned short *b
                          : {OUTPUTS}
                          : "l"(descriptor(a_base + 32 * step)), "l"(descriptor(b_base + 32 * step)),
                            "r"((int)(k0 + step > 0)));
-        asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+        asm volatile("wgmma.commit_group.sync.aligned;\n"
+                     "wgmma.wait_group.sync.aligned 0;" ::: "memory");
         __syncthreads();
     }}
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int i = 0; i < 32; i++)
-        c[(row0 + 16 * warp + lane / 4 + i / 2 % 2 * 8) * n + column0 + i / 4 * 8 + lane % 4 * 2 + i % 2] = d[i];
+        c[(row0 + 16 * warp + lane / 4 + i / 2 % 2 * 8) * n + column0 + i / 4 * 8 + lane % 4 * 2 +
+          i % 2] = d[i];
 }}
 """
 
