@@ -3,7 +3,8 @@
  * 32 banks of 4 bytes, bank = (byte address / 4) mod 32. Within a group of lanes the wavefronts are
  * the largest number of distinct 4-byte words that fall into one bank. Groups: 1, 2, 4 bytes a lane: all 32 lanes;
  * 8 bytes: lanes 0-15 and 16-31; 16 bytes: four groups of 8. Loads of 8 or 16 bytes merge neighbouring
- * groups if for all active lanes l lane l^1 is inactive or has the same address, or likewise l^2. Groups'
+ * groups if for all active lanes l lane l^1 is inactive or has the same address, or likewise l^2; the rows
+ * of ldmatrix, 16 bytes each, do not merge, and are counted as not `load`. Groups'
  * wavefronts add up; a group with no active lane costs nothing. Checked against Nsight Compute's
  * SASS-level counters on an H200 (docs/exactness.md when it exists).
  */

@@ -76,6 +76,7 @@ static void on_instruction(void *state, const ptx_function *function, const ptx_
 }
 
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+    /* Rows of ldmatrix and stmatrix, and chunks of wgmma, go eight at a time and never merge. */
     const bool load = r->operation == EMU_LOAD;
     const uint64_t step = r->step;
     if (step != ~(uint64_t)0) {
