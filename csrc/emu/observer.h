@@ -42,6 +42,7 @@ typedef struct emu_observer {
     void *(*fork)(void *self);             /* NULL if out of memory: the launch fails cleanly */
     void (*join)(void *self, void *state); /* merges and frees state */
     void (*memory)(void *state, const emu_request *request);
+    /* active: of the lanes that came here those whose guard holds, perhaps none */
     void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
                         uint32_t index, uint32_t active);
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,

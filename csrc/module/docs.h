@@ -89,11 +89,12 @@ static const char probe_doc[] =
     "    As gemm does.\n\n"
     "Source: csrc/kernels/probe_<variant>.cu.\n";
 
-static const char observe_doc[] = "observe(what, args, kwargs, repeat=0, trace=False)\n"
-                                  "--\n\n"
-                                  "Run an operation or a Kernel and report on it: (result, "
-                                  "milliseconds of each of `repeat` more\n"
-                                  "runs, raw trace or None).\n";
+static const char observe_doc[] =
+    "observe(what, args, kwargs, repeat=0, trace=False, blocks=None)\n"
+    "--\n\n"
+    "Run an operation or a Kernel and report on it: (result, "
+    "milliseconds of each of `repeat` more\n"
+    "runs, raw trace or None).\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"

@@ -4,8 +4,9 @@
 
 typedef struct kernel {
     PyObject_HEAD
-    PyObject *ptx; /* bytes */
-    PyObject *key; /* str: identity of the image; equal text, equal key */
+    PyObject *source; /* str, as given */
+    PyObject *ptx;    /* bytes */
+    PyObject *key;    /* str: identity of the image; equal text, equal key */
     emu_signature signature;
 } kernel;
 
@@ -109,7 +110,10 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         PyErr_SetString(PyExc_ValueError, "options are for CUDA C++; this source is PTX already");
         goto fail;
     }
-    self->ptx = ptx_given ? PyBytes_FromString(source) : compile(state, source, options);
+    self->source = PyUnicode_FromString(source);
+    self->ptx = self->source == NULL ? NULL
+                : ptx_given          ? PyBytes_FromString(source)
+                                     : compile(state, source, options);
     self->key = self->ptx ? make_key(self->ptx) : NULL;
     if (self->key == NULL) {
         goto fail;
@@ -131,6 +135,7 @@ fail:
 
 static void kernel_dealloc(kernel *self) {
     PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(self->source);
     Py_XDECREF(self->ptx);
     Py_XDECREF(self->key);
     emu_signature_free(&self->signature);
@@ -239,6 +244,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
+            .blocks = observed->blocks,
+            .n_blocks = observed->n_blocks,
         };
         if (device_run(state, &on, &job) == 0) {
             arguments_write_back(&given);
@@ -270,12 +277,17 @@ static PyObject *get_ptx(kernel *self, void *Py_UNUSED(closure)) {
                                 "replace");
 }
 
+static PyObject *get_source(kernel *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef(self->source);
+}
+
 static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
     return PyLong_FromSize_t(self->signature.static_shared_bytes);
 }
 
 static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
+    {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Shared memory that the kernel declares itself, in bytes of a block.", NULL},

@@ -81,9 +81,11 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
 /* ---- what is asked beside the result (gemm and Kernel alike) ---- */
 
 typedef struct observation {
-    int repeat;          /* more runs, each timed */
-    float *milliseconds; /* `repeat` of them */
-    smk_trace *trace;    /* counts; on the emulator only */
+    int repeat;             /* more runs, each timed */
+    float *milliseconds;    /* `repeat` of them */
+    smk_trace *trace;       /* counts; on the emulator only */
+    const uint64_t *blocks; /* as in smk_job */
+    size_t n_blocks;
 } observation;
 
 /* ---- kernel.c ---- */
