@@ -29,6 +29,7 @@ from ._core import (
     transpose,
 )
 from ._devices import Device, devices, show_config
+from ._hazards import Hazard
 from ._observe import GlobalRow, SharedRow, Trace, _measure, trace
 from ._registry import Param, Variant, variants
 
@@ -40,6 +41,7 @@ __all__ = [
     "DriverTooOldError",
     "Error",
     "GlobalRow",
+    "Hazard",
     "HazardError",
     "Kernel",
     "KernelImageError",

@@ -51,7 +51,12 @@ def probe(
 @final
 class Kernel:
     def __new__(
-        cls, source_or_ptx: str, name: str | None, options: Sequence[str] = ()
+        cls,
+        source_or_ptx: str,
+        name: str | None,
+        options: Sequence[str] = (),
+        *,
+        check: bool = False,
     ) -> Kernel: ...
     def __call__(
         self,

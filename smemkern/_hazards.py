@@ -76,7 +76,8 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
-    return row._replace(message=fault or _sentence(row, space))
+    told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
+    return row._replace(message=told or _sentence(row, space))
 
 
 def _width(text: str | None, width: int) -> int:
