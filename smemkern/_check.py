@@ -135,7 +135,8 @@ def run(chosen: argparse.Namespace) -> int:
         print(quote(hazard, chosen.file))
     if found.hazards:
         ended = " (the run ended there)" if found.incomplete else ""
-        print(f"{chosen.file}: kernel {kernel.name}: {len(found.hazards)} hazards{ended}")
+        many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards)} hazards"
+        print(f"{chosen.file}: kernel {kernel.name}: {many}{ended}")
         return FOUND
     print(f"{chosen.file}: kernel {kernel.name}: no hazards")
     return CLEAN

@@ -109,6 +109,8 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     if not isinstance(array, np.ndarray) or array.itemsize == 0:
         return None, f"byte {at}"
     index, rest = divmod(at, array.itemsize)
+    if at < 0:
+        return None, f"byte {at}, before its {array.nbytes} bytes"
     if index >= array.size:
         return None, f"byte {at}, past its {array.nbytes} bytes"
     order = "C" if array.flags.c_contiguous else "F"
