@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 from setuptools.modified import newer_group
 
-from . import images, registry, rows_c, toolkit
+from . import images, mistakes, registry, rows_c, toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "csrc" / "kernels"
@@ -53,11 +53,14 @@ class BuildPy(build_py):
         try:
             kit = toolkit.find()
             done = images.build(_rows(), KERNELS, PACKAGE / "images", STAMPS, kit)
+            wrong = mistakes.build(KERNELS / "mistakes", STAMPS.parent / "mistakes", kit)
         except (toolkit.ToolkitError, images.ImageError) as error:
             raise CompileError(str(error)) from None
         print(f"smemkern: {done}", flush=True)
         shutil.rmtree(PACKAGE / "kernels", ignore_errors=True)
         shutil.copytree(KERNELS, PACKAGE / "kernels")
+        for ptx in wrong:
+            shutil.copy(ptx, PACKAGE / "kernels" / "mistakes")
         super().run()
 
 

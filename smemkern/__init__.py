@@ -29,8 +29,11 @@ from ._core import (
     transpose,
 )
 from ._devices import Device, devices, show_config
-from ._observe import GlobalRow, SharedRow, Trace, _measure, trace
+from ._hazards import Hazard
+from ._observe import Trace, _measure, trace
+from ._profile import Profile, profile
 from ._registry import Param, Variant, variants
+from ._rows import GlobalRow, Request, SharedRow
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
@@ -40,12 +43,15 @@ __all__ = [
     "DriverTooOldError",
     "Error",
     "GlobalRow",
+    "Hazard",
     "HazardError",
     "Kernel",
     "KernelImageError",
     "LaunchError",
     "NoDeviceError",
     "Param",
+    "Profile",
+    "Request",
     "SharedRow",
     "Trace",
     "UnsupportedInstructionError",
@@ -55,6 +61,7 @@ __all__ = [
     "devices",
     "gemm",
     "probe",
+    "profile",
     "show_config",
     "trace",
     "transpose",

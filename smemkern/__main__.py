@@ -1,9 +1,11 @@
-"""python -m smemkern: what there is (info), and what it does (demo)."""
+"""python -m smemkern: what there is (info), what it does (demo), what is wrong (check)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+
+from . import _check
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -12,6 +14,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("info", help="version, devices, driver and compiler")
     demo = commands.add_parser("demo", help="run and check every variant, and print one table")
     demo.add_argument("--device", help="'emu', 'cuda' or 'cuda:N'; by default the best there is")
+    check = commands.add_parser("check", help="look for races and other hazards in a kernel")
+    _check.add_arguments(check)
     chosen = parser.parse_args(arguments)
 
     if chosen.command == "info":
@@ -19,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
 
         show_config()
         return 0
+    if chosen.command == "check":
+        return _check.run(chosen)
     from .demo import run
 
     return run(chosen.device)

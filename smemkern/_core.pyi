@@ -51,7 +51,12 @@ def probe(
 @final
 class Kernel:
     def __new__(
-        cls, source_or_ptx: str, name: str | None, options: Sequence[str] = ()
+        cls,
+        source_or_ptx: str,
+        name: str | None,
+        options: Sequence[str] = (),
+        *,
+        check: bool = False,
     ) -> Kernel: ...
     def __call__(
         self,
@@ -65,7 +70,11 @@ class Kernel:
     @property
     def name(self) -> str: ...
     @property
+    def source(self) -> str: ...
+    @property
     def ptx(self) -> str: ...
+    @property
+    def check(self) -> bool: ...
     @property
     def shared_bytes(self) -> int: ...
 
@@ -83,6 +92,10 @@ def observe(
     kwargs: dict[str, Any],
     repeat: int = 0,
     trace: bool = False,
+    hazards: bool = False,
+    equal_writes: bool = False,
+    only_if_clean: bool = False,
+    blocks: _Array | None = None,
 ) -> tuple[Any, list[float], tuple[Any, ...] | None]: ...
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]: ...
 def variants() -> tuple[tuple[Any, ...], ...]: ...

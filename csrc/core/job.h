@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hazard.h"
 #include "status.h"
 
 /* Code for a device: PTX text (NUL-terminated; device "emu", or JIT on "cuda") or a fat binary. */
@@ -43,6 +44,11 @@ typedef struct smk_launch {
 
 struct smk_trace;
 
+enum {
+    SMK_FIND_HAZARDS = 1, /* a fault is then a finding too, and no failure of the run */
+    SMK_EQUAL_WRITES = 2  /* threads that race to write one value are found too */
+};
+
 typedef struct smk_job {
     smk_image image;
     const char *entry;
@@ -68,6 +74,7 @@ typedef struct smk_job {
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
     const uint64_t *blocks;  /* "emu": run only these; ascending, numbered x first and on through */
     size_t n_blocks;         /* the launches in their order. NULL: all of them */
+    unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
 } smk_job;
 
@@ -135,6 +142,10 @@ typedef struct smk_trace {
     uint64_t blocks;       /* that ran ... */
     uint64_t grid_blocks;  /* ... of so many */
     uint64_t shared_bytes; /* of a block, static and dynamic: the most of any launch */
+    smk_hazard *hazards;
+    size_t n_hazards;
+    bool checked;    /* hazards were looked for */
+    bool incomplete; /* a fault among them ended the run */
 } smk_trace;
 
 void smk_trace_free(smk_trace *trace);

@@ -6,5 +6,8 @@
 void smk_trace_free(smk_trace *trace) {
     free(trace->sites);
     free(trace->opcodes);
+    for (size_t k = 0; k < trace->n_hazards; k++)
+        free(trace->hazards[k].message);
+    free(trace->hazards);
     *trace = (smk_trace){0};
 }

@@ -8,6 +8,7 @@
 #include "block.h"
 #include "decode.h"
 #include "lanes.h"
+#include "observe.h"
 
 enum reduction { RED_NONE, RED_POPC, RED_AND, RED_OR };
 
@@ -34,6 +35,7 @@ static void write_reduction(const barrier *bar, unsigned char *slots, const insn
 /* Everyone who waits goes on, and the barrier is as new. */
 static void complete(block *b, uint32_t number) {
     barrier *bar = &b->barriers[number];
+    observe_event(&b->warps[0], (emu_sync){.kind = EMU_BARRIER_COMPLETE, .object = number});
     for (uint32_t k = 0; k < b->launch->n_warps; k++) {
         warp *w = &b->warps[k];
         for (fragment *f = w->waiting, *next; f; f = next) {
@@ -79,7 +81,14 @@ static const insn *exec_barrier(warp *w, const insn *i) {
     b->used_barriers |= 1u << number;
     const bool done = is_complete(b, bar);
     const emu_observer *observer = b->launch->observer;
-    if (observer) observer->barrier(b->observer_state, i->ptx, w->index, number, done);
+    if (observer && observer->barrier)
+        observer->barrier(b->observer_state, i->ptx, w->index, number, done);
+    observe_event(w, (emu_sync){.kind = EMU_BARRIER_ARRIVE,
+                                .ptx = i->ptx,
+                                .lanes = w->active,
+                                .object = number,
+                                .threads = threads,
+                                .arrive_only = i->flags & ARRIVE_ONLY});
     if (done) {
         write_reduction(bar, w->frame, i, w->active);
         complete(b, number);

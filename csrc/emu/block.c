@@ -117,13 +117,22 @@ static void fail_deadlock(block *b) {
         "of "
         "the block, or all lanes it names, to arrive; look for one inside a divergent branch.",
         l->program->function->name, b->index[0], b->index[1], b->index[2]);
+    const fragment *at = NULL; /* the first that waits */
+    uint32_t thread = 0;
     for (uint32_t k = 0; k < l->n_warps; k++)
-        for (const fragment *f = b->warps[k].waiting; f; f = f->link)
+        for (const fragment *f = b->warps[k].waiting; f; f = f->link) {
+            if (!at) at = f, thread = k * LANES + (uint32_t)first_lane(f->active);
             if (n + 400 < sizeof message) {
                 describe_wait(b, &b->warps[k], f, message + n, sizeof message - n);
                 n += strlen(message + n);
             }
-    launch_fail(b->launch, SMK_LAUNCH, message);
+        }
+    launch_fail_at(b->launch, SMK_LAUNCH,
+                   &(emu_fault){.kind = EMU_DEADLOCK,
+                                .ptx = at ? at->next->ptx : NULL,
+                                .block = b->index,
+                                .thread = thread,
+                                .message = message});
 }
 
 static bool unblock(block *b) {
@@ -143,7 +152,7 @@ void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) 
         launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
         return;
     }
-    if (observer) observer->block(b->observer_state, b->index, true);
+    if (observer && observer->block) observer->block(b->observer_state, b->index, true);
     while (b->living_warps && !atomic_load_explicit(&l->stop, memory_order_relaxed)) {
         bool ran = false;
         for (uint32_t k = 0; k < l->n_warps; k++) {
@@ -156,5 +165,5 @@ void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) 
         }
         if (!ran && !unblock(b)) fail_deadlock(b);
     }
-    if (observer) observer->block(b->observer_state, b->index, false);
+    if (observer && observer->block) observer->block(b->observer_state, b->index, false);
 }

@@ -125,6 +125,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                     smk_status *status);
 /* Stops the launch; the first failure is kept. */
 void launch_fail(launch *l, smk_code code, const char *message);
+/* The same with fault->message, and the observer is told. */
+void launch_fail_at(launch *l, smk_code code, const emu_fault *fault);
 
 /* ---- block.c ---- */
 
@@ -148,6 +150,10 @@ void frame_fill(const warp *w, frame *f, unsigned which);
 void warp_run(warp *w);
 const char *source_position(const insn *i, char *out, size_t size); /* "gemm.cu:12" */
 const insn *exec_guarded(warp *w, const insn *i);
+
+/* As warp_fault with SMK_LAUNCH, for what a watcher wants to know more of; this fills in where. */
+const insn *warp_fault_at(warp *w, const insn *i, uint32_t lanes, const emu_fault *what,
+                          const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Lanes of the active ones for which the guard holds. */
 uint32_t guard_lanes(const warp *w, const insn *i);

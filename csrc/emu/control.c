@@ -5,6 +5,7 @@
 
 #include "block.h"
 #include "decode.h"
+#include "observe.h"
 
 /* ---- hidden instructions ---- */
 
@@ -149,7 +150,7 @@ static exec_fn select_nanosleep(decoder *dc, const ptx_instruction *p, insn *out
 
 /* Order of memory accesses between host threads. */
 static const insn *exec_fence(warp *w, const insn *i) {
-    (void)w;
+    observe_sync(w, i, EMU_FENCE, w->active);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return i + 1;
 }

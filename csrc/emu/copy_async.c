@@ -14,7 +14,7 @@
 #include "decode.h"
 #include "lanes.h"
 #include "memory.h"
-#include "observer.h"
+#include "observe.h"
 
 /* insn: destination in a, wide, imm; width bytes; the rest: */
 typedef struct copy_form {
@@ -137,18 +137,35 @@ static const insn *exec_commit(warp *w, const insn *i) {
     return i + 1;
 }
 
+static void report_done(const warp *w, const insn *i, const pending_copy *copy, uint32_t lanes) {
+    lanes_u64 offset = {0};
+    if (!w->block->launch->observer) return;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        const int lane = first_lane(left);
+        offset[lane] = (uint64_t)(copy->to[lane] - w->block->shared);
+    }
+    observe_event(w, (emu_sync){.kind = EMU_COPY_DONE,
+                                .ptx = i->ptx,
+                                .lanes = lanes,
+                                .address = offset,
+                                .width = copy->bytes});
+}
+
 /* Completes the active lanes' copies, except those of the last `left` groups (imm; -1: all copies). */
 static const insn *exec_wait(warp *w, const insn *i) {
     copy_queue *queue = w->copies;
     for (uint32_t k = 0; k < queue->n; k++) {
         pending_copy *copy = nth(queue, k);
+        uint32_t done = 0;
         for (uint32_t lanes = copy->lanes & w->active; lanes; lanes &= lanes - 1) {
             const int lane = first_lane(lanes);
             const uint64_t last = (uint64_t)copy->group[lane] + (uint64_t)i->imm;
             if (i->imm >= 0 && last >= queue->committed[lane]) continue;
             write_lane(copy, lane);
-            copy->lanes &= ~(1u << lane);
+            done |= 1u << lane;
         }
+        copy->lanes &= ~done;
+        if (done) report_done(w, i, copy, done);
     }
     while (queue->n && !nth(queue, 0)->lanes) {
         queue->first = (queue->first + 1) & (queue->capacity - 1);

@@ -9,7 +9,7 @@
 #include "banks.h"
 #include "counts_table.h"
 
-enum { LANES = 32, FULL = 0xffffffff };
+enum { LANES = 32 };
 
 /* ---- while the launch runs ---- */
 
@@ -48,18 +48,10 @@ static void on_instruction(void *state, const ptx_function *function, const ptx_
     at->lanes += (uint32_t)__builtin_popcount(active);
 }
 
-/* A full warp whose lanes are evenly spaced by `step`. */
-static bool is_regular(const emu_request *r, uint64_t step) {
-    uint64_t odd = r->active ^ FULL;
-    for (uint64_t l = 0; l < LANES; l++)
-        odd |= r->address[l] ^ (r->address[0] + l * step);
-    return !odd;
-}
-
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
     const bool load = r->operation == EMU_LOAD;
-    const uint32_t step = (uint32_t)(r->address[1] - r->address[0]);
-    if ((step == 0 || step == r->width) && is_regular(r, step)) {
+    const uint64_t step = r->step;
+    if (step != ~(uint64_t)0) {
         /* One address, or a row of neighbours: without conflict. Wide accesses go in groups, two of
          * which merge if a load has one address (banks.h). */
         const uint32_t groups = r->width <= 4 ? 1 : r->width / 4;
@@ -71,8 +63,8 @@ static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) 
 }
 
 static void count_global(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
-    const uint64_t first = r->address[0], step = r->address[1] - first;
-    if ((step == 0 || step == r->width) && is_regular(r, step)) {
+    const uint64_t first = r->address[0], step = r->step;
+    if (step != ~(uint64_t)0) {
         const uint64_t last = r->address[LANES - 1] + r->width - 1;
         *cost = (uint32_t)(last / 32 - first / 32) + 1;
         *ideal = step ? (LANES * r->width + 31) / 32 : 1;
@@ -119,10 +111,6 @@ static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, u
                        bool complete) {
     (void)ptx, (void)warp, (void)barrier, (void)complete;
     ((counts *)state)->barriers++;
-}
-
-static void on_block(void *state, const uint32_t block[3], bool begin) {
-    (void)state, (void)block, (void)begin;
 }
 
 /* ---- threads ---- */
@@ -193,6 +181,5 @@ emu_observer counts_observer(counts *c) {
                           .join = on_join,
                           .memory = on_memory,
                           .instruction = on_instruction,
-                          .barrier = on_barrier,
-                          .block = on_block};
+                          .barrier = on_barrier};
 }

@@ -9,6 +9,8 @@
 
 #include "block.h"
 #include "counts.h"
+#include "hazards.h"
+#include "observers.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
 
@@ -137,14 +139,30 @@ static smk_code run_launches(const smk_job *job, const program *program, region 
     return SMK_OK;
 }
 
+/* A fault that was found as a hazard is no failure: the trace says that the run did not end. */
 static smk_code run_traced(const smk_job *job, const program *program, region *regions,
                            smk_status *status) {
+    const bool checked = job->hazards & SMK_FIND_HAZARDS;
     counts *c = counts_new();
-    if (!c) return smk_fail_memory(status, 0, "counts of a trace");
-    const emu_observer observer = counts_observer(c);
-    smk_code code = run_launches(job, program, regions, &observer, status);
+    hazards *h = checked ? hazards_new(job->hazards) : NULL;
+    smk_code code = SMK_OK;
+    if (!c || (checked && !h)) {
+        code = smk_fail_memory(status, 0, "counts of a trace");
+        goto out;
+    }
+    observer_pair pair = {.first = counts_observer(c)};
+    if (checked) pair.second = hazards_observer(h);
+    const emu_observer observer = checked ? observer_of_pair(&pair) : pair.first;
+    code = run_launches(job, program, regions, &observer, status);
+    if (code == SMK_LAUNCH && checked && hazards_stopped(h)) {
+        *status = (smk_status){0};
+        code = SMK_OK;
+    }
     if (!code) code = counts_report(c, job->trace, status);
+    if (!code && checked) code = hazards_report(h, job->trace, status);
+out:
     counts_free(c);
+    hazards_free(h);
     return code;
 }
 
@@ -186,7 +204,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     if (!code)
         code = job->trace ? run_traced(job, observed, regions, status)
                           : run_launches(job, plain, regions, NULL, status);
-    if (!code && job->repeat > 0) code = run_timed(job, plain, regions, status);
+    if (!code && job->repeat > 0 && !(job->trace && job->trace->incomplete))
+        code = run_timed(job, plain, regions, status);
     unmap_buffers(job, regions);
 out:
     free(regions);

@@ -1,4 +1,4 @@
-/* alu.c and memory.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c and hazards_row.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
@@ -15,4 +15,5 @@
 #define alu_opcodes alu_opcodes_v3
 #include "alu.c"
 #include "memory.c"
+#include "hazards_row.c"
 #endif

@@ -1,4 +1,4 @@
-/* alu.c and memory.c for x86-64 with AVX-512: see isa.h.
+/* alu.c, memory.c and hazards_row.c for x86-64 with AVX-512: see isa.h.
  *
  * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
  * ("unrecognizable insn"), and halves are as fast in AVX2.
@@ -19,4 +19,5 @@
 #define alu_opcodes alu_opcodes_v4
 #include "alu.c"
 #include "memory.c"
+#include "hazards_row.c"
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "block.h"
+#include "observe.h"
 
 enum {
     SLAB = 64,
@@ -148,6 +149,7 @@ const insn *fragment_leave(warp *w, uint32_t lanes, bool exited, const insn *nex
         if (up->call && !exited) break;
     }
     if (exited) {
+        observe_sync(w, NULL, EMU_EXIT, lanes);
         w->alive &= ~lanes;
         barrier_lanes_left(w);
         collective_lanes_left(w);

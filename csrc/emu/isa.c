@@ -1,12 +1,32 @@
-/* Which tables of opcodes suit the CPU. */
+/* Which of the files that are compiled several times suit the CPU. */
 #include "isa.h"
+
+#include "hazards_row.h"
 
 extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], call_opcodes[],
     copy_async_opcodes[], sync_opcodes[];
 
 #if ISA_VARIANTS
+extern const row_functions hazards_row_v3, hazards_row_v4;
 extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], alu_opcodes_v4[],
     memory_opcodes_v4[];
+#endif
+
+extern const row_functions hazards_row;
+
+#if ISA_VARIANTS
+enum level { BASELINE, V3, V4 };
+
+static enum level level_of_cpu(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return V4;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
+        return V3;
+    return BASELINE;
+}
 #endif
 
 #define TABLES(alu, memory)                                                                        \
@@ -18,13 +38,19 @@ const opcode_row *const *isa_opcodes(void) {
 #if ISA_VARIANTS
     static const opcode_row *const v3[] = TABLES(alu_opcodes_v3, memory_opcodes_v3);
     static const opcode_row *const v4[] = TABLES(alu_opcodes_v4, memory_opcodes_v4);
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return v4;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2"))
-        return v3;
-#endif
+    static const opcode_row *const *const tables[] = {[BASELINE] = baseline, [V3] = v3, [V4] = v4};
+    return tables[level_of_cpu()];
+#else
     return baseline;
+#endif
+}
+
+const row_functions *row_functions_for_cpu(void) {
+#if ISA_VARIANTS
+    static const row_functions *const functions[] = {
+        [BASELINE] = &hazards_row, [V3] = &hazards_row_v3, [V4] = &hazards_row_v4};
+    return functions[level_of_cpu()];
+#else
+    return &hazards_row;
+#endif
 }

@@ -1,4 +1,4 @@
-/* One source, several instruction sets. Files whose speed comes from vector code (alu.c, memory.c) are
+/* One source, several instruction sets. Files whose speed comes from vector code (alu.c, memory.c, hazards_row.c) are
  * compiled as they are for the baseline, and again by exec_v3.c and exec_v4.c for x86-64 with AVX2 and
  * FMA and with AVX-512; the first look at the CPU decides which tables decode.c uses.
  *

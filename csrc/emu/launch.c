@@ -23,6 +23,14 @@ void launch_fail(launch *l, smk_code code, const char *message) {
     atomic_store(&l->stop, true);
 }
 
+void launch_fail_at(launch *l, smk_code code, const emu_fault *fault) {
+    pthread_mutex_lock(&l->lock);
+    if (l->observer && l->observer->fault && !l->status->code)
+        l->observer->fault(l->observer->self, fault);
+    pthread_mutex_unlock(&l->lock);
+    launch_fail(l, code, fault->message);
+}
+
 /* ---- limits ---- */
 
 static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_status *status) {
@@ -80,14 +88,17 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
     l->shared_bytes =
         shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
-    if (shape->shared_bytes > MAX_SHARED_BYTES || l->shared_bytes > MAX_SHARED_BYTES)
-        return smk_fail(status, SMK_LAUNCH,
-                        "kernel %s: a block needs %llu bytes of shared memory (%llu static, %llu "
-                        "dynamic); at most %d are possible; use smaller tiles or fewer stages",
-                        f->name, (unsigned long long)(f->shared_bytes + shape->shared_bytes),
-                        (unsigned long long)f->shared_bytes,
-                        (unsigned long long)shape->shared_bytes, MAX_SHARED_BYTES);
-    return SMK_OK;
+    if (shape->shared_bytes <= MAX_SHARED_BYTES && l->shared_bytes <= MAX_SHARED_BYTES)
+        return SMK_OK;
+    char message[512];
+    snprintf(message, sizeof message,
+             "kernel %.200s: a block needs %llu bytes of shared memory (%llu static, %llu "
+             "dynamic); at most %d are possible; use smaller tiles or fewer stages",
+             f->name, (unsigned long long)(f->shared_bytes + shape->shared_bytes),
+             (unsigned long long)f->shared_bytes, (unsigned long long)shape->shared_bytes,
+             MAX_SHARED_BYTES);
+    launch_fail_at(l, SMK_LAUNCH, &(emu_fault){.kind = EMU_SHARED_LIMIT, .message = message});
+    return status->code;
 }
 
 /* Which blocks run. job->blocks are numbered through all launches. */
@@ -266,23 +277,33 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
                 .status = status};
+    unsigned char *parameters = NULL;
+    bool sequential = false;
     smk_code code = check_shape(f, shape, status);
-    if (!code) code = set_shared(&l, shape, status);
     if (code) return code;
     memcpy(l.grid, shape->grid, sizeof l.grid);
     memcpy(l.block, shape->block, sizeof l.block);
+    pthread_mutex_init(&l.lock, NULL);
+    code = set_shared(&l, shape, status);
+    if (code) goto out;
     set_blocks(&l, job, shape);
     l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
-    unsigned char *parameters = aligned_alloc(256, (f->parameters_bytes + 256) & ~(uint64_t)255);
-    if (!parameters) return smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
+    parameters = aligned_alloc(256, (f->parameters_bytes + 256) & ~(uint64_t)255);
+    if (!parameters) {
+        code = smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
+        goto out;
+    }
     regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false};
     code = bind_parameters(job, shape, f, parameters, status);
+    if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
+        code = smk_fail_memory(status, 0, "what watches a launch");
     if (!code) {
-        pthread_mutex_init(&l.lock, NULL);
-        run_blocks(&l, host_threads(job, l.n_blocks));
-        pthread_mutex_destroy(&l.lock);
+        run_blocks(&l, sequential ? 1 : host_threads(job, l.n_blocks));
+        if (observer && observer->finish) observer->finish(observer->self);
         code = status->code;
     }
+out:
+    pthread_mutex_destroy(&l.lock);
     free(parameters);
     return code;
 }

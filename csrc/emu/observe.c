@@ -7,6 +7,7 @@
 #include "observe.h"
 
 #include "block.h"
+#include "lanes.h"
 #include "copy_async.h"
 
 static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
@@ -18,20 +19,33 @@ static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm,
             out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
 }
 
+static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *address) {
+    const uint64_t step = address[1] - address[0];
+    const bool even = active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
+    return even ? step : ~(uint64_t)0;
+}
+
 static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
                    uint32_t active, const uint64_t *address) {
     const block *b = w->block;
+    const uint32_t width = (uint32_t)i->width * i->count;
     const emu_request request = {
         .ptx = i->ptx,
         .index = i->index,
         .function = w->fragment->frame->program->function,
         .space = space,
         .operation = operation,
-        .width = (uint32_t)i->width * i->count,
+        .width = width,
         .active = active,
         .address = address,
+        .step = even_step(active, width, address),
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
+        .clock = (uint32_t)w->clock,
+        .frame = operation == EMU_STORE ? w->frame : NULL,
+        .slots = i->list,
+        .elements = i->count,
+        .slot_bytes = i->c,
     };
     b->launch->observer->memory(b->observer_state, &request);
 }
@@ -81,4 +95,16 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy && reading) report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
     report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
     return next;
+}
+
+void observe_event(const warp *w, emu_sync event) {
+    const emu_observer *observer = w->block->launch->observer;
+    if (!observer || !observer->sync) return;
+    event.warp = w->index;
+    event.clock = (uint32_t)w->clock;
+    observer->sync(w->block->observer_state, &event);
+}
+
+void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes) {
+    observe_event(w, (emu_sync){.kind = kind, .ptx = i ? i->ptx : NULL, .lanes = lanes});
 }

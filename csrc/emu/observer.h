@@ -2,7 +2,8 @@
  *
  * The interpreter is built twice from one source: with hooks and without, so an unobserved run pays
  * nothing. A launch runs on several host threads: `fork` makes each its own state, `join` merges it
- * back (called one at a time), so hooks need no locks.
+ * back (called one at a time), so hooks need no locks. A hook that an observer does not need is NULL.
+ * A launch has one observer; observers.h makes one of two.
  */
 #ifndef EMU_OBSERVER_H
 #define EMU_OBSERVER_H
@@ -33,21 +34,75 @@ typedef struct emu_request {
     uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
     const uint64_t *address; /* 32 of them: offsets in the window; global: addresses */
+    uint64_t step; /* bytes from lane to lane, if all lanes run and it is 0 or width; else ~0 */
     uint32_t block[3];
-    uint32_t warp; /* in the block */
+    uint32_t warp;  /* in the block */
+    uint32_t clock; /* instructions that the warp has run, modulo 2^32 */
+    /* Stores: where the values stand, as `elements` vectors of 32 lanes of `slot_bytes` each. NULL:
+     * nobody can tell. */
+    const unsigned char *frame;
+    const uint32_t *slots; /* offsets in the frame */
+    uint32_t elements, slot_bytes;
 } emu_request;
+
+/* What orders accesses, or has to do with it. */
+typedef enum emu_sync_kind {
+    EMU_BARRIER_ARRIVE,   /* lanes are at barrier `object`; they wait unless `arrive_only` */
+    EMU_BARRIER_COMPLETE, /* barrier `object` lets everybody go on; lanes, warp and ptx mean nothing */
+    EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
+    EMU_FENCE,            /* __threadfence and the like */
+    EMU_EXIT,             /* lanes have ended */
+    EMU_COPY_DONE         /* lanes' cp.async to address[] is complete, by a wait that covers it */
+} emu_sync_kind;
+
+typedef struct emu_sync {
+    emu_sync_kind kind;
+    const ptx_instruction *ptx; /* NULL: none */
+    uint32_t warp, lanes, clock;
+    uint32_t object;
+    uint32_t threads; /* barrier: as many as the instruction names; 0: all of the block */
+    bool arrive_only;
+    const uint64_t *address; /* EMU_COPY_DONE: offsets in shared memory, ... */
+    uint32_t width;          /* ... and bytes a lane */
+} emu_sync;
+
+/* What ends a launch, and is a finding to who looks for mistakes. */
+typedef enum emu_fault_kind {
+    EMU_OUT_OF_BOUNDS,
+    EMU_MISALIGNED,
+    EMU_DEADLOCK,
+    EMU_SHARED_LIMIT /* of the launch: there is no instruction, block or thread */
+} emu_fault_kind;
+
+typedef struct emu_fault {
+    emu_fault_kind kind;
+    const ptx_instruction *ptx; /* NULL: none */
+    const uint32_t *block;      /* NULL: none */
+    uint32_t thread;            /* in the block */
+    uint64_t address;           /* as its region knows it */
+    uint32_t width;
+    const char *message; /* lives as long as the call */
+} emu_fault;
+
+struct launch;
 
 typedef struct emu_observer {
     void *self;
+    /* A launch is about to begin; false: out of memory. `sequential` may be set: its blocks then run on
+     * one host thread, one after the other. */
+    bool (*launch)(void *self, const struct launch *launch, bool *sequential);
     void *(*fork)(void *self);             /* NULL if out of memory: the launch fails cleanly */
     void (*join)(void *self, void *state); /* merges and frees state */
+    void (*finish)(void *self);            /* every host thread has joined */
     void (*memory)(void *state, const emu_request *request);
     /* active: of the lanes that came here those whose guard holds, perhaps none */
     void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
                         uint32_t index, uint32_t active);
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
                     bool complete); /* an arrival; complete: this one released the block */
+    void (*sync)(void *state, const emu_sync *event);
     void (*block)(void *state, const uint32_t block[3], bool begin);
+    void (*fault)(void *self, const emu_fault *fault); /* under the launch's lock */
 } emu_observer;
 
 #endif

@@ -56,35 +56,37 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
     const uint64_t id = REGION_OF(address);
     const char *verb = write ? "writes" : "reads";
     const uint64_t shown = space == PTX_SHARED ? REGION_OFFSET(address) : address;
+    emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
     char name[32], place[256];
     if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
         const region *r = &w->block->regions[id];
         const char *whose = region_name(id, name, sizeof name);
         const bool inside = r->size >= bytes && REGION_OFFSET(address) <= r->size - bytes;
         if (inside && address % bytes) {
-            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                       "misaligned address: the kernel %s %u bytes of %s memory at 0x%" PRIx64
-                       ", which is not a multiple of %u",
-                       verb, bytes, space_names[space], shown, bytes);
+            at.kind = EMU_MISALIGNED;
+            warp_fault_at(w, i, 1u << lane, &at,
+                          "misaligned address: the kernel %s %u bytes of %s memory at 0x%" PRIx64
+                          ", which is not a multiple of %u",
+                          verb, bytes, space_names[space], shown, bytes);
             return;
         }
         if (inside && space != PTX_GENERIC && r->space != space) {
-            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                       "an access to %s memory has the address 0x%" PRIx64 " of %s",
-                       space_names[space], address, whose);
+            warp_fault_at(w, i, 1u << lane, &at,
+                          "an access to %s memory has the address 0x%" PRIx64 " of %s",
+                          space_names[space], address, whose);
             return;
         }
         if (inside && write && !r->writable) {
-            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                       "the kernel writes %u bytes at 0x%" PRIx64 " of %s, which is read-only",
-                       bytes, shown, whose);
+            warp_fault_at(w, i, 1u << lane, &at,
+                          "the kernel writes %u bytes at 0x%" PRIx64 " of %s, which is read-only",
+                          bytes, shown, whose);
             return;
         }
     }
     where(w, address, bytes, place, sizeof place);
-    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-               "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
-               bytes, space_names[space], shown, place);
+    warp_fault_at(w, i, 1u << lane, &at,
+                  "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
+                  bytes, space_names[space], shown, place);
 }
 
 unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,

@@ -9,6 +9,7 @@
 #include "collective.h"
 #include "decode.h"
 #include "lanes.h"
+#include "observe.h"
 
 /* The lanes of `todo` that name the same members as the first of them. */
 static uint32_t group_of(const warp *w, const insn *i, uint32_t todo, uint32_t *members) {
@@ -26,8 +27,13 @@ static void put(warp *w, uint32_t slot, uint32_t lanes, uint32_t value) {
         d[first_lane(lanes)] = value;
 }
 
-static const insn *op_nothing(warp *w, const insn *i) {
-    (void)w;
+static const insn *op_wait(warp *w, const insn *i) {
+    for (uint32_t todo = w->active; todo;) {
+        uint32_t members;
+        const uint32_t group = group_of(w, i, todo, &members);
+        observe_sync(w, i, EMU_WARP_SYNC, group);
+        todo &= ~group;
+    }
     return i;
 }
 
@@ -238,7 +244,7 @@ static exec_fn take_operation(decoder *dc, const named_operation *operations) {
 
 static exec_fn select_bar_warp(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!decode_take(dc, "warp") || !decode_take(dc, "sync")) return NULL;
-    return collective(dc, p, out, op_nothing, PTX_NO_TYPE, PTX_NO_TYPE, 0);
+    return collective(dc, p, out, op_wait, PTX_NO_TYPE, PTX_NO_TYPE, 0);
 }
 
 static exec_fn select_shfl(decoder *dc, const ptx_instruction *p, insn *out) {

@@ -46,7 +46,7 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
     const emu_observer *observer = w->block->launch->observer;
     void *state = w->block->observer_state;
     do {
-        if (i->ptx)
+        if (i->ptx && observer->instruction)
             observer->instruction(state, w->fragment->frame->program->function, i->ptx, i->index,
                                   i->exec == exec_guarded ? guard_lanes(w, i) : w->active);
         i = i->exec(w, i);
@@ -75,22 +75,47 @@ const char *source_position(const insn *i, char *out, size_t size) {
     return out;
 }
 
-const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format,
-                       ...) {
+static void say_fault(const warp *w, const insn *i, uint32_t thread, const char *format,
+                      va_list arguments, char *out, size_t size) {
     const block *b = w->block;
     const launch *l = b->launch;
-    const uint32_t thread = w->index * LANES + (uint32_t)(lanes ? first_lane(lanes) : 0);
-    char position[512], sentence[2048], message[sizeof((smk_status *)0)->message];
-    va_list arguments;
-    va_start(arguments, format);
+    char position[512], sentence[2048];
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    snprintf(message, sizeof message,
+    snprintf(out, size,
              "kernel %s, %s: %s; block (%u, %u, %u), thread (%u, %u, %u), instruction `%.200s`",
              l->program->function->name, source_position(i, position, sizeof position), sentence,
              b->index[0], b->index[1], b->index[2], thread % l->block[0],
              thread / l->block[0] % l->block[1], thread / l->block[0] / l->block[1],
              i->ptx ? i->ptx->text : "");
-    launch_fail(b->launch, code, message);
+}
+
+static uint32_t first_thread(const warp *w, uint32_t lanes) {
+    return w->index * LANES + (uint32_t)(lanes ? first_lane(lanes) : 0);
+}
+
+const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format,
+                       ...) {
+    char message[sizeof((smk_status *)0)->message];
+    va_list arguments;
+    va_start(arguments, format);
+    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    va_end(arguments);
+    launch_fail(w->block->launch, code, message);
+    return NULL;
+}
+
+const insn *warp_fault_at(warp *w, const insn *i, uint32_t lanes, const emu_fault *what,
+                          const char *format, ...) {
+    char message[sizeof((smk_status *)0)->message];
+    emu_fault fault = *what;
+    va_list arguments;
+    va_start(arguments, format);
+    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    va_end(arguments);
+    fault.ptx = i->ptx;
+    fault.block = w->block->index;
+    fault.thread = first_thread(w, lanes);
+    fault.message = message;
+    launch_fail_at(w->block->launch, SMK_LAUNCH, &fault);
     return NULL;
 }

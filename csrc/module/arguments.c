@@ -11,6 +11,7 @@ struct array_argument {
     PyArrayObject *array;
     char *begin, *end;
     size_t pointer; /* index into pointers */
+    int index;      /* of the argument */
     bool writable;
 };
 
@@ -45,6 +46,7 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
         .begin = begin,
         .end = begin + PyArray_NBYTES(array),
         .pointer = a->n_pointers,
+        .index = (int)index,
         .writable = PyArray_ISWRITEABLE(array),
     };
     a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = parameter->offset};
@@ -97,6 +99,35 @@ void arguments_write_back(const arguments *a) {
         if (array->writable) {
             memcpy(array->begin, (char *)a->buffers[pointer->buffer].host + at,
                    (size_t)(array->end - array->begin));
+        }
+    }
+}
+
+/* The array that holds the byte, or else the buffer's first one. */
+static void locate(const arguments *a, smk_hazard *h) {
+    for (size_t i = 0; i < a->n_arrays; i++) {
+        const struct array_argument *array = &a->arrays[i];
+        const smk_pointer *pointer = &a->pointers[array->pointer];
+        if ((int)pointer->buffer != h->buffer) {
+            continue;
+        }
+        int64_t at;
+        memcpy(&at, a->block + pointer->arg_offset, sizeof at);
+        bool inside = h->offset >= at && h->offset - at < array->end - array->begin;
+        if (inside || h->argument < 0) {
+            h->argument = array->index;
+            h->argument_at = h->offset - at;
+        }
+        if (inside) {
+            return;
+        }
+    }
+}
+
+void arguments_locate(const arguments *a, smk_trace *trace) {
+    for (size_t i = 0; i < trace->n_hazards; i++) {
+        if (trace->hazards[i].buffer >= 0) {
+            locate(a, &trace->hazards[i]);
         }
     }
 }

@@ -22,6 +22,9 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, Py_ss
 
 /* After a run that succeeded: what the kernel wrote, into the caller's arrays. */
 void arguments_write_back(const arguments *a);
+
+/* Which argument, and where in it, the hazards of a traced run are. */
+void arguments_locate(const arguments *a, smk_trace *trace);
 void arguments_free(arguments *a);
 
 #endif

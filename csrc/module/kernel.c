@@ -8,6 +8,7 @@ typedef struct kernel {
     PyObject *ptx;    /* bytes */
     PyObject *key;    /* str: identity of the image; equal text, equal key */
     emu_signature signature;
+    bool check; /* each call looks for hazards, and raises if there are any */
 } kernel;
 
 /* ---- making one ---- */
@@ -91,12 +92,13 @@ static PyObject *make_key(PyObject *ptx) {
 }
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"source_or_ptx", "name", "options", NULL};
+    static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
     module_state *state = PyType_GetModuleState(type);
     const char *source, *name;
     PyObject *options = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sz|O:Kernel", keywords, &source, &name,
-                                     &options)) {
+    int check = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sz|O$p:Kernel", keywords, &source, &name,
+                                     &options, &check)) {
         return NULL;
     }
     bool ptx_given = is_ptx(source);
@@ -110,6 +112,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         PyErr_SetString(PyExc_ValueError, "options are for CUDA C++; this source is PTX already");
         goto fail;
     }
+    self->check = check;
     self->source = PyUnicode_FromString(source);
     self->ptx = self->source == NULL ? NULL
                 : ptx_given          ? PyBytes_FromString(source)
@@ -181,6 +184,11 @@ done:
     return result;
 }
 
+static bool may_write(const observation *observed) {
+    return !observed->trace->incomplete &&
+           !(observed->only_if_clean && observed->trace->n_hazards > 0);
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
@@ -246,9 +254,15 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .trace = observed->trace,
             .blocks = observed->blocks,
             .n_blocks = observed->n_blocks,
+            .hazards = observed->hazards,
         };
         if (device_run(state, &on, &job) == 0) {
-            arguments_write_back(&given);
+            if (traced) {
+                arguments_locate(&given, observed->trace);
+            }
+            if (!traced || may_write(observed)) {
+                arguments_write_back(&given);
+            }
             result = Py_NewRef(Py_None);
         }
     }
@@ -256,8 +270,24 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     return result;
 }
 
+/* A checked call is Python's to put together: it makes two runs of it where the device is a GPU. */
+static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) {
+    PyObject *module = PyImport_ImportModule("smemkern._hazards");
+    PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    PyObject *result =
+        module && options
+            ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
+            : NULL;
+    Py_XDECREF(options);
+    Py_XDECREF(module);
+    return result;
+}
+
 static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     module_state *state = PyType_GetModuleState(Py_TYPE(self));
+    if (((kernel *)self)->check) {
+        return call_checked(self, args, kwargs);
+    }
     return kernel_launch(state, self, args, kwargs, &(observation){0});
 }
 
@@ -281,6 +311,10 @@ static PyObject *get_source(kernel *self, void *Py_UNUSED(closure)) {
     return Py_NewRef(self->source);
 }
 
+static PyObject *get_check(kernel *self, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(self->check);
+}
+
 static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
     return PyLong_FromSize_t(self->signature.static_shared_bytes);
 }
@@ -289,13 +323,14 @@ static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
     {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
+    {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Shared memory that the kernel declares itself, in bytes of a block.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static const char kernel_doc[] =
-    "Kernel(source_or_ptx, name, options=())\n"
+    "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
     "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None).\n\n"
     "Parameters\n"
@@ -305,7 +340,12 @@ static const char kernel_doc[] =
     "name : str or None\n"
     "    The entry, as PTX spells it: declare it extern \"C\". None: the only one.\n"
     "options : sequence of str\n"
-    "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n\n"
+    "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n"
+    "check : bool\n"
+    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared memory,\n"
+    "    accesses out of bounds, barriers that not every thread reaches. If there are any it raises\n"
+    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel runs\n"
+    "    on the GPU once the check is clean.\n\n"
     "Calling it\n"
     "----------\n"
     "grid, block : int or tuple of up to 3\n"
@@ -321,6 +361,8 @@ static const char kernel_doc[] =
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"
+    "HazardError\n"
+    "    If check is set; it has .hazards and .trace.\n"
     "TypeError, ValueError, OverflowError\n"
     "    Arguments that do not fit the kernel's parameters.\n";
 

@@ -86,6 +86,8 @@ typedef struct observation {
     smk_trace *trace;       /* counts; on the emulator only */
     const uint64_t *blocks; /* as in smk_job */
     size_t n_blocks;
+    unsigned hazards;   /* of a traced run: flags as in core/job.h */
+    bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
 } observation;
 
 /* ---- kernel.c ---- */

@@ -71,9 +71,14 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
             .trace = observed->trace,
             .blocks = observed->blocks,
             .n_blocks = observed->n_blocks,
+            .hazards = observed->hazards,
         };
         if (device_run(state, &r->on, &job)) {
             goto done;
+        }
+        for (size_t i = 0; observed->trace && i < observed->trace->n_hazards; i++) {
+            observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
+            observed->trace->hazards[i].argument_at = observed->trace->hazards[i].offset;
         }
     }
     if (r->asked->out == NULL) {

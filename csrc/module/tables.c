@@ -144,6 +144,36 @@ static PyObject *table_request(const smk_request *request) {
                          request->warp, request->active, as_tuple(addresses));
 }
 
+static PyObject *party_of(const smk_party *p) {
+    return Py_BuildValue("(ziz(III)(III))", p->file, p->line, p->text, p->block[0], p->block[1],
+                         p->block[2], p->thread[0], p->thread[1], p->thread[2]);
+}
+
+static PyObject *hazards_of(const smk_trace *trace) {
+    static const char *const kinds[] = {
+#define X(name, spelling) [SMK_HAZARD_##name] = spelling,
+        SMK_HAZARD_MAP(X)
+#undef X
+    };
+    static const char *const spaces[] = {[SMK_NO_SPACE] = NULL,
+                                         [SMK_SHARED_SPACE] = "shared",
+                                         [SMK_GLOBAL_SPACE] = "global",
+                                         [SMK_OTHER_SPACE] = "other"};
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < trace->n_hazards; i++) {
+        const smk_hazard *h = &trace->hazards[i];
+        if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", kinds[h->kind], party_of(&h->party),
+                                       party_of(&h->other), spaces[h->space],
+                                       (long long)h->offset, h->width, h->argument,
+                                       (long long)h->argument_at, h->variable,
+                                       (long long)h->variable_at,
+                                       (unsigned long long)h->count, h->message))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
 PyObject *table_trace(const smk_trace *trace) {
     static const char *const access[] = {
         [SMK_LOAD] = "load",         [SMK_STORE] = "store",
@@ -175,11 +205,12 @@ PyObject *table_trace(const smk_trace *trace) {
         }
         Py_XDECREF(count);
     }
-    return Py_BuildValue("(NN{sKsKsKsKsKsK})", as_tuple(sites), opcodes, "warp_instructions",
+    return Py_BuildValue("(NN{sKsKsKsKsKsK}NNN)", as_tuple(sites), opcodes, "warp_instructions",
                          (unsigned long long)trace->warp_instructions, "barriers",
                          (unsigned long long)trace->barriers, "flops",
                          (unsigned long long)trace->flops, "blocks_traced",
                          (unsigned long long)trace->blocks, "grid_blocks",
                          (unsigned long long)trace->grid_blocks, "shared_bytes",
-                         (unsigned long long)trace->shared_bytes);
+                         (unsigned long long)trace->shared_bytes, hazards_of(trace),
+                         PyBool_FromLong(trace->checked), PyBool_FromLong(trace->incomplete));
 }

@@ -244,13 +244,13 @@ def kernel_text(row: Row) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(row: Row, sources: Sequence[np.ndarray], mask: np.ndarray, old: Sequence[np.ndarray]):
+def run(row: Row, device: str, sources: Sequence[np.ndarray], mask: np.ndarray, old: list):
     """The kernel's results: plain ones, and guarded ones."""
     import smemkern
 
     results = [random_bits(np.random.default_rng(1), name, COUNT) for name in 2 * row.results]
     kernel = smemkern.Kernel(kernel_text(row), "row")
-    kernel(COUNT // BLOCK, BLOCK, *sources, mask, *old, *results, device="emu")
+    kernel(COUNT // BLOCK, BLOCK, *sources, mask, *old, *results, device=device)
     return results[: len(old)], results[len(old) :]
 
 
@@ -276,7 +276,9 @@ def as_lanes(values: Sequence[int] | np.ndarray, dtype: np.dtype) -> np.ndarray:
     return wrapped.view(dtype)
 
 
-def check(row: Row) -> None:
+def check(row: Row, device: str) -> None:
+    """On a GPU this checks the model. There the guard is ptxas's business, and it does not always
+    keep what PTX says it keeps: the upper half of a register under a guarded `set`, for one."""
     rng = np.random.default_rng(zlib.crc32(row.text.encode()))
     sources = source_values(row, rng)
     mask = rng.integers(0, 2, COUNT, dtype=np.uint32)
@@ -287,12 +289,14 @@ def check(row: Row) -> None:
     if len(row.results) == 1:
         modelled = (modelled,)
     expected = [as_lanes(values, o.dtype) for values, o in zip(modelled, old, strict=True)]
-    plain, guarded = run(row, sources, mask, old)
+    plain, guarded = run(row, device, sources, mask, old)
     for got, got_guarded, want, before in zip(plain, guarded, expected, old, strict=True):
         bad = got != want
         if row.close is not None:
             bad &= ~row.close(got, want)
         assert not bad.any(), first_differences(row, bad, sources, got, want)
+        if device == "cuda":
+            continue
         kept = np.where(mask != 0, got, before)
         wrong = got_guarded != kept
         assert not wrong.any(), "under a guard: " + first_differences(

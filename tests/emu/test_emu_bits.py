@@ -349,5 +349,5 @@ ROWS = logic() + lop3() + shifts() + permutes() + counts() + fields()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

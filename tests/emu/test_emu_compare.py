@@ -290,5 +290,5 @@ ROWS = setp_rows() + packed_rows() + set_rows() + choice_rows()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

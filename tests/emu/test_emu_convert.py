@@ -387,5 +387,5 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

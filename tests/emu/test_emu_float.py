@@ -174,5 +174,5 @@ ROWS = arithmetic_rows() + sign_rows() + minmax_rows() + classification_rows()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

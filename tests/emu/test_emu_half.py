@@ -139,5 +139,5 @@ ROWS = arithmetic_rows() + minmax_rows() + sign_rows() + approximate_rows()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

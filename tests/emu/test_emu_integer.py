@@ -317,5 +317,5 @@ ROWS = arithmetic() + arithmetic24() + packed() + dot_products() + carries()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

@@ -159,5 +159,5 @@ ROWS = single() + double()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_instruction(row: Row) -> None:
-    check(row)
+def test_instruction(row: Row, device: str) -> None:
+    check(row, device)

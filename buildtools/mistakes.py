@@ -1,0 +1,44 @@
+"""The kernels that are wrong on purpose: PTX only, for the emulator alone runs them.
+
+    csrc/kernels/mistakes/<name>.cu -> nvcc -> <name>.ptx
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .images import ImageError
+from .toolkit import Toolkit
+
+OPTIONS = ("-ptx", "-arch=compute_80", "-lineinfo", "-std=c++17", "-allow-unsupported-compiler")
+
+
+def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:
+    """The PTX of every mistake, in the folder `made`; what is newer than its source stays."""
+    made.mkdir(parents=True, exist_ok=True)
+
+    def one(source: Path) -> Path:
+        ptx = made / f"{source.stem}.ptx"
+        if not ptx.exists() or ptx.stat().st_mtime < source.stat().st_mtime:
+            _compile(source, ptx, kit)
+        return ptx
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(one, sorted(sources.glob("*.cu"))))
+
+
+def _compile(source: Path, ptx: Path, kit: Toolkit) -> None:
+    fresh = ptx.with_suffix(".new")
+    command = [str(kit.nvcc), *OPTIONS, source.name, "-o", str(fresh.resolve())]
+    done = subprocess.run(
+        command, cwd=source.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        raise ImageError(f"{source.name} does not compile:\n{' '.join(command)}\n{done.stdout}")
+    # The names of source files are those of the build machine; keep only the file's own.
+    text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", fresh.read_text())
+    ptx.write_text(text)
+    fresh.unlink()

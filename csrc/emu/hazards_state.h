@@ -1,0 +1,135 @@
+/* What the files of the hazard detector share.
+ *
+ *     hazards.c           the observer: launches, host threads, blocks, events
+ *     hazards_sites.c     what is known of each instruction before anything runs
+ *     hazards_order.c     what happens before what
+ *     hazards_row.c       marks of a whole row at once
+ *     hazards_access.c    an access against the marks of earlier ones
+ *     hazards_barrier.c   barriers that not everybody reaches
+ *     hazards_blocks.c    blocks that ran on different host threads
+ *     hazards_findings.c  folding, and telling
+ */
+#ifndef EMU_HAZARDS_STATE_H
+#define EMU_HAZARDS_STATE_H
+
+#include "hazards.h"
+#include "hazards_findings.h"
+#include "hazards_order.h"
+#include "hazards_row.h"
+
+/* ---- sites: an instruction's number in the marks ---- */
+
+typedef struct site {
+    const ptx_instruction *ptx;
+    uint8_t strength; /* enum strength */
+    bool acquires, releases;
+    bool stores; /* st: the value is known */
+} site;
+
+typedef struct site_table {
+    site *sites; /* [0]: not known */
+    uint32_t n;
+    const ptx_function **functions;
+    uint32_t *base; /* by function */
+    uint32_t n_functions;
+    bool fine;       /* something synchronises less than the whole block ... */
+    bool sequential; /* ... or blocks with each other */
+} site_table;
+
+bool sites_read(site_table *t, const ptx_module *module, const ptx_function *entry);
+void sites_free(site_table *t);
+
+/* ---- marks of a region ---- */
+
+typedef struct reader reader;
+
+/* Granules are words of 4 bytes until somebody touches a part of one, and bytes from then on. */
+typedef struct shadow {
+    row_marks marks;     /* where synchronisation is fine, `other` is the head of a list of readers */
+    mark *uninitialised; /* first read of what nobody had written; NULL: none yet */
+    unsigned char *value; /* the bytes as this host thread's stores left them; NULL: of no interest */
+    uint64_t bytes;
+    uint32_t shift; /* a granule has 1 << shift bytes */
+    uint64_t base;  /* address of the region */
+    bool written, flying, pending;
+} shadow;
+
+/* A reader of a granule, in lists; the marks' thread bits are the first lane's. */
+struct reader {
+    mark m;
+    uint32_t lanes; /* of the same warp, at the same time */
+    uint32_t next;  /* index; 0: the end */
+};
+
+/* ---- barriers ---- */
+
+typedef struct barrier_watch {
+    uint32_t arrived[MAX_WARPS], waits[MAX_WARPS];
+    const ptx_instruction *at[MAX_WARPS]; /* the first arrival's */
+    uint8_t lane[MAX_WARPS];              /* ... and its lane */
+    uint32_t clock[MAX_WARPS];
+    bool counted, arrive_only;
+} barrier_watch;
+
+/* ---- the whole run, and one host thread of a launch ---- */
+
+struct hazards {
+    unsigned flags;
+    findings found;
+    finding_scene scene;
+    bool stopped, out_of_memory;
+    /* of the launch: */
+    const launch *launch;
+    site_table sites;
+    struct watch *joined; /* host threads that are done */
+};
+
+typedef struct watch {
+    struct watch *next;
+    hazards *all;
+    const launch *launch;
+    findings found;
+    order order;
+    uint32_t block[3];
+    shadow shared;
+    shadow *regions; /* by region id; made when first touched */
+    reader *readers; /* [0]: none */
+    uint32_t n_readers, room_readers, spare_readers;
+    uint32_t *position; /* by warp and site: the warp's clock when it last ran it */
+    uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
+    uint32_t alive[MAX_WARPS], born[MAX_WARPS];
+    barrier_watch barriers[N_BARRIERS];
+    const ptx_function *last_function;
+    uint32_t last_base;
+    uint32_t *starts; /* first times of the blocks that this host thread ran ... */
+    uint32_t (*blocks)[3];
+    size_t n_blocks, room_blocks;
+    const row_functions *row;
+    row_limits shared_loads, shared_rest, global;
+    bool out_of_memory;
+} watch;
+
+/* Since a synchronisation: what the fast paths compare with. */
+void watch_set_limits(watch *w);
+
+finding_party watch_party(const watch *w, mark m);
+
+/* ---- hazards_access.c ---- */
+
+bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values);
+void shadow_free(shadow *s);
+void access_request(watch *w, const emu_request *request);
+void access_copy_done(watch *w, const emu_sync *event);
+/* Reads of shared memory that was never written; copies that nobody waited for are forgotten. */
+void access_end_block(watch *w);
+
+/* ---- hazards_barrier.c ---- */
+
+void barrier_event(watch *w, const emu_sync *event);
+
+/* ---- hazards_blocks.c ---- */
+
+/* Races between blocks of different host threads. */
+void blocks_compare(hazards *h);
+
+#endif

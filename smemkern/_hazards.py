@@ -1,0 +1,215 @@
+"""What a checked run found, as rows and sentences; and the call of a Kernel that checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from os.path import basename
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._observe import Trace
+
+Place = tuple[int, int, int]
+
+
+class Hazard(NamedTuple):
+    """One mistake, with the first place where it was seen.
+
+    `line` and `other_line` are the two that are wrong together: the one that comes last in the
+    program and the one before it.
+    """
+
+    kind: str  # "RAW", "WAR", "WAW", "uninitialised", "async-read", ... : docs/hazards.md
+    line: int  # of the CUDA source; of the PTX where it has no line information
+    other_line: int | None
+    block: Place
+    threads: tuple[Place, ...]  # of line, and of other_line
+    address: str | None  # "shared tile[33]", "argument 2, element (3, 5)"
+    message: str
+    file: str | None
+    other_file: str | None
+    other_block: Place  # differs from block if two blocks are at fault
+    count: int  # how often: granules of memory, barriers, ...
+    argument: int | None  # of the Kernel, counted from 0 as the arguments after grid and block are
+    element: tuple[int, ...] | None  # of that argument
+
+
+RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
+
+
+def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]):
+    """Rows out of what the core says; `args` are those that hazards count, `names` tells theirs."""
+    return tuple(_row(one, names, args) for one in raw)
+
+
+def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
+    kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = raw
+    file, line, text, block, thread = party
+    other_file, other_line, other_text, other_block, other_thread = other
+    two = kind in RACES or kind.startswith("async") or kind == "barrier"
+    element = None
+    address = None
+    if argument >= 0:
+        element, inside = _element(args[argument] if argument < len(args) else None, at)
+        address = f"{names(argument)}, {inside}"
+    elif variable is not None:
+        address = f"{space} {_indexed(variable, variable_at, _width(text, width))}"
+    elif space is not None:
+        address = f"{space} memory, byte {offset}"
+    row = Hazard(
+        kind=kind,
+        line=line,
+        other_line=other_line or None,
+        block=block,
+        threads=(thread, other_thread) if two else (thread,) if text else (),
+        address=address,
+        message="",
+        file=file,
+        other_file=other_file,
+        other_block=other_block if two and other_text else block,
+        count=count,
+        argument=argument if argument >= 0 else None,
+        element=element,
+    )
+    told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
+    return row._replace(message=told or _sentence(row, space))
+
+
+def _width(text: str | None, width: int) -> int:
+    """Bytes of an element, by the type that the instruction names."""
+    found = re.search(r"\.[a-z]+(8|16|32|64|128)(?![0-9])", text or "")
+    return max(int(found[1]) // 8, width) if found else width
+
+
+def _indexed(variable: str, at: int, width: int) -> str:
+    """tile[33]: an index in elements of the access."""
+    name = _plain_name(variable)
+    index = f"[{at // width}]" if at % width == 0 else f" + {at} bytes"
+    return f"{name}{index}"
+
+
+def _plain_name(name: str) -> str:
+    """The last part of a C++ name: _ZZ6kernelPfE4tile is tile."""
+    if name.startswith("_Z"):
+        for found in re.finditer(r"\d+", name):
+            for cut in range(found.start(), found.end()):
+                length, start = int(name[cut : found.end()]), found.end()
+                rest = name[start + length :]
+                if start + length <= len(name) and re.fullmatch(r"(_\d+|E)?", rest):
+                    return name[start : start + length]
+    return name
+
+
+def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
+    if not isinstance(array, np.ndarray) or array.itemsize == 0:
+        return None, f"byte {at}"
+    index, rest = divmod(at, array.itemsize)
+    if at < 0:
+        return None, f"byte {at}, before its {array.nbytes} bytes"
+    if index >= array.size:
+        return None, f"byte {at}, past its {array.nbytes} bytes"
+    order = "C" if array.flags.c_contiguous else "F"
+    element = tuple(int(i) for i in np.unravel_index(index, array.shape, order))
+    shown = element[0] if len(element) == 1 else element
+    return element, f"element {shown}" + (f", byte {rest}" if rest else "")
+
+
+def place(file: str | None, line: int | None) -> str:
+    """Where to look: the file without its folders."""
+    return f"{basename(file)}:{line}" if file else f"PTX line {line}"
+
+
+def _sentence(row: Hazard, space: str | None) -> str:
+    here = place(row.file, row.line)
+    there = place(row.other_file, row.other_line)
+    where = f"{row.address}" if row.address else ""
+    again = f"; {row.count} times in all" if row.count > 1 else ""
+    if row.kind in RACES:
+        last, first = RACES[row.kind]
+        if row.threads[0] == row.threads[1] and row.block == row.other_block:
+            ways = "and nothing orders the two"
+        elif row.block != row.other_block:
+            ways = "and nothing orders two blocks of a launch but atomics and fences"
+        elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
+            ways = "different values to one place, and either may stay"
+        elif space == "shared":
+            ways = "with no barrier between them"
+        else:
+            ways = "with no barrier between them, which orders a block's accesses"
+        return (
+            f"{row.kind} race, {where}: {here} {last} it in {_who(row, 0)}, "
+            f"{there} {first} it in {_who(row, 1)}, {ways}{again}"
+        )
+    if row.kind == "uninitialised":
+        return (
+            f"{here} reads {where} in {_who(row, 0)}, which nobody has written in this block{again}"
+        )
+    if row.kind == "async-read":
+        return (
+            f"{here} reads {where} in {_who(row, 0)} while the cp.async of {there} in "
+            f"{_who(row, 1)} is under way: it has not been waited for{again}"
+        )
+    if row.kind == "async-write":
+        return (
+            f"{here} writes {where} in {_who(row, 0)} while the cp.async of {there} in "
+            f"{_who(row, 1)} is under way: it has not been waited for{again}"
+        )
+    if row.kind == "barrier" and row.other_line is None:
+        return (
+            f"{here}: a barrier that {_who(row, 0)} waits at and thread {_xyz(row.threads[1])} of "
+            f"its warp never reaches, for it has ended{again}"
+        )
+    return (
+        f"{here}: a barrier that {_who(row, 0)} waits at while thread {_xyz(row.threads[1])} "
+        f"waits at another, at {there}{again}"
+    )
+
+
+def _xyz(place: Place) -> str:
+    return f"({place[0]}, {place[1]}, {place[2]})"
+
+
+def _who(row: Hazard, which: int) -> str:
+    block = row.block if which == 0 else row.other_block
+    return f"block {_xyz(block)} thread {_xyz(row.threads[which])}"
+
+
+def report(hazards: Sequence[Hazard], entry: str) -> str:
+    """All findings as one text."""
+    found = "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
+    lines = [f"kernel {entry}: {found}"]
+    lines += [f"  {number}. {row.message}" for number, row in enumerate(hazards, 1)]
+    return "\n".join(lines)
+
+
+def error(trace: Trace, entry: str) -> _core.HazardError:
+    """The exception for a trace with hazards, with .hazards and .trace."""
+    raised = _core.HazardError(report(trace.hazards, entry))
+    raised.hazards = trace.hazards  # type: ignore[attr-defined]
+    raised.trace = trace  # type: ignore[attr-defined]
+    return raised
+
+
+def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """What calling a Kernel with check=True does."""
+    from ._observe import _traced
+
+    device = options.get("device")
+    on_gpu = isinstance(device, str) and device != "emu"
+    emulated = {**options, "device": "emu"}
+    given = tuple(_copy(a) for a in args) if on_gpu else args
+    trace = _traced(kernel, given, emulated, only_if_clean=True)
+    if trace.hazards:
+        raise error(trace, kernel.name)
+    if on_gpu:
+        _core.observe(kernel, args, options)
+
+
+def _copy(argument: object) -> object:
+    """For a run on the emulator whose results nobody wants."""
+    return argument.copy() if isinstance(argument, np.ndarray) else argument
