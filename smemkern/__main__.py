@@ -1,33 +1,33 @@
-"""python -m smemkern: what there is (info), what it does (demo), what is wrong (check)."""
+"""python -m smemkern: the shared-memory laboratory from the command line.
+
+A command is a module with add_parser(commands) and run(chosen), and a row of the table.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from . import _check
+from . import _cli_check, _cli_demo, _cli_info, _cli_profile, _cli_trace
+
+COMMANDS = {
+    "info": _cli_info,
+    "demo": _cli_demo,
+    "trace": _cli_trace,
+    "profile": _cli_profile,
+    "check": _cli_check,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m smemkern", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m smemkern", description="The shared-memory laboratory for CUDA."
+    )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    commands.add_parser("info", help="version, devices, driver and compiler")
-    demo = commands.add_parser("demo", help="run and check every variant, and print one table")
-    demo.add_argument("--device", help="'emu', 'cuda' or 'cuda:N'; by default the best there is")
-    check = commands.add_parser("check", help="look for races and other hazards in a kernel")
-    _check.add_arguments(check)
+    for command in COMMANDS.values():
+        command.add_parser(commands)
     chosen = parser.parse_args(arguments)
-
-    if chosen.command == "info":
-        from ._devices import show_config
-
-        show_config()
-        return 0
-    if chosen.command == "check":
-        return _check.run(chosen)
-    from .demo import run
-
-    return run(chosen.device)
+    return COMMANDS[chosen.command].run(chosen)
 
 
 if __name__ == "__main__":
