@@ -61,11 +61,15 @@ def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:
     lengths = {"gemm": 3, "transpose": 2, "probe": 1}[chosen.what]
-    shape = chosen.shape or {"gemm": [64, 64, 64], "transpose": [64, 64], "probe": [4096]}[chosen.what]
+    shape = (
+        chosen.shape or {"gemm": [64, 64, 64], "transpose": [64, 64], "probe": [4096]}[chosen.what]
+    )
     if len(shape) != lengths or min(shape) < 0:
         raise ValueError(f"--shape of {chosen.what} is {lengths} lengths, not {shape}")
     rng = np.random.default_rng(0)
-    shapes = [(shape[0], shape[2]), (shape[2], shape[1])] if chosen.what == "gemm" else [tuple(shape)]
+    shapes = (
+        [(shape[0], shape[2]), (shape[2], shape[1])] if chosen.what == "gemm" else [tuple(shape)]
+    )
     dtype = np.dtype(chosen.dtype)
     args = [rng.standard_normal(one).astype(dtype) for one in shapes]
     keywords: dict[str, Any] = {"variant": chosen.variant} if chosen.variant else {}

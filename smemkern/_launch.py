@@ -63,7 +63,9 @@ def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, An
     total = sum(math.prod(grid) for grid in grids)
     if isinstance(blocks, tuple):
         if len(blocks) != 3:
-            raise ValueError(f"blocks={blocks}: a tuple is one block (x, y, z); pass a list of numbers")
+            raise ValueError(
+                f"blocks={blocks}: a tuple is one block (x, y, z); pass a list of numbers"
+            )
         grid = grids[0] if grids else (0, 0, 0)
         if any(not 0 <= at < length for at, length in zip(blocks, grid, strict=True)):
             raise ValueError(f"blocks={blocks}: the grid is {grid}")
@@ -77,7 +79,9 @@ def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, An
     else:
         chosen = np.asarray(blocks)
         if chosen.size and (chosen.ndim != 1 or chosen.dtype.kind not in "iu"):
-            raise TypeError(f"blocks must be an int, a slice, (x, y, z) or a list of ints, not {blocks!r}")
+            raise TypeError(
+                f"blocks is an int, a slice, (x, y, z) or a list of ints, not {blocks!r}"
+            )
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < total:
             raise ValueError(f"blocks={blocks!r}: the grid has {total} blocks, counted from 0")
     if chosen.size == 0:

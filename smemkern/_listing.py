@@ -114,7 +114,7 @@ def text(trace: Trace, file: str | None) -> str:
     """The listing as plain text."""
     files = listing(trace)
     if file is not None and file not in files:
-        raise ValueError(f"no line of {file!r} counted; those of these files did: {', '.join(files)}")
+        raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")
     head = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6} {'sectors':>8}   line"
     parts = [trace.coverage] if trace.coverage else []
     for name, lines in files.items():

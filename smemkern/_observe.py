@@ -90,7 +90,9 @@ class Trace:
         moved = {}
         for name, way in (("read", "read"), ("written", "write")):
             ways = (way, "both")
-            moved[f"global_{name}"] = sum(32 * r.sectors for r in self.global_ if r.direction in ways)
+            moved[f"global_{name}"] = sum(
+                32 * r.sectors for r in self.global_ if r.direction in ways
+            )
             moved[f"shared_{name}"] = sum(r.bytes for r in self.shared if r.direction in ways)
         return moved
 
@@ -103,7 +105,7 @@ class Trace:
 
     @property
     def coverage(self) -> str | None:
-        """"traced 4 of 16384 blocks", or None if all of them ran."""
+        """ "traced 4 of 16384 blocks", or None if all of them ran."""
         if self.blocks == self.grid_blocks:
             return None
         return f"traced {self.blocks} of {self.grid_blocks} blocks"
@@ -132,7 +134,8 @@ class Trace:
         import pandas as pd
 
         table = []
-        for row in (*self.shared, *self.global_):
+        every: list[SharedRow | GlobalRow] = [*self.shared, *self.global_]
+        for row in every:
             shared = isinstance(row, SharedRow)
             cost = row.wavefronts if isinstance(row, SharedRow) else row.sectors
             fields = ("file", "line", "op", "width", "requests")

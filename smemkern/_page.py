@@ -91,7 +91,11 @@ def _number(count: float) -> str:
 def _bytes(count: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
-            return f"{count / size:.3g} {unit}" if count < 1000 * size else f"{count / size:.0f} {unit}"
+            return (
+                f"{count / size:.3g} {unit}"
+                if count < 1000 * size
+                else f"{count / size:.0f} {unit}"
+            )
     return f"{count} B"
 
 
@@ -106,7 +110,7 @@ def _head(trace: Trace) -> str:
     if len(launch.grids) > 1:
         grid += f" and {len(launch.grids) - 1} more"
     facts = [("", "grid", grid), ("", "block", _extent(launch.block))]
-    facts.append(("", "shared memory a block", _bytes(launch.shared_bytes)))
+    facts.append(("", "shared a block", _bytes(launch.shared_bytes)))
     if not math.isnan(factor):
         facts.append(("bad" if factor > 1 else "good", "conflict factor", f"{factor:.2f}"))
         facts.append(("", "shared wavefronts", _number(trace.shared_wavefronts)))
@@ -114,8 +118,8 @@ def _head(trace: Trace) -> str:
     facts.append(("", "global read", _bytes(moved["global_read"])))
     facts.append(("", "global written", _bytes(moved["global_written"])))
     if trace.flops:
-        facts.append(("", "floating-point operations", _number(trace.flops)))
-        facts.append(("", "operations a byte", f"{trace.arithmetic_intensity:.3g}"))
+        facts.append(("", "FLOPs", _number(trace.flops)))
+        facts.append(("", "FLOPs a byte", f"{trace.arithmetic_intensity:.3g}"))
     facts.append(("", "warp instructions", _number(trace.warp_instructions)))
     facts.append(("", "barrier arrivals", _number(trace.barriers)))
     if trace.checked:
@@ -202,24 +206,17 @@ def bank_map(request: Request) -> str:
     """Lanes down, banks across; a lane's colour is how many words before it want its bank."""
     cell, left, top = 13, 46, 20
     marks = []
-    for group in request.groups:
-        taken: dict[int, list[int]] = {}
-        for lane in group:
-            if not request.active[lane]:
-                continue
-            word = int(request.addresses[lane]) // 4
-            for step, bank in enumerate(request.banks[lane].tolist()):
-                words = taken.setdefault(bank, [])
-                if word + step not in words:
-                    words.append(word + step)
-                turn = words.index(word + step)
-                colour = "var(--c1)" if turn == 0 else "rgb(var(--bad))"
-                shade = 1 if turn == 0 else 0.45 + 0.55 * turn / 31
-                marks.append(
-                    f'<rect x="{left + bank * cell}" y="{top + lane * cell}" width="{cell - 1}" '
-                    f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'
-                    f"<title>lane {lane}, bank {bank}, byte {4 * (word + step)}</title></rect>"
-                )
+    banks, turns = request.banks, request.turns
+    for lane, step in zip(*(turns >= 0).nonzero(), strict=True):
+        bank, turn = int(banks[lane, step]), int(turns[lane, step])
+        byte = int(request.addresses[lane]) // 4 * 4 + 4 * int(step)
+        colour = "rgb(var(--bad))" if turn else "var(--c1)"
+        shade = 0.45 + 0.55 * turn / 31 if turn else 1
+        marks.append(
+            f'<rect x="{left + bank * cell}" y="{top + int(lane) * cell}" width="{cell - 1}" '
+            f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'
+            f"<title>lane {lane}, bank {bank}, byte {byte}</title></rect>"
+        )
     labels = [
         f'<text x="{left + at * cell + 6}" y="{top - 6}" text-anchor="middle">{at}</text>'
         f'<text x="{left - 6}" y="{top + at * cell + 9}" text-anchor="end">{at}</text>'
@@ -230,6 +227,11 @@ def bank_map(request: Request) -> str:
         f'y2="{top + group.start * cell - 0.5}" stroke="var(--line)"/>'
         for group in request.groups
     ]
+    lines.append(
+        f'<rect x="{left - 0.5}" y="{top - 0.5}" width="{32 * cell}" height="{32 * cell}" '
+        'fill="var(--soft)" stroke="var(--line)"/>'
+    )
+    lines.reverse()  # the ground first
     width, height = left + 32 * cell + 4, top + 32 * cell + 4
     return (
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -246,8 +248,8 @@ def _conflict(row: SharedRow, first: bool) -> str:
         f"<details{' open' if first else ''}><summary><code>{escape(place(row))}</code> "
         f"{escape(row.op)}, {row.width} bytes a lane: worst request {row.worst} wavefronts, "
         f"factor {row.factor:.2f}</summary>{bank_map(request)}"
-        f'<span class="sub">block {request.block}, warp {request.warp}. Blue: the first word of its '
-        "bank; red: one more that waits.</span></details>"
+        f'<span class="sub">block {request.block}, warp {request.warp}. Blue: the first word of '
+        "its bank; red: one more that waits.</span></details>"
     )
 
 

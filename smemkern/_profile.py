@@ -1,7 +1,7 @@
-"""Measured beside predicted: Nsight Compute's counters and the emulator's, of one and the same call.
+"""Measured beside predicted: Nsight Compute's counters and the emulator's, of one call.
 
-ncu runs a child Python (_profile_child.py) that makes the call on the GPU. Of its counters those are
-asked for that count single instructions; the ones named l1tex__data_... also count arbitration
+ncu runs a child Python (_profile_child.py) that makes the call on the GPU. Of its counters those
+are asked for that count single instructions; the ones named l1tex__data_... also count arbitration
 between warps, which no model of a request can know.
 """
 
@@ -23,10 +23,13 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._observe import Trace, trace
-from ._rows import GlobalRow, SharedRow
 from ._table import table
 
-_PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
+_PLACES = (
+    "/usr/local/cuda/bin",
+    "/opt/nvidia/nsight-compute/*",
+    "/usr/local/NVIDIA-Nsight-Compute*",
+)
 _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
 
 
@@ -132,7 +135,9 @@ class Profile:
         return "\n\n".join([*parts, f"$ {self.command}"])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("what", "predicted", "measured", "", "metric"))
+        head = "".join(
+            f"<th>{name}</th>" for name in ("what", "predicted", "measured", "", "metric")
+        )
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
             for cells in self._cells()
@@ -177,13 +182,14 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
     )
     if "ERR_NVGPUCTRPERM" in done.stdout:
         raise _core.Error(
-            "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): run as "
-            "root, or load the kernel module with NVreg_RestrictProfilingToAdminUsers=0; in a "
+            "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): run "
+            "as root, or load the kernel module with NVreg_RestrictProfilingToAdminUsers=0; in a "
             "container, start it with --cap-add=SYS_ADMIN"
         )
     if done.returncode != 0:
         raise _core.Error(
-            f"ncu failed with status {done.returncode}:\n{shlex.join(command)}\n{done.stdout[-4000:]}"
+            f"ncu failed with status {done.returncode}:\n{shlex.join(command)}"
+            f"\n{done.stdout[-4000:]}"
         )
     return done.stdout
 
@@ -197,7 +203,7 @@ def _table_of(text: str) -> list[dict[str, str]]:
 
 
 def _count(cell: str | None) -> int | None:
-    """ "1,024" or "1024.00"; instanced metrics as "10 (1; 4; 5)"; "n/a". """
+    """ "1,024" or "1024.00"; instanced metrics as "10 (1; 4; 5)"; "n/a"."""
     try:
         return round(float((cell or "").split("(")[0].replace(",", "")))
     except ValueError:
@@ -244,7 +250,9 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     """
     ncu = find_ncu()
     if not _has_gpu():
-        raise _core.NoDeviceError("a profile needs a GPU, and there is none; smemkern.trace does not")
+        raise _core.NoDeviceError(
+            "a profile needs a GPU, and there is none; smemkern.trace does not"
+        )
     device = kw.pop("device", None) or "cuda"
     call = (what if isinstance(what, str) else (what.ptx, what.name), args, dict(kw, device=device))
     data = pickle.dumps(call)  # before the trace, which writes a Kernel's arrays

@@ -74,8 +74,24 @@ class Request:
                         banks[word % _BANKS][word].append(lane)
             if banks:
                 bank = max(sorted(banks), key=lambda bank: len(banks[bank]))
-                found.append((bank, {word: lanes for word, lanes in banks[bank].items()}))
+                found.append((bank, dict(banks[bank])))
         return found
+
+    @property
+    def turns(self) -> np.ndarray[Any, Any]:
+        """As `banks`: how many other words of the group take the bank before this one; -1: none."""
+        banks = self.banks
+        turns = np.full(banks.shape, -1)
+        for group in self.groups:
+            taken: dict[int, list[int]] = defaultdict(list)
+            for lane in group:
+                for step, bank in enumerate(banks[lane].tolist()):
+                    word = int(self.addresses[lane]) // _WORD + step
+                    if bank >= 0:
+                        if word not in taken[bank]:
+                            taken[bank].append(word)
+                        turns[lane, step] = taken[bank].index(word)
+        return turns
 
     def __repr__(self) -> str:
         where = "shared" if self.shared else "global"
@@ -90,10 +106,14 @@ class Request:
                 many = f"{len(words)} word{'s'[: len(words) != 1]}"
                 shown = [f"{_lanes(lanes)} at {word * _WORD}" for word, lanes in words.items()]
                 more = f", ... {len(shown) - 4} more" if len(shown) > 5 else ""
-                lines.append(f"  bank {bank:2}: {many}: {', '.join(shown[: 4 if more else 5])}{more}")
+                lines.append(
+                    f"  bank {bank:2}: {many}: {', '.join(shown[: 4 if more else 5])}{more}"
+                )
         else:
             given = [f"{address:#x}" for address in self.addresses[self.active][:6]]
-            lines.append(f"  addresses {', '.join(given)}{', ...' if self.active.sum() > 6 else ''}")
+            lines.append(
+                f"  addresses {', '.join(given)}{', ...' if self.active.sum() > 6 else ''}"
+            )
         return "\n".join(lines)
 
 

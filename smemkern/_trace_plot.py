@@ -36,12 +36,8 @@ def plot(trace: Trace) -> Any:
     request = worst.worst_request
     assert request is not None
     depth = np.full((32, 32), np.nan)
-    for lane, banks in enumerate(request.banks):
-        depth[lane, banks[banks >= 0]] = 1
-    for _bank, words in request.conflicts():
-        for order, lanes in enumerate(words.values()):
-            for lane in lanes:
-                depth[lane, request.banks[lane]] = order + 1
+    lane, step = np.nonzero(request.turns >= 0)
+    depth[lane, request.banks[lane, step]] = request.turns[lane, step] + 1
     image = request_axes.imshow(depth, cmap="viridis", vmin=1, origin="upper", aspect="equal")
     figure.colorbar(image, ax=request_axes, label="wavefront", shrink=0.8)
     request_axes.set(xlabel="bank", ylabel="lane")

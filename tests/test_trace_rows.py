@@ -1,4 +1,4 @@
-"""What a trace says of each line: worst requests, callers, bytes, operations; and partial traces."""
+"""What a trace says of each line: worst requests, callers, bytes, operations; partial traces."""
 
 import numpy as np
 import pytest
