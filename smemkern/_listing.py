@@ -30,7 +30,7 @@ class Line:
 
     @property
     def requests(self) -> int:
-        return sum(row.requests for row in (*self.shared, *self.global_))
+        return sum(row.requests for row in self.shared) + sum(row.requests for row in self.global_)
 
     @property
     def wavefronts(self) -> int:
@@ -78,7 +78,8 @@ def listing(trace: Trace) -> dict[str, list[Line]]:
     def at(file: str | None, number: int) -> Line:
         return charged[file or ""].setdefault(number, Line(number))
 
-    for row in (*trace.shared, *trace.global_):
+    every: list[SharedRow | GlobalRow] = [*trace.shared, *trace.global_]
+    for row in every:
         seen = set()
         for depth, (file, number) in enumerate([(row.file, row.line), *row.callers]):
             if (file, number) in seen:

@@ -131,7 +131,7 @@ class Trace:
 
         `cost` is wavefronts or sectors. Needs pandas.
         """
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
 
         table = []
         every: list[SharedRow | GlobalRow] = [*self.shared, *self.global_]

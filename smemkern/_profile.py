@@ -114,7 +114,7 @@ class Profile:
 
     def to_pandas(self) -> Any:
         """A DataFrame of the rows. Needs pandas."""
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
 
         frame = pd.DataFrame(self.rows, columns=ProfileRow._fields)
         return frame.astype({"predicted": "Int64", "measured": "Int64"})

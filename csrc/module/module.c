@@ -138,8 +138,8 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 }
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"what",         "args",          "kwargs", "repeat", "trace", "hazards",
-                               "equal_writes", "only_if_clean", "blocks", NULL};
+    static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
+                               "hazards", "equal_writes", "only_if_clean", "blocks", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
