@@ -74,10 +74,10 @@ static bool refine(watch *w, shadow *s) {
 
 /* ---- findings ---- */
 
-/* Where in its interval a warp stood: from its last barrier on. */
-static uint32_t stood_at(const watch *w, mark m) {
+/* Where a warp stood, from its last barrier on; a cp.async that was waited for later: before it. */
+static int32_t stood_at(const watch *w, mark m) {
     const uint32_t warp = mark_thread(m) / LANES;
-    return w->position[(size_t)warp * w->all->sites.n + mark_site(m)] - w->start[warp];
+    return (int32_t)(w->position[(size_t)warp * w->all->sites.n + mark_site(m)] - w->start[warp]);
 }
 
 /* Which of two accesses comes first in the program. The order of this run says nothing, for other warps
@@ -287,9 +287,14 @@ static void touch_write(watch *w, shadow *s, uint64_t granule, mark now, const r
     }
     if (s->pending) settle_uninitialised(w, s, granule, now);
     if (s->shift) s->marks.settled[granule] = 0;
-    const bool several = mark_strength(now) == ATOMIC && mark_strength(*last) >= ATOMIC &&
-                         mark_time(*last) >= w->order.floor && mark_thread(*last) != mark_thread(now);
-    *last = several ? now | ATOMICS : now;
+    const bool recent = mark_time(*last) >= w->order.floor && mark_time(*last) != TIME_FLYING;
+    const bool own = mark_thread(*last) == mark_thread(now);
+    if (recent && own && mark_strength(*last) == WEAK && mark_strength(now) != WEAK)
+        *last = (*last & 0xffffffffu) | (mark)mark_time(now) << MARK_TIME_AT; /* still not strong */
+    else if (recent && !own && mark_strength(*last) >= ATOMIC && mark_strength(now) == ATOMIC)
+        *last = now | ATOMICS;
+    else
+        *last = now;
 }
 
 /* ---- requests ---- */

@@ -95,6 +95,7 @@ typedef struct emu_observer {
     void (*join)(void *self, void *state); /* merges and frees state */
     void (*finish)(void *self);            /* every host thread has joined */
     void (*memory)(void *state, const emu_request *request);
+    /* active: of the lanes that came here those whose guard holds, perhaps none */
     void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
                         uint32_t index, uint32_t active);
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,

@@ -6,8 +6,9 @@
 
 typedef struct kernel {
     PyObject_HEAD
-    PyObject *ptx; /* bytes */
-    PyObject *key; /* str: identity of the image; equal text, equal key */
+    PyObject *source; /* str, as given */
+    PyObject *ptx;    /* bytes */
+    PyObject *key;    /* str: identity of the image; equal text, equal key */
     emu_signature signature;
     bool check; /* each call looks for hazards, and raises if there are any */
 } kernel;
@@ -154,7 +155,10 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         goto fail;
     }
     self->check = check;
-    self->ptx = ptx_given ? PyBytes_FromString(source) : compile(state, source, name, options);
+    self->source = PyUnicode_FromString(source);
+    self->ptx = self->source == NULL ? NULL
+                : ptx_given          ? PyBytes_FromString(source)
+                                     : compile(state, source, name, options);
     self->key = self->ptx ? make_key(self->ptx) : NULL;
     if (self->key == NULL) {
         goto fail;
@@ -182,6 +186,7 @@ fail:
 
 static void kernel_dealloc(kernel *self) {
     PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(self->source);
     Py_XDECREF(self->ptx);
     Py_XDECREF(self->key);
     emu_signature_free(&self->signature);
@@ -330,6 +335,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
+            .blocks = observed->blocks,
+            .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
         };
         if (device_run(state, &on, &job) == 0) {
@@ -382,6 +389,10 @@ static PyObject *get_ptx(kernel *self, void *Py_UNUSED(closure)) {
                                 "replace");
 }
 
+static PyObject *get_source(kernel *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef(self->source);
+}
+
 static PyObject *get_check(kernel *self, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(self->check);
 }
@@ -392,6 +403,7 @@ static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
 
 static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
+    {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,

@@ -83,11 +83,13 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
 /* ---- what is asked beside the result (gemm and Kernel alike) ---- */
 
 typedef struct observation {
-    int repeat;          /* more runs, each timed */
-    float *milliseconds; /* `repeat` of them */
-    smk_trace *trace;    /* counts; on the emulator only */
-    unsigned hazards;    /* of a traced run: flags as in core/job.h */
-    bool only_if_clean;  /* a Kernel's arrays are written only if no hazard was found */
+    int repeat;             /* more runs, each timed */
+    float *milliseconds;    /* `repeat` of them */
+    smk_trace *trace;       /* counts; on the emulator only */
+    const uint64_t *blocks; /* as in smk_job */
+    size_t n_blocks;
+    unsigned hazards;   /* of a traced run: flags as in core/job.h */
+    bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
 } observation;
 
 /* ---- kernel.c ---- */
