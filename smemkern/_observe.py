@@ -22,6 +22,8 @@ class SharedRow(NamedTuple):
     ideal: int  # the fewest that their bytes could have cost
     worst: int  # wavefronts of the worst request
     file: str | None
+    machine_requests: int  # the same two after ptxas joined neighbouring loads into wider ones
+    machine_wavefronts: int
 
     @property
     def factor(self) -> float:
@@ -62,13 +64,13 @@ class Trace:
         sites, self.instructions, self.warp_instructions, self.barriers = raw
         self.result = result
         self.shared = tuple(
-            SharedRow(line, op, width, requests, wavefronts, ideal, worst, file)
-            for shared, file, line, op, width, requests, wavefronts, ideal, worst in sites
+            SharedRow(line, op, width, requests, wavefronts, ideal, worst, file, *machine)
+            for shared, file, line, op, width, requests, wavefronts, ideal, worst, *machine in sites
             if shared
         )
         self.global_ = tuple(
             GlobalRow(line, op, width, requests, sectors, ideal, file)
-            for shared, file, line, op, width, requests, sectors, ideal, _worst in sites
+            for shared, file, line, op, width, requests, sectors, ideal, *_ in sites
             if not shared
         )
 

@@ -93,6 +93,8 @@ typedef struct smk_site {
     uint64_t wavefronts; /* shared: by the rule in banks.h; global: 32-byte sectors */
     uint64_t ideal;      /* the fewest that the bytes asked for could have cost */
     uint64_t worst;      /* of one request */
+    uint64_t machine_requests,
+        machine_wavefronts; /* shared: after ptxas joined loads (emu/widen.h) */
 } smk_site;
 
 typedef struct smk_opcode_count {

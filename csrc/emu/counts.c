@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomic_cost.h"
 #include "banks.h"
+#include "widen.h"
 
 enum { LANES = 32, FULL = 0xffffffff };
 
 typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst;
+    uint64_t machine_requests, machine_wavefronts; /* after ptxas joined loads: widen.h */
     uint32_t width;
     smk_access access;
 } tally;
@@ -28,6 +31,7 @@ typedef struct cell {
 typedef struct function_counts {
     struct function_counts *next;
     const ptx_function *function;
+    widened *widened;
     uint32_t n;
     cell cells[];
 } function_counts;
@@ -47,7 +51,9 @@ static function_counts *find(counts *c, const ptx_function *function) {
     function_counts *f = *link;
     if (!f) {
         f = calloc(1, sizeof *f + function->n_instructions * sizeof *f->cells);
-        if (!f) {
+        if (f) f->widened = widen_loads(function);
+        if (!f || !f->widened) {
+            free(f);
             c->out_of_memory = true;
             return NULL;
         }
@@ -83,7 +89,21 @@ static bool is_regular(const emu_request *r, uint64_t step) {
     return !odd;
 }
 
+/* Lanes count, not words. The ideal: each lane in a bank of its own. */
+static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
+    if (r->operation == EMU_ATOMIC) return atomic_wavefronts(r->ptx, address, r->active, r->width);
+    return banks_serial_wavefronts(address, r->active, r->width);
+}
+
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+    if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
+        uint64_t apart[LANES];
+        for (uint32_t l = 0; l < LANES; l++)
+            apart[l] = l * r->width;
+        *cost = serial_cost(r, r->address);
+        *ideal = serial_cost(r, apart);
+        return;
+    }
     const bool load = r->operation == EMU_LOAD;
     const uint32_t step = (uint32_t)(r->address[1] - r->address[0]);
     if ((step == 0 || step == r->width) && is_regular(r, step)) {
@@ -107,6 +127,19 @@ static void count_global(const emu_request *r, uint32_t *cost, uint32_t *ideal) 
     }
     *cost = sectors_touched(r->address, r->active, r->width);
     *ideal = sectors_ideal(r->address, r->active, r->width);
+}
+
+/* As ptxas has it: not at all, or wider. */
+static void add_machine(tally *t, const emu_request *r, const widened *as, uint32_t cost) {
+    if (as->joined) return;
+    t->machine_requests++;
+    if (as->width) {
+        uint64_t address[LANES];
+        for (uint32_t l = 0; l < LANES; l++)
+            address[l] = r->address[l] + (uint64_t)as->shift;
+        cost = banks_wavefronts(address, r->active, as->width, true);
+    }
+    t->machine_wavefronts += cost;
 }
 
 static void add(tally *t, const emu_request *r, uint32_t cost, uint32_t ideal) {
@@ -136,6 +169,7 @@ static void on_memory(void *state, const emu_request *r) {
     if (r->space == PTX_SHARED) {
         count_shared(r, &cost, &ideal);
         add(&at->shared, r, cost, ideal);
+        add_machine(&at->shared, r, &((counts *)state)->functions->widened[r->index], cost);
     } else {
         count_global(r, &cost, &ideal);
         add(&at->global, r, cost, ideal);
@@ -161,6 +195,7 @@ counts *counts_new(void) {
 void counts_free(counts *c) {
     for (function_counts *f = c ? c->functions : NULL, *next; f; f = next) {
         next = f->next;
+        free(f->widened);
         free(f);
     }
     free(c);
@@ -176,6 +211,8 @@ static void merge(tally *into, const tally *from) {
     into->requests += from->requests;
     into->wavefronts += from->wavefronts;
     into->ideal += from->ideal;
+    into->machine_requests += from->machine_requests;
+    into->machine_wavefronts += from->machine_wavefronts;
     if (from->worst > into->worst) into->worst = from->worst;
     into->width = from->width;
     into->access = from->access;
@@ -240,7 +277,9 @@ static smk_site site_of(const cell *at, const tally *t, bool shared) {
                       .requests = t->requests,
                       .wavefronts = t->wavefronts,
                       .ideal = t->ideal,
-                      .worst = t->worst};
+                      .worst = t->worst,
+                      .machine_requests = t->machine_requests,
+                      .machine_wavefronts = t->machine_wavefronts};
 }
 
 static smk_opcode_count opcode_of(const cell *at) {
@@ -263,6 +302,8 @@ static size_t fold_sites(smk_site *sites, size_t n) {
         into->requests += sites[k].requests;
         into->wavefronts += sites[k].wavefronts;
         into->ideal += sites[k].ideal;
+        into->machine_requests += sites[k].machine_requests;
+        into->machine_wavefronts += sites[k].machine_wavefronts;
         if (sites[k].worst > into->worst) into->worst = sites[k].worst;
     }
     return kept;
