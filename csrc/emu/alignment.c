@@ -61,6 +61,11 @@ static low_bits either(low_bits a, low_bits b) {
                       false};
 }
 
+static low_bits unequal(low_bits a, low_bits b) {
+    const uint8_t known = a.known & b.known;
+    return (low_bits){known, (uint8_t)((a.value ^ b.value) & known), false};
+}
+
 low_bits alignment_of_place(const ptx_operand *address) {
     const ptx_variable *v = address->variable;
     if (!v) return exactly((uint64_t)address->offset);
@@ -110,6 +115,7 @@ static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
     if (n == 2 && !strcmp(op, "mul")) return product(in[0], in[1]);
     if (n == 2 && !strcmp(op, "and")) return both(in[0], in[1]);
     if (n == 2 && !strcmp(op, "or")) return either(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "xor")) return unequal(in[0], in[1]);
     if (n == 3 && !strcmp(op, "mad")) return alignment_sum(product(in[0], in[1]), in[2]);
     if (n == 2 && !strcmp(op, "shl") && p->operands[2].kind == PTX_IMMEDIATE) {
         const uint64_t by = p->operands[2].bits < 4 ? p->operands[2].bits : 4;

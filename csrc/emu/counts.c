@@ -11,6 +11,7 @@
 
 #include "atomic_cost.h"
 #include "banks.h"
+#include "bypass.h"
 #include "widen.h"
 
 enum { LANES = 32, FULL = 0xffffffff };
@@ -89,19 +90,29 @@ static bool is_regular(const emu_request *r, uint64_t step) {
     return !odd;
 }
 
-/* Lanes count, not words. The ideal: each lane in a bank of its own. */
+static bool has(const ptx_instruction *p, const char *modifier) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], modifier) == 0) return true;
+    return false;
+}
+
+/* Atomics and copies: lanes count, not words. */
 static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
     if (r->operation == EMU_ATOMIC) return atomic_wavefronts(r->ptx, address, r->active, r->width);
-    return banks_serial_wavefronts(address, r->active, r->width);
+    if (!has(r->ptx, "cg")) return banks_serial_wavefronts(address, r->active, r->width);
+    /* Zeros come from nowhere and are written as L1 would write them. */
+    return bypass_wavefronts(address, r->source, r->active & r->reading) +
+           banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
 }
 
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
     if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
         uint64_t apart[LANES];
         for (uint32_t l = 0; l < LANES; l++)
-            apart[l] = l * r->width;
+            apart[l] = l * r->width; /* each lane in a bank of its own */
         *cost = serial_cost(r, r->address);
         *ideal = serial_cost(r, apart);
+        if (*ideal > *cost) *ideal = *cost;
         return;
     }
     const bool load = r->operation == EMU_LOAD;

@@ -18,8 +18,10 @@ static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm,
             out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
 }
 
-static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
-                   uint32_t active, const uint64_t *address) {
+/* source and reading: of the writes of cp.async; else NULL and 0. */
+static void report_copy(warp *w, const insn *i, ptx_space space, emu_operation operation,
+                        uint32_t active, const uint64_t *address, const uint64_t *source,
+                        uint32_t reading) {
     const block *b = w->block;
     const emu_request request = {
         .ptx = i->ptx,
@@ -30,10 +32,17 @@ static void report(warp *w, const insn *i, ptx_space space, emu_operation operat
         .width = (uint32_t)i->width * i->count,
         .active = active,
         .address = address,
+        .source = source,
+        .reading = reading,
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
     };
     b->launch->observer->memory(b->observer_state, &request);
+}
+
+static void report(warp *w, const insn *i, ptx_space space, emu_operation operation,
+                   uint32_t active, const uint64_t *address) {
+    report_copy(w, i, space, operation, active, address, NULL, 0);
 }
 
 static ptx_space space_of(const block *b, uint64_t address) {
@@ -79,6 +88,9 @@ const insn *exec_observed(warp *w, const insn *i) {
     const insn *next = i->observed(w, i);
     if (!next) return NULL;
     if (copy && reading) report_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, source, reading);
-    report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
+    if (copy)
+        report_copy(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, w->active, address, source, reading);
+    else
+        report_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, address, w->active);
     return next;
 }

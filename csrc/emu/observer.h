@@ -33,6 +33,9 @@ typedef struct emu_request {
     uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
     const uint64_t *address; /* 32 of them: offsets in the window; global: addresses */
+    const uint64_t
+        *source; /* EMU_COPY_ASYNC_WRITE: where lanes read, and which of them do; else NULL */
+    uint32_t reading;
     uint32_t block[3];
     uint32_t warp; /* in the block */
 } emu_request;
