@@ -23,6 +23,7 @@ class Operation:
     space: str = "shared"
     full: bool = False  # the whole warp has to take part
     after: str = ""  # run once, behind the loop
+    modelled: bool = False  # the rule is known not to cover everything the hardware does
 
 
 def _vector(letter: str, n: int) -> tuple[str, tuple[str, ...]]:
@@ -107,6 +108,8 @@ ATOMS = [  # operation, type, register
     ("cas", "b16", "h"),
 ]
 WIDTHS = {"v": 4, "w": 8, "h": 2}
+# Loops that leave early if there is nothing to change, or that compare values with other lanes'.
+BY_VALUE = {"min_u64", "max_s64", "and_b64", "add_f16", "cas_b16"}
 
 
 def _atomics(space: str, register: str) -> list[Operation]:
@@ -123,6 +126,7 @@ def _atomics(space: str, register: str) -> list[Operation]:
                 "atomic",
                 (f"%{letter}0",),
                 space=space,
+                modelled=space == "global" or name in BY_VALUE,
             )
         )
         if op not in ("exch", "cas"):
@@ -133,6 +137,7 @@ def _atomics(space: str, register: str) -> list[Operation]:
                     WIDTHS[letter],
                     "atomic",
                     space=space,
+                    modelled=space == "global" or name in BY_VALUE,
                 )
             )
     return out
@@ -159,6 +164,7 @@ def _copies() -> list[Operation]:
                 width,
                 "copy_async",
                 after="cp.async.wait_all;",
+                modelled=size != 0 and (cache == "ca" or size is not None),
             )
         )
     return out

@@ -64,7 +64,9 @@ def _paired(rng: np.random.Generator) -> np.ndarray:
 def _one_bank(rng: np.random.Generator) -> np.ndarray:
     """All in one or two banks, some of them the same word."""
     step = rng.choice([8, 16, 32, 64, 128])
-    return rng.integers(0, rng.integers(2, 40), 32) * step + rng.integers(0, 2, 32) * rng.integers(0, 9)
+    return rng.integers(0, rng.integers(2, 40), 32) * step + rng.integers(0, 2, 32) * rng.integers(
+        0, 9
+    )
 
 
 KINDS = (

@@ -1,7 +1,7 @@
 """Launches a plan: the program that Nsight Compute watches.
 
-    python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
-    python -m exactness.play variants                     # every shipped variant
+python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
+python -m exactness.play variants                     # every shipped variant
 """
 
 from __future__ import annotations

@@ -60,3 +60,55 @@ def calls() -> Iterator[Call]:
                 for dtype in row.dtypes:
                     for shape in of_op:
                         yield Call(op, row.name, params, dtype, shape)
+
+
+SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+
+# What is compared. LDGSTS, cp.async's instruction, counts as a global load.
+COUNTERS = {
+    SASS.format("ld"): "shared load wavefronts",
+    SASS.format("st"): "shared store wavefronts",
+    SASS.format("ldgsts"): "cp.async wavefronts",
+    "smsp__sass_inst_executed_op_shared_ld.sum": "shared load requests",
+    "smsp__sass_inst_executed_op_shared_st.sum": "shared store requests",
+    "smsp__sass_inst_executed_op_ldgsts.sum": "cp.async requests",
+    GLOBAL.format("sectors", "ld"): "global load sectors",
+    GLOBAL.format("sectors", "st"): "global store sectors",
+    GLOBAL.format("requests", "ld"): "global load requests",
+    GLOBAL.format("requests", "st"): "global store requests",
+}
+
+
+def predicted(call: Call) -> dict[str, int]:
+    trace = call.trace()
+
+    def shared(field: str, *ops: str) -> int:
+        return sum(getattr(row, field) for row in trace.shared if row.op in ops)
+
+    def global_(field: str, *ops: str) -> int:
+        return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
+
+    return {
+        "shared load wavefronts": shared("machine_wavefronts", "load"),
+        "shared store wavefronts": shared("machine_wavefronts", "store"),
+        "cp.async wavefronts": shared("machine_wavefronts", "copy_async"),
+        "shared load requests": shared("machine_requests", "load"),
+        "shared store requests": shared("machine_requests", "store"),
+        "cp.async requests": shared("machine_requests", "copy_async"),
+        "global load sectors": global_("sectors", "load", "copy_async"),
+        "global store sectors": global_("sectors", "store"),
+        "global load requests": global_("requests", "load", "copy_async"),
+        "global store requests": global_("requests", "store"),
+    }
+
+
+def compared(call: Call, counters: dict[str, float]) -> dict[str, Any]:
+    """One call: what was measured, and beside it what was predicted where that is another number."""
+    measured = {what: int(counters[name]) for name, what in COUNTERS.items()}
+    said = predicted(call)
+    return {
+        "call": str(call),
+        "measured": list(measured.values()),
+        "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
+    }

@@ -29,9 +29,13 @@ uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width
 void banks_request(const uint64_t address[32], uint32_t active, uint32_t width, bool load,
                    uint32_t *wavefronts, uint32_t *ideal);
 
-/* A request whose lanes do not share words: an atomic that the hardware has as one instruction, or the
- * writes of cp.async. */
+/* A request whose lanes do not share words: an atomic that the hardware has as one instruction. */
 uint32_t banks_serial_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width);
+
+/* A cp.async through L1 (.ca): `reading` lanes read 4, 8 or 16 bytes at `from`, the others write zeros.
+ * A group's reads and writes go side by side, and the slower of them counts. */
+uint32_t banks_copy_wavefronts(const uint64_t to[32], const uint64_t from[32], uint32_t active,
+                               uint32_t reading, uint32_t width);
 
 /* A read-modify-write that the hardware does not have: the warp loads, computes, and stores what nobody
  * else's lane of the bank stored first; the others try again. Wavefronts of its loads and of its stores,

@@ -99,7 +99,8 @@ static bool has(const ptx_instruction *p, const char *modifier) {
 /* Atomics and copies: lanes count, not words. */
 static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
     if (r->operation == EMU_ATOMIC) return atomic_wavefronts(r->ptx, address, r->active, r->width);
-    if (!has(r->ptx, "cg")) return banks_serial_wavefronts(address, r->active, r->width);
+    if (!has(r->ptx, "cg"))
+        return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
     /* Zeros come from nowhere and are written as L1 would write them. */
     return bypass_wavefronts(address, r->source, r->active & r->reading) +
            banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
