@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
+sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
 
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, SHARED, Operation  # noqa: E402
