@@ -1,6 +1,7 @@
 """Is the bank model exact? Thousands of random requests and every variant, under Nsight Compute.
 
-    python benchmarks/exact.py --results DIR --seed 1 --patterns 96
+    python benchmarks/exact.py --results DIR --seed 1 --patterns 120
+    python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
 Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted, of
 patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU whose
@@ -25,7 +26,8 @@ HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
 
 from exactness.nsight import measure  # noqa: E402
-from exactness.operations import GLOBAL, SHARED, Operation  # noqa: E402
+from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
+from exactness.patterns import draw  # noqa: E402
 from exactness.plan import hardware_metrics, launches, sass_metrics  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
 from exactness.variants import COUNTERS, calls, compared  # noqa: E402
@@ -85,6 +87,13 @@ def operations(chosen: Sequence[Operation], seed: int, count: int, folder: Path)
 
 def record(operation: Operation, plan: Sequence, sass: list[int], hardware: list[int]) -> Record:
     patterns = [p for launch in plan if launch.operation is operation for p in launch.table]
+    measured = {"sass": sass, "hardware": hardware}
+    out = compare(operation, patterns, {name: m for name, m in measured.items() if m})
+    print(operation.name, {k: v for k, v in out.items() if isinstance(v, int)}, flush=True)
+    return out
+
+
+def compare(operation: Operation, patterns: Sequence, measured: dict[str, list[int]]) -> Record:
     said = [predicted(operation, pattern) for pattern in patterns]
     out: Record = {
         "kind": operation.kind,
@@ -94,12 +103,26 @@ def record(operation: Operation, plan: Sequence, sass: list[int], hardware: list
         "patterns": len(said),
         "predicted": said,
     }
-    for name, measured in (("sass", sass), ("hardware", hardware)):
-        if measured:
-            out[name] = measured
-            out[name + "_equal"] = sum(a == b for a, b in zip(measured, said, strict=True))
-    print(operation.name, {k: v for k, v in out.items() if isinstance(v, int)}, flush=True)
+    for name, counts in measured.items():
+        out[name] = counts
+        out[name + "_equal"] = sum(a == b for a, b in zip(counts, said, strict=True))
     return out
+
+
+def again(path: Path) -> None:
+    """Compares what was measured with what the rules say today; needs no GPU."""
+    old = json.loads(path.read_text())
+    for name, row in old["operations"].items():
+        patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
+        measured = {key: row[key] for key in ("sass", "hardware") if key in row}
+        old["operations"][name] = compare(OPERATIONS[name], patterns, measured)
+    lines = {line["call"]: line["measured"] for line in old["variants"]}
+    old["variants"] = [
+        compared(call, dict(zip(COUNTERS, lines[str(call)], strict=True)))
+        for call in calls()
+        if str(call) in lines
+    ]
+    write(path, old)
 
 
 def kinds() -> list[list[Operation]]:
@@ -161,11 +184,15 @@ def main() -> int:
     parser.add_argument(
         "--patterns",
         type=int,
-        default=96,
+        default=120,
         help="of each operation; of those that are only modelled a quarter",
     )
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
     options = parser.parse_args()
+    if options.again:
+        again(options.again)
+        return 0
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
     path = options.results / f"exactness-{slug}.json"

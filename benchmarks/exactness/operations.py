@@ -164,7 +164,7 @@ def _copies() -> list[Operation]:
                 width,
                 "copy_async",
                 after="cp.async.wait_all;",
-                modelled=size != 0 and (cache == "ca" or size is not None),
+                modelled=size != 0,
             )
         )
     return out

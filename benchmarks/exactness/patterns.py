@@ -89,7 +89,7 @@ def _mask(rng: np.random.Generator) -> np.ndarray:
     if kind == 3:
         return rng.random(32) < rng.random()
     if kind == 4:
-        return LANES < rng.integers(1, 33)
+        return rng.integers(1, 33) > LANES
     if kind == 5:
         bit = 2 ** rng.integers(0, 5)
         return (LANES & bit == 0) == rng.integers(0, 2)

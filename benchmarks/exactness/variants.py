@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rows import parameter_sets
 
 import smemkern
+from rows import parameter_sets
 
 GEMM_SHAPES = [(128, 128, 64), (67, 45, 31), (130, 66, 36)]
 TRANSPOSE_SHAPES = [(128, 128), (67, 45), (130, 33)]

@@ -30,8 +30,10 @@ static uint32_t collect(const uint64_t to[LANES], const uint64_t from[LANES], ui
             repeated |= (active >> k & 1) && to[k] == to[l];
         if (repeated) continue;
         const uint64_t source = from[l] / PIECE, target = to[l] / PIECE;
+        const uint32_t used = 3u << 2 * (source & 1); /* a half goes to one place at a time */
         uint32_t m = 0;
-        while (m < n && (moves[m].from_sector != source / 2 || moves[m].to_sector != target / 2))
+        while (m < n && (moves[m].from_sector != source / 2 || moves[m].to_sector != target / 2 ||
+                         moves[m].halves & used))
             m++;
         if (m == n) moves[n++] = (move){source / 2, target / 2, 0};
         moves[m].halves |= 1u << (2 * (source & 1) + (target & 1));
