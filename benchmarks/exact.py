@@ -3,9 +3,9 @@
     python benchmarks/exact.py --results DIR --seed 1 --patterns 120
     python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
-Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted, of
-patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU whose
-counters may be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
+Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
+of patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU
+whose counters may be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     python benchmarks/gpu.py gemm transpose --commit abc1234
 
 Each step adds its part to benchmarks/results/<gpu>.json, out of which benchmarks/tables.py writes
-the README's tables; `exact` also writes a file of its own (benchmarks/exact.py). Needs nvcc, PyTorch
-(for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu. `build`
-installs into a folder of its own (--site) without touching the network.
+the README's tables; `exact` also writes a file of its own (benchmarks/exact.py). Needs nvcc,
+PyTorch (for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu.
+`build` installs into a folder of its own (--site) without touching the network.
 """
 
 from __future__ import annotations

@@ -26,6 +26,15 @@ class SharedRow(NamedTuple):
     machine_wavefronts: int
 
     @property
+    def exact(self) -> bool:
+        """Whether its rule gave the hardware's count in every comparison (docs/exactness.md).
+
+        Of atomics most do; those that are loops in machine code depend on values, so none is
+        called exact here.
+        """
+        return self.op in ("load", "store", "ldmatrix", "stmatrix")
+
+    @property
     def factor(self) -> float:
         """Wavefronts for each that was needed: 1.0 is free of conflicts."""
         return self.wavefronts / self.ideal if self.ideal else 1.0

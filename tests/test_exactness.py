@@ -1,7 +1,7 @@
 """The counting rules against what an NVIDIA GPU counted, without one.
 
-benchmarks/results/exactness-*.json holds, of random requests that a seed gives back, what Nsight Compute
-measured and what the emulator said then. The emulator has to say it again.
+benchmarks/results/exactness-*.json holds, of random requests that a seed gives back, what Nsight
+Compute measured and what the emulator said then. The emulator has to say it again.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Every operation that is compared with the hardware: its PTX, what it counts as, and its counters.
 
 An operation is one PTX instruction, run by one warp. `%a` is the lane's shared address, `%g` its
-global address, `%v`, `%w` and `%h` are registers of 32, 64 and 16 bits; those named in `results` are
-used afterwards, so that ptxas cannot leave the instruction out.
+global address, `%s` where a copy reads; `%v`, `%w` and `%h` are registers of 32, 64 and 16 bits;
+those named in `results` are used afterwards, so that ptxas cannot leave the instruction out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Seeded requests of the kinds that kernels make, and of kinds that nobody makes.
 
-A pattern is 32 byte offsets into a window, multiples of the width; a lane that takes no part has -1.
+A pattern is 32 byte offsets into a window, multiples of the width, -1 for a lane that takes no part;
+and 32 offsets where a copy reads.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _clustered(rng: np.random.Generator) -> np.ndarray:
 
 
 def _paired(rng: np.random.Generator) -> np.ndarray:
-    """Lanes that differ in one bit of their number share an address; sometimes one breaks the rule."""
+    """Lanes that differ in one bit of their number share an address; now and then one does not."""
     by = 2 ** rng.integers(0, 5)
     items = _random(rng)
     items = items[LANES & ~by]

@@ -1,4 +1,4 @@
-"""The shipped variants, on whole tiles and on odd shapes: what is launched, and what is predicted."""
+"""The shipped variants, on whole tiles and odd shapes: what is launched, what is predicted."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def predicted(call: Call) -> dict[str, int]:
 
 
 def compared(call: Call, counters: dict[str, float]) -> dict[str, Any]:
-    """One call: what was measured, and beside it what was predicted where that is another number."""
+    """One call: what was measured; and what was predicted, where that is another number."""
     measured = {what: int(counters[name]) for name, what in COUNTERS.items()}
     said = predicted(call)
     return {
