@@ -1,7 +1,7 @@
 """Seeded requests of the kinds that kernels make, and of kinds that nobody makes.
 
-A pattern is 32 byte offsets into a window, multiples of the width, -1 for a lane that takes no part;
-and 32 offsets where a copy reads.
+A pattern is 32 byte offsets into a window, multiples of the width, -1 for a lane that takes no
+part; and 32 offsets where a copy reads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One kernel an operation: a warp runs it over a few patterns, each so many times.
 
 The table holds 32 offsets for each pattern, a negative one leaving the lane out, and 32 more of
-where a copy reads. Repeats 1, B, B * B, ... let one launch carry several patterns: the digits of the
-count in base B are theirs. The address changes by `zero` each time, which ptxas cannot know to be 0,
-so that it stays in the loop.
+where a copy reads. Repeats 1, B, B * B, ... let one launch carry several patterns: the digits of
+the count in base B are theirs. The address changes by `zero` each time, which ptxas cannot know to
+be 0, so that it stays in the loop.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 15 };
+enum { BITS = 15, MAX_ROUNDS = 64 }; /* real code needs two or three rounds */
 
 static const low_bits unknown = {0, 0, false};
 
@@ -141,7 +141,8 @@ low_bits *alignment_of_registers(const ptx_function *f) {
     if (!facts) return NULL;
     for (uint32_t k = 0; k < f->n_registers; k++)
         facts[k].unset = true;
-    for (bool changed = true; changed;) {
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             const ptx_instruction *p = &f->instructions[k];
@@ -154,6 +155,6 @@ low_bits *alignment_of_registers(const ptx_function *f) {
         }
     }
     for (uint32_t k = 0; k < f->n_registers; k++)
-        if (facts[k].unset) facts[k] = unknown;
+        if (facts[k].unset || changed) facts[k] = unknown; /* changed: not settled, not true yet */
     return facts;
 }
