@@ -141,6 +141,17 @@ class SharedRow(NamedTuple):
     direction: str = "read"  # "read", "write", "both"
     callers: tuple[tuple[str | None, int], ...] = ()  # (file, line) of the calls, inside out
     worst_request: Request | None = None  # the first that cost `worst`
+    machine_requests: int = 0  # the same two after ptxas joined neighbouring loads into wider ones
+    machine_wavefronts: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether its rule gave the hardware's count in every comparison (docs/exactness.md).
+
+        Of atomics most do; those that are loops in machine code depend on values, so none is
+        called exact here.
+        """
+        return self.op in ("load", "store", "ldmatrix", "stmatrix")
 
     @property
     def factor(self) -> float:
@@ -190,7 +201,22 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[tuple[SharedRow, ...], tup
     """What _core says of memory instructions, as rows of both kinds."""
     shared_rows, global_rows = [], []
     for site in sites:
-        shared, file, line, op, width, requests, cost, ideal, worst, size, way, callers, raw = site
+        (
+            shared,
+            file,
+            line,
+            op,
+            width,
+            requests,
+            cost,
+            ideal,
+            worst,
+            size,
+            way,
+            callers,
+            raw,
+            *machine,
+        ) = site
         block, warp, active, addresses = raw
         lanes = np.array([active >> lane & 1 for lane in range(_LANES)], bool)
         where = np.array(addresses, np.uint64).astype(np.int64)
@@ -199,7 +225,12 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[tuple[SharedRow, ...], tup
         if shared:
             shared_rows.append(
                 SharedRow(line, op, width, requests, cost, ideal, worst, file)._replace(
-                    bytes=size, direction=direction, callers=callers, worst_request=request
+                    bytes=size,
+                    direction=direction,
+                    callers=callers,
+                    worst_request=request,
+                    machine_requests=machine[0],
+                    machine_wavefronts=machine[1],
                 )
             )
         else:

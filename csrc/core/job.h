@@ -134,6 +134,8 @@ typedef struct smk_site {
     int direction;             /* SMK_READ, SMK_WRITE or both */
     smk_position callers[SMK_MAX_CALLERS]; /* of inlined code, from the inside out */
     int n_callers;
+    uint64_t machine_requests,
+        machine_wavefronts; /* shared: after ptxas joined loads (emu/widen.h) */
 } smk_site;
 
 typedef struct smk_opcode_count {

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomic_cost.h"
 #include "banks.h"
+#include "bypass.h"
 #include "counts_table.h"
+#include "widen.h"
 
 enum { LANES = 32 };
 
@@ -20,7 +23,9 @@ static function_counts *find(counts *c, const ptx_function *function) {
     function_counts *f = *link;
     if (!f) {
         f = calloc(1, sizeof *f + function->n_instructions * sizeof *f->cells);
-        if (!f) {
+        if (f) f->widened = widen_loads(function);
+        if (!f || !f->widened) {
+            free(f);
             c->out_of_memory = true;
             return NULL;
         }
@@ -48,7 +53,32 @@ static void on_instruction(void *state, const ptx_function *function, const ptx_
     at->lanes += (uint32_t)__builtin_popcount(active);
 }
 
+static bool has(const ptx_instruction *p, const char *modifier) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], modifier) == 0) return true;
+    return false;
+}
+
+/* Atomics and copies: lanes count, not words. */
+static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
+    if (r->operation == EMU_ATOMIC) return atomic_wavefronts(r->ptx, address, r->active, r->width);
+    if (!has(r->ptx, "cg"))
+        return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
+    /* Zeros come from nowhere and are written as L1 would write them. */
+    return bypass_wavefronts(address, r->source, r->active & r->reading) +
+           banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
+}
+
 static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+    if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
+        uint64_t apart[LANES];
+        for (uint32_t l = 0; l < LANES; l++)
+            apart[l] = l * r->width; /* each lane in a bank of its own */
+        *cost = serial_cost(r, r->address);
+        *ideal = serial_cost(r, apart);
+        if (*ideal > *cost) *ideal = *cost;
+        return;
+    }
     /* Rows of ldmatrix and stmatrix, and chunks of wgmma, go eight at a time and never merge. */
     const bool load = r->operation == EMU_LOAD;
     const uint64_t step = r->step;
@@ -84,6 +114,19 @@ static void note_worst(tally *t, const emu_request *r, uint32_t cost) {
     worst->warp = r->warp;
 }
 
+/* As ptxas has it: not at all, or wider. */
+static void add_machine(tally *t, const emu_request *r, const widened *as, uint32_t cost) {
+    if (as->joined) return;
+    t->machine_requests++;
+    if (as->width) {
+        uint64_t address[LANES];
+        for (uint32_t l = 0; l < LANES; l++)
+            address[l] = r->address[l] + (uint64_t)as->shift;
+        cost = banks_wavefronts(address, r->active, as->width, true);
+    }
+    t->machine_wavefronts += cost;
+}
+
 static void add(tally *t, const emu_request *r, uint32_t cost, uint32_t ideal) {
     t->requests++;
     t->wavefronts += cost;
@@ -102,6 +145,7 @@ static void on_memory(void *state, const emu_request *r) {
     if (r->space == PTX_SHARED) {
         count_shared(r, &cost, &ideal);
         add(&at->shared, r, cost, ideal);
+        add_machine(&at->shared, r, &((counts *)state)->functions->widened[r->index], cost);
     } else {
         count_global(r, &cost, &ideal);
         add(&at->global, r, cost, ideal);
@@ -123,6 +167,7 @@ counts *counts_new(void) {
 void counts_free(counts *c) {
     for (function_counts *f = c ? c->functions : NULL, *next; f; f = next) {
         next = f->next;
+        free(f->widened);
         free(f);
     }
     free(c);
@@ -153,6 +198,8 @@ void tally_merge(tally *into, const tally *from) {
     into->wavefronts += from->wavefronts;
     into->ideal += from->ideal;
     into->bytes += from->bytes;
+    into->machine_requests += from->machine_requests;
+    into->machine_wavefronts += from->machine_wavefronts;
     into->width = from->width;
     into->operation = from->operation;
 }

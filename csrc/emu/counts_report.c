@@ -100,6 +100,8 @@ static size_t fold_sites(site *sites, size_t n, smk_site *out) {
         out[k].worst = t->worst;
         out[k].worst_request = t->worst_request;
         out[k].bytes = t->bytes;
+        out[k].machine_requests = t->machine_requests;
+        out[k].machine_wavefronts = t->machine_wavefronts;
     }
     return kept;
 }

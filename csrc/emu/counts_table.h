@@ -7,7 +7,8 @@
 
 typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst, bytes;
-    smk_request worst_request; /* the first that cost `worst` */
+    uint64_t machine_requests, machine_wavefronts; /* after ptxas joined loads: widen.h */
+    smk_request worst_request;                     /* the first that cost `worst` */
     uint32_t width;
     emu_operation operation;
 } tally;
@@ -21,6 +22,7 @@ typedef struct cell {
 typedef struct function_counts {
     struct function_counts *next;
     const ptx_function *function;
+    struct widened *widened;
     uint32_t n;
     cell cells[];
 } function_counts;

@@ -184,13 +184,14 @@ PyObject *table_trace(const smk_trace *trace) {
     for (size_t i = 0; sites && i < trace->n_sites; i++) {
         const smk_site *site = &trace->sites[i];
         if (append(sites,
-                   Py_BuildValue("(NzisiKKKKKiNN)", PyBool_FromLong(site->shared), site->file,
-                                 site->line, access[site->access], site->width,
-                                 (unsigned long long)site->requests,
-                                 (unsigned long long)site->wavefronts,
-                                 (unsigned long long)site->ideal, (unsigned long long)site->worst,
-                                 (unsigned long long)site->bytes, site->direction,
-                                 table_callers(site), table_request(&site->worst_request)))) {
+                   Py_BuildValue(
+                       "(NzisiKKKKKiNNKK)", PyBool_FromLong(site->shared), site->file, site->line,
+                       access[site->access], site->width, (unsigned long long)site->requests,
+                       (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
+                       (unsigned long long)site->worst, (unsigned long long)site->bytes,
+                       site->direction, table_callers(site), table_request(&site->worst_request),
+                       (unsigned long long)site->machine_requests,
+                       (unsigned long long)site->machine_wavefronts))) {
             Py_CLEAR(sites);
         }
     }
