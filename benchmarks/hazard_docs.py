@@ -1,6 +1,6 @@
 """Writes into docs/hazards.md what smemkern says: the mistakes' messages, the mutation figures.
 
-    python benchmarks/hazard_docs.py
+python benchmarks/hazard_docs.py
 """
 
 from __future__ import annotations

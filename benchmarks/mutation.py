@@ -2,14 +2,14 @@
 
     python benchmarks/mutation.py                 # every kernel; writes results/mutation.json
     python benchmarks/mutation.py --fast          # one image a variant
-    python benchmarks/mutation.py --sanitizer     # on a GPU: the same mutants under compute-sanitizer
+    python benchmarks/mutation.py --sanitizer     # on a GPU, under compute-sanitizer
 
 In the PTX of each image that the build made, each barrier, each cp.async wait and commit, and each
 branch or guard around memory accesses goes in turn. The mutant runs on the emulator over small, odd
 shapes. What is removed is
 
     reported    the detector finds a hazard
-    harmless    no hazard, and the result is right for every shape: the removal changes nothing here
+    harmless    no hazard, and the result is right for every shape
     unreported  no hazard, but a wrong result
 
 The kernels as they are must have no findings and right results.
@@ -40,8 +40,10 @@ from smemkern import reference
 SHAPES = {
     "gemm": [(67, 45, 31), (64, 64, 64), (5, 129, 7), (33, 17, 0)],
     "transpose": [(67, 45), (1, 129), (64, 64), (33, 130), (1, 1)],
-    "probe": [(1000,), (777,)],
+    "probe": [(1000,), (9001,)],
 }
+# Run-time parameters with which a kernel does what it is there for.
+RUNTIME = {"stride_read": {"stride": 3}}
 SECONDS = 20  # a mutant that loops for ever has been found out
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
@@ -139,26 +141,27 @@ def arguments(image: Image, shape: tuple[int, ...], rng: np.random.Generator) ->
     return [rng.standard_normal(shape).astype("f4")]
 
 
-def is_right(image: Image, given: list[np.ndarray], result: np.ndarray) -> bool:
+def is_right(
+    image: Image, given: list[np.ndarray], result: np.ndarray, keywords: dict[str, Any]
+) -> bool:
     if image.op == "gemm":
         a, b = (x.astype("f8") for x in given)
         allowed = (a.shape[1] + 2) * np.finfo(image.dtype).eps * (np.abs(a) @ np.abs(b))
         return bool(np.all(np.abs(result - a @ b) <= allowed))
     if image.op == "transpose":
         return result.tobytes() == np.ascontiguousarray(given[0].T).tobytes()
-    wanted = reference.probe(*given, variant=image.variant, **image.params)
+    wanted = reference.probe(*given, **keywords)
     return np.array_equal(result, wanted, equal_nan=True)
-
-
-def shapes_of(image: Image) -> list[tuple[int, ...]]:
-    return SHAPES[image.op]
 
 
 def calls(image: Image):
     """(arguments, keywords) of each call that a mutant has to get right."""
     rng = np.random.default_rng(3)
-    keywords: dict[str, Any] = {"variant": image.variant, **image.params}
-    for shape in shapes_of(image):
+    for shape in SHAPES[image.op]:
+        yield arguments(image, shape, rng), {"variant": image.variant, **image.params}
+    if image.variant in RUNTIME:
+        shape = SHAPES[image.op][-1]
+        keywords = {"variant": image.variant, **image.params, **RUNTIME[image.variant]}
         yield arguments(image, shape, rng), keywords
 
 
@@ -187,7 +190,7 @@ def outcome(mutant: Mutant | Image) -> dict[str, Any]:
             kinds.update(hazard.kind for hazard in trace.hazards)
             if trace.hazards and not message:
                 message = trace.hazards[0].message
-            right = not trace.incomplete and is_right(image, given, trace.result)
+            right = not trace.incomplete and is_right(image, given, trace.result, keywords)
             wrong += not right
     verdict = "reported" if kinds else "unreported" if wrong else "harmless"
     return {"verdict": verdict, "kinds": dict(kinds), "wrong": wrong, "message": message}
@@ -224,7 +227,7 @@ def run(fast: bool, workers: int) -> dict[str, Any]:
         "images": len(every),
         "shapes": SHAPES,
         "unmutated": {
-            "runs": sum(len(shapes_of(image)) for image in every),
+            "runs": sum(len(list(calls(image))) for image in every),
             "with_findings": sum(bool(r["kinds"]) for r in clean),
             "wrong": sum(r["wrong"] for r in clean),
         },

@@ -48,7 +48,9 @@ def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequ
 
 
 def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
-    kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = raw
+    kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
+        raw
+    )
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     two = kind in RACES or kind.startswith("async") or kind == "barrier"

@@ -33,7 +33,7 @@ def floats(n, seed=1):
     return np.random.default_rng(seed).standard_normal(n).astype("f4")
 
 
-# Each: source with the order as @, the order, further arguments after x and y, options of the launch.
+# Sources in which each @ is a part of the order.
 TREE = """
 extern "C" __global__ void k(const float *x, float *y) {
     __shared__ float s[256];
@@ -225,14 +225,16 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_clean(name):
     source, order, grid = CASES[name]
-    partial = [np.zeros(256 * grid, "f4")] if "float *partial" in source or "*sums" in source else []
-    found = hazards(fill(source, order), floats(256 * 16), np.zeros(256 * 16, "f4"), *partial, grid=grid)
+    partial = (
+        [np.zeros(256 * grid, "f4")] if "float *partial" in source or "*sums" in source else []
+    )
+    found = hazards(
+        fill(source, order), floats(256 * 16), np.zeros(256 * 16, "f4"), *partial, grid=grid
+    )
     assert found == (), [h.message for h in found]
 
 
-REMOVALS = [
-    (name, k) for name, (_, order, _) in CASES.items() for k in range(len(order))
-]
+REMOVALS = [(name, k) for name, (_, order, _) in CASES.items() for k in range(len(order))]
 
 
 @pytest.mark.parametrize(("name", "removed"), REMOVALS)
@@ -240,8 +242,12 @@ def test_each_part_is_needed(name, removed):
     """Nothing of the order can go: each removal is found, or hangs and is found."""
     source, order, grid = CASES[name]
     left = [text if k != removed else "" for k, text in enumerate(order)]
-    partial = [np.zeros(256 * grid, "f4")] if "float *partial" in source or "*sums" in source else []
-    found = kinds(fill(source, left), floats(256 * 16), np.zeros(256 * 16, "f4"), *partial, grid=grid)
+    partial = (
+        [np.zeros(256 * grid, "f4")] if "float *partial" in source or "*sums" in source else []
+    )
+    found = kinds(
+        fill(source, left), floats(256 * 16), np.zeros(256 * 16, "f4"), *partial, grid=grid
+    )
     assert found
     assert found <= {"RAW", "WAR", "WAW", "deadlock", "barrier"}
 

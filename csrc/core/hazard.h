@@ -24,10 +24,15 @@ typedef enum smk_hazard_kind {
 #define X(name, spelling) SMK_HAZARD_##name,
     SMK_HAZARD_MAP(X)
 #undef X
-    SMK_N_HAZARDS
+        SMK_N_HAZARDS
 } smk_hazard_kind;
 
-typedef enum smk_space { SMK_NO_SPACE, SMK_SHARED_SPACE, SMK_GLOBAL_SPACE, SMK_OTHER_SPACE } smk_space;
+typedef enum smk_space {
+    SMK_NO_SPACE,
+    SMK_SHARED_SPACE,
+    SMK_GLOBAL_SPACE,
+    SMK_OTHER_SPACE
+} smk_space;
 
 /* One of the two accesses, barriers, ... that are wrong together. */
 typedef struct smk_party {

@@ -211,7 +211,8 @@ static mark lane_mark(const reader *r, uint32_t lane) {
 
 static bool all_before(const watch *w, const reader *r, uint32_t thread) {
     for (uint32_t left = r->lanes; left; left &= left - 1)
-        if (!order_before(&w->order, lane_mark(r, (uint32_t)first_lane(left)), thread)) return false;
+        if (!order_before(&w->order, lane_mark(r, (uint32_t)first_lane(left)), thread))
+            return false;
     return true;
 }
 
@@ -251,8 +252,8 @@ static void list_reader(watch *w, shadow *s, uint64_t granule, mark now) {
 static void judge_readers(watch *w, shadow *s, uint64_t granule, mark now) {
     for (uint32_t k = (uint32_t)s->marks.other[granule]; k; k = w->readers[k].next)
         for (uint32_t left = w->readers[k].lanes; left; left &= left - 1)
-            if (judge_reader(w, s, granule,
-                             lane_mark(&w->readers[k], (uint32_t)first_lane(left)), now))
+            if (judge_reader(w, s, granule, lane_mark(&w->readers[k], (uint32_t)first_lane(left)),
+                             now))
                 return;
 }
 
@@ -388,7 +389,8 @@ static void touch_lane(watch *w, shadow *s, const emu_request *r, int lane, mark
 static void synchronise(watch *w, const emu_request *r, const site *at) {
     for (uint32_t left = r->active; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left), thread = r->warp * LANES + lane;
-        const uint64_t object = r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
+        const uint64_t object =
+            r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
         if (at->releases) order_fence(&w->order, r->warp, left & -left);
         if (r->operation != EMU_STORE) order_acquire(&w->order, object, thread);
         if (r->operation != EMU_LOAD) order_release(&w->order, object, thread);
@@ -427,7 +429,8 @@ void access_request(watch *w, const emu_request *r) {
     if (r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ) return;
     const uint32_t number = site_number(w, r);
     const site *at = &w->all->sites.sites[number];
-    const mark mine = mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
+    const mark mine =
+        mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
     if (at->strength != WEAK && w->order.fine) synchronise(w, r, at);
     shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);

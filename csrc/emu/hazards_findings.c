@@ -101,7 +101,8 @@ static void find_variable(ptx_variable *const *variables, uint32_t n, ptx_space 
                           const finding_scene *scene, uint64_t offset, smk_hazard *out) {
     for (uint32_t k = 0; k < n; k++) {
         const ptx_variable *v = variables[k];
-        const uint64_t at = v->external && space == PTX_SHARED ? scene->dynamic_shared_at : v->offset;
+        const uint64_t at =
+            v->external && space == PTX_SHARED ? scene->dynamic_shared_at : v->offset;
         const bool endless = v->external && v->size == 0 && space == PTX_SHARED;
         if (v->space != space || offset < at || (!endless && offset - at >= v->size)) continue;
         if (out->variable && !endless && offset - at > (uint64_t)out->variable_at) continue;

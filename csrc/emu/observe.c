@@ -21,7 +21,8 @@ static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm,
 
 static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *address) {
     const uint64_t step = address[1] - address[0];
-    const bool even = active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
+    const bool even =
+        active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
     return even ? step : ~(uint64_t)0;
 }
 

@@ -47,7 +47,7 @@ typedef struct emu_request {
 
 /* What orders accesses, or has to do with it. */
 typedef enum emu_sync_kind {
-    EMU_BARRIER_ARRIVE,   /* lanes are at barrier `object`; they wait unless `arrive_only` */
+    EMU_BARRIER_ARRIVE, /* lanes are at barrier `object`; they wait unless `arrive_only` */
     EMU_BARRIER_COMPLETE, /* barrier `object` lets everybody go on; lanes, warp and ptx mean nothing */
     EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
     EMU_FENCE,            /* __threadfence and the like */

@@ -93,7 +93,8 @@ static const char observe_doc[] =
     "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
     "        only_if_clean=False)\n"
     "--\n\n"
-    "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` more\n"
+    "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` "
+    "more\n"
     "runs, raw trace or None). The last three are for traces: look for hazards, also for racing\n"
     "writes of equal values, and write a Kernel's arrays only if there are none.\n";
 

@@ -267,10 +267,9 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
 static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *module = PyImport_ImportModule("smemkern._hazards");
     PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
-    PyObject *result =
-        module && options
-            ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
-            : NULL;
+    PyObject *result = module && options
+                           ? PyObject_CallMethod(module, "checked_call", "OOO", self, args, options)
+                           : NULL;
     Py_XDECREF(options);
     Py_XDECREF(module);
     return result;
@@ -330,9 +329,12 @@ static const char kernel_doc[] =
     "options : sequence of str\n"
     "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n"
     "check : bool\n"
-    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared memory,\n"
-    "    accesses out of bounds, barriers that not every thread reaches. If there are any it raises\n"
-    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel runs\n"
+    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared "
+    "memory,\n"
+    "    accesses out of bounds, barriers that not every thread reaches. If there are any it "
+    "raises\n"
+    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel "
+    "runs\n"
     "    on the GPU once the check is clean.\n\n"
     "Calling it\n"
     "----------\n"

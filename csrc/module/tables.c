@@ -140,10 +140,9 @@ static PyObject *hazards_of(const smk_trace *trace) {
     for (size_t i = 0; list && i < trace->n_hazards; i++) {
         const smk_hazard *h = &trace->hazards[i];
         if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", kinds[h->kind], party_of(&h->party),
-                                       party_of(&h->other), spaces[h->space],
-                                       (long long)h->offset, h->width, h->argument,
-                                       (long long)h->argument_at, h->variable,
-                                       (long long)h->variable_at,
+                                       party_of(&h->other), spaces[h->space], (long long)h->offset,
+                                       h->width, h->argument, (long long)h->argument_at,
+                                       h->variable, (long long)h->variable_at,
                                        (unsigned long long)h->count, h->message))) {
             Py_CLEAR(list);
         }
