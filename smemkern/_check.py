@@ -9,7 +9,7 @@ Arguments of the kernel, in order, each one of
     i32=5                a number
     data.npy             an array from a file
 
-with the types i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64. Exit status: 0 nothing was found, 1 hazards,
+with the types i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64. Exit status: 0 nothing found, 1 hazards,
 2 the command or the kernel could not be understood.
 """
 

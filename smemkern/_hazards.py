@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from os.path import basename
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Hazard(NamedTuple):
     file: str | None
     other_file: str | None
     other_block: Place  # differs from block if two blocks are at fault
-    count: int  # how often: granules of memory, barriers, ...
+    count: int  # type: ignore[assignment]   # how often: granules of memory, barriers, ...
     argument: int | None  # of the Kernel, counted from 0 as the arguments after grid and block are
     element: tuple[int, ...] | None  # of that argument
 
@@ -115,7 +115,7 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
         return None, f"byte {at}, before its {array.nbytes} bytes"
     if index >= array.size:
         return None, f"byte {at}, past its {array.nbytes} bytes"
-    order = "C" if array.flags.c_contiguous else "F"
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
     element = tuple(int(i) for i in np.unravel_index(index, array.shape, order))
     shown = element[0] if len(element) == 1 else element
     return element, f"element {shown}" + (f", byte {rest}" if rest else "")

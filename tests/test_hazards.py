@@ -258,10 +258,7 @@ def test_blocks_that_write_equal_values():
 
 
 def test_a_block_reads_what_another_writes():
-    source = (
-        ONE_PLACE
-        % "y[64 * blockIdx.x + threadIdx.x] = y[(64 * blockIdx.x + 64 + threadIdx.x) % 512];"
-    )
+    source = ONE_PLACE % "int i = 64 * blockIdx.x + threadIdx.x; y[i] = y[(i + 64) % 512];"
     t = traced(source, floats(64), np.zeros(512, "f4"), grid=8)
     assert {h.kind for h in t.hazards} <= {"RAW", "WAR"} and t.hazards
     assert all(h.block != h.other_block for h in t.hazards)
@@ -387,7 +384,7 @@ extern "C" __global__ void k(const float *x, float *y) {
     __shared__ float tile[128];
     int t = threadIdx.x;
     unsigned to = (unsigned)__cvta_generic_to_shared(&tile[t]);
-    asm volatile("cp.async.ca.shared.global [%%0], [%%1], 4;" :: "r"(to), "l"(x + t) : "memory"); // copy
+    asm volatile("cp.async.ca.shared.global [%%0], [%%1], 4;" :: "r"(to), "l"(x + t)); // copy
     %s
     y[t] = tile[%s]; // load
 }"""

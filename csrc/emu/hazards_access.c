@@ -58,6 +58,42 @@ static bool refine_marks(mark **marks, uint64_t words) {
     return true;
 }
 
+static uint32_t new_reader(watch *w) {
+    const uint32_t spare = w->spare_readers;
+    if (spare) {
+        w->spare_readers = w->readers[spare].next;
+        return spare;
+    }
+    if (w->n_readers == w->room_readers) {
+        const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
+        reader *larger = realloc(w->readers, room * sizeof *larger);
+        if (!larger) {
+            w->out_of_memory = true;
+            return 0;
+        }
+        w->readers = larger;
+        w->room_readers = room;
+        if (!w->n_readers) w->n_readers = 1;
+    }
+    return w->n_readers++;
+}
+
+static void spare_reader(watch *w, uint32_t k) {
+    w->readers[k].next = w->spare_readers;
+    w->spare_readers = k;
+}
+
+static uint32_t copy_readers(watch *w, uint32_t from) {
+    uint32_t copy = 0;
+    for (; from; from = w->readers[from].next) {
+        const uint32_t k = new_reader(w);
+        if (!k) break;
+        w->readers[k] = (reader){w->readers[from].m, w->readers[from].lanes, copy};
+        copy = k;
+    }
+    return copy;
+}
+
 static bool refine(watch *w, shadow *s) {
     const uint64_t n = granules(s);
     if (refine_marks(&s->marks.write, n) && refine_marks(&s->marks.read, n) &&
@@ -65,6 +101,8 @@ static bool refine(watch *w, shadow *s) {
         (!s->uninitialised || refine_marks(&s->uninitialised, n))) {
         free(s->marks.settled); /* looked at by words only */
         s->marks.settled = NULL;
+        for (uint64_t k = 0; w->order.fine && k < 4 * n; k++)
+            if (k % 4) s->marks.other[k] = copy_readers(w, (uint32_t)s->marks.other[k]);
         s->shift = 0;
         return true;
     }
@@ -178,31 +216,6 @@ static bool all_before(const watch *w, const reader *r, uint32_t thread) {
     return true;
 }
 
-static uint32_t new_reader(watch *w) {
-    const uint32_t spare = w->spare_readers;
-    if (spare) {
-        w->spare_readers = w->readers[spare].next;
-        return spare;
-    }
-    if (w->n_readers == w->room_readers) {
-        const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
-        reader *larger = realloc(w->readers, room * sizeof *larger);
-        if (!larger) {
-            w->out_of_memory = true;
-            return 0;
-        }
-        w->readers = larger;
-        w->room_readers = room;
-        if (!w->n_readers) w->n_readers = 1;
-    }
-    return w->n_readers++;
-}
-
-static void spare_reader(watch *w, uint32_t k) {
-    w->readers[k].next = w->spare_readers;
-    w->spare_readers = k;
-}
-
 /* Readers that are ordered before this one say nothing that it does not say. Of earlier blocks' one
  * stays. */
 static void list_reader(watch *w, shadow *s, uint64_t granule, mark now) {
@@ -292,7 +305,8 @@ static void touch_write(watch *w, shadow *s, uint64_t granule, mark now, const r
     const bool own = mark_thread(*last) == mark_thread(now);
     if (recent && own && mark_strength(*last) == WEAK && mark_strength(now) != WEAK)
         *last = (*last & 0xffffffffu) | (mark)mark_time(now) << MARK_TIME_AT; /* still not strong */
-    else if (recent && !own && mark_strength(*last) >= ATOMIC && mark_strength(now) == ATOMIC)
+    else if (recent && mark_strength(now) == ATOMIC &&
+             (mark_strength(*last) == ATOMICS || (mark_strength(*last) == ATOMIC && !own)))
         *last = now | ATOMICS;
     else
         *last = now;
