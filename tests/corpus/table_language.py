@@ -1,4 +1,4 @@
-"""Cases of random numbers, bits, text, and of what the language has: memory spaces, calls, structs."""
+"""Cases of random numbers, bits and text, and of the language: memory spaces, calls, structs."""
 
 import math
 import zlib
