@@ -1,4 +1,4 @@
-"""Finding NVRTC and CUDA's headers where `pip install smemkern[nvrtc]` puts them, or in a toolkit."""
+"""Finding NVRTC and CUDA's headers, where smemkern[nvrtc] puts them or in a toolkit."""
 
 from __future__ import annotations
 

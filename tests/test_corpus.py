@@ -56,13 +56,14 @@ def test_results(case, device):
 
 @cases
 def test_traced(case):
-    """A trace changes no result, and counts."""
+    """A trace changes no result, counts, and finds no hazard."""
     traces = []
 
     def how(k, *args, **keywords):
         traces.append(smemkern.trace(k, *args, **keywords))
 
     check(run(case, how))
+    assert not [hazard for t in traces for hazard in getattr(t, "hazards", ())]
     assert all(t.warp_instructions == sum(t.instructions.values()) > 0 for t in traces)
 
 

@@ -5,7 +5,8 @@
  *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is
  * possible request.c    a call    ->  a checked, planned request, and from there to the result;
  *                  operations.c and check.c are its parts
- *     kernel.c     the type Kernel; arguments.c lays out its arguments
+ *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
+ *                  scalar.c and device_array.c are parts of that
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
  *     model.c      the bank model, on arrays of requests
