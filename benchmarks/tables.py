@@ -34,7 +34,7 @@ def gpus() -> list[Record]:
     return [
         json.loads(file.read_text())
         for file in sorted(RESULTS.glob("*.json"))
-        if file.name != "emulator.json"
+        if file.name not in ("emulator.json", "mutation.json")
     ]
 
 
