@@ -95,7 +95,7 @@ def mutants(image: Image) -> list[Mutant]:
     labels = {m[1]: n for n, line in enumerate(lines) if (m := re.match(r"(\$\w+):", line))}
     source, found = "?", []
     files = {}
-    for n, line in enumerate(lines):
+    for line in lines:
         if m := re.match(r'\s*\.file\s+(\d+)\s+"([^"]+)"', line):
             files[m[1]] = m[2]
     for n, line in enumerate(lines):

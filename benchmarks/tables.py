@@ -33,11 +33,8 @@ SQUARE, LARGE, ODD = [1024] * 3, [4096] * 3, [4095, 4097, 4093]
 
 
 def gpus() -> list[Record]:
-    return [
-        json.loads(file.read_text())
-        for file in sorted(RESULTS.glob("*.json"))
-        if file.name != "emulator.json" and not file.name.startswith("exactness-")
-    ]
+    """What benchmarks/gpu.py wrote, a file a GPU."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("nvidia-*.json"))]
 
 
 def find(results: Record, step: str, variant: str, **what: Any) -> Record | None:
