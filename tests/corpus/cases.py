@@ -27,7 +27,7 @@ class Launch(NamedTuple):
 
 
 class Result(NamedTuple):
-    got: np.ndarray  # one of the arguments, after the launches
+    got: Any  # one of the arguments, after the launches, or what makes an array of it
     want: np.ndarray
     tolerance: Any = 0.0
 
