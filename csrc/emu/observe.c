@@ -47,7 +47,7 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,
-        .frame = operation == EMU_STORE ? w->frame : NULL,
+        .frame = operation == EMU_STORE && i->observed ? w->frame : NULL,
         .slots = i->list,
         .elements = i->count,
         .slot_bytes = i->c,
