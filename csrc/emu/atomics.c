@@ -198,10 +198,19 @@ static const atomic_form *take_form(decoder *dc) {
     return found;
 }
 
-atomic_change atomic_take(decoder *dc, bool shared) {
-    const atomic_form *form = take_form(dc);
+static atomic_change change_of(const atomic_form *form, bool shared) {
     if (!form || !strcmp(form->op, "cas") || !strcmp(form->op, "exch")) return (atomic_change){0};
     return (atomic_change){shared ? form->shared : form->global, ptx_type_size[form->type], shared};
+}
+
+atomic_change atomic_take(decoder *dc, bool shared) {
+    return change_of(take_form(dc), shared);
+}
+
+atomic_change atomic_find(const char *op, ptx_type type, bool shared) {
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+        if (forms[k].type == type && !strcmp(forms[k].op, op)) return change_of(&forms[k], shared);
+    return (atomic_change){0};
 }
 
 void atomic_apply(const atomic_change *change_by, unsigned char *at, uint64_t value) {

@@ -16,6 +16,8 @@ typedef struct atomic_change {
 /* Takes a type and an operation of one operand that returns nothing, such as .add.u32 ; combine is NULL if
  * there is none. */
 atomic_change atomic_take(decoder *dc, bool shared);
+/* The one of that name and type, if there is one. */
+atomic_change atomic_find(const char *op, ptx_type type, bool shared);
 /* The element must be aligned. */
 void atomic_apply(const atomic_change *change, unsigned char *at, uint64_t value);
 

@@ -278,6 +278,7 @@ exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out) {
 
 exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!decode_take(dc, "async") || !decode_take(dc, "bulk")) return NULL;
+    if (decode_take(dc, "tensor")) return tensor_reduce_select(dc, p, out);
     if (!bulk_select(dc, p, out)) return NULL;
     bulk_form *f = (bulk_form *)out->extra;
     decode_take(dc, "noftz");

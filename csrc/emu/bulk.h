@@ -56,10 +56,14 @@ void bulk_clear(block *b);
 /* ---- the instructions behind cp.async (copy_async.c dispatches) ---- */
 
 exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out);          /* cp.async.bulk */
-exec_fn bulk_tensor_select(decoder *dc, const ptx_instruction *p, insn *out);   /* ... .tensor */
 exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out);   /* cp.reduce... */
 exec_fn bulk_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out); /* ... .prefetch */
 exec_fn bulk_select_arrival(decoder *dc, const ptx_instruction *p,
                             insn *out); /* cp.async.mbarrier */
+
+/* ... of tensors, in tensor_copy.c */
+exec_fn tensor_copy_select(decoder *dc, const ptx_instruction *p, insn *out);
+exec_fn tensor_reduce_select(decoder *dc, const ptx_instruction *p, insn *out);
+exec_fn tensor_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out);
 
 #endif

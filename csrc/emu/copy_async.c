@@ -219,7 +219,10 @@ static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
 static exec_fn select_bulk(decoder *dc, const ptx_instruction *p, insn *out) {
     const exec_fn group = bulk_select_group(dc, p, out);
     if (group) return group;
-    return decode_take(dc, "prefetch") ? bulk_prefetch_select(dc, p, out) : bulk_select(dc, p, out);
+    const bool prefetch = decode_take(dc, "prefetch");
+    if (decode_take(dc, "tensor"))
+        return (prefetch ? tensor_prefetch_select : tensor_copy_select)(dc, p, out);
+    return (prefetch ? bulk_prefetch_select : bulk_select)(dc, p, out);
 }
 
 static exec_fn select_cp(decoder *dc, const ptx_instruction *p, insn *out) {
