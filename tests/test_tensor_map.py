@@ -50,10 +50,12 @@ __device__ void reduce_box(const void *from, const Map &map, const int *c) {
                  :: "r"(at(from)), "l"(&map), COORDINATES : "memory");
 }
 #endif
+extern __shared__ unsigned char raw[];
+__device__ unsigned char *aligned() { return raw + (-at(raw) & 1023); }
 // One box into shared memory, and shared memory as it then is into out.
 extern "C" __global__ void load_one(const __grid_constant__ Map map, const int *start,
                                     unsigned char *out, int bytes, int whole) {
-    extern __shared__ alignas(1024) unsigned char tile[];
+    unsigned char *tile = aligned();
     __shared__ u64 b;
     int c[5];
     for (int d = 0; d < 5; d++) c[d] = start[d];
@@ -71,7 +73,7 @@ extern "C" __global__ void load_one(const __grid_constant__ Map map, const int *
 // Shared memory from in, and a box of it to the tensor.
 extern "C" __global__ void store_one(const __grid_constant__ Map map, const int *start,
                                      const unsigned char *in, int whole) {
-    extern __shared__ alignas(1024) unsigned char tile[];
+    unsigned char *tile = aligned();
     int c[5];
     for (int d = 0; d < 5; d++) c[d] = start[d];
     for (int k = threadIdx.x; k < whole; k += 32) tile[k] = in[k];
@@ -130,7 +132,7 @@ def load(array, box, start, device, *, swizzle=None, steps=None, fill=None):
     whole = -(-n // 128) * 128
     out = np.zeros(whole, "u1")
     kernel("load_one", array.ndim)(
-        1, 32, m, coordinates(start), out, n, whole, shared_bytes=whole, device=device
+        1, 32, m, coordinates(start), out, n, whole, shared_bytes=whole + 1024, device=device
     )
     return out, n
 
@@ -217,7 +219,7 @@ def test_stores(nvrtc, device, rng, shape, box, start, dtype):
     m = smemkern.TensorMap(array, box)
     n = tile.nbytes
     kernel("store_one", len(shape))(
-        1, 32, m, coordinates(start), tile, n, shared_bytes=n, device=device
+        1, 32, m, coordinates(start), tile, n, shared_bytes=n + 1024, device=device
     )
     assert array.tobytes() == expected.tobytes()
 
@@ -230,7 +232,7 @@ def test_swizzled_stores(nvrtc, device, rng, swizzle):
     there = np.frombuffer(swizzled(tile.tobytes(), SPANS[swizzle], tile.tobytes()), "u1")
     m = smemkern.TensorMap(array, box, swizzle=swizzle)
     kernel("store_one", 2)(
-        1, 32, m, coordinates((0, 0)), there, there.size, shared_bytes=there.size, device=device
+        1, 32, m, coordinates((0, 0)), there, there.size, shared_bytes=there.size + 1024, device=device
     )
     assert (array == tile).all()
 
@@ -255,7 +257,7 @@ def test_reductions(nvrtc, device, rng, op, dtype, model):
     expected[9:, 11:] = model(expected[9:, 11:], tile[:4, :5])
     m = smemkern.TensorMap(array, (8, 8))
     kernel("store_one", 2, f'-DREDUCE="{op}"')(
-        1, 32, m, coordinates((9, 11)), tile, tile.nbytes, shared_bytes=tile.nbytes, device=device
+        1, 32, m, coordinates((9, 11)), tile, tile.nbytes, shared_bytes=tile.nbytes + 1024, device=device
     )
     assert array.tobytes() == expected.tobytes()
 
@@ -340,7 +342,7 @@ extern "C" __global__ void k(const __grid_constant__ Map map, const Map *other) 
         ("load_box(tile, *other, c, &b);", "no tensor map"),
         ("u64 *p = (u64 *)other; load_box(tile, *(Map *)(p + 4), c, &b);", "no tensor map"),
         (
-            "Map *p = (Map *)other; *p = map; ((u64 *)p)[1] += 1ull << 40;"
+            "Map *p = (Map *)other; *p = map; ((u64 *)p)[1] += 1ull << 43;"
             " load_box(tile, *p, c, &b);",
             "out of bounds",
         ),

@@ -93,7 +93,8 @@ static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *pa
             index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
         return -1;
     }
-    append_array(a, tensor_map_read(given, map, &end), end, parameter->offset, index);
+    PyArrayObject *array = tensor_map_read(given, map, &end);
+    append_array(a, array, end, parameter->offset, index);
     map->arg_offset = parameter->offset;
     a->n_tensor_maps++;
     return 0;

@@ -107,14 +107,19 @@ static int read_layout(PyArrayObject *array, smk_tensor_map *map) {
     for (int d = 0; d < rank; d++) {
         npy_intp stride = PyArray_STRIDE(array, rank - 1 - d);
         map->size[d] = (uint64_t)PyArray_DIM(array, rank - 1 - d);
-        if (stride < 0 || (d == 0 && map->size[0] > 1 && stride != PyArray_ITEMSIZE(array))) {
+        if (map->size[d] < 2 || PyArray_SIZE(array) == 0) { /* of no consequence */
+            uint64_t inner = d == 0 ? 0 : map->size[d - 1] * map->stride[d - 1];
+            map->stride[d] = d == 0 ? (uint64_t)PyArray_ITEMSIZE(array) : (inner + 15) & ~15ull;
+            continue;
+        }
+        if (stride < 0 || (d == 0 && stride != PyArray_ITEMSIZE(array))) {
             PyErr_Format(PyExc_ValueError,
                          "the array's dimension %d has a stride of %zd bytes; the last must be "
                          "contiguous, and none negative",
                          rank - 1 - d, (Py_ssize_t)stride);
             return -1;
         }
-        map->stride[d] = d == 0 ? (uint64_t)PyArray_ITEMSIZE(array) : (uint64_t)stride;
+        map->stride[d] = (uint64_t)stride;
     }
     return 0;
 }

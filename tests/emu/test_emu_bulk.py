@@ -1,4 +1,4 @@
-"""cp.async.bulk and cp.reduce.async.bulk: loads that end phases, stores in groups, and their mistakes."""
+"""cp.async.bulk, cp.reduce.async.bulk: loads that end phases, stores in groups, their mistakes."""
 
 from __future__ import annotations
 
