@@ -1,12 +1,13 @@
-"""Everything that is measured on a GPU, in one script: build, tests, sanitizers, timings.
+"""Everything that is measured on a GPU, in one script: build, tests, sanitizers, counters, timings.
 
     python benchmarks/gpu.py                       # all steps, in this order
     python benchmarks/gpu.py build tests           # some of them
     python benchmarks/gpu.py gemm transpose --commit abc1234
 
 Each step adds its part to benchmarks/results/<gpu>.json, out of which benchmarks/tables.py writes
-the README's tables. Needs nvcc, PyTorch (for cuBLAS, and as a peer) and, for the sanitizers,
-compute-sanitizer. `build` installs into a folder of its own (--site) without touching the network.
+the README's tables; `exact` also writes a file of its own (benchmarks/exact.py). Needs nvcc,
+PyTorch (for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu.
+`build` installs into a folder of its own (--site) without touching the network.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-STEPS = ("build", "tests", "sanitizers", "gemm", "transpose")
+STEPS = ("build", "tests", "sanitizers", "exact", "gemm", "transpose")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 Record = dict[str, Any]
@@ -150,6 +151,17 @@ def sanitizers() -> Record:
         if not record[tool]["clean"]:
             print(done.stdout[-6000:])
     return record
+
+
+# ---- counters
+
+
+def exact(folder: Path, commit: str | None, patterns: int) -> Record:
+    """Bank model and variants against Nsight Compute; its figures have a file of their own."""
+    command = [sys.executable, "benchmarks/exact.py", "--results", str(folder)]
+    command += ["--patterns", str(patterns), *(("--commit", commit) if commit else ())]
+    done = subprocess.run(command, cwd=ROOT)
+    return {"exit_status": done.returncode, "patterns": patterns}
 
 
 # ---- timings
@@ -282,6 +294,7 @@ def main() -> int:
         "--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here"
     )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--patterns", type=int, default=120, help="of each operation, in exact")
     parser.add_argument("--repeat", type=int, default=15, help="timed runs of each kernel")
     parser.add_argument(
         "--pytest", default="-q --benchmark-disable --durations=5", help="arguments for the tests"
@@ -299,6 +312,7 @@ def main() -> int:
         "build": lambda: build(options.site),
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
+        "exact": lambda: exact(options.results, options.commit, options.patterns),
         "gemm": lambda: gemm(options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093)]),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
     }

@@ -1,6 +1,6 @@
-"""Writes the README's tables out of benchmarks/results/*.json and the table of techniques.
+"""Writes the tables of README.md and docs/exactness.md out of benchmarks/results/*.json.
 
-    python benchmarks/tables.py            # rewrite what stands between the README's markers
+    python benchmarks/tables.py            # rewrite what stands between the markers
     python benchmarks/tables.py --check    # fail if that would change anything
 
 No number is written by hand: what is not in a results file is not claimed.
@@ -14,12 +14,14 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from claims import compared
 from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
+EXACTNESS = ROOT / "docs" / "exactness.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
 Record = dict[str, Any]
@@ -31,11 +33,8 @@ SQUARE, LARGE, ODD = [1024] * 3, [4096] * 3, [4095, 4097, 4093]
 
 
 def gpus() -> list[Record]:
-    return [
-        json.loads(file.read_text())
-        for file in sorted(RESULTS.glob("*.json"))
-        if file.name != "emulator.json"
-    ]
+    """What benchmarks/gpu.py wrote, a file a GPU."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("nvidia-*.json"))]
 
 
 def find(results: Record, step: str, variant: str, **what: Any) -> Record | None:
@@ -219,6 +218,66 @@ def emulator() -> str:
     )
 
 
+# ---- exactness
+
+KINDS = {
+    ("shared", "load"): "shared loads",
+    ("shared", "store"): "shared stores",
+    ("shared", "ldmatrix"): "`ldmatrix`",
+    ("shared", "stmatrix"): "`stmatrix`",
+    ("shared", "atomic"): "shared atomics",
+    ("shared", "copy_async"): "`cp.async`",
+    ("global", "load"): "global loads, sectors",
+    ("global", "store"): "global stores, sectors",
+    ("global", "atomic"): "global atomics, sectors",
+}
+
+
+def exactness() -> list[Record]:
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("exactness-*.json"))]
+
+
+def patterns(results: Record) -> str:
+    """A row a kind of operation, exact ones and modelled ones apart."""
+    lines = []
+    for modelled in (False, True):
+        for (space, kind), what in KINDS.items():
+            rows = {
+                name: row
+                for name, row in results["operations"].items()
+                if (row["space"], row["kind"], row["modelled"]) == (space, kind, modelled)
+            }
+            if not rows:
+                continue
+            drawn = sum(row["patterns"] for row in rows.values())
+            equal = [
+                str(sum(row[key] for row in rows.values()))
+                if all(key in row for row in rows.values())
+                else "–"
+                for key in ("hardware_equal", "sass_equal")
+            ]
+            forms = ", ".join(f"`{name.removeprefix('global_')}`" for name in rows)
+            said = "modelled" if modelled else "exact"
+            lines.append((what, said, str(len(rows)), str(drawn), *equal, forms))
+    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal", "which")
+    return f"{where(results)}, seed {results['seed']}.\n\n" + markdown(header, lines, 2)
+
+
+def variant_counts(results: Record) -> str:
+    calls = results["variants"]
+    different = [line for line in calls if line["differs"]]
+    lines = [
+        (f"`{line['call']}`", what, str(said), str(measured))
+        for line in different
+        for what, (said, measured) in line["differs"].items()
+    ]
+    text = (
+        f"{len(calls) - len(different)} of {len(calls)} calls: all ten counts equal. "
+        "The others differ in copies through `cp.async` on odd shapes, where it is modelled:"
+    )
+    return text + "\n\n" + markdown(("call", "count", "predicted", "measured"), lines, 2)
+
+
 def sections() -> dict[str, str]:
     measured = gpus() or [None]
     return {
@@ -235,13 +294,25 @@ def report(results: Record) -> str:
     return "\n\n".join([ladder(results), transposes(results), claims(results), checked(results)])
 
 
-def rewritten(text: str) -> str:
-    """The README with every part between <!-- begin: X --> and <!-- end: X --> made anew."""
-    for name, part in sections().items():
+def documents() -> dict[Path, dict[str, str]]:
+    """The files with marked parts, and what belongs into those."""
+    measured = exactness()
+    return {
+        README: sections(),
+        EXACTNESS: {
+            "exactness": "\n\n".join(patterns(g) for g in measured),
+            "variants": "\n\n".join(variant_counts(g) for g in measured),
+        },
+    }
+
+
+def rewritten(text: str, parts: dict[str, str] | None = None) -> str:
+    """A document with every part between <!-- begin: X --> and <!-- end: X --> made anew."""
+    for name, part in (sections() if parts is None else parts).items():
         pattern = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.S)
         text, count = pattern.subn(lambda m, part=part: f"{m[1]}\n{part}\n\n{m[2]}", text)
         if count != 1:
-            raise SystemExit(f"README.md has {count} parts marked {name!r}; there should be one")
+            raise SystemExit(f"there are {count} parts marked {name!r}; there should be one")
     return text
 
 
@@ -249,13 +320,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail if it is stale")
     check = parser.parse_args().check
-    text = README.read_text(encoding="utf-8")
-    new = rewritten(text)
-    if check and new != text:
-        print("README.md is stale: run python benchmarks/tables.py")
-        return 1
-    if not check:
-        README.write_text(new, encoding="utf-8")
+    for file, parts in documents().items():
+        text = file.read_text(encoding="utf-8")
+        new = rewritten(text, parts)
+        if check and new != text:
+            print(f"{file.name} is stale: run python benchmarks/tables.py")
+            return 1
+        if not check:
+            file.write_text(new, encoding="utf-8")
     return 0
 
 

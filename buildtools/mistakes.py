@@ -1,6 +1,6 @@
 """The kernels that are wrong on purpose: PTX only, for the emulator alone runs them.
 
-    csrc/kernels/mistakes/<name>.cu -> nvcc -> <name>.ptx
+csrc/kernels/mistakes/<name>.cu -> nvcc -> <name>.ptx
 """
 
 from __future__ import annotations

@@ -33,8 +33,11 @@ from ._core import (
     transpose,
 )
 from ._devices import Device, devices, show_config
-from ._observe import GlobalRow, SharedRow, Trace, _measure, trace
+from ._hazards import Hazard
+from ._observe import Trace, _measure, trace
+from ._profile import Profile, profile
 from ._registry import Param, Variant, variants
+from ._trace_rows import GlobalRow, Request, SharedRow
 
 if _TYPE_CHECKING:
     from . import banks, coalescing, plot
@@ -75,12 +78,15 @@ __all__ = [
     "DriverTooOldError",
     "Error",
     "GlobalRow",
+    "Hazard",
     "HazardError",
     "Kernel",
     "KernelImageError",
     "LaunchError",
     "NoDeviceError",
     "Param",
+    "Profile",
+    "Request",
     "SharedRow",
     "TensorMap",
     "Trace",
@@ -97,6 +103,7 @@ __all__ = [
     "occupancy",
     "plot",
     "probe",
+    "profile",
     "roofline",
     "show_config",
     "trace",

@@ -1,37 +1,46 @@
-"""python -m smemkern: what there is (info), what it does (demo), and the models."""
+"""python -m smemkern: the shared-memory laboratory from the command line.
+
+A command is a module with add_parser(commands) and run(chosen), and a row of the table.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from . import _cli_banks, _cli_occupancy
+from . import (
+    _cli_banks,
+    _cli_check,
+    _cli_demo,
+    _cli_info,
+    _cli_occupancy,
+    _cli_profile,
+    _cli_trace,
+)
+
+COMMANDS = {
+    "info": _cli_info,
+    "demo": _cli_demo,
+    "trace": _cli_trace,
+    "banks": _cli_banks,
+    "occupancy": _cli_occupancy,
+    "profile": _cli_profile,
+    "check": _cli_check,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m smemkern", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m smemkern", description="The shared-memory laboratory for CUDA."
+    )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    commands.add_parser("info", help="version, devices, driver and compiler")
-    demo = commands.add_parser("demo", help="run and check every variant, and print one table")
-    demo.add_argument("--device", help="'emu', 'cuda' or 'cuda:N'; by default the best there is")
-    _cli_banks.add_parser(commands)
-    _cli_occupancy.add_parser(commands)
+    for command in COMMANDS.values():
+        command.add_parser(commands)
     chosen = parser.parse_args(arguments)
-
-    if "run" in chosen:
-        try:
-            return int(chosen.run(chosen))
-        except (TypeError, ValueError) as wrong:
-            parser.error(str(wrong))
-
-    if chosen.command == "info":
-        from ._devices import show_config
-
-        show_config()
-        return 0
-    from .demo import run
-
-    return run(chosen.device)
+    try:
+        return COMMANDS[chosen.command].run(chosen)
+    except (TypeError, ValueError) as wrong:
+        parser.error(str(wrong))
 
 
 if __name__ == "__main__":

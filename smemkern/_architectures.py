@@ -56,7 +56,6 @@ WARP = 32
 THREADS_PER_BLOCK = 1024
 SHARED_PER_BLOCK_DEFAULT = 48 * KIB  # without opting in; all that can be static
 REGISTERS_PER_THREAD = 255
-REGISTERS_PER_BLOCK = 65536
 REGISTER_UNIT = 256  # a warp's registers are rounded up to it
 PARTITIONS = 4  # warp schedulers, each with its quarter of the registers
 BANKS, BANK_BYTES = 32, 4

@@ -21,7 +21,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--access", action="append", help="row, column, row:16B, ldmatrix, 'store column', ..."
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

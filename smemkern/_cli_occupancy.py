@@ -12,7 +12,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--shared", type=int, default=0, help="bytes of a block (0)")
     parser.add_argument("--arch", default="sm_90", help="'sm_90', '9.0' or a device: 'H200'")
     parser.add_argument("--curve", action="store_true", help="over all block sizes")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

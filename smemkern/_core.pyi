@@ -51,7 +51,12 @@ def probe(
 @final
 class Kernel:
     def __new__(
-        cls, source_or_ptx: str, name: str | None, options: Sequence[str] = ()
+        cls,
+        source_or_ptx: str,
+        name: str | None,
+        options: Sequence[str] = (),
+        *,
+        check: bool = False,
     ) -> Kernel: ...
     def __call__(
         self,
@@ -65,6 +70,8 @@ class Kernel:
     ) -> None: ...
     @property
     def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
     @property
     def ptx(self) -> str: ...
     @property
@@ -105,6 +112,7 @@ def observe(
     hazards: bool = False,
     equal_writes: bool = False,
     only_if_clean: bool = False,
+    blocks: _Array | None = None,
 ) -> tuple[Any, list[float], tuple[Any, ...] | None]: ...
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]: ...
 def variants() -> tuple[tuple[Any, ...], ...]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from os.path import basename
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Hazard(NamedTuple):
     file: str | None
     other_file: str | None
     other_block: Place  # differs from block if two blocks are at fault
-    count: int  # how often: granules of memory, barriers, ...
+    count: int  # type: ignore[assignment]   # how often: granules of memory, barriers, ...
     argument: int | None  # of the Kernel, counted from 0 as the arguments after grid and block are
     element: tuple[int, ...] | None  # of that argument
 
@@ -48,7 +48,9 @@ def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequ
 
 
 def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
-    kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = raw
+    kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
+        raw
+    )
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     two = kind in RACES or kind.startswith("async") or kind == "barrier"
@@ -76,7 +78,8 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
-    return row._replace(message=fault or _sentence(row, space))
+    told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
+    return row._replace(message=told or _sentence(row, space))
 
 
 def _width(text: str | None, width: int) -> int:
@@ -108,9 +111,11 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     if not isinstance(array, np.ndarray) or array.itemsize == 0:
         return None, f"byte {at}"
     index, rest = divmod(at, array.itemsize)
+    if at < 0:
+        return None, f"byte {at}, before its {array.nbytes} bytes"
     if index >= array.size:
         return None, f"byte {at}, past its {array.nbytes} bytes"
-    order = "C" if array.flags.c_contiguous else "F"
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
     element = tuple(int(i) for i in np.unravel_index(index, array.shape, order))
     shown = element[0] if len(element) == 1 else element
     return element, f"element {shown}" + (f", byte {rest}" if rest else "")

@@ -1,4 +1,4 @@
-"""Finding NVRTC and CUDA's headers where `pip install smemkern[nvrtc]` puts them, or in a toolkit."""
+"""Finding NVRTC and CUDA's headers, where smemkern[nvrtc] puts them or in a toolkit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 
@@ -41,7 +40,6 @@ def _include_roots() -> Iterator[Path]:
     yield Path("/usr/local/cuda/include")
 
 
-@cache
 def include_options() -> tuple[str, ...]:
     """-I options for the first installation that has cuda_fp16.h, and libcu++ beside it."""
     for root in _include_roots():

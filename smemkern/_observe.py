@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from typing import TYPE_CHECKING, Any
 
 from . import _core, _hazards
 from ._hazards import Hazard
+from ._launch import Blocks, Launch, block_numbers, launch_of
 from ._table import Right, table
+from ._trace_rows import GlobalRow, SharedRow, place, rows
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class SharedRow(NamedTuple):
-    """One instruction on shared memory, summed over all warps."""
-
-    line: int  # of the CUDA source; of the PTX where it has no line information
-    op: str  # "load", "store", "atomic", "copy_async"
-    width: int  # bytes a lane
-    requests: int  # warp instructions
-    wavefronts: int  # what they cost
-    ideal: int  # the fewest that their bytes could have cost
-    worst: int  # wavefronts of the worst request
-    file: str | None
-
-    @property
-    def factor(self) -> float:
-        """Wavefronts for each that was needed: 1.0 is free of conflicts."""
-        return self.wavefronts / self.ideal if self.ideal else 1.0
-
-
-class GlobalRow(NamedTuple):
-    """One instruction on global memory, summed over all warps."""
-
-    line: int
-    op: str
-    width: int
-    requests: int
-    sectors: int  # of 32 bytes, that were moved
-    ideal: int  # the fewest that could have held the bytes
-    file: str | None
 
 
 class Trace:
@@ -48,15 +21,24 @@ class Trace:
     Attributes
     ----------
     result
-        What the operation returned.
+        What the operation returned; None if only some of the blocks ran.
     shared : tuple of SharedRow
     global_ : tuple of GlobalRow
     instructions : dict
         Warp instructions by opcode.
     warp_instructions : int
         Their sum.
+    thread_instructions : dict
+        The same by lanes that ran them: those whose guard held.
     barriers : int
         Arrivals of warps at block barriers.
+    flops : int
+        Floating-point operations: 2 for a fma, 1 for add, mul, div, sqrt, ..., 2mnk for a matrix
+        instruction; the rule is in csrc/emu/flops.h.
+    blocks, grid_blocks : int
+        Blocks that ran, of all that the launches have.
+    launch : Launch
+        Kernel, variant, grid, block and shared memory.
     hazards : tuple of Hazard
         Races and other mistakes that the run showed; see docs/hazards.md.
     checked : bool
@@ -66,21 +48,23 @@ class Trace:
         is None, and no array was written.
     """
 
-    def __init__(self, result: object, raw: tuple[Any, ...], hazards: tuple[Hazard, ...]) -> None:
-        sites, self.instructions, self.warp_instructions, self.barriers = raw[:4]
+    def __init__(
+        self, result: object, raw: tuple[Any, ...], hazards: tuple[Hazard, ...], launch: Launch
+    ) -> None:
+        sites, opcodes, totals = raw[:3]
         self.hazards = hazards
-        self.checked, self.incomplete = raw[5:7]
-        self.result = None if self.incomplete else result
-        self.shared = tuple(
-            SharedRow(line, op, width, requests, wavefronts, ideal, worst, file)
-            for shared, file, line, op, width, requests, wavefronts, ideal, worst in sites
-            if shared
-        )
-        self.global_ = tuple(
-            GlobalRow(line, op, width, requests, sectors, ideal, file)
-            for shared, file, line, op, width, requests, sectors, ideal, _worst in sites
-            if not shared
-        )
+        self.checked, self.incomplete = raw[4:6]
+        self.shared, self.global_ = rows(sites)
+        self.instructions = {opcode: counts[0] for opcode, counts in opcodes.items()}
+        self.thread_instructions = {opcode: counts[1] for opcode, counts in opcodes.items()}
+        self.warp_instructions: int = totals["warp_instructions"]
+        self.barriers: int = totals["barriers"]
+        self.flops: int = totals["flops"]
+        self.blocks: int = totals["blocks_traced"]
+        self.grid_blocks: int = totals["grid_blocks"]
+        self.launch = launch._replace(shared_bytes=totals["shared_bytes"])
+        whole = not self.incomplete and self.blocks == self.grid_blocks
+        self.result = result if whole else None
 
     @property
     def shared_requests(self) -> int:
@@ -96,13 +80,107 @@ class Trace:
         ideal = sum(row.ideal for row in self.shared)
         return self.shared_wavefronts / ideal if ideal else float("nan")
 
+    @property
+    def bytes_moved(self) -> dict[str, int]:
+        """Bytes: global_read, global_written, shared_read, shared_written.
+
+        Of global memory the 32-byte sectors that warps moved, caches left out of account; of
+        shared memory what the active lanes asked for. Atomics are read and written.
+        """
+        moved = {}
+        for name, way in (("read", "read"), ("written", "write")):
+            ways = (way, "both")
+            moved[f"global_{name}"] = sum(
+                32 * r.sectors for r in self.global_ if r.direction in ways
+            )
+            moved[f"shared_{name}"] = sum(r.bytes for r in self.shared if r.direction in ways)
+        return moved
+
+    @property
+    def arithmetic_intensity(self) -> float:
+        """`flops` for each byte of global memory moved (bytes_moved); nan where none was."""
+        moved = self.bytes_moved
+        total = moved["global_read"] + moved["global_written"]
+        return self.flops / total if total else float("nan")
+
+    @property
+    def coverage(self) -> str | None:
+        """ "traced 4 of 16384 blocks", or None if all of them ran."""
+        if self.blocks == self.grid_blocks:
+            return None
+        return f"traced {self.blocks} of {self.grid_blocks} blocks"
+
+    def annotate(self, file: str | None = None) -> str:
+        """The source with counts in the margin, as text.
+
+        A line shows what it did itself; "+" marks lines that show, beside their own, the counts of
+        what was inlined there from other lines, which stand at those lines too.
+
+        Parameters
+        ----------
+        file : str or None
+            One file, as rows name it; None: all that have counts, and whose text is known: those
+            of this package, and that of a Kernel.
+        """
+        from ._listing import text
+
+        return text(self, file)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of the rows, shared memory's first, told apart by the column `space`.
+
+        `cost` is wavefronts or sectors. Needs pandas.
+        """
+        import pandas as pd  # type: ignore[import-untyped]
+
+        table = []
+        every: list[SharedRow | GlobalRow] = [*self.shared, *self.global_]
+        for row in every:
+            shared = isinstance(row, SharedRow)
+            cost = row.wavefronts if isinstance(row, SharedRow) else row.sectors
+            fields = ("file", "line", "op", "width", "requests")
+            table.append(
+                {"space": "shared" if shared else "global"}
+                | {field: getattr(row, field) for field in fields}
+                | {"cost": cost, "ideal": row.ideal, "worst": row.worst, "bytes": row.bytes}
+                | {"callers": " < ".join(f"{file}:{line}" for file, line in row.callers)}
+            )
+        columns = "space file line op width requests cost ideal worst bytes callers".split()
+        return pd.DataFrame(table, columns=columns)
+
+    def plot(self) -> Any:
+        """Wavefronts beside the ideal of each line, and the worst request's banks.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ._trace_plot import plot
+
+        return plot(self)
+
+    def to_html(self, file: str | os.PathLike[str] | None = None) -> str:
+        """One page with all of it that needs nothing else; written to `file` if that is given."""
+        from ._page import page
+
+        text = page(self)
+        if file is not None:
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+        return text
+
+    def _repr_html_(self) -> str:
+        from ._page import fragment
+
+        return fragment(self)
+
     def __repr__(self) -> str:
-        parts = []
+        parts = [self.coverage] if self.coverage else []
         if self.shared:
-            rows = [(_place(r), *r[1:7], Right(f"{r.factor:.2f}")) for r in self.shared]
+            rows = [(place(r), *r[1:7], Right(f"{r.factor:.2f}")) for r in self.shared]
             parts.append(table(("shared", *SharedRow._fields[1:7], "factor"), rows))
         if self.global_:
-            sites = [(_place(r), *r[1:6]) for r in self.global_]
+            sites = [(place(r), *r[1:6]) for r in self.global_]
             parts.append(table(("global", *GlobalRow._fields[1:6]), sites))
         most = sorted(self.instructions.items(), key=lambda item: -item[1])
         lines = [f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"]
@@ -115,10 +193,6 @@ class Trace:
         return "\n\n".join(parts)
 
 
-def _place(row: SharedRow | GlobalRow) -> str:
-    return f"{row.file or 'line'}:{row.line}"
-
-
 def _traced(
     what: str | _core.Kernel,
     args: tuple[Any, ...],
@@ -126,7 +200,9 @@ def _traced(
     hazards: bool = True,
     equal_writes: bool = False,
     only_if_clean: bool = False,
+    blocks: Blocks | None = None,
 ) -> Trace:
+    launch = launch_of(what, args, kw)
     result, _times, raw = _core.observe(
         what,
         args,
@@ -135,16 +211,17 @@ def _traced(
         hazards=hazards,
         equal_writes=equal_writes,
         only_if_clean=only_if_clean,
+        blocks=None if blocks is None else block_numbers(blocks, launch.grids),
     )
     assert raw is not None
     if isinstance(what, str):
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result"]
         arrays: tuple[object, ...] = (*(None for _ in named), result)
-        rows = _hazards.rows(raw[4], names.__getitem__, arrays)
+        found = _hazards.rows(raw[3], names.__getitem__, arrays)
     else:
-        rows = _hazards.rows(raw[4], "argument {}".format, args[2:])
-    return Trace(result, raw, rows)
+        found = _hazards.rows(raw[3], "argument {}".format, args[2:])
+    return Trace(result, raw, found, launch)
 
 
 def trace(
@@ -152,6 +229,7 @@ def trace(
     *args: Any,
     hazards: bool = True,
     equal_writes: bool = False,
+    blocks: Blocks | None = None,
     **kw: Any,
 ) -> Trace:
     """Run something on the emulator, count, and look for hazards.
@@ -165,6 +243,11 @@ def trace(
         Look for races and other mistakes. Without it a run is faster, and a fault raises.
     equal_writes : bool
         Report also threads that race to write one and the same value, as in `flag = true`.
+    blocks : int, slice, range, list of int, or tuple (x, y, z), optional
+        Run these blocks only, which makes traces of large grids short: the first so many, or by
+        number, counted x first, then y, z, and on through the launches of a batch. The others do
+        not run: `result` is None, arrays given to a Kernel hold what these blocks wrote, and a
+        block that waits for one that does not run never ends.
 
     Returns
     -------
@@ -174,14 +257,14 @@ def trace(
     Raises
     ------
     ValueError
-        If there is no such operation, or `device` asks for a GPU.
+        If there is no such operation or block, or `device` asks for a GPU.
 
     Examples
     --------
     >>> t = smemkern.trace("gemm", a, b, variant="conflicted")  # doctest: +SKIP
     >>> max(t.shared, key=lambda row: row.worst)  # doctest: +SKIP
     """
-    return _traced(what, args, kw, hazards, equal_writes)
+    return _traced(what, args, kw, hazards, equal_writes, blocks=blocks)
 
 
 def _measure(

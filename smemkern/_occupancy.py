@@ -75,9 +75,7 @@ def _by_registers(arch: Architecture, registers: Any, warps: Any) -> Any:
     a_warp = _round_up(registers * table.WARP, table.REGISTER_UNIT)
     per_partition = arch.registers // table.PARTITIONS // np.maximum(a_warp, 1)
     blocks = per_partition * table.PARTITIONS // warps
-    # A launch is checked as if a block's warps filled all partitions evenly.
-    too_many = a_warp * _round_up(warps, table.PARTITIONS) > table.REGISTERS_PER_BLOCK
-    too_many |= registers > table.REGISTERS_PER_THREAD
+    too_many = registers > table.REGISTERS_PER_THREAD
     return np.where(registers == 0, UNLIMITED, np.where(too_many, 0, blocks))
 
 

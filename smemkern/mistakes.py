@@ -66,7 +66,9 @@ class Mistake(NamedTuple):
 
 _ROWS = (
     Mistake("missing_barrier", "no barrier between store and load", 2, 64, 128),
-    Mistake("divergent_barrier", "a barrier in a branch that part of a warp takes", 1, 64, 40, True),
+    Mistake(
+        "divergent_barrier", "a barrier in a branch that part of a warp takes", 1, 64, 40, True
+    ),
     Mistake(
         "padded_over_limit",
         "a tile whose padding pushes it over the limit",

@@ -1,5 +1,6 @@
 """Kernels of the kinds people write, from CUDA C++, on both devices against NumPy."""
 
+import re
 from functools import cache
 
 import numpy as np
@@ -56,13 +57,14 @@ def test_results(case, device):
 
 @cases
 def test_traced(case):
-    """A trace changes no result, and counts."""
+    """A trace changes no result, counts, and finds no hazard."""
     traces = []
 
     def how(k, *args, **keywords):
         traces.append(smemkern.trace(k, *args, **keywords))
 
     check(run(case, how))
+    assert not [hazard for t in traces for hazard in getattr(t, "hazards", ())]
     assert all(t.warp_instructions == sum(t.instructions.values()) > 0 for t in traces)
 
 
@@ -79,3 +81,30 @@ def test_every_source_has_a_case():
     assert {case.file for case in CASES} == sources
     assert len({case.name for case in CASES}) == len(CASES)
     assert all(path.read_text().startswith("//") for path in sources)
+
+
+NOT_SUPPORTED = {
+    "tex": 'float v; asm("tex.1d.v4.f32.s32 {%0, %0, %0, %0}, [%1, {%2}];" : "=f"(v) : '
+    '"l"(t), "r"(0)); *y = v;',
+    "suld": 'unsigned v; asm("suld.b.1d.b32.trap %0, [%1, {%2}];" : "=r"(v) : "l"(t), '
+    '"r"(0)); *y = v;',
+}
+
+
+@pytest.mark.parametrize("name", NOT_SUPPORTED)
+def test_what_is_not_supported_names_itself(name):
+    source = f"__global__ void k(float *y, unsigned long long t) {{ {NOT_SUPPORTED[name]} }}"
+    k = smemkern.Kernel(source, "k")
+    with pytest.raises(smemkern.UnsupportedInstructionError, match=rf"`{name}\..*kernel\.cu:1"):
+        k(1, 1, np.zeros(1, "f4"), 0, device="emu")
+
+
+def documented():
+    """The rows of the corpus in docs/your-own-kernel.md, name to sentence."""
+    text = (HERE.parent.parent / "docs" / "your-own-kernel.md").read_text()
+    return dict(re.findall(r"^- `(\w+)`: (.*)$", text.split("## The corpus")[1], re.MULTILINE))
+
+
+def test_documentation_lists_the_corpus():
+    first_lines = {p.stem: p.read_text().split("\n")[0][3:] for p in HERE.glob("*.cu")}
+    assert documented() == first_lines

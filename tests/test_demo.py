@@ -35,9 +35,11 @@ def test_a_wrong_result_is_an_error(capsys, monkeypatch, wrong):
     assert "WRONG: gemm swizzle, transpose swizzle\n" in capsys.readouterr().out
 
 
-def test_no_such_device():
-    with pytest.raises(ValueError, match="device must be"):
+def test_no_such_device(capsys):
+    with pytest.raises(SystemExit) as stopped:
         __main__.main(["demo", "--device", "gpu"])
+    assert stopped.value.code == 2
+    assert "device must be" in capsys.readouterr().err
 
 
 def test_command_is_required(capsys):

@@ -67,6 +67,9 @@ def test_traffic_by_the_kernels_comments():
     conflicted = traffic_of("gemm", "conflicted", "float32").wavefronts
     assert conflicted == (1 + 32) / 32 + (1 + 32) / 32 / 32
     assert traffic_of("gemm", "naive", "float32").wavefronts == 0
+    # Of L1, naive asks for 33 sectors, 4 a clock, coalesced for two requests, one a clock.
+    assert traffic_of("gemm", "naive", "float32").l1_clocks == 33 / 4 / 32
+    assert traffic_of("gemm", "coalesced", "float32").l1_clocks == 2 / 32
     # 32 wavefronts a warp for 256 multiply-adds a lane, and the stores of both tiles.
     assert (
         32 / (32 * 256) < traffic_of("gemm", "vectorized", "float32").wavefronts < 40 / (32 * 256)

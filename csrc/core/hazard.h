@@ -24,10 +24,15 @@ typedef enum smk_hazard_kind {
 #define X(name, spelling) SMK_HAZARD_##name,
     SMK_HAZARD_MAP(X)
 #undef X
-    SMK_N_HAZARDS
+        SMK_N_HAZARDS
 } smk_hazard_kind;
 
-typedef enum smk_space { SMK_NO_SPACE, SMK_SHARED_SPACE, SMK_GLOBAL_SPACE, SMK_OTHER_SPACE } smk_space;
+typedef enum smk_space {
+    SMK_NO_SPACE,
+    SMK_SHARED_SPACE,
+    SMK_GLOBAL_SPACE,
+    SMK_OTHER_SPACE
+} smk_space;
 
 /* One of the two accesses, barriers, ... that are wrong together. */
 typedef struct smk_party {
@@ -43,13 +48,13 @@ typedef struct smk_hazard {
     smk_hazard_kind kind;
     smk_party party, other;
     smk_space space;
-    uint64_t offset;      /* shared: in the block's window; global: in the buffer or variable */
+    int64_t offset;       /* shared: in the block's window; global: in the buffer or variable */
     int width;            /* bytes at that place */
     int buffer;           /* of the job; -1: none */
     int argument;         /* filled by module/: which argument the buffer is, -1: none ... */
-    uint64_t argument_at; /* ... and the place in it */
+    int64_t argument_at;  /* ... and the place in it */
     const char *variable; /* PTX name of the variable that holds the place; NULL: none */
-    uint64_t variable_at; /* the place in it */
+    int64_t variable_at;  /* the place in it */
     uint64_t count;
     char *message; /* faults: what an unchecked run would raise; owned; NULL for others */
 } smk_hazard;

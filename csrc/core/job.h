@@ -87,6 +87,8 @@ typedef struct smk_job {
     void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
     size_t n_after;
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
+    const uint64_t *blocks;  /* "emu": run only these; ascending, numbered x first and on through */
+    size_t n_blocks;         /* the launches in their order. NULL: all of them */
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
 } smk_job;
@@ -104,6 +106,21 @@ typedef enum smk_access {
     SMK_MATRIX /* wgmma operands, read by descriptor */
 } smk_access;
 
+typedef struct smk_position {
+    const char *file;
+    int line;
+} smk_position;
+
+/* One access of one warp. */
+typedef struct smk_request {
+    uint64_t address[32]; /* offsets in shared memory; global: the emulator's addresses */
+    uint32_t active;      /* lanes; only their addresses mean anything */
+    uint32_t block[3];
+    uint32_t warp; /* in the block */
+} smk_request;
+
+enum { SMK_READ = 1, SMK_WRITE = 2, SMK_MAX_CALLERS = 8 };
+
 /* One memory instruction of the kernel. Exact integers, summed over all warps and launches. */
 typedef struct smk_site {
     const char *file; /* as .loc names it, NULL if the PTX has no line information */
@@ -112,14 +129,23 @@ typedef struct smk_site {
     smk_access access;
     int width; /* bytes a lane */
     uint64_t requests;
-    uint64_t wavefronts; /* shared: by the rule in banks.h; global: 32-byte sectors */
-    uint64_t ideal;      /* the fewest that the bytes asked for could have cost */
-    uint64_t worst;      /* of one request */
+    uint64_t wavefronts;       /* shared: by the rule in banks.h; global: 32-byte sectors */
+    uint64_t ideal;            /* the fewest that the bytes asked for could have cost */
+    uint64_t worst;            /* of one request ... */
+    smk_request worst_request; /* ... the first that cost it */
+    uint64_t bytes;            /* that the active lanes asked for */
+    int direction;             /* SMK_READ, SMK_WRITE or both */
+    smk_position callers[SMK_MAX_CALLERS]; /* of inlined code, from the inside out */
+    int n_callers;
+    uint64_t machine_requests,
+        machine_wavefronts; /* shared: after ptxas joined loads (emu/widen.h) */
 } smk_site;
 
 typedef struct smk_opcode_count {
     char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
     uint64_t warps;  /* warp instructions */
+    uint64_t lanes;  /* thread instructions: of lanes whose guard holds */
+    uint64_t flops;  /* by the rule in emu/flops.h */
 } smk_opcode_count;
 
 typedef struct smk_trace {
@@ -129,6 +155,10 @@ typedef struct smk_trace {
     size_t n_opcodes;
     uint64_t warp_instructions;
     uint64_t barriers; /* warp arrivals at block barriers */
+    uint64_t flops;
+    uint64_t blocks;       /* that ran ... */
+    uint64_t grid_blocks;  /* ... of so many */
+    uint64_t shared_bytes; /* of a block, static and dynamic: the most of any launch */
     smk_hazard *hazards;
     size_t n_hazards;
     bool checked;    /* hazards were looked for */

@@ -61,8 +61,7 @@ const opcode_row alu_opcodes[] = {
                 ROW(mul) ROW(mul24) ROW(neg) ROW(not) ROW(or) ROW(popc) ROW(prmt) ROW(rcp) ROW(rem)
                     ROW(rsqrt) ROW(sad) ROW(selp) ROW(set) ROW(setp) ROW(shf) ROW(shl) ROW(shr)
                         ROW(sin) ROW(slct) ROW(sqrt) ROW(sub) ROW(subc) ROW(szext) ROW(tanh)
-                            ROW(testp) ROW(vabsdiff2)
-                                ROW(vabsdiff4) ROW(xor)
+                            ROW(testp) ROW(vabsdiff2) ROW(vabsdiff4) ROW(xor)
 #undef ROW
                                 {NULL, NULL},
 };

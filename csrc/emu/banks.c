@@ -105,6 +105,71 @@ void banks_request(const uint64_t address[LANES], uint32_t active, uint32_t widt
     *ideal = banks_ideal(address, active, width, load);
 }
 
+/* The most lanes of a group in one bank. */
+static uint32_t most_lanes(const uint64_t address[LANES], uint32_t lanes, int shift,
+                           uint32_t banks) {
+    uint8_t n[BANKS] = {0}, most = 0;
+    for (; lanes; lanes &= lanes - 1) {
+        const uint32_t bank = (address[__builtin_ctz(lanes)] >> shift) & (banks - 1);
+        if (++n[bank] > most) most = n[bank];
+    }
+    return most;
+}
+
+static uint32_t group_lanes(uint32_t first, uint32_t size) {
+    return (uint32_t)((1ull << size) - 1) << first;
+}
+
+uint32_t banks_serial_wavefronts(const uint64_t address[LANES], uint32_t active, uint32_t width) {
+    return banks_copy_wavefronts(address, address, active, 0, width);
+}
+
+uint32_t banks_copy_wavefronts(const uint64_t to[LANES], const uint64_t from[LANES],
+                               uint32_t active, uint32_t reading, uint32_t width) {
+    const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
+    uint32_t total = 0;
+    for (uint32_t first = 0; first < LANES; first += banks) {
+        const uint32_t lanes = active & group_lanes(first, banks);
+        const uint32_t written = most_lanes(to, lanes, __builtin_ctz(bytes), banks);
+        const uint32_t read = count(from, lanes & reading, bytes, banks).most;
+        total += written > read ? written : read;
+    }
+    return total;
+}
+
+/* The lanes whose stores succeed at the first attempt: of each group, the lowest in its bank, unless
+ * a lane of an earlier group has just changed the same item. */
+static uint32_t winners(const uint64_t address[LANES], uint32_t active, uint32_t banks, int shift) {
+    uint32_t won = 0;
+    for (uint32_t first = 0; first < LANES; first += banks) {
+        uint32_t seen = 0, here = 0;
+        for (uint32_t l = first; l < first + banks; l++) {
+            const uint32_t bank = 1u << ((address[l] >> shift) & (banks - 1));
+            if (!(active >> l & 1) || seen & bank) continue;
+            seen |= bank;
+            bool changed = false;
+            for (uint32_t left = won; left; left &= left - 1)
+                changed |= address[__builtin_ctz(left)] >> shift == address[l] >> shift;
+            if (!changed) here |= 1u << l;
+        }
+        won |= here;
+    }
+    return won;
+}
+
+banks_attempts banks_retried(const uint64_t address[LANES], uint32_t active, uint32_t width) {
+    const uint32_t bytes = item_bytes(width), banks = ROW / bytes;
+    const int shift = __builtin_ctz(bytes);
+    banks_attempts cost = {0, 0};
+    while (active) {
+        cost.loads += banks_wavefronts(address, active, bytes, true);
+        for (uint32_t first = 0; first < LANES; first += banks)
+            cost.stores += 2 * ((active & group_lanes(first, banks)) != 0);
+        active &= ~winners(address, active, banks, shift);
+    }
+    return cost;
+}
+
 /* Of global memory "banks" only speed the search up. No access crosses a sector: addresses are multiples
  * of the width. */
 uint32_t sectors_touched(const uint64_t address[LANES], uint32_t active, uint32_t width) {

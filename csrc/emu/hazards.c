@@ -32,7 +32,7 @@ static void note_block(watch *w, const uint32_t block[3]) {
         const size_t room = w->room_blocks ? 2 * w->room_blocks : 64;
         uint32_t *starts = realloc(w->starts, room * sizeof *starts);
         if (starts) w->starts = starts;
-        uint32_t(*blocks)[3] = realloc(w->blocks, room * sizeof *blocks);
+        uint32_t (*blocks)[3] = realloc(w->blocks, room * sizeof *blocks);
         if (blocks) w->blocks = blocks;
         if (!starts || !blocks) {
             w->out_of_memory = true;
@@ -65,9 +65,8 @@ static void forget_marks(watch *w) {
     for (uint32_t k = 0; k < w->launch->n_regions; k++)
         shadow_free(&w->regions[k]);
     w->n_blocks = 0;
-    w->out_of_memory |=
-        !shadow_init(&w->shared, REGION_BASE(REGION_SHARED), w->launch->shared_bytes,
-                     !(w->all->flags & SMK_EQUAL_WRITES));
+    w->out_of_memory |= !shadow_init(&w->shared, REGION_BASE(REGION_SHARED),
+                                     w->launch->shared_bytes, !(w->all->flags & SMK_EQUAL_WRITES));
 }
 
 static void on_block(void *state, const uint32_t block[3], bool begin) {
@@ -78,7 +77,8 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
         return;
     }
     memcpy(w->block, block, sizeof w->block);
-    const uint64_t linear = block[0] + (uint64_t)l->grid[0] * (block[1] + (uint64_t)l->grid[1] * block[2]);
+    const uint64_t linear =
+        block[0] + (uint64_t)l->grid[0] * (block[1] + (uint64_t)l->grid[1] * block[2]);
     if (!order_begin_block(&w->order, linear)) forget_marks(w);
     for (uint32_t k = 0; k < l->n_warps; k++) {
         const uint32_t rest = w->order.n_threads - k * LANES;
@@ -152,10 +152,9 @@ static void *on_fork(void *self) {
     w->row = row_functions_for_cpu();
     w->regions = calloc(l->n_regions, sizeof *w->regions);
     w->position = calloc((size_t)l->n_warps * h->sites.n, sizeof *w->position);
-    const bool started =
-        order_init(&w->order, l, h->sites.fine, h->sites.sequential) &&
-        shadow_init(&w->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
-                    !(h->flags & SMK_EQUAL_WRITES));
+    const bool started = order_init(&w->order, l, h->sites.fine, h->sites.sequential) &&
+                         shadow_init(&w->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
+                                     !(h->flags & SMK_EQUAL_WRITES));
     if (started && w->regions && w->position) return w;
     watch_free(w);
     return NULL;
@@ -181,12 +180,14 @@ static void note_static_limit(hazards *h, const launch *l) {
     const ptx_function *f = l->program->function;
     char message[400];
     if (f->shared_bytes <= MAX_STATIC_BYTES) return;
-    snprintf(message, sizeof message,
-             "kernel %.200s declares %llu bytes of shared memory; %d are possible without asking for "
-             "dynamic shared memory at the launch",
-             f->name, (unsigned long long)f->shared_bytes, MAX_STATIC_BYTES);
-    findings_add(&h->found,
-                 (finding){.kind = SMK_HAZARD_SHARED_LIMIT, .count = 1, .message = strdup(message)});
+    snprintf(
+        message, sizeof message,
+        "kernel %.200s declares %llu bytes of shared memory; %d are possible without asking for "
+        "dynamic shared memory at the launch",
+        f->name, (unsigned long long)f->shared_bytes, MAX_STATIC_BYTES);
+    findings_add(
+        &h->found,
+        (finding){.kind = SMK_HAZARD_SHARED_LIMIT, .count = 1, .message = strdup(message)});
 }
 
 static bool on_launch(void *self, const launch *l, bool *sequential) {

@@ -58,6 +58,42 @@ static bool refine_marks(mark **marks, uint64_t words) {
     return true;
 }
 
+static uint32_t new_reader(watch *w) {
+    const uint32_t spare = w->spare_readers;
+    if (spare) {
+        w->spare_readers = w->readers[spare].next;
+        return spare;
+    }
+    if (w->n_readers == w->room_readers) {
+        const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
+        reader *larger = realloc(w->readers, room * sizeof *larger);
+        if (!larger) {
+            w->out_of_memory = true;
+            return 0;
+        }
+        w->readers = larger;
+        w->room_readers = room;
+        if (!w->n_readers) w->n_readers = 1;
+    }
+    return w->n_readers++;
+}
+
+static void spare_reader(watch *w, uint32_t k) {
+    w->readers[k].next = w->spare_readers;
+    w->spare_readers = k;
+}
+
+static uint32_t copy_readers(watch *w, uint32_t from) {
+    uint32_t copy = 0;
+    for (; from; from = w->readers[from].next) {
+        const uint32_t k = new_reader(w);
+        if (!k) break;
+        w->readers[k] = (reader){w->readers[from].m, w->readers[from].lanes, copy};
+        copy = k;
+    }
+    return copy;
+}
+
 static bool refine(watch *w, shadow *s) {
     const uint64_t n = granules(s);
     if (refine_marks(&s->marks.write, n) && refine_marks(&s->marks.read, n) &&
@@ -65,6 +101,8 @@ static bool refine(watch *w, shadow *s) {
         (!s->uninitialised || refine_marks(&s->uninitialised, n))) {
         free(s->marks.settled); /* looked at by words only */
         s->marks.settled = NULL;
+        for (uint64_t k = 0; w->order.fine && k < 4 * n; k++)
+            if (k % 4) s->marks.other[k] = copy_readers(w, (uint32_t)s->marks.other[k]);
         s->shift = 0;
         return true;
     }
@@ -74,10 +112,10 @@ static bool refine(watch *w, shadow *s) {
 
 /* ---- findings ---- */
 
-/* Where in its interval a warp stood: from its last barrier on. */
-static uint32_t stood_at(const watch *w, mark m) {
+/* Where a warp stood, from its last barrier on; a cp.async that was waited for later: before it. */
+static int32_t stood_at(const watch *w, mark m) {
     const uint32_t warp = mark_thread(m) / LANES;
-    return w->position[(size_t)warp * w->all->sites.n + mark_site(m)] - w->start[warp];
+    return (int32_t)(w->position[(size_t)warp * w->all->sites.n + mark_site(m)] - w->start[warp]);
 }
 
 /* Which of two accesses comes first in the program. The order of this run says nothing, for other warps
@@ -173,33 +211,9 @@ static mark lane_mark(const reader *r, uint32_t lane) {
 
 static bool all_before(const watch *w, const reader *r, uint32_t thread) {
     for (uint32_t left = r->lanes; left; left &= left - 1)
-        if (!order_before(&w->order, lane_mark(r, (uint32_t)first_lane(left)), thread)) return false;
+        if (!order_before(&w->order, lane_mark(r, (uint32_t)first_lane(left)), thread))
+            return false;
     return true;
-}
-
-static uint32_t new_reader(watch *w) {
-    const uint32_t spare = w->spare_readers;
-    if (spare) {
-        w->spare_readers = w->readers[spare].next;
-        return spare;
-    }
-    if (w->n_readers == w->room_readers) {
-        const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
-        reader *larger = realloc(w->readers, room * sizeof *larger);
-        if (!larger) {
-            w->out_of_memory = true;
-            return 0;
-        }
-        w->readers = larger;
-        w->room_readers = room;
-        if (!w->n_readers) w->n_readers = 1;
-    }
-    return w->n_readers++;
-}
-
-static void spare_reader(watch *w, uint32_t k) {
-    w->readers[k].next = w->spare_readers;
-    w->spare_readers = k;
 }
 
 /* Readers that are ordered before this one say nothing that it does not say. Of earlier blocks' one
@@ -238,8 +252,8 @@ static void list_reader(watch *w, shadow *s, uint64_t granule, mark now) {
 static void judge_readers(watch *w, shadow *s, uint64_t granule, mark now) {
     for (uint32_t k = (uint32_t)s->marks.other[granule]; k; k = w->readers[k].next)
         for (uint32_t left = w->readers[k].lanes; left; left &= left - 1)
-            if (judge_reader(w, s, granule,
-                             lane_mark(&w->readers[k], (uint32_t)first_lane(left)), now))
+            if (judge_reader(w, s, granule, lane_mark(&w->readers[k], (uint32_t)first_lane(left)),
+                             now))
                 return;
 }
 
@@ -287,9 +301,15 @@ static void touch_write(watch *w, shadow *s, uint64_t granule, mark now, const r
     }
     if (s->pending) settle_uninitialised(w, s, granule, now);
     if (s->shift) s->marks.settled[granule] = 0;
-    const bool several = mark_strength(now) == ATOMIC && mark_strength(*last) >= ATOMIC &&
-                         mark_time(*last) >= w->order.floor && mark_thread(*last) != mark_thread(now);
-    *last = several ? now | ATOMICS : now;
+    const bool recent = mark_time(*last) >= w->order.floor && mark_time(*last) != TIME_FLYING;
+    const bool own = mark_thread(*last) == mark_thread(now);
+    if (recent && own && mark_strength(*last) == WEAK && mark_strength(now) != WEAK)
+        *last = (*last & 0xffffffffu) | (mark)mark_time(now) << MARK_TIME_AT; /* still not strong */
+    else if (recent && mark_strength(now) == ATOMIC &&
+             (mark_strength(*last) == ATOMICS || (mark_strength(*last) == ATOMIC && !own)))
+        *last = now | ATOMICS;
+    else
+        *last = now;
 }
 
 /* ---- requests ---- */
@@ -369,7 +389,8 @@ static void touch_lane(watch *w, shadow *s, const emu_request *r, int lane, mark
 static void synchronise(watch *w, const emu_request *r, const site *at) {
     for (uint32_t left = r->active; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left), thread = r->warp * LANES + lane;
-        const uint64_t object = r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
+        const uint64_t object =
+            r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
         if (at->releases) order_fence(&w->order, r->warp, left & -left);
         if (r->operation != EMU_STORE) order_acquire(&w->order, object, thread);
         if (r->operation != EMU_LOAD) order_release(&w->order, object, thread);
@@ -408,7 +429,8 @@ void access_request(watch *w, const emu_request *r) {
     if (r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ) return;
     const uint32_t number = site_number(w, r);
     const site *at = &w->all->sites.sites[number];
-    const mark mine = mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
+    const mark mine =
+        mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
     if (at->strength != WEAK && w->order.fine) synchronise(w, r, at);
     shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);

@@ -57,8 +57,8 @@ static void compare_place(hazards *h, const watch *writer, uint64_t region, uint
         if (w == writer || !other->marks.write) continue;
         const mark theirs = mark_at(other->marks.write, other, offset);
         const mark read = any_reader(w, other, offset);
-        const bool values = h->sites.sites[mark_site(write)].stores &&
-                            h->sites.sites[mark_site(theirs)].stores;
+        const bool values =
+            h->sites.sites[mark_site(write)].stores && h->sites.sites[mark_site(theirs)].stores;
         if (theirs && !is_strong_pair(write, theirs) &&
             !(values && has_equal_values(writer, w, region, offset, bytes))) {
             const bool first = mark_site(write) <= mark_site(theirs);

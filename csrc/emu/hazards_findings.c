@@ -101,22 +101,25 @@ static void find_variable(ptx_variable *const *variables, uint32_t n, ptx_space 
                           const finding_scene *scene, uint64_t offset, smk_hazard *out) {
     for (uint32_t k = 0; k < n; k++) {
         const ptx_variable *v = variables[k];
-        const uint64_t at = v->external && space == PTX_SHARED ? scene->dynamic_shared_at : v->offset;
+        const uint64_t at =
+            v->external && space == PTX_SHARED ? scene->dynamic_shared_at : v->offset;
         const bool endless = v->external && v->size == 0 && space == PTX_SHARED;
         if (v->space != space || offset < at || (!endless && offset - at >= v->size)) continue;
-        if (out->variable && !endless && offset - at > out->variable_at) continue;
+        if (out->variable && !endless && offset - at > (uint64_t)out->variable_at) continue;
         if (out->variable && endless) continue;
         out->variable = ptx_intern(v->name, strlen(v->name));
-        out->variable_at = offset - at;
+        out->variable_at = (int64_t)(offset - at);
     }
 }
 
 static void tell_place(const finding *f, const finding_scene *scene, smk_hazard *out) {
-    const uint64_t id = REGION_OF(f->address), offset = REGION_OFFSET(f->address);
+    /* What lies a little before a region is meant to be in it. */
+    const uint64_t id = REGION_OF(f->address + (REGION_BASE(1) >> 1));
+    const uint64_t offset = f->address - REGION_BASE(id);
     const ptx_module *m = scene->module;
     out->buffer = out->argument = -1;
     if (!f->address) return;
-    out->offset = offset;
+    out->offset = (int64_t)offset;
     out->width = (int)f->width;
     if (id == REGION_SHARED) {
         out->space = SMK_SHARED_SPACE;

@@ -8,7 +8,7 @@
 typedef struct finding_party {
     const ptx_instruction *ptx; /* NULL: there is none */
     uint32_t block[3];
-    uint32_t thread;            /* in the block */
+    uint32_t thread; /* in the block */
 } finding_party;
 
 typedef struct finding {

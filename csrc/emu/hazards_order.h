@@ -27,7 +27,8 @@ enum {
 };
 #define TIME_FLYING 0xffffffffu /* a cp.async that is not complete */
 
-static inline mark mark_make(uint32_t time, uint32_t site, uint32_t thread, enum strength strength) {
+static inline mark mark_make(uint32_t time, uint32_t site, uint32_t thread,
+                             enum strength strength) {
     return (uint64_t)time << MARK_TIME_AT | (uint64_t)site << MARK_SITE_AT |
            thread << MARK_THREAD_AT | strength;
 }
@@ -52,9 +53,9 @@ typedef struct knowledge {
 
 /* What somebody has released, for who acquires it. */
 typedef struct released {
-    uint64_t object; /* 0: an empty place of the table */
-    knowledge *own;  /* of the releasing block's threads, ... */
-    uint64_t block;  /* ... whose number this is */
+    uint64_t object;            /* 0: an empty place of the table */
+    knowledge *own;             /* of the releasing block's threads, ... */
+    uint64_t block;             /* ... whose number this is */
     struct release_note *notes; /* for other blocks: the last of them */
 } released;
 
@@ -70,7 +71,7 @@ typedef struct order {
     uint32_t (*peers)[LANES][LANES]; /* by warp: of lane, by lane */
     knowledge **known;               /* by thread, NULL: nothing beyond the floor */
     knowledge *barriers[N_BARRIERS]; /* what has arrived */
-    uint32_t *fenced;                /* by thread: when it had its last fence; 0: none in this block */
+    uint32_t *fenced; /* by thread: when it had its last fence; 0: none in this block */
     bool any_fence;
     released *table; /* open addressing */
     size_t n_table, table_size;

@@ -4,10 +4,10 @@
 #include "isa.h"
 #include "lanes.h"
 
-#define LANE_STEP ((mark)1 << MARK_THREAD_AT)
+#define LANE_STEP   ((mark)1 << MARK_THREAD_AT)
 #define THREAD_BITS ((mark)MARK_THREADS << MARK_THREAD_AT)
-#define OWN_BITS  (THREAD_BITS | 3)
-#define ROW_INLINE static inline __attribute__((always_inline))
+#define OWN_BITS    (THREAD_BITS | 3)
+#define ROW_INLINE  static inline __attribute__((always_inline))
 
 /* All ones if the mark is no reason to look closer, else 0. */
 ROW_INLINE mark usual(mark m, mark mine, const row_limits *limits) {
@@ -17,8 +17,8 @@ ROW_INLINE mark usual(mark m, mark mine, const row_limits *limits) {
     return ordered | own | ((0 - (mark)(m == 0)) & limits->untouched);
 }
 
-ROW_INLINE bool read_row(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *writes,
-                     const row_limits *reads) {
+ROW_INLINE bool read_row(row_marks m, uint32_t n, uint32_t shift, mark mine,
+                         const row_limits *writes, const row_limits *reads) {
     const row_limits w = *writes, r = *reads;
     mark good = ~(mark)0;
     for (uint32_t k = 0; k < n; k++)
@@ -37,13 +37,15 @@ ROW_INLINE bool read_row(row_marks m, uint32_t n, uint32_t shift, mark mine, con
     /* All have another reader now. They are settled if the writes are ordered before everybody. */
     mark ordered = ~(mark)0;
     for (uint32_t k = 0; k < n; k++)
-        ordered &= (0 - (mark)(m.write[k] - w.begin < w.ordered)) | (0 - (mark)(m.write[k] == 0 && w.untouched));
+        ordered &= (0 - (mark)(m.write[k] - w.begin < w.ordered)) |
+                   (0 - (mark)(m.write[k] == 0 && w.untouched));
     for (uint32_t k = 0; ordered && k < n; k++)
         m.settled[k] = (uint32_t)((w.begin + w.ordered) >> MARK_TIME_AT);
     return true;
 }
 
-ROW_INLINE bool write_row(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *limits) {
+ROW_INLINE bool write_row(row_marks m, uint32_t n, uint32_t shift, mark mine,
+                          const row_limits *limits) {
     const row_limits r = *limits;
     mark good = ~(mark)0;
     for (uint32_t k = 0; k < n; k++) {
@@ -107,7 +109,8 @@ static bool read_any(row_marks m, uint32_t n, uint32_t shift, mark mine, const r
     }
 }
 
-static bool write_any(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *limits) {
+static bool write_any(row_marks m, uint32_t n, uint32_t shift, mark mine,
+                      const row_limits *limits) {
     switch (shift) {
     case 0: return write_row(m, LANES, 0, mine, limits);
     case 2: return write_row(m, n, 2, mine, limits);
@@ -115,4 +118,5 @@ static bool write_any(row_marks m, uint32_t n, uint32_t shift, mark mine, const 
     }
 }
 
-const row_functions ISA(hazards_row) = {read_any, write_any, row_settled, lanes_settled, two_of_each};
+const row_functions ISA(hazards_row) = {read_any, write_any, row_settled, lanes_settled,
+                                        two_of_each};

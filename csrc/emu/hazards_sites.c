@@ -18,10 +18,12 @@ static site site_of(const ptx_instruction *p) {
     const bool atomic = is(p, "atom") || is(p, "red");
     const bool acquire = has(p, "acquire") || has(p, "acq_rel");
     const bool release = has(p, "release") || has(p, "acq_rel");
-    const bool strong = atomic || acquire || release || has(p, "volatile") || has(p, "relaxed") ||
-                        has(p, "mmio");
+    const bool strong =
+        atomic || acquire || release || has(p, "volatile") || has(p, "relaxed") || has(p, "mmio");
     return (site){.ptx = p,
-                  .strength = atomic ? ATOMIC : strong ? STRONG : WEAK,
+                  .strength = atomic   ? ATOMIC
+                              : strong ? STRONG
+                                       : WEAK,
                   .acquires = acquire,
                   .releases = release,
                   .stores = is(p, "st")};

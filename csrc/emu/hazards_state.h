@@ -45,9 +45,10 @@ typedef struct reader reader;
 
 /* Granules are words of 4 bytes until somebody touches a part of one, and bytes from then on. */
 typedef struct shadow {
-    row_marks marks;     /* where synchronisation is fine, `other` is the head of a list of readers */
+    row_marks marks; /* where synchronisation is fine, `other` is the head of a list of readers */
     mark *uninitialised; /* first read of what nobody had written; NULL: none yet */
-    unsigned char *value; /* the bytes as this host thread's stores left them; NULL: of no interest */
+    unsigned char
+        *value; /* the bytes as this host thread's stores left them; NULL: of no interest */
     uint64_t bytes;
     uint32_t shift; /* a granule has 1 << shift bytes */
     uint64_t base;  /* address of the region */
@@ -95,7 +96,7 @@ typedef struct watch {
     shadow *regions; /* by region id; made when first touched */
     reader *readers; /* [0]: none */
     uint32_t n_readers, room_readers, spare_readers;
-    uint32_t *position; /* by warp and site: the warp's clock when it last ran it */
+    uint32_t *position;        /* by warp and site: the warp's clock when it last ran it */
     uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
     uint32_t alive[MAX_WARPS], born[MAX_WARPS];
     barrier_watch barriers[N_BARRIERS];

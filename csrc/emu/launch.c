@@ -102,6 +102,29 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     return status->code;
 }
 
+/* Which blocks run. job->blocks are numbered through all launches. */
+static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
+    const uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    l->n_blocks = all;
+    if (job->blocks) {
+        for (const smk_launch *before = job->launches; before != shape; before++)
+            l->first_block += (uint64_t)before->grid[0] * before->grid[1] * before->grid[2];
+        size_t begin = 0;
+        while (begin < job->n_blocks && job->blocks[begin] < l->first_block)
+            begin++;
+        size_t end = begin;
+        while (end < job->n_blocks && job->blocks[end] - l->first_block < all)
+            end++;
+        l->blocks = job->blocks + begin;
+        l->n_blocks = end - begin;
+    }
+    if (job->trace) {
+        job->trace->blocks += l->n_blocks;
+        job->trace->grid_blocks += all;
+        if (l->shared_bytes > job->trace->shared_bytes) job->trace->shared_bytes = l->shared_bytes;
+    }
+}
+
 /* ---- parameters ---- */
 
 static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const ptx_function *f,
@@ -173,7 +196,7 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
     while (b && !atomic_load(&l->stop)) {
         const uint64_t next = atomic_fetch_add(&l->next_block, 1);
         if (next >= l->n_blocks) break;
-        block_run(b, next, idle, idle_arg);
+        block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, idle, idle_arg);
     }
     block_free(b);
     if (state) {
@@ -273,7 +296,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     pthread_mutex_init(&l.lock, NULL);
     code = set_shared(&l, shape, status);
     if (code) goto out;
-    l.n_blocks = (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
+    set_blocks(&l, job, shape);
     l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
     parameters = aligned_alloc(256, (f->parameters_bytes + 256) & ~(uint64_t)255);
     if (!parameters) {

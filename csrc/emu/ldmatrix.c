@@ -18,10 +18,11 @@ typedef uint16_t matrix[ROWS][ROWS];
 
 static bool is_whole_warp(warp *w, const insn *i) {
     if (w->active == FULL) return true;
-    warp_fault(w, i, SMK_LAUNCH, w->active,
-               "only %d of the warp's 32 lanes are here (mask 0x%08x); %s needs all of them, so keep "
-               "it out of divergent code and let blocks have a multiple of 32 threads",
-               __builtin_popcount(w->active), w->active, i->ptx->opcode);
+    warp_fault(
+        w, i, SMK_LAUNCH, w->active,
+        "only %d of the warp's 32 lanes are here (mask 0x%08x); %s needs all of them, so keep "
+        "it out of divergent code and let blocks have a multiple of 32 threads",
+        __builtin_popcount(w->active), w->active, i->ptx->opcode);
     return false;
 }
 

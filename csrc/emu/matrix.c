@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
 /* The vectors of eight are passed to inlined functions only. */
 #pragma GCC diagnostic ignored "-Wpsabi"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
 #pragma GCC optimize("no-trapping-math")
 #endif
 

@@ -56,9 +56,10 @@ typedef enum bit_operation { BITS_XOR, BITS_AND } bit_operation;
 typedef struct matrix_form {
     uint32_t m, n, k; /* k: of elements as unpacked: bits come as words of 32 */
     matrix_element a, b, c, d;
-    bool saturate;        /* integers */
-    bit_operation bits;   /* b1 */
-    uint32_t fraction;    /* floating point: bits kept below the largest exponent; see matrix_float.c */
+    bool saturate;      /* integers */
+    bit_operation bits; /* b1 */
+    uint32_t
+        fraction; /* floating point: bits kept below the largest exponent; see matrix_float.c */
     uint32_t result_bits; /* ... and of an f32 result: 23, or 13 */
     uint32_t step;        /* ... elements of k that are added at once */
     bool adds_last;       /* ... c is added after all steps */

@@ -55,34 +55,28 @@ INLINE_PART void take_elements(matrix_element e, const uint32_t *words, uint32_t
     EACH_LANE bits[lane] = words[lane] >> shift & mask;
 }
 
-static void unpack_floats(const warp *w, const uint32_t *slots, const matrix_part *part,
-                          matrix_element e, split_numbers out) {
-    for (uint32_t r = 0; r < part->distinct; r++)
-        for (uint32_t which = 0; which < part->per; which++) {
-            uint32_t bits[LANES];
-            float significand[LANES];
-            int32_t exponent[LANES];
-            take_elements(e, U32(w, slots[r]), which, bits);
-            split_elements(e, bits, LANES, significand, exponent);
+/* A fragment's elements, as bits, each in its place of the array. */
+static void unpack_bits(const warp *w, const uint32_t *slots, const matrix_part *part,
+                        matrix_element e, uint32_t *out) {
+    uint32_t bits[2][LANES];
+    for (uint32_t r = 0; r < part->distinct; r++) {
+        const uint32_t *words = U32(w, slots[r]);
+        const uint16_t *at = part->at[r];
+        if (part->per == 1) {
+            take_elements(e, words, 0, bits[0]);
+            for (int lane = 0; lane < LANES; lane++)
+                out[at[lane]] = bits[0][lane];
+        }
+        for (uint32_t which = 0; which + 1 < part->per; which += 2) {
+            uint32_t *pairs = out + part_offset(part, which);
+            take_elements(e, words, which, bits[0]);
+            take_elements(e, words, which + 1, bits[1]);
             for (int lane = 0; lane < LANES; lane++) {
-                const uint32_t at = part->at[r][lane] + part_offset(part, which);
-                out.significand[at] = significand[lane];
-                out.exponent[at] = exponent[lane];
+                pairs[at[lane]] = bits[0][lane];
+                pairs[at[lane] + part->step] = bits[1][lane];
             }
         }
-}
-
-static void unpack_integers(const warp *w, const uint32_t *slots, const matrix_part *part,
-                            matrix_element e, int32_t *out) {
-    for (uint32_t r = 0; r < part->distinct; r++)
-        for (uint32_t which = 0; which < part->per; which++) {
-            uint32_t bits[LANES];
-            int32_t value[LANES];
-            take_elements(e, U32(w, slots[r]), which, bits);
-            extend_elements(e, bits, LANES, value);
-            for (int lane = 0; lane < LANES; lane++)
-                out[part->at[r][lane] + part_offset(part, which)] = value[lane];
-        }
+    }
 }
 
 static void unpack_f64(const warp *w, const uint32_t *slots, const matrix_part *part, double *out) {

@@ -6,24 +6,32 @@
  */
 #include "matrix.h"
 
-static void multiply_integers(const matrix_form *f, const int32_t *a, const int32_t *b,
-                              const int32_t *c, uint32_t *d) {
+/* n: the form's. */
+INLINE_PART void multiply_integer_rows(const matrix_form *f, uint32_t n, const int32_t *a,
+                                       const int32_t *b, const int32_t *c, uint32_t *d) {
     for (uint32_t row = 0; row < f->m; row++) {
         uint32_t sum[MAX_N] = {0}; /* |sum| <= 64 x 255 x 255: fits, also as s32 */
         for (uint32_t k = 0; k < f->k; k++) {
             const uint32_t factor = (uint32_t)a[row * f->k + k];
-            const int32_t *factors = b + k * f->n;
-            for (uint32_t column = 0; column < f->n; column++)
-                sum[column] += factor * (uint32_t)factors[column];
+            for (uint32_t column = 0; column < n; column++)
+                sum[column] += factor * (uint32_t)b[k * n + column];
         }
-        for (uint32_t column = 0; column < f->n; column++) {
-            const uint32_t at = row * f->n + column;
+        for (uint32_t column = 0; column < n; column++) {
+            const uint32_t at = row * n + column;
             const int64_t exact = (int64_t)c[at] + (int32_t)sum[column];
             const int64_t low = exact < INT32_MIN ? INT32_MIN : exact;
             const int64_t nearest = low > INT32_MAX ? INT32_MAX : low;
             d[at] = (uint32_t)(f->saturate ? nearest : exact);
         }
     }
+}
+
+static void multiply_integers(const matrix_form *f, const int32_t *a, const int32_t *b,
+                              const int32_t *c, uint32_t *d) {
+    if (f->n == 8)
+        multiply_integer_rows(f, 8, a, b, c, d);
+    else
+        multiply_integer_rows(f, f->n, a, b, c, d);
 }
 
 static void multiply_bits(const matrix_form *f, const int32_t *a, const int32_t *b,

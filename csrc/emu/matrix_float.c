@@ -23,6 +23,8 @@
 /* Eight columns at a time. */
 typedef float eight_f32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t eight_s32 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double eight_f64 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t eight_s64 __attribute__((vector_size(64), aligned(8), may_alias));
 
 enum { COLUMNS = 8, LEAST_EXPONENT = -126, MAX_ADDED = 16 /* products whose sum fits 32 bits */ };
 
@@ -35,27 +37,39 @@ INLINE_PART eight_s32 larger_eight(eight_s32 a, eight_s32 b) {
 #endif
 }
 
-/* 2^shift as a float, or 0 where that is below every float that could matter. */
-INLINE_PART eight_f32 power_of_two(eight_s32 shift) {
-    const eight_s32 biased = shift + 127;
-    return (eight_f32)((biased & (biased > 0)) << 23);
+INLINE_PART bool any_of_eight(eight_s32 truth) {
+#if defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)truth) != 0;
+#else
+    int32_t any = 0;
+    for (int column = 0; column < COLUMNS; column++)
+        any |= truth[column];
+    return any != 0;
+#endif
 }
 
-/* The sums of one row and eight columns: in units of 2^(exponent - fraction). */
-INLINE_PART void sum_eight(split_numbers a, split_numbers b, uint32_t n, uint32_t k,
-                           split_numbers c, int32_t fraction, int64_t *sum, int32_t *exponent) {
+/* 2^(biased - 127) as a float, or 0 where that is below every float that could matter. */
+INLINE_PART eight_f32 power_of_two(eight_s32 biased) {
+    return (eight_f32)(larger_eight(biased, (eight_s32){0}) << 23);
+}
+
+INLINE_PART split_numbers split_from(split_numbers x, uint32_t at) {
+    return (split_numbers){x.significand + at, x.exponent + at};
+}
+
+/* The sums of one row and eight columns. A double holds them: they have at most 34 bits. */
+INLINE_PART eight_f64 sum_eight(split_numbers a, split_numbers b, uint32_t n, uint32_t k,
+                                split_numbers c, int32_t fraction, bool *may_be_subnormal) {
     const eight_s32 of_c = *(const eight_s32 *)c.exponent;
     eight_s32 largest = larger_eight(of_c, (eight_s32){0} + LEAST_EXPONENT);
     for (uint32_t step = 0; step < k; step++)
-        largest = larger_eight(largest,
-                               *(const eight_s32 *)(b.exponent + step * n) + a.exponent[step]);
-    const eight_s32 to_unit = fraction - largest;
+        largest =
+            larger_eight(largest, *(const eight_s32 *)(b.exponent + step * n) + a.exponent[step]);
+    const eight_s32 to_unit = 127 + fraction - largest;
     const eight_s32 added = __builtin_convertvector(
         *(const eight_f32 *)c.significand * power_of_two(of_c + to_unit), eight_s32);
-    for (int column = 0; column < COLUMNS; column++) {
-        sum[column] = added[column];
-        exponent[column] = largest[column];
-    }
+    *may_be_subnormal = any_of_eight(largest < LEAST_EXPONENT + fraction);
+    eight_f64 sum = __builtin_convertvector(added, eight_f64);
     for (uint32_t first = 0; first < k; first += MAX_ADDED) {
         const uint32_t end = k < first + MAX_ADDED ? k : first + MAX_ADDED;
         eight_s32 products = {0};
@@ -66,48 +80,70 @@ INLINE_PART void sum_eight(split_numbers a, split_numbers b, uint32_t n, uint32_
                 *(const eight_f32 *)(b.significand + step * n) * a.significand[step];
             products += __builtin_convertvector(product * power_of_two(shift), eight_s32);
         }
-        for (int column = 0; column < COLUMNS; column++)
-            sum[column] += products[column];
+        sum += __builtin_convertvector(products, eight_f64);
     }
+    const eight_s64 unit = __builtin_convertvector(1023 + 127 - to_unit, eight_s64) << 52;
+    return sum * (eight_f64)unit;
 }
 
-/* sum x 2^scale towards zero, with that many bits behind the leading one. Beyond f32: infinity. */
-INLINE_PART uint32_t truncated_f32(int64_t sum, int32_t scale, uint32_t bits) {
-    const uint64_t power = (uint64_t)(scale + 1023) << 52;
-    const double x = (double)sum * f64_of_bits(power); /* exact: the sum has at most 34 bits */
-    const double cut = f64_of_bits(bits_of_f64(x) & ~(((uint64_t)1 << (52 - bits)) - 1));
-    if (__builtin_expect(fabs(x) < 0x1p-126, 0)) {
-        const double unit = ldexp(1, -126 - (int)bits);
-        return bits_of_f32((float)(trunc(x / unit) * unit));
-    }
-    return bits_of_f32((float)cut);
-}
-
-INLINE_PART uint32_t rounded_sum(const matrix_form *f, int64_t sum, int32_t exponent) {
-    const int32_t scale = exponent - (int32_t)f->fraction;
-    if (f->d == ELEMENT_F16)
-        return rounded((double)sum * f64_of_bits((uint64_t)(scale + 1023) << 52), format_f16,
-                       ROUND_NEAREST, false);
-    return truncated_f32(sum, scale, f->result_bits);
-}
-
-INLINE_PART split_numbers split_from(split_numbers x, uint32_t at) {
-    return (split_numbers){x.significand + at, x.exponent + at};
-}
-
-/* d = c + a b over one step of k: f->step of them, from where a and b point. */
-static void multiply_finite(const matrix_form *f, split_numbers a, split_numbers b,
-                            split_numbers c, uint32_t *d) {
-    for (uint32_t row = 0; row < f->m; row++)
-        for (uint32_t column = 0; column < f->n; column += COLUMNS) {
-            const uint32_t at = row * f->n + column;
-            int64_t sum[COLUMNS];
-            int32_t exponent[COLUMNS];
-            sum_eight(split_from(a, row * f->k), split_from(b, column), f->n, f->step,
-                      split_from(c, at), (int32_t)f->fraction, sum, exponent);
-            for (uint32_t k = 0; k < COLUMNS; k++)
-                d[at + k] = rounded_sum(f, sum[k], exponent[k]);
+/* Towards zero, with that many bits behind the leading one, as floats. Beyond f32: infinity. */
+INLINE_PART eight_f32 truncated_eight(eight_f64 x, uint32_t bits, bool may_be_subnormal) {
+    const eight_s64 kept = (eight_s64){0} - ((int64_t)1 << (52 - bits));
+    eight_f32 result = __builtin_convertvector((eight_f64)((eight_s64)x & kept), eight_f32);
+    for (int column = 0; column < COLUMNS && may_be_subnormal; column++)
+        if (fabs(x[column]) < 0x1p-126) {
+            const double unit = 0x1p-126 / (double)(1u << bits);            /* of subnormals */
+            result[column] = (float)(trunc(x[column] / unit) * unit + 0.0); /* never -0 */
         }
+    return result;
+}
+
+/* To the nearest f16, ties to even: first to odd as a float, which has bits enough for that. */
+INLINE_PART eight_s32 rounded_f16(eight_f64 x) {
+    const eight_f32 cut = truncated_eight(x, format_f32.mantissa, false);
+    const eight_s64 inexact = __builtin_convertvector(cut, eight_f64) != x;
+    const eight_s32 odd = (eight_s32)cut | (__builtin_convertvector(inexact, eight_s32) & 1);
+    eight_s32 result;
+#if defined(__F16C__)
+    const __m128i halves = _mm256_cvtps_ph((__m256)odd, _MM_FROUND_TO_NEAREST_INT);
+    result = (eight_s32)_mm256_cvtepu16_epi32(halves);
+#else
+    for (int column = 0; column < COLUMNS; column++)
+        result[column] =
+            (int32_t)rounded(f32_of_bits((uint32_t)odd[column]), format_f16, ROUND_NEAREST, false);
+#endif
+    return result;
+}
+
+/* n, the columns, and step are the form's. */
+INLINE_PART void multiply_rows(const matrix_form *f, uint32_t n, uint32_t step, split_numbers a,
+                               split_numbers b, split_numbers c, uint32_t *d) {
+    for (uint32_t row = 0; row < f->m; row++)
+        for (uint32_t column = 0; column < n; column += COLUMNS) {
+            const uint32_t at = row * n + column;
+            bool may_be_subnormal;
+            const eight_f64 sum =
+                sum_eight(split_from(a, row * f->k), split_from(b, column), n, step,
+                          split_from(c, at), (int32_t)f->fraction, &may_be_subnormal);
+            *(eight_s32 *)(d + at) =
+                f->d == ELEMENT_F16
+                    ? rounded_f16(sum)
+                    : (eight_s32)truncated_eight(sum, f->result_bits, may_be_subnormal);
+        }
+}
+
+/* d = c + a b over one step of k: f->step of them, from where a and b point. The sizes that matter are
+ * constants. */
+static void multiply_finite(const matrix_form *f, split_numbers a, split_numbers b, split_numbers c,
+                            uint32_t *d) {
+    if (f->n == 8 && f->step == 16)
+        multiply_rows(f, 8, 16, a, b, c, d);
+    else if (f->n == 8 && f->step == 8)
+        multiply_rows(f, 8, 8, a, b, c, d);
+    else if (f->n == MAX_N && f->step == 16)
+        multiply_rows(f, MAX_N, 16, a, b, c, d);
+    else
+        multiply_rows(f, f->n, f->step, a, b, c, d);
 }
 
 /* ---- NaN and infinity ---- */

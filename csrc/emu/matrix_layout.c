@@ -10,10 +10,10 @@
 
 static uint32_t element_bits(matrix_element e) {
     static const uint8_t bits[N_ELEMENTS] = {
-        [ELEMENT_F16] = 16,  [ELEMENT_BF16] = 16, [ELEMENT_TF32] = 32, [ELEMENT_E4M3] = 8,
-        [ELEMENT_E5M2] = 8,  [ELEMENT_S8] = 8,    [ELEMENT_U8] = 8,    [ELEMENT_S4] = 4,
-        [ELEMENT_U4] = 4,    [ELEMENT_B1] = 32, /* words of bits */
-        [ELEMENT_F64] = 64,  [ELEMENT_F32] = 32,  [ELEMENT_S32] = 32,
+        [ELEMENT_F16] = 16, [ELEMENT_BF16] = 16, [ELEMENT_TF32] = 32, [ELEMENT_E4M3] = 8,
+        [ELEMENT_E5M2] = 8, [ELEMENT_S8] = 8,    [ELEMENT_U8] = 8,    [ELEMENT_S4] = 4,
+        [ELEMENT_U4] = 4,   [ELEMENT_B1] = 32, /* words of bits */
+        [ELEMENT_F64] = 64, [ELEMENT_F32] = 32,  [ELEMENT_S32] = 32,
     };
     return bits[e];
 }

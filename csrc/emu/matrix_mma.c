@@ -22,34 +22,50 @@ static void multiply_tile(const matrix_form *f, matrix_tile *t) {
     }
 }
 
-static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->a == ELEMENT_F64)
-        unpack_f64(w, slots, &f->a_part, t->a.f64);
-    else if (is_float_element(f->a))
-        unpack_floats(w, slots, &f->a_part, f->a,
-                      (split_numbers){t->a.significand, t->a_exponent});
+/* An array's bits as numbers, as the form's arithmetic wants them. */
+static void convert_elements(matrix_element e, bool floats, const uint32_t *bits, uint32_t count,
+                             float *significand, int32_t *exponent, int32_t *integer) {
+    if (floats)
+        split_elements(e, bits, count, significand, exponent);
     else
-        unpack_integers(w, slots, &f->a_part, f->a, t->a.integer);
+        extend_elements(e, bits, count, integer);
+}
+
+static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
+    uint32_t bits[MAX_A];
+    if (f->a == ELEMENT_F64) {
+        unpack_f64(w, slots, &f->a_part, t->a.f64);
+        return;
+    }
+    unpack_bits(w, slots, &f->a_part, f->a, bits);
+    convert_elements(f->a, is_float_element(f->a), bits, f->m * f->k, t->a.significand,
+                     t->a_exponent, t->a.integer);
 }
 
 static void unpack_b(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->b == ELEMENT_F64)
+    uint32_t bits[MAX_B];
+    if (f->b == ELEMENT_F64) {
         unpack_f64(w, slots, &f->b_part, t->b.f64);
-    else if (is_float_element(f->b))
-        unpack_floats(w, slots, &f->b_part, f->b,
-                      (split_numbers){t->b.significand, t->b_exponent});
-    else
-        unpack_integers(w, slots, &f->b_part, f->b, t->b.integer);
+        return;
+    }
+    unpack_bits(w, slots, &f->b_part, f->b, bits);
+    convert_elements(f->b, is_float_element(f->b), bits, f->k * f->n, t->b.significand,
+                     t->b_exponent, t->b.integer);
+}
+
+static void convert_c(const matrix_form *f, const uint32_t *bits, matrix_tile *t) {
+    convert_elements(f->c, is_float_element(f->a), bits, f->m * f->n, t->c.significand,
+                     t->c_exponent, t->c.integer);
 }
 
 static void unpack_c(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
-    if (f->c == ELEMENT_F64)
+    uint32_t bits[MAX_C];
+    if (f->c == ELEMENT_F64) {
         unpack_f64(w, slots, &f->c_part, t->c.f64);
-    else if (is_float_element(f->a))
-        unpack_floats(w, slots, &f->c_part, f->c,
-                      (split_numbers){t->c.significand, t->c_exponent});
-    else
-        unpack_integers(w, slots, &f->c_part, f->c, t->c.integer);
+        return;
+    }
+    unpack_bits(w, slots, &f->c_part, f->c, bits);
+    convert_c(f, bits, t);
 }
 
 static void pack_d(warp *w, const matrix_form *f, const uint32_t *slots, const matrix_tile *t) {
@@ -89,10 +105,10 @@ static const insn *exec_multiply(warp *w, const insn *i) {
 
 static matrix_element element_named(const char *modifier) {
     static const char *const names[N_ELEMENTS] = {
-        [ELEMENT_F16] = "f16", [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
+        [ELEMENT_F16] = "f16",   [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
         [ELEMENT_E4M3] = "e4m3", [ELEMENT_E5M2] = "e5m2", [ELEMENT_S8] = "s8",
-        [ELEMENT_U8] = "u8", [ELEMENT_S4] = "s4", [ELEMENT_U4] = "u4",
-        [ELEMENT_B1] = "b1", [ELEMENT_F64] = "f64", [ELEMENT_F32] = "f32",
+        [ELEMENT_U8] = "u8",     [ELEMENT_S4] = "s4",     [ELEMENT_U4] = "u4",
+        [ELEMENT_B1] = "b1",     [ELEMENT_F64] = "f64",   [ELEMENT_F32] = "f32",
         [ELEMENT_S32] = "s32",
     };
     for (int e = 0; e < N_ELEMENTS; e++)
@@ -101,8 +117,7 @@ static matrix_element element_named(const char *modifier) {
 }
 
 /* The element types in the order in which they are written; how many there are. */
-static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p,
-                                    matrix_element out[4]) {
+static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p, matrix_element out[4]) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_modifiers && n < 4; k++) {
         const matrix_element e = element_named(p->modifiers[k]);
@@ -135,8 +150,8 @@ static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, m
     uint32_t *slots = decode_alloc(dc, n * sizeof *slots);
     const ptx_type type = e == ELEMENT_F64 ? PTX_F64 : PTX_B32;
     for (uint32_t k = 0; k < n; k++)
-        slots[k] = written ? decode_destination(dc, &items[k], type)
-                           : decode_source(dc, &items[k], type);
+        slots[k] =
+            written ? decode_destination(dc, &items[k], type) : decode_source(dc, &items[k], type);
     return slots;
 }
 
@@ -223,16 +238,23 @@ static bool take_bit_operation(decoder *dc, matrix_form *f) {
     return (f->bits == BITS_AND || decode_take(dc, "xor")) && decode_take(dc, "popc");
 }
 
+/* .row.col: A by rows, B by columns, and no other way but for old shapes. */
+static bool take_row_col(decoder *dc, const ptx_instruction *p) {
+    for (uint32_t k = 0; k + 1 < p->n_modifiers; k++)
+        if (!strcmp(p->modifiers[k], "row") && !strcmp(p->modifiers[k + 1], "col"))
+            return decode_take(dc, "row") && decode_take(dc, "col");
+    return false;
+}
+
 static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
     uint32_t shape[3];
-    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !decode_take(dc, "row") ||
-        !decode_take(dc, "col") || !take_shape(dc, p, shape) ||
-        take_elements_named(dc, p, e) != 4)
+    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_row_col(dc, p) ||
+        !take_shape(dc, p, shape) || take_elements_named(dc, p, e) != 4)
         return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
-    m->form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2],
-                            .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
+    m->form = (matrix_form){
+        .m = shape[0], .n = shape[1], .k = shape[2], .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
     if (!is_mma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
     if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");

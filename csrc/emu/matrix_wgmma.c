@@ -95,7 +95,8 @@ static void spread_chunk(const unsigned char *chunk, uint32_t size, uint32_t *bi
     }
 }
 
-/* `count` rows of m (or n) from `first` on, all of k, as bits: element (mn, k) at mn * mn_step + k * k_step. */
+/* `count` rows of m (or n) from `first` on, all of k, as bits: element (mn, k) at mn * mn_step + k * k_step.
+ * In the order of core matrices, eight rows' chunks at a time. */
 static bool read_operand(chunk_reader *r, const wgmma_operand *o, matrix_element e, uint32_t first,
                          uint32_t count, uint32_t k, uint32_t mn_step, uint32_t k_step,
                          uint32_t *bits) {
@@ -103,17 +104,17 @@ static bool read_operand(chunk_reader *r, const wgmma_operand *o, matrix_element
     const uint32_t size = element_bits(e) / 8, in_chunk = CHUNK / size;
     const uint32_t rows = o->mn_major ? k : count;
     const uint32_t chunks = (o->mn_major ? count : k) / in_chunk;
-    for (uint32_t row = 0; row < rows; row++)
-        for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-            const uint64_t address =
-                o->mn_major ? chunk_address(&d, true, row, first / in_chunk + chunk)
-                            : chunk_address(&d, false, first + row, chunk);
-            const unsigned char *from = read_chunk(r, address);
+    const uint32_t row_step = o->mn_major ? k_step : mn_step;
+    const uint32_t step = o->mn_major ? mn_step : k_step;
+    const uint32_t first_row = o->mn_major ? 0 : first;
+    const uint32_t first_chunk = o->mn_major ? first / in_chunk : 0;
+    for (uint32_t core = 0; core < rows / 8 * chunks; core++)
+        for (uint32_t row = core / chunks * 8, end = row + 8; row < end; row++) {
+            const uint32_t chunk = core % chunks;
+            const unsigned char *from =
+                read_chunk(r, chunk_address(&d, o->mn_major, first_row + row, first_chunk + chunk));
             if (!from) return false;
-            if (o->mn_major)
-                spread_chunk(from, size, bits + row * k_step + chunk * in_chunk * mn_step, mn_step);
-            else
-                spread_chunk(from, size, bits + row * mn_step + chunk * in_chunk * k_step, k_step);
+            spread_chunk(from, size, bits + row * row_step + chunk * in_chunk * step, step);
         }
     report_chunks(r);
     return true;
@@ -124,10 +125,7 @@ static void convert_operand(matrix_element e, uint32_t *bits, uint32_t count, fl
     if (e == ELEMENT_TF32)
         for (uint32_t k = 0; k < count; k++)
             bits[k] >>= 13;
-    if (is_float_element(e))
-        split_elements(e, bits, count, significand, exponent);
-    else
-        extend_elements(e, bits, count, integer);
+    convert_elements(e, is_float_element(e), bits, count, significand, exponent, integer);
 }
 
 /* ---- execution ---- */
@@ -154,9 +152,8 @@ static bool load_a(warp *w, const insn *i, const wgmma_form *f, matrix_tile *t) 
 static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, matrix_tile *t) {
     const uint32_t n = f->form.n;
     uint32_t bits[MAX_B];
-    chunk_reader r = {.w = w,
-                      .i = i,
-                      .reports = w->block->launch->observer && w->index % GROUP_WARPS == 0};
+    chunk_reader r = {
+        .w = w, .i = i, .reports = w->block->launch->observer && w->index % GROUP_WARPS == 0};
     if (!read_operand(&r, &f->b, f->form.b, slab * n, n, f->form.k, 1, n, bits)) return false;
     convert_operand(f->form.b, bits, n * f->form.k, t->b.significand, t->b_exponent, t->b.integer);
     return true;
@@ -164,19 +161,11 @@ static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, m
 
 static void load_c(const warp *w, const wgmma_form *f, const uint32_t *slots, bool add,
                    matrix_tile *t) {
-    const matrix_form *form = &f->form;
-    const bool floats = is_float_element(form->a);
-    for (uint32_t at = 0; at < WARP_ROWS * form->n && !add; at++) {
-        t->c.integer[at] = 0; /* as bits also a float's */
-        t->c_exponent[at] = ZERO_EXPONENT;
-    }
-    for (uint32_t block = 0; block < form->n / 8 && add; block++, slots += f->block_registers) {
-        if (floats)
-            unpack_floats(w, slots, &form->c_part, form->c,
-                          (split_numbers){t->c.significand + 8 * block, t->c_exponent + 8 * block});
-        else
-            unpack_integers(w, slots, &form->c_part, form->c, t->c.integer + 8 * block);
-    }
+    uint32_t bits[MAX_C];
+    if (!add) memset(bits, 0, WARP_ROWS * f->form.n * sizeof *bits);
+    for (uint32_t block = 0; block < f->form.n / 8 && add; block++, slots += f->block_registers)
+        unpack_bits(w, slots, &f->form.c_part, f->form.c, bits + 8 * block);
+    convert_c(&f->form, bits, t);
 }
 
 static const insn *exec_wgmma(warp *w, const insn *i) {
@@ -228,8 +217,7 @@ static bool is_wgmma(const matrix_form *f) {
     case ELEMENT_U8:
         return (f->b == ELEMENT_S8 || f->b == ELEMENT_U8) && f->d == ELEMENT_S32 &&
                (f->n <= 24 || f->n % 16 == 0);
-    case ELEMENT_B1:
-        return f->b == f->a && f->d == ELEMENT_S32 && (f->n <= 24 || f->n % 16 == 0);
+    case ELEMENT_B1: return f->b == f->a && f->d == ELEMENT_S32 && (f->n <= 24 || f->n % 16 == 0);
     default: return false;
     }
 }
@@ -267,8 +255,8 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
         return NULL;
     wgmma_form *f = decode_alloc(dc, sizeof *f);
     matrix_form *form = &f->form;
-    *form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2],
-                          .d = e[0], .a = e[1], .b = e[2], .c = e[0]};
+    *form = (matrix_form){
+        .m = shape[0], .n = shape[1], .k = shape[2], .d = e[0], .a = e[1], .b = e[2], .c = e[0]};
     if (!is_wgmma(form) || !take_bit_operation(dc, form)) return NULL;
     if (form->a == ELEMENT_B1 && form->bits != BITS_AND) return NULL;
     form->saturate = is_integer_element(form->a) && decode_take(dc, "satfinite");
@@ -280,8 +268,7 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
     form->a_part = part_a(WARP_ROWS, form->k, form->a);
     form->c_part = form->d_part = part_c(WARP_ROWS, 8, form->n, form->d);
     f->block_registers = form->d_part.registers;
-    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2)
-        form->fraction = form->result_bits = 13;
+    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2) form->fraction = form->result_bits = 13;
     f->a.in_registers = p->operands[1].kind == PTX_VECTOR;
     if (f->a.in_registers)
         f->a.slots = fragment_slots(dc, &p->operands[1], form->a_part.registers, form->a, false);
@@ -303,7 +290,8 @@ static exec_fn select_wgmma(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take(dc, "mma_async")) return select_product(dc, p, out);
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned")) return NULL;
     const bool waits = decode_take(dc, "wait_group");
-    if (waits) return p->n_operands == 1 && p->operands[0].kind == PTX_IMMEDIATE ? exec_wgmma_order : NULL;
+    if (waits)
+        return p->n_operands == 1 && p->operands[0].kind == PTX_IMMEDIATE ? exec_wgmma_order : NULL;
     if (!decode_take(dc, "fence") && !decode_take(dc, "commit_group")) return NULL;
     return p->n_operands == 0 ? exec_wgmma_order : NULL;
 }

@@ -13,11 +13,11 @@
 typedef struct wmma_access {
     matrix_part part;
     uint32_t *slots;
-    uint32_t columns;      /* of the array that part.at counts in */
-    uint32_t stride;       /* slot; 0: default_stride */
+    uint32_t columns; /* of the array that part.at counts in */
+    uint32_t stride;  /* slot; 0: default_stride */
     uint32_t default_stride;
-    uint32_t bits;         /* of an element of the array */
-    uint32_t stored_bits;  /* and as the stride counts them */
+    uint32_t bits;        /* of an element of the array */
+    uint32_t stored_bits; /* and as the stride counts them */
     bool column_major;
     bool whole; /* a register's elements are neighbours: moved at once */
 } wmma_access;
@@ -46,7 +46,8 @@ static bool move_piece(warp *w, const insn *i, uint32_t r, uint32_t which, uint3
         memcpy(load ? own : host, load ? host : own, bytes);
     }
     if (w->block->launch->observer)
-        observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, bytes, address, FULL);
+        observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, bytes, address,
+                       FULL);
     return true;
 }
 
@@ -122,8 +123,9 @@ static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *o
     if (!f->column_major && !decode_take(dc, "row")) return NULL;
     const uint32_t m = shape[0], n = shape[1], k = e[0] == ELEMENT_B1 ? shape[2] / 32 : shape[2];
     if (which < 2 ? !is_wmma_shape(shape, e[0]) : !is_wmma_accumulator(shape, e[0])) return NULL;
-    f->part = which == 0 ? part_a(m, k, e[0]) : which == 1 ? part_b(n, k, e[0])
-                                                           : part_c(m, n, n, e[0]);
+    f->part = which == 0   ? part_a(m, k, e[0])
+              : which == 1 ? part_b(n, k, e[0])
+                           : part_c(m, n, n, e[0]);
     if (which < 2) set_wmma_registers(&f->part, e[0]);
     f->columns = which == 0 ? k : n;
     const uint32_t rows = which == 1 ? k : m;
@@ -170,8 +172,12 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
     const uint32_t n = take_elements_named(dc, p, e);
     if (layouts != 2 || (n != 2 && n != 4)) return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
-    m->form = (matrix_form){.m = shape[0], .n = shape[1], .k = shape[2], .d = e[0],
-                            .a = n == 2 ? ELEMENT_F16 : e[1], .b = n == 2 ? ELEMENT_F16 : e[2],
+    m->form = (matrix_form){.m = shape[0],
+                            .n = shape[1],
+                            .k = shape[2],
+                            .d = e[0],
+                            .a = n == 2 ? ELEMENT_F16 : e[1],
+                            .b = n == 2 ? ELEMENT_F16 : e[2],
                             .c = n == 2 ? e[1] : e[3]};
     if (!is_wmma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");

@@ -27,8 +27,10 @@ static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *addre
     return even ? step : ~(uint64_t)0;
 }
 
-static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
-                   uint32_t width, uint32_t active, const uint64_t *address) {
+/* source and reading: of the writes of cp.async; else NULL and 0. */
+static void report_copy(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                        uint32_t width, uint32_t active, const uint64_t *address,
+                        const uint64_t *source, uint32_t reading) {
     const block *b = w->block;
     const emu_request request = {
         .ptx = i->ptx,
@@ -40,15 +42,22 @@ static void report(const warp *w, const insn *i, ptx_space space, emu_operation 
         .active = active,
         .address = address,
         .step = even_step(active, width, address),
+        .source = source,
+        .reading = reading,
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,
-        .frame = operation == EMU_STORE ? w->frame : NULL,
+        .frame = operation == EMU_STORE && i->observed ? w->frame : NULL,
         .slots = i->list,
         .elements = i->count,
         .slot_bytes = i->c,
     };
     b->launch->observer->memory(b->observer_state, &request);
+}
+
+static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                   uint32_t width, uint32_t active, const uint64_t *address) {
+    report_copy(w, i, space, operation, width, active, address, NULL, 0);
 }
 
 static ptx_space space_of(const block *b, uint64_t address) {
@@ -97,8 +106,12 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy && reading)
         observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, width, source, reading);
     const bool rows = i->operation == EMU_LDMATRIX || i->operation == EMU_STMATRIX;
-    observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
-                   rows ? ldmatrix_address_lanes(i) : w->active);
+    if (copy)
+        report_copy(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, width, w->active, address, source,
+                    reading);
+    else
+        observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
+                       rows ? ldmatrix_address_lanes(i) : w->active);
     return next;
 }
 

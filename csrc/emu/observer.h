@@ -35,6 +35,9 @@ typedef struct emu_request {
     uint32_t active;
     const uint64_t *address; /* 32 of them: offsets in the window; global: addresses */
     uint64_t step; /* bytes from lane to lane, if all lanes run and it is 0 or width; else ~0 */
+    /* EMU_COPY_ASYNC_WRITE: where lanes read, and which of them do; else NULL, 0 */
+    const uint64_t *source;
+    uint32_t reading;
     uint32_t block[3];
     uint32_t warp;  /* in the block */
     uint32_t clock; /* instructions that the warp has run, modulo 2^32 */
@@ -47,7 +50,7 @@ typedef struct emu_request {
 
 /* What orders accesses, or has to do with it. */
 typedef enum emu_sync_kind {
-    EMU_BARRIER_ARRIVE,   /* lanes are at barrier `object`; they wait unless `arrive_only` */
+    EMU_BARRIER_ARRIVE, /* lanes are at barrier `object`; they wait unless `arrive_only` */
     EMU_BARRIER_COMPLETE, /* barrier `object` lets everybody go on; lanes, warp and ptx mean nothing */
     EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
     EMU_FENCE,            /* __threadfence and the like */
@@ -95,6 +98,7 @@ typedef struct emu_observer {
     void (*join)(void *self, void *state); /* merges and frees state */
     void (*finish)(void *self);            /* every host thread has joined */
     void (*memory)(void *state, const emu_request *request);
+    /* active: of the lanes that came here those whose guard holds, perhaps none */
     void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
                         uint32_t index, uint32_t active);
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,

@@ -331,6 +331,11 @@ static bool finish(parser *p) {
                 in->file = ((const char **)p->files.items)[in->file_number];
         }
     }
+    for (size_t i = 0; i < p->positions.count; i++) {
+        ptx_position *at = ((ptx_position **)p->positions.items)[i];
+        if (at->file_number < p->files.count)
+            at->file = ((const char **)p->files.items)[at->file_number];
+    }
     for (size_t i = 0; i < p->variables.count; i++)
         if (variables[i]->of_module) m->variables[m->n_variables++] = variables[i]->variable;
     return true;
@@ -381,7 +386,7 @@ smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *
     else
         arena_free(p->arena);
 
-    list *lists[] = {&p->variables,    &p->functions, &p->files,   &p->registers,
+    list *lists[] = {&p->variables,    &p->functions, &p->files,   &p->positions, &p->registers,
                      &p->instructions, &p->locals,    &p->pending, &p->drafts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_free(lists[i]);

@@ -96,6 +96,7 @@ typedef struct parser {
     list variables;      /* variable_note *, of the module and .shared ones of functions */
     list functions;      /* function_note * */
     list files;          /* const char *, by number */
+    list positions;      /* ptx_position *, one a .loc */
     uint32_t words;      /* interned so far */
     uint64_t text_bytes; /* bounds what initialisers may ask for */
     uint64_t initialised_bytes;
@@ -110,7 +111,9 @@ typedef struct parser {
     uint64_t local_bytes;          /* of the scopes open now */
     uint64_t function_local_bytes; /* the most so far */
     uint32_t file, line;           /* of the last .loc */
-    bool label_at_end;             /* a label stands after the last instruction */
+    const ptx_position *position;
+    size_t first_position; /* in positions, of this function */
+    bool label_at_end;     /* a label stands after the last instruction */
 } parser;
 
 /* ---- parser.c ---- */

@@ -197,6 +197,8 @@ bool parser_function(parser *p, bool is_entry, bool external) {
     p->pending.count = p->drafts.count = 0;
     p->local_bytes = p->function_local_bytes = 0;
     p->file = p->line = 0;
+    p->position = NULL;
+    p->first_position = p->positions.count;
     p->label_at_end = false;
     if (!body(p) || !scope_close(p) || !end_with_return(p)) return false;
     if (!complete(p, p->note->function)) return false;

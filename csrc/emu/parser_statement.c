@@ -31,16 +31,44 @@ static bool registers(parser *p) {
     return parser_expect(p, ';');
 }
 
-/* .loc 1 34 5 [, function_name label [+ n], inlined_at 1 28 9] : where an inlined line was called
- * from is dropped, the position is that of the code itself. */
-static bool location(parser *p) {
+static bool position_numbers(parser *p, ptx_position *out) {
     uint64_t file, line, column;
     if (!parser_integer(p, UINT32_MAX, "a file number", &file) ||
         !parser_integer(p, UINT32_MAX, "a line number", &line) ||
         !parser_integer(p, UINT32_MAX, "a column", &column))
         return false;
-    p->file = (uint32_t)file;
-    p->line = (uint32_t)line;
+    *out = (ptx_position){
+        .file_number = (uint32_t)file, .line = (uint32_t)line, .column = (uint32_t)column};
+    return true;
+}
+
+static ptx_position *position_keep(parser *p, const ptx_position *at) {
+    ptx_position *kept = parser_alloc(p, 1, sizeof *kept);
+    ptx_position **entry = kept ? list_push(p, &p->positions, sizeof *entry) : NULL;
+    if (!entry) return NULL;
+    *kept = *at;
+    return *entry = kept;
+}
+
+/* The .loc of a call stands before that of what it inlined, and knows the call's own callers. Not
+ * looked for without end: the text is anybody's. */
+static const ptx_position *position_of_call(parser *p, const ptx_position *call) {
+    enum { LOOK_BACK = 1024 };
+    ptx_position **known = p->positions.items;
+    size_t n = p->positions.count;
+    for (size_t left = LOOK_BACK; n > p->first_position && left; left--) {
+        const ptx_position *at = known[--n];
+        if (at->file_number == call->file_number && at->line == call->line &&
+            at->column == call->column)
+            return at;
+    }
+    return position_keep(p, call);
+}
+
+/* .loc 1 34 5 [, function_name label [+ n], inlined_at 1 28 9] */
+static bool location(parser *p) {
+    ptx_position at, call;
+    if (!position_numbers(p, &at)) return false;
     while (parser_take(p, ',')) {
         name *n = parser_expect_name(p, "'function_name' or 'inlined_at'");
         int64_t offset = 0;
@@ -48,13 +76,15 @@ static bool location(parser *p) {
         if (strcmp(n->text, "function_name") == 0) {
             if (!parser_expect_name(p, "a label") || !parser_offset(p, &offset)) return false;
         } else if (strcmp(n->text, "inlined_at") == 0) {
-            for (int i = 0; i < 3; i++)
-                if (!parser_integer(p, UINT32_MAX, "a position", &column)) return false;
+            if (!position_numbers(p, &call) || !(at.caller = position_of_call(p, &call)))
+                return false;
         } else {
             return parser_fail(p, p->token.line, "'.loc ..., %.60s' is not known", n->text);
         }
     }
-    return true;
+    p->file = at.file_number;
+    p->line = at.line;
+    return (p->position = position_keep(p, &at)) != NULL;
 }
 
 /* ---- labels ---- */
@@ -134,6 +164,7 @@ static bool instruction(parser *p, name *opcode, const token *first) {
     ptx_instruction in = {.ptx_line = first->line,
                           .file_number = p->file,
                           .line = p->line,
+                          .position = p->position,
                           .reconvergence = PTX_NO_TARGET};
     if (!opcode) {
         if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;

@@ -156,6 +156,13 @@ enum {
     PTX_NO_TARGET = 0xffffffffu
 };
 
+/* Where code was written and, if it was inlined, where its function was called from, and so on. */
+typedef struct ptx_position {
+    const char *file; /* NULL: the text does not name it */
+    uint32_t file_number, line, column;
+    const struct ptx_position *caller;
+} ptx_position;
+
 typedef struct ptx_instruction {
     const char *opcode;                       /* "fma" */
     const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32": interned, so == compares */
@@ -166,9 +173,10 @@ typedef struct ptx_instruction {
     ptx_operand *operands;
     uint32_t n_operands;
     uint32_t ptx_line;
-    const char *file;     /* source position from .loc, NULL/0 if none. Where a .loc says      */
-    uint32_t line;        /* inlined_at, this is the innermost position; outer lines are dropped */
-    uint32_t file_number; /* as in .loc */
+    const char *file; /* source position from .loc, NULL/0 if none: that of the code itself */
+    uint32_t line;
+    uint32_t file_number;         /* as in .loc */
+    const ptx_position *position; /* the same with its callers; NULL if none */
     uint32_t reconvergence; /* branches: instruction index of the block's immediate post-dominator,
                              * early exits left out (reconvergence.c). PTX_NO_TARGET: the arms do
                              * not meet; lanes that stay go on to where an outer branch meets */

@@ -48,7 +48,7 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
     do {
         if (i->ptx && observer->instruction)
             observer->instruction(state, w->fragment->frame->program->function, i->ptx, i->index,
-                                  w->active);
+                                  i->exec == exec_guarded ? guard_lanes(w, i) : w->active);
         i = i->exec(w, i);
     } while (i && ++w->clock < end);
     return i;

@@ -213,9 +213,9 @@ static void locate(const arguments *a, smk_hazard *h) {
         if ((int)pointer->buffer != h->buffer) {
             continue;
         }
-        uint64_t at;
+        int64_t at;
         memcpy(&at, a->block + pointer->arg_offset, sizeof at);
-        bool inside = h->offset >= at && h->offset - at < (uint64_t)(array->end - array->begin);
+        bool inside = h->offset >= at && h->offset - at < array->end - array->begin;
         if (inside || h->argument < 0) {
             h->argument = array->index;
             h->argument_at = h->offset - at;

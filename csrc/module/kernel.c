@@ -1,187 +1,65 @@
 /* The type smemkern.Kernel: a kernel of the user's own, from PTX or CUDA C++. Immutable once made.
  */
 #include "arguments.h"
+#include "kernel_source.h"
 
 #include "../cuda/gpu.h"
 
 typedef struct kernel {
     PyObject_HEAD
-    PyObject *ptx; /* bytes */
-    PyObject *key; /* str: identity of the image; equal text, equal key */
+    PyObject *source; /* str, as given */
+    PyObject *ptx;    /* bytes */
+    PyObject *key;    /* str: identity of the image; equal text, equal key */
     emu_signature signature;
     bool check; /* each call looks for hazards, and raises if there are any */
 } kernel;
 
 /* ---- making one ---- */
 
-/* PTX begins with its version; C++ cannot. Comments may come first. */
-static bool is_ptx(const char *text) {
-    for (;;) {
-        text += strspn(text, " \t\r\n\f\v");
-        if (strncmp(text, "//", 2) == 0) {
-            text += strcspn(text, "\n");
-        } else if (strncmp(text, "/*", 2) == 0) {
-            const char *end = strstr(text + 2, "*/");
-            if (end == NULL) {
-                return false;
-            }
-            text = end + 2;
-        } else {
-            return strncmp(text, ".version", 8) == 0;
-        }
-    }
-}
-
-static bool names_architecture(const char *option) {
-    static const char *const forms[] = {"-arch", "--gpu-architecture", "--gpu-name"};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (strncmp(option, forms[i], strlen(forms[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* -I options for CUDA's own headers, where the source includes any header at all. They come last, so
- * that the caller's own headers are found first. */
-static PyObject *include_options(const char *source) {
-    if (strstr(source, "include") == NULL) {
-        return PyTuple_New(0);
-    }
-    PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
-    PyObject *options = module ? PyObject_CallMethod(module, "include_options", NULL) : NULL;
-    PyObject *tuple = options ? PySequence_Tuple(options) : NULL;
-    Py_XDECREF(module);
-    Py_XDECREF(options);
-    return tuple;
-}
-
-/* The caller's options and ours, as one tuple. */
-static PyObject *all_options(const char *source, PyObject *options) {
-    PyObject *own = PySequence_Tuple(options);
-    PyObject *includes = own ? include_options(source) : NULL;
-    PyObject *all = includes ? PySequence_Concat(own, includes) : NULL;
-    Py_XDECREF(own);
-    Py_XDECREF(includes);
-    return all;
-}
-
-/* CUDA C++ to PTX that all GPUs and the emulator take, unless the options say otherwise. A name that
- * is mangled already is no C++ expression: it is looked for in the PTX. */
-static PyObject *compile(module_state *state, const char *source, const char *name,
-                         PyObject *options) {
-    const char *expression = name && strncmp(name, "_Z", 2) != 0 ? name : NULL;
-    PyObject *list = all_options(source, options);
-    if (list == NULL) {
-        return NULL;
-    }
-    Py_ssize_t n = PyTuple_GET_SIZE(list);
-    PyObject *ptx = NULL;
-    const char **all = PyMem_Calloc((size_t)n + 2, sizeof *all);
-    if (all == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    int n_all = 0;
-    bool named = false;
-    all[n_all++] = "-lineinfo";
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *option = PyTuple_GET_ITEM(list, i);
-        if (!PyUnicode_Check(option)) {
-            PyErr_Format(PyExc_TypeError, "options must be strings, not %.200s",
-                         Py_TYPE(option)->tp_name);
-            goto done;
-        }
-        const char *text = PyUnicode_AsUTF8(option);
-        if (text == NULL) {
-            goto done;
-        }
-        named |= names_architecture(text);
-        all[n_all++] = text;
-    }
-    if (!named) {
-        all[n_all++] = "-arch=compute_80";
-    }
-    ptx = image_compile(state, source, "kernel.cu", expression, NULL, 0, all, n_all);
-done:
-    PyMem_Free(all);
-    Py_DECREF(list);
-    return ptx;
-}
-
-/* The entry's name in PTX that NVRTC made of a C++ name; the name itself where it says none. *owner
- * keeps it. */
-static const char *entry_name(PyObject *ptx, const char *name, PyObject **owner) {
-    static const char line[] = NVRTC_ENTRY_LINE;
-    const char *text = PyBytes_AS_STRING(ptx);
-    if (name == NULL || strncmp(text, line, sizeof line - 1) != 0) {
-        return name;
-    }
-    const char *begin = text + sizeof line - 1;
-    *owner = PyUnicode_FromStringAndSize(begin, (Py_ssize_t)strcspn(begin, "\n"));
-    return *owner ? PyUnicode_AsUTF8(*owner) : NULL;
-}
-
-/* Equal PTX is one image to the devices, however many Kernels are made of it. */
-static PyObject *make_key(PyObject *ptx) {
-    PyObject *hashlib = PyImport_ImportModule("hashlib");
-    PyObject *hash = hashlib ? PyObject_CallMethod(hashlib, "sha256", "O", ptx) : NULL;
-    PyObject *digest = hash ? PyObject_CallMethod(hash, "hexdigest", NULL) : NULL;
-    Py_XDECREF(hashlib);
-    Py_XDECREF(hash);
-    return digest;
-}
-
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
     module_state *state = PyType_GetModuleState(type);
     const char *source, *name;
-    PyObject *options = NULL, *entry_owner = NULL;
+    PyObject *options = NULL;
     int check = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sz|O$p:Kernel", keywords, &source, &name,
                                      &options, &check)) {
         return NULL;
     }
-    bool ptx_given = is_ptx(source);
-    PyObject *none = PyTuple_New(0);
-    options = none && options == NULL ? none : options;
-    kernel *self = none ? (kernel *)type->tp_alloc(type, 0) : NULL;
-    if (self == NULL) {
-        goto fail;
-    }
-    if (ptx_given && PyObject_IsTrue(options)) {
-        PyErr_SetString(PyExc_ValueError, "options are for CUDA C++; this source is PTX already");
+    kernel_source read = {0};
+    smk_status status = {0};
+    const char *entry = NULL;
+    kernel *self = (kernel *)type->tp_alloc(type, 0);
+    if (self == NULL || kernel_source_read(state, source, name, options, &read)) {
         goto fail;
     }
     self->check = check;
-    self->ptx = ptx_given ? PyBytes_FromString(source) : compile(state, source, name, options);
-    self->key = self->ptx ? make_key(self->ptx) : NULL;
-    if (self->key == NULL) {
+    self->ptx = read.ptx;
+    self->source = PyUnicode_FromString(source);
+    if (self->source == NULL) {
         goto fail;
     }
-    const char *entry = ptx_given ? name : entry_name(self->ptx, name, &entry_owner);
-    if (PyErr_Occurred()) {
+    self->key = kernel_source_key(self->ptx);
+    if (self->key == NULL || (read.entry && (entry = PyUnicode_AsUTF8(read.entry)) == NULL)) {
         goto fail;
     }
-    smk_status status = {0};
     if (emu_signature_read(PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), entry,
                            &self->signature, &status)) {
         raise_status(state, &status);
         goto fail;
     }
-    Py_XDECREF(entry_owner);
-    Py_DECREF(none);
+    Py_XDECREF(read.entry);
     return (PyObject *)self;
 
 fail:
-    Py_XDECREF(entry_owner);
-    Py_XDECREF(none);
+    Py_XDECREF(read.entry);
     Py_XDECREF(self);
     return NULL;
 }
 
 static void kernel_dealloc(kernel *self) {
     PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(self->source);
     Py_XDECREF(self->ptx);
     Py_XDECREF(self->key);
     emu_signature_free(&self->signature);
@@ -332,6 +210,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
+            .blocks = observed->blocks,
+            .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
         };
         if (device_run(state, &on, &job) == 0) {
@@ -384,6 +264,10 @@ static PyObject *get_ptx(kernel *self, void *Py_UNUSED(closure)) {
                                 "replace");
 }
 
+static PyObject *get_source(kernel *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef(self->source);
+}
+
 static PyObject *get_check(kernel *self, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(self->check);
 }
@@ -394,6 +278,7 @@ static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
 
 static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
+    {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,

@@ -139,27 +139,32 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
-                               "hazards", "equal_writes", "only_if_clean", NULL};
+                               "hazards", "equal_writes", "only_if_clean", "blocks", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ipppp:observe", keywords, &what,
+    Py_buffer blocks = {0}; /* uint64, as in smk_job */
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
-                                     &hazards, &equal_writes, &only_if_clean)) {
+                                     &hazards, &equal_writes, &only_if_clean, &blocks)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
+        PyBuffer_Release(&blocks);
         return PyErr_Format(PyExc_ValueError, "repeat must be 0..1000000, not %d", repeat);
     }
     smk_trace counted = {0};
     float *milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *milliseconds);
     if (milliseconds == NULL) {
+        PyBuffer_Release(&blocks);
         return PyErr_NoMemory();
     }
     observation observed = {
         .repeat = repeat,
         .milliseconds = milliseconds,
         .trace = trace ? &counted : NULL,
+        .blocks = blocks.buf,
+        .n_blocks = (size_t)blocks.len / sizeof(uint64_t),
         .hazards = hazards ? SMK_FIND_HAZARDS | (equal_writes ? SMK_EQUAL_WRITES : 0) : 0,
         .only_if_clean = only_if_clean,
     };
@@ -178,6 +183,7 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
     counts = trace ? table_trace(&counted) : Py_NewRef(Py_None);
     outcome = counts ? PyTuple_Pack(3, result, times, counts) : NULL;
 done:
+    PyBuffer_Release(&blocks);
     smk_trace_free(&counted);
     PyMem_Free(milliseconds);
     Py_XDECREF(result);

@@ -5,7 +5,8 @@
  *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is
  * possible request.c    a call    ->  a checked, planned request, and from there to the result;
  *                  operations.c and check.c are its parts
- *     kernel.c     the type Kernel; arguments.c lays out its arguments
+ *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
+ *                  scalar.c and device_array.c are parts of that
  *     tensor_map.c the type TensorMap, an argument of a Kernel
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
@@ -84,11 +85,13 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
 /* ---- what is asked beside the result (gemm and Kernel alike) ---- */
 
 typedef struct observation {
-    int repeat;          /* more runs, each timed */
-    float *milliseconds; /* `repeat` of them */
-    smk_trace *trace;    /* counts; on the emulator only */
-    unsigned hazards;    /* of a traced run: flags as in core/job.h */
-    bool only_if_clean;  /* a Kernel's arrays are written only if no hazard was found */
+    int repeat;             /* more runs, each timed */
+    float *milliseconds;    /* `repeat` of them */
+    smk_trace *trace;       /* counts; on the emulator only */
+    const uint64_t *blocks; /* as in smk_job */
+    size_t n_blocks;
+    unsigned hazards;   /* of a traced run: flags as in core/job.h */
+    bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
 } observation;
 
 /* ---- kernel.c ---- */

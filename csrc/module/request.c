@@ -69,6 +69,8 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
+            .blocks = observed->blocks,
+            .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
         };
         if (device_run(state, &r->on, &job)) {

@@ -121,6 +121,29 @@ PyObject *table_config(module_state *state) {
 
 /* ---- traces ---- */
 
+static PyObject *table_callers(const smk_site *site) {
+    PyObject *list = PyList_New(0);
+    for (int k = 0; list && k < site->n_callers; k++) {
+        if (append(list, Py_BuildValue("(zi)", site->callers[k].file, site->callers[k].line))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
+/* (block, warp, active lanes as bits, 32 addresses) */
+static PyObject *table_request(const smk_request *request) {
+    PyObject *addresses = PyList_New(0);
+    for (int lane = 0; addresses && lane < 32; lane++) {
+        if (append(addresses,
+                   PyLong_FromUnsignedLongLong((unsigned long long)request->address[lane]))) {
+            Py_CLEAR(addresses);
+        }
+    }
+    return Py_BuildValue("((III)IIN)", request->block[0], request->block[1], request->block[2],
+                         request->warp, request->active, as_tuple(addresses));
+}
+
 static PyObject *party_of(const smk_party *p) {
     return Py_BuildValue("(ziz(III)(III))", p->file, p->line, p->text, p->block[0], p->block[1],
                          p->block[2], p->thread[0], p->thread[1], p->thread[2]);
@@ -139,11 +162,10 @@ static PyObject *hazards_of(const smk_trace *trace) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < trace->n_hazards; i++) {
         const smk_hazard *h = &trace->hazards[i];
-        if (append(list, Py_BuildValue("(sNNzKiiKzKKz)", kinds[h->kind], party_of(&h->party),
-                                       party_of(&h->other), spaces[h->space],
-                                       (unsigned long long)h->offset, h->width, h->argument,
-                                       (unsigned long long)h->argument_at, h->variable,
-                                       (unsigned long long)h->variable_at,
+        if (append(list, Py_BuildValue("(sNNzLiiLzLKz)", kinds[h->kind], party_of(&h->party),
+                                       party_of(&h->other), spaces[h->space], (long long)h->offset,
+                                       h->width, h->argument, (long long)h->argument_at,
+                                       h->variable, (long long)h->variable_at,
                                        (unsigned long long)h->count, h->message))) {
             Py_CLEAR(list);
         }
@@ -161,24 +183,34 @@ PyObject *table_trace(const smk_trace *trace) {
     PyObject *sites = PyList_New(0);
     for (size_t i = 0; sites && i < trace->n_sites; i++) {
         const smk_site *site = &trace->sites[i];
-        if (append(sites, Py_BuildValue(
-                              "(NzisiKKKK)", PyBool_FromLong(site->shared), site->file, site->line,
-                              access[site->access], site->width, (unsigned long long)site->requests,
-                              (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
-                              (unsigned long long)site->worst))) {
+        if (append(sites,
+                   Py_BuildValue(
+                       "(NzisiKKKKKiNNKK)", PyBool_FromLong(site->shared), site->file, site->line,
+                       access[site->access], site->width, (unsigned long long)site->requests,
+                       (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
+                       (unsigned long long)site->worst, (unsigned long long)site->bytes,
+                       site->direction, table_callers(site), table_request(&site->worst_request),
+                       (unsigned long long)site->machine_requests,
+                       (unsigned long long)site->machine_wavefronts))) {
             Py_CLEAR(sites);
         }
     }
     PyObject *opcodes = PyDict_New();
     for (size_t i = 0; opcodes && i < trace->n_opcodes; i++) {
-        PyObject *count = PyLong_FromUnsignedLongLong(trace->opcodes[i].warps);
-        if (count == NULL || PyDict_SetItemString(opcodes, trace->opcodes[i].opcode, count) < 0) {
+        const smk_opcode_count *o = &trace->opcodes[i];
+        PyObject *count = Py_BuildValue("(KKK)", (unsigned long long)o->warps,
+                                        (unsigned long long)o->lanes, (unsigned long long)o->flops);
+        if (count == NULL || PyDict_SetItemString(opcodes, o->opcode, count) < 0) {
             Py_CLEAR(opcodes);
         }
         Py_XDECREF(count);
     }
-    return Py_BuildValue("(NNKKNNN)", as_tuple(sites), opcodes,
-                         (unsigned long long)trace->warp_instructions,
-                         (unsigned long long)trace->barriers, hazards_of(trace),
+    return Py_BuildValue("(NN{sKsKsKsKsKsK}NNN)", as_tuple(sites), opcodes, "warp_instructions",
+                         (unsigned long long)trace->warp_instructions, "barriers",
+                         (unsigned long long)trace->barriers, "flops",
+                         (unsigned long long)trace->flops, "blocks_traced",
+                         (unsigned long long)trace->blocks, "grid_blocks",
+                         (unsigned long long)trace->grid_blocks, "shared_bytes",
+                         (unsigned long long)trace->shared_bytes, hazards_of(trace),
                          PyBool_FromLong(trace->checked), PyBool_FromLong(trace->incomplete));
 }

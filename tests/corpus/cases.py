@@ -1,8 +1,8 @@
 """What a kernel of the corpus is run with and what has to come out: the parts of the tables.
 
-A case is a function of a random generator that returns Work: launches, and arrays beside what NumPy
-says they must hold afterwards. Tolerances are absolute and come from eps and the length of a sum, as
-an array where the elements differ; 0 means equal.
+A case is a function of a random generator that returns Work: launches, and arrays beside what
+NumPy says they must hold afterwards. Tolerances are absolute and come from eps and the length of a
+sum, as an array where the elements differ; 0 means equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Launch(NamedTuple):
 
 
 class Result(NamedTuple):
-    got: np.ndarray  # one of the arguments, after the launches
+    got: Any  # one of the arguments, after the launches, or what makes an array of it
     want: np.ndarray
     tolerance: Any = 0.0
 
@@ -51,7 +51,7 @@ CASES: list[Case] = []
 def case(
     file: str, *, label: str = "", options: tuple[str, ...] = (), same_bits: bool = True
 ) -> Callable[[Callable[..., Work]], Callable[..., Work]]:
-    """Enters a function into the table, under the name of its source (.cu unless said) and a label."""
+    """Enters a function into the table, under the name of its source (.cu unless said)."""
 
     def enter(make: Callable[..., Work]) -> Callable[..., Work]:
         path = HERE / (file if file.endswith(".ptx") else f"{file}.cu")

@@ -1,9 +1,6 @@
-// 2D convolution with a small filter in constant memory that the kernel's caller cannot reach.
-__constant__ float filter[5][5] = {{1, 4, 6, 4, 1},
-                                   {4, 16, 24, 16, 4},
-                                   {6, 24, 36, 24, 6},
-                                   {4, 16, 24, 16, 4},
-                                   {1, 4, 6, 4, 1}};
+// 2D convolution of bytes with a 5 x 5 filter in constant memory.
+__constant__ float filter[5][5] = {
+    {1, 4, 6, 4, 1}, {4, 16, 24, 16, 4}, {6, 24, 36, 24, 6}, {4, 16, 24, 16, 4}, {1, 4, 6, 4, 1}};
 
 __global__ void convolve_2d(const unsigned char *image, unsigned char *out, int rows, int cols) {
     int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;

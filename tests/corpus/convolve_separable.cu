@@ -1,5 +1,6 @@
 // A 2D filter as one along rows and one along columns, both in one kernel over a shared tile.
-__global__ void convolve_separable(const float *x, const float *taps, float *y, int rows, int cols) {
+__global__ void convolve_separable(const float *x, const float *taps, float *y, int rows,
+                                   int cols) {
     const int R = 2, TILE = 16;
     __shared__ float in[TILE + 2 * R][TILE + 2 * R], across[TILE + 2 * R][TILE];
     int t = threadIdx.y * TILE + threadIdx.x;

@@ -3,7 +3,6 @@ __global__ void embedding(const long long *tokens, const uint4 *table, uint4 *ou
                           long long vocabulary) {
     long long token = tokens[blockIdx.x];
     for (int i = threadIdx.x; i < width; i += blockDim.x)
-        out[blockIdx.x * width + i] = token >= 0 && token < vocabulary
-                                          ? table[token * width + i]
-                                          : make_uint4(0, 0, 0, 0);
+        out[blockIdx.x * width + i] =
+            token >= 0 && token < vocabulary ? table[token * width + i] : make_uint4(0, 0, 0, 0);
 }

@@ -1,5 +1,6 @@
 // Histogram of bytes: atomics on shared counters, private to each warp.
-template <int WARPS> __global__ void histogram_shared(const unsigned char *x, unsigned *bins, int n) {
+template <int WARPS>
+__global__ void histogram_shared(const unsigned char *x, unsigned *bins, int n) {
     __shared__ unsigned counters[WARPS][256];
     unsigned *own = counters[threadIdx.x / 32];
     for (int i = threadIdx.x; i < WARPS * 256; i += WARPS * 32)

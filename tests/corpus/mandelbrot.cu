@@ -1,5 +1,6 @@
 // Mandelbrot set: loops of different length in each lane.
-__global__ void mandelbrot(int *steps, int width, int height, int most, double2 corner, double step) {
+__global__ void mandelbrot(int *steps, int width, int height, int most, double2 corner,
+                           double step) {
     int px = blockIdx.x * blockDim.x + threadIdx.x, py = blockIdx.y * blockDim.y + threadIdx.y;
     if (px >= width || py >= height) return;
     double cx = corner.x + px * step, cy = corner.y + py * step, x = 0, y = 0;

@@ -14,7 +14,7 @@ template <int TILE> __global__ void stencil_2d(const float *x, float *y, int row
     __syncthreads();
     if (row >= rows || col >= cols) return;
     bool inside = row > 0 && row < rows - 1 && col > 0 && col < cols - 1;
-    float mean = 0.25f * (tile[ty][tx + 1] + tile[ty + 2][tx + 1] + tile[ty + 1][tx] +
-                          tile[ty + 1][tx + 2]);
+    float mean =
+        0.25f * (tile[ty][tx + 1] + tile[ty + 2][tx + 1] + tile[ty + 1][tx] + tile[ty + 1][tx + 2]);
     y[row * cols + col] = inside ? mean : tile[ty + 1][tx + 1];
 }

@@ -10,10 +10,18 @@ __global__ void switch_table(const unsigned char *code, int length, const int *x
         case 1: stack[depth++ & 7] = i; break;
         case 2: stack[depth++ & 7] = top; break;
         case 3: depth -= depth > 0; break;
-        case 4: if (depth > 0) stack[depth - 1] = -top; break;
-        case 5: if (depth > 0) stack[depth - 1] = top * 3 + 1; break;
-        case 6: if (depth > 0) stack[depth - 1] = top >> 1; break;
-        case 7: if (depth > 0) stack[depth - 1] = top ^ 0x55; break;
+        case 4:
+            if (depth > 0) stack[depth - 1] = -top;
+            break;
+        case 5:
+            if (depth > 0) stack[depth - 1] = top * 3 + 1;
+            break;
+        case 6:
+            if (depth > 0) stack[depth - 1] = top >> 1;
+            break;
+        case 7:
+            if (depth > 0) stack[depth - 1] = top ^ 0x55;
+            break;
         default: at++;
         }
         depth &= 7;

@@ -1,4 +1,4 @@
-"""Cases of random numbers, bits, text, and of what the language has: memory spaces, calls, structs."""
+"""Cases of random numbers, bits and text, and of the language: memory spaces, calls, structs."""
 
 import math
 import zlib
@@ -191,18 +191,18 @@ def global_state(rng):
     """Values outlive launches, and Kernels of equal PTX share them: differences are compared."""
     seen, calls = np.zeros((3, 8), "f4"), np.zeros((3, 1), "i4")
     launches = [Launch("global_state", 1, 32, [7.5 + i, calls[i], seen[i]]) for i in range(3)]
-    # Each launch leaves its value at one place: all three are in the last history, newest included.
-    return Work(launches, [Result(_Held(seen[2]), np.array([7.5, 8.5, 9.5], "f4"))])
+    return Work(launches, [Result(_History(calls, seen), np.array([1, 1, 7.5, 8.5, 9.5], "f4"))])
 
 
-class _Held:
-    """The sorted entries of an array that are above 0."""
+class _History:
+    """By how much each call was later than the one before, and what each has left at its place."""
 
-    def __init__(self, array):
-        self.array = array
+    def __init__(self, calls, seen):
+        self.calls, self.seen = calls, seen
 
     def __array__(self, dtype=None, copy=None):
-        return np.sort(self.array[self.array > 0])[-3:]
+        calls = self.calls[:, 0]
+        return np.r_[np.diff(calls), self.seen[2][(calls - 1) % 8]].astype("f4")
 
 
 @case("function_pointers")

@@ -67,7 +67,7 @@ def numba_matmul(rng):
 
 
 def _triton(grid, args, *results, shared_bytes=0):
-    """Four warps; behind the kernel's arguments two pointers to scratch memory that it needs not."""
+    """Four warps; the last two arguments point to scratch memory that these do not need."""
     return one(None, grid, 128, [*args, None, None], *results, shared_bytes=shared_bytes)
 
 

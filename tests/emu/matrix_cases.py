@@ -12,76 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from matrix_inputs import ELEMENTS, HEADER, LANES, random_elements, registers, words_of
+from matrix_wgmma import wgmma_cases
 
 import smemkern
-
-LANES = 32
-
-# name: bits, mantissa bits, exponent bits (0: an integer)
-ELEMENTS = {
-    "f16": (16, 10, 5),
-    "bf16": (16, 7, 8),
-    "tf32": (32, 23, 8),
-    "e4m3": (8, 3, 4),
-    "e5m2": (8, 2, 5),
-    "f32": (32, 23, 8),
-    "f64": (64, 52, 11),
-    "s8": (8, 0, 0),
-    "u8": (8, 0, 0),
-    "s4": (4, 0, 0),
-    "u4": (4, 0, 0),
-    "b1": (1, 0, 0),
-    "s32": (32, 0, 0),
-}
-FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "f64")
-
-
-def random_elements(rng, name: str, shape, spread: str) -> np.ndarray:
-    """Bit patterns. spread: "near" one, "wide", "special" (wide, some NaNs and infinities)."""
-    bits, mantissa, exponent = ELEMENTS[name]
-    raw = rng.integers(0, 1 << bits, shape, dtype=np.uint64)
-    if not exponent:
-        if name == "s32" and spread == "near":
-            return raw & 0xFFFF
-        return raw
-    top, bias = (1 << exponent) - 1, (1 << (exponent - 1)) - 1
-    if spread == "near":
-        biased = rng.integers(max(bias - 4, 0), bias + 3, shape, dtype=np.uint64)
-    else:
-        last = top + 1 if name == "e4m3" else top
-        biased = rng.integers(0, last, shape, dtype=np.uint64)
-    sign = raw & np.uint64(1 << (bits - 1))
-    fraction = raw & np.uint64((1 << mantissa) - 1)
-    values = sign | biased << np.uint64(mantissa) | fraction
-    if spread == "wide":
-        values = np.where(rng.random(shape) < 0.05, sign, values)  # zeros
-    if name == "e4m3":
-        nan = (values & 0x7F) == 0x7F
-        values = np.where(nan, values ^ 1, values)
-    if spread == "special":
-        infinity = np.uint64(top << mantissa)
-        odd = rng.random(shape)
-        values = np.where(odd < 0.01, sign | infinity, values)
-        values = np.where(odd > 0.995, sign | infinity | fraction | 1, values)
-    return values
-
-
-def words_of(elements: np.ndarray, name: str) -> np.ndarray:
-    """Neighbours on the last axis packed into registers of 32 bits (64 for f64)."""
-    bits = ELEMENTS[name][0]
-    if bits == 64:
-        return elements
-    per = 32 // bits
-    grouped = elements.reshape(*elements.shape[:-1], -1, per)
-    shifts = np.arange(per, dtype=np.uint64) * np.uint64(bits)
-    return np.bitwise_or.reduce(grouped << shifts, axis=-1).astype(np.uint32)
-
-
-HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
-
-
-def registers(prefix: str, count: int) -> str:
-    return "{" + ", ".join(f"%{prefix}{k}" for k in range(count)) + "}"
 
 
 @dataclass(frozen=True)
@@ -158,14 +92,18 @@ class Mma:
 
 
 def mma(shape: str, d: str, a: str, b: str, c: str, suffix: str = "") -> Mma:
-    m, n, k = (int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split())
+    m, n, k = (
+        int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()
+    )
     saturate = ".satfinite" if suffix == "satfinite" else ""
     bit_operation = f".{suffix}.popc" if a == "b1" else ""
     text = f"mma.sync.aligned.{shape}.row.col{saturate}.{d}.{a}.{b}.{c}{bit_operation}"
 
     def fragment(element: str, count: int) -> Fragment:
         bits = ELEMENTS[element][0]
-        return Fragment(element, max(count * bits // (LANES * 32), 1) if bits < 64 else count // LANES)
+        return Fragment(
+            element, max(count * bits // (LANES * 32), 1) if bits < 64 else count // LANES
+        )
 
     return Mma(
         text + " {d}, {a}, {b}, {c}",
@@ -187,7 +125,10 @@ def mma_cases() -> list[Mma]:
         cases.append(mma(f"m16n8k{k}", d, a, b, d))
     for shape in ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"):
         cases.append(mma(shape, "f64", "f64", "f64", "f64"))
-    for bits, shapes in ((8, ("m8n8k16", "m16n8k16", "m16n8k32")), (4, ("m8n8k32", "m16n8k32", "m16n8k64"))):
+    for bits, shapes in (
+        (8, ("m8n8k16", "m16n8k16", "m16n8k32")),
+        (4, ("m8n8k32", "m16n8k32", "m16n8k64")),
+    ):
         for shape, a, b, s in product(shapes, "su", "su", ("", "satfinite")):
             cases.append(mma(shape, "s32", f"{a}{bits}", f"{b}{bits}", "s32", s))
     for shape, operation in product(("m8n8k128", "m16n8k128", "m16n8k256"), ("xor", "and")):
@@ -264,9 +205,7 @@ DUMP:
 def move_cases() -> list[Move]:
     cases = [
         Move(opcode, count, transposed)
-        for opcode, count, transposed in product(
-            ("ldmatrix", "stmatrix"), (1, 2, 4), (False, True)
-        )
+        for opcode, count, transposed in product(("ldmatrix", "stmatrix"), (1, 2, 4), (False, True))
     ]
     return [*cases, Move("movmatrix", 1, True)]
 
@@ -288,7 +227,9 @@ class Wmma:
     suffix: str = ""
 
     def __str__(self) -> str:
-        order = "".join("row "[:3] + "." if r else "col." for r in (self.a_row, self.b_row, self.c_row))
+        order = "".join(
+            "row "[:3] + "." if r else "col." for r in (self.a_row, self.b_row, self.c_row)
+        )
         m, n, k = self.shape
         return f"wmma.{order}m{m}n{n}k{k}.{self.d}.{self.a}.{self.c}.{self.suffix}"
 
@@ -311,8 +252,6 @@ class Wmma:
             "b": n if self.b_row else k,
             "c": n if self.c_row else m,
         }
-        if self.a in ("s4", "u4", "b1"):
-            pass
         register = "f64" if self.a == "f64" else "b32"
         regs = {w: registers(w, self.count(w)) for w in "abcd"}
         types = f"{self.d}.{self.c}" if self.a == "f16" else f"{self.d}.{self.a}.{self.a}.{self.c}"
@@ -325,7 +264,8 @@ class Wmma:
             for k in range(self.count(w))
         )
         return f"""{HEADER}
-.visible .entry matrix(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd, .param .u64 pf)
+.visible .entry matrix(
+    .param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd, .param .u64 pf)
 {{
     .reg .b64 %pa, %pb, %pc, %pd, %f; .reg .b32 %lane;
     {" ".join(f".reg .{register} %{w}<8>;" for w in "abcd")}
@@ -334,7 +274,8 @@ class Wmma:
     wmma.load.a.sync.aligned.{la}.{shape}.global.{self.a} {regs["a"]}, [%pa], {stride["a"]};
     wmma.load.b.sync.aligned.{lb}.{shape}.global.{self.a} {regs["b"]}, [%pb], {stride["b"]};
     wmma.load.c.sync.aligned.{lc}.{shape}.global.{self.c} {regs["c"]}, [%pc], {stride["c"]};
-    {opcode}.sync.aligned.{la}.{lb}.{shape}.{types}{saturate} {regs["d"]}, {regs["a"]}, {regs["b"]}, {regs["c"]};
+    {opcode}.sync.aligned.{la}.{lb}.{shape}.{types}{saturate}
+        {regs["d"]}, {regs["a"]}, {regs["b"]}, {regs["c"]};
     wmma.store.d.sync.aligned.{lc}.{shape}.global.{self.d} [%pd], {regs["d"]}, {stride["c"]};
     {dump}
     ret;
@@ -385,148 +326,32 @@ def wmma_cases() -> list[Wmma]:
     return cases
 
 
-# ---- wgmma ----
+# ---- all of them ----
 
-A_BYTES, B_BYTES = 8192, 36864
-SWIZZLES = {16: 0, 32: 3, 64: 2, 128: 1}  # bytes of a row: code in the descriptor
-
-
-@dataclass(frozen=True)
-class Wgmma:
-    n: int
-    a: str
-    b: str
-    d: str
-    rows: int = 128  # bytes of a row of both operands: 16 (no swizzle), 32, 64, 128
-    a_major: int = 0  # 1: m-major
-    b_major: int = 0
-    a_registers: bool = False
-    scale_d: int = 1
-    sign_a: int = 1
-    sign_b: int = 1
-    advance: int = 0  # bytes added to the start, within the rows
-    saturate: bool = False
-
-    def __str__(self) -> str:
-        source = "registers" if self.a_registers else f"major{self.a_major}"
-        return (
-            f"wgmma.n{self.n}.{self.d}.{self.a}.{self.b}.rows{self.rows}.{source}.{self.b_major}"
-            f".d{self.scale_d}.{self.sign_a}.{self.sign_b}.at{self.advance}{'.sat' * self.saturate}"
-        )
-
-    @property
-    def k(self) -> int:
-        return 256 // ELEMENTS[self.a][0]
-
-    @property
-    def d_count(self) -> int:
-        return self.n // 8 * (2 if self.d == "f16" else 4)
-
-    def distances(self, mn: int, major: int) -> tuple[int, int]:
-        """Leading and stride byte offsets of a dense operand."""
-        atom = 8 * self.rows
-        size = ELEMENTS[self.a][0] // 8
-        if not major:  # stride: 8 rows of mn; leading: the chunks along k, unswizzled only
-            return (mn * 16, 128) if self.rows == 16 else (16, atom)
-        across = mn * size // self.rows  # atoms along mn
-        if self.rows == 16:  # leading along k, stride along mn
-            return across * 128, 128
-        return atom, across * atom
-
-    def descriptor(self, mn: int, major: int) -> int:
-        leading, stride = self.distances(mn, major)
-        return leading >> 4 << 16 | stride >> 4 << 32 | SWIZZLES[self.rows] << 62
-
-    def ptx(self) -> str:
-        declared = f".reg .b32 %d<{self.d_count}>;"
-        floats = self.a in FLOATS
-        half = self.a in ("f16", "bf16")
-        tail = ["%add"]
-        if floats:
-            tail += [str(self.sign_a), str(self.sign_b)]
-        if half:
-            tail += ([] if self.a_registers else [str(self.a_major)]) + [str(self.b_major)]
-        a = "{%a0, %a1, %a2, %a3}" if self.a_registers else "%da"
-        sat = ".satfinite" if self.saturate else ""
-        popc = ".and.popc" if self.a == "b1" else ""
-        instruction = (
-            f"wgmma.mma_async.sync.aligned.m64n{self.n}k{self.k}{sat}.{self.d}.{self.a}.{self.b}{popc} "
-            f"{registers('d', self.d_count)}, {a}, %db, {', '.join(tail)};"
-        )
-        load = "\n".join(f"ld.global.b32 %d{k}, [%pc+{512 * k}];" for k in range(self.d_count))
-        store = "\n".join(f"st.global.b32 [%pd+{512 * k}], %d{k};" for k in range(self.d_count))
-        load_a = "\n".join(f"ld.global.b32 %a{k}, [%pa+{512 * k}];" for k in range(4))
-        total = (A_BYTES + B_BYTES) // 4
-        return f"""{HEADER}
-.visible .entry matrix(.param .u64 pm, .param .u64 pa, .param .u64 pc, .param .u64 pd)
-{{
-    .reg .b64 %pm, %pa, %pc, %pd, %at, %da, %db; .reg .b32 %lane, %k, %word, %base, %to, %a<4>;
-    .reg .pred %more, %add; {declared}
-    .shared .align 1024 .b8 tile[{A_BYTES + B_BYTES}];
-    ld.param.u64 %pm, [pm]; ld.param.u64 %pa, [pa]; ld.param.u64 %pc, [pc]; ld.param.u64 %pd, [pd];
-    mov.u32 %lane, %tid.x; mov.u32 %base, tile; mov.u32 %k, %lane;
-FILL:
-    mad.wide.u32 %at, %k, 4, %pm; ld.global.b32 %word, [%at];
-    mad.lo.u32 %to, %k, 4, %base; st.shared.b32 [%to], %word;
-    add.u32 %k, %k, 128; setp.lt.u32 %more, %k, {total}; @%more bra FILL;
-    mad.wide.u32 %pa, %lane, 4, %pa; mad.wide.u32 %pc, %lane, 4, %pc; mad.wide.u32 %pd, %lane, 4, %pd;
-    {load}
-    {load_a}
-    fence.proxy.async;
-    bar.sync 0;
-    add.u32 %to, %base, {self.advance}; shr.u32 %to, %to, 4;
-    cvt.u64.u32 %da, %to; or.b64 %da, %da, {self.descriptor(64, self.a_major):#x};
-    add.u32 %to, %base, {A_BYTES + self.advance}; shr.u32 %to, %to, 4;
-    cvt.u64.u32 %db, %to; or.b64 %db, %db, {self.descriptor(self.n, self.b_major):#x};
-    setp.ne.b32 %add, {self.scale_d}, 0;
-    wgmma.fence.sync.aligned;
-    {instruction}
-    wgmma.commit_group.sync.aligned;
-    wgmma.wait_group.sync.aligned 0;
-    {store}
-    ret;
-}}
-"""
-
-    def inputs(self, spread: str) -> list[np.ndarray]:
-        """Shared memory, A's registers (k, thread), C's registers (k, thread)."""
-        rng = np.random.default_rng(zlib.crc32(f"{self}{spread}".encode()))
-
-        def words(element: str, shape) -> np.ndarray:
-            per = 32 // ELEMENTS[element][0]
-            return words_of(random_elements(rng, element, (*shape, per), spread), element)[..., 0]
-
-        memory = np.concatenate([words(self.a, (A_BYTES // 4,)), words(self.b, (B_BYTES // 4,))])
-        return [memory, words(self.a, (4, 128)), words(self.d, (self.d_count, 128))]
-
-    def run(self, inputs, device: str) -> np.ndarray:
-        out = np.zeros((self.d_count, 128), np.uint32)
-        smemkern.Kernel(self.ptx(), "matrix")(1, 128, *inputs, out, device=device)
-        return out
+TRIALS = 64  # warps of an Mma case
 
 
-def wgmma_cases() -> list[Wgmma]:
-    cases = []
-    for rows, a_major, b_major in product(SWIZZLES, (0, 1), (0, 1)):
-        for n in (8, 64, 128, 256):
-            if n * 2 < rows and b_major:
-                continue  # less than a row along n
-            cases.append(Wgmma(n, "f16", "f16", "f32", rows, a_major, b_major))
-    cases += [Wgmma(n, "bf16", "bf16", "f32") for n in range(8, 257, 8)]
-    kinds = [("f16", "f16", d) for d in ("f16", "f32")] + [("bf16", "bf16", "f32")]
-    kinds += [("tf32", "tf32", "f32")]
-    kinds += [(a, b, d) for a, b, d in product(("e4m3", "e5m2"), ("e4m3", "e5m2"), ("f16", "f32"))]
-    for (a, b, d), rows in product(kinds, SWIZZLES):
-        cases.append(Wgmma(24, a, b, d, rows))
-        cases.append(Wgmma(88, a, b, d, rows, a_registers=True))
-    for (a, b, d), scale, x, y in product(kinds, (0, 1), (-1, 1), (-1, 1)):
-        cases.append(Wgmma(16, a, b, d, scale_d=scale, sign_a=x, sign_b=y))
-    for a, b, rows, registers_, s in product(
-        ("s8", "u8"), ("s8", "u8"), SWIZZLES, (False, True), (False, True)
-    ):
-        cases.append(Wgmma(32, a, b, "s32", rows, a_registers=registers_, saturate=s))
-    cases += [Wgmma(16, "b1", "b1", "s32", rows, a_registers=r) for rows in SWIZZLES for r in (0, 1)]
-    for rows, advance in ((128, 32), (128, 64), (128, 96), (64, 32)):
-        cases.append(Wgmma(64, "f16", "f16", "f32", rows, advance=advance))
-        cases.append(Wgmma(64, "tf32", "tf32", "f32", rows, advance=advance))
-    return cases
+def all_runs() -> list[tuple[object, str]]:
+    """(case, spread of its inputs)."""
+    wgmma = wgmma_cases()
+    return [
+        *((case, "") for case in move_cases()),
+        *product(mma_cases(), ("near", "wide", "special")),
+        *((case, "near") for case in wmma_cases() + wgmma),
+        *product(wgmma[::3], ("wide", "special")),
+    ]
+
+
+def run_inputs(case, spread: str) -> list[np.ndarray]:
+    if isinstance(case, Move):
+        return case.inputs()
+    return case.inputs(TRIALS, spread) if isinstance(case, Mma) else case.inputs(spread)
+
+
+def checksums(arrays) -> list[int]:
+    return [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays]
+
+
+def outputs(case, inputs, device: str) -> tuple[np.ndarray, ...]:
+    out = case.run(inputs, device)
+    return out if isinstance(out, tuple) else (out,)

@@ -62,7 +62,7 @@ KERNELS = [
     (softmax, {"x": "*fp32", "y": "*fp32", "cols": "i32"}, 128),
     (scan, {"x": "*i32", "y": "*i32", "n": "i32"}, 256),
     (transpose, {"x": "*fp16", "y": "*fp16", "rows": "i32", "cols": "i32"}, 32),
-    (matmul, {**{p: "*fp32" for p in "abc"}, **{n: "i32" for n in "MNK"}}, 16),
+    (matmul, {**dict.fromkeys("abc", "*fp32"), **dict.fromkeys("MNK", "i32")}, 16),
 ]
 
 if __name__ == "__main__":

@@ -1,0 +1,205 @@
+"""Is the bank model exact? Thousands of random requests and every variant, under Nsight Compute.
+
+    python benchmarks/exact.py --results DIR --seed 1 --patterns 120
+    python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
+
+Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
+of patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU
+whose counters may be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
+
+from exactness.nsight import measure  # noqa: E402
+from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
+from exactness.patterns import draw  # noqa: E402
+from exactness.plan import hardware_metrics, launches, sass_metrics  # noqa: E402
+from exactness.predict import predicted  # noqa: E402
+from exactness.variants import COUNTERS, calls, compared  # noqa: E402
+
+Record = dict[str, Any]
+CHUNK = 600  # launches under one ncu
+
+
+def play(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "exactness.play", *arguments]
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def operations(chosen: Sequence[Operation], seed: int, count: int, folder: Path) -> Record:
+    """Of operations that have the same counters."""
+    sass = sass_metrics(chosen[0].kind) if chosen[0].space == "shared" else []
+    hardware = hardware_metrics(chosen[0])
+    plan = [
+        launch
+        for o in chosen
+        for launch in launches(o, seed, max(count // 4, 2) if o.modelled else count)
+    ]
+    counted: dict[str, list[list[int]]] = {o.name: [[], []] for o in chosen}
+    for first in range(0, len(plan), CHUNK):
+        part = plan[first : first + CHUNK]
+        depth = max(len(launch.table) for launch in part)
+        tables = np.full((len(part), depth, 2, 32), -1, np.int32)
+        repeats = np.ones((len(part), depth), np.int64)
+        for k, launch in enumerate(part):
+            tables[k, : len(launch.table)] = launch.table
+            repeats[k, : len(launch.table)] = launch.repeats
+        np.savez(
+            folder / "plan.npz",
+            names=[launch.operation.name for launch in part],
+            tables=tables,
+            repeats=repeats,
+        )
+        rows = measure(play(str(folder / "plan.npz")), [*sass, *hardware], folder)
+        if len(rows) != len(part):
+            raise SystemExit(f"ncu saw {len(rows)} launches of {len(part)}")
+        for launch, row in zip(part, rows, strict=True):
+            if launch.operation.name not in row["Kernel Name"]:
+                raise SystemExit(f"ncu saw {row['Kernel Name']}, not {launch.operation.name}")
+            into = counted[launch.operation.name]
+            if sass:
+                into[0] += launch.digits(sum(number(row[m]) for m in sass))
+            if hardware:
+                total = number(row[hardware[0]]) - sum(number(row[m]) for m in hardware[1:])
+                if launch.operation.space == "global" and launch.operation.kind == "load":
+                    total -= 4 * depth  # the table of offsets is read too
+                into[1] += launch.digits(total)
+    return {o.name: record(o, plan, *counted[o.name]) for o in chosen}
+
+
+def record(operation: Operation, plan: Sequence, sass: list[int], hardware: list[int]) -> Record:
+    patterns = [p for launch in plan if launch.operation is operation for p in launch.table]
+    measured = {"sass": sass, "hardware": hardware}
+    out = compare(operation, patterns, {name: m for name, m in measured.items() if m})
+    print(operation.name, {k: v for k, v in out.items() if isinstance(v, int)}, flush=True)
+    return out
+
+
+def compare(operation: Operation, patterns: Sequence, measured: dict[str, list[int]]) -> Record:
+    said = [predicted(operation, pattern) for pattern in patterns]
+    out: Record = {
+        "kind": operation.kind,
+        "space": operation.space,
+        "width": operation.width,
+        "modelled": operation.modelled,
+        "patterns": len(said),
+        "predicted": said,
+    }
+    for name, counts in measured.items():
+        out[name] = counts
+        out[name + "_equal"] = sum(a == b for a, b in zip(counts, said, strict=True))
+    return out
+
+
+def again(path: Path) -> None:
+    """Compares what was measured with what the rules say today; needs no GPU."""
+    old = json.loads(path.read_text())
+    for name, row in old["operations"].items():
+        patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
+        measured = {key: row[key] for key in ("sass", "hardware") if key in row}
+        old["operations"][name] = compare(OPERATIONS[name], patterns, measured)
+    lines = {line["call"]: line["measured"] for line in old["variants"]}
+    old["variants"] = [
+        compared(call, dict(zip(COUNTERS, lines[str(call)], strict=True)))
+        for call in calls()
+        if str(call) in lines
+    ]
+    write(path, old)
+
+
+def kinds() -> list[list[Operation]]:
+    """Operations that share their counters, together."""
+    groups: dict[tuple[str, ...], list[Operation]] = {}
+    for o in (*SHARED, *GLOBAL):
+        groups.setdefault((o.space, o.kind, *hardware_metrics(o)), []).append(o)
+    return list(groups.values())
+
+
+def variants(folder: Path) -> list[Record]:
+    rows = measure(play("variants"), list(COUNTERS), folder)
+    done = [
+        compared(call, {name: number(row[name]) for name in COUNTERS})
+        for call, row in zip(calls(), rows, strict=True)
+    ]
+    for line in done:
+        if line["differs"]:
+            print(line, flush=True)
+    print(sum(not line["differs"] for line in done), "calls of", len(done), "are equal", flush=True)
+    return done
+
+
+def exactness(seed: int, patterns: int) -> Record:
+    # The program under ncu finds the same packages as this one.
+    here = [str(HERE), *sys.path]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, here)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measured: Record = {}
+        for group in kinds():
+            started = time.perf_counter()
+            measured |= operations(group, seed, patterns, folder)
+            print(f"    {time.perf_counter() - started:.0f} s", flush=True)
+        return {"seed": seed, "operations": measured, "variants": variants(folder)}
+
+
+def write(path: Path, record: Record) -> None:
+    """One line an operation and a call, so that a change of one is a change of one line."""
+    parts = []
+    for key, value in record.items():
+        if key == "operations":
+            lines = [f'  "{name}": {json.dumps(o)}' for name, o in value.items()]
+            parts.append(' "operations": {\n' + ",\n".join(lines) + "\n }")
+        elif key == "variants":
+            parts.append(' "variants": [\n  ' + ",\n  ".join(map(json.dumps, value)) + "\n ]")
+        else:
+            parts.append(f' "{key}": {json.dumps(value)}')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def main() -> int:
+    from gpu import facts
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--patterns",
+        type=int,
+        default=120,
+        help="of each operation; of those that are only modelled a quarter",
+    )
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
+    options = parser.parse_args()
+    if options.again:
+        again(options.again)
+        return 0
+    about = facts(options.commit)
+    slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
+    path = options.results / f"exactness-{slug}.json"
+    write(path, {**about, **exactness(options.seed, options.patterns)})
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Launches a plan: the program that Nsight Compute watches.
+
+python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
+python -m exactness.play variants                     # every shipped variant
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+
+import numpy as np
+
+import smemkern
+
+from .operations import OPERATIONS, WINDOW
+from .ptx import kernel
+from .variants import calls
+
+KEY = 0x9E3779B9
+
+
+@cache
+def compiled(name: str, patterns: int) -> smemkern.Kernel:
+    return smemkern.Kernel(*kernel(OPERATIONS[name], patterns))
+
+
+def launch(name: str, table: np.ndarray, repeats: list[int], device: str | None = None) -> None:
+    memory = np.zeros(WINDOW + 16, np.uint8)
+    run = compiled(name, len(table))
+    run(1, 32, np.ascontiguousarray(table), memory, 0, KEY, *repeats, device=device)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("plan")
+    parser.add_argument("--device", default="cuda")
+    options = parser.parse_args()
+    if options.plan == "variants":
+        for call in calls():
+            call.run(options.device)
+        return
+    plan = np.load(options.plan)
+    for name, table, repeats in zip(plan["names"], plan["tables"], plan["repeats"], strict=True):
+        launch(str(name), table, [int(r) for r in repeats], options.device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What the emulator says of a pattern: a trace of the very kernel that is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import smemkern
+
+from .operations import OPERATIONS, WINDOW, Operation
+from .play import KEY, compiled
+
+# A row of a matrix costs what a store of 16 bytes a lane costs (csrc/emu/banks.h).
+ROW_STORE = OPERATIONS["st_v4_b32"]
+
+
+def predicted(operation: Operation, pattern: np.ndarray) -> int:
+    """Wavefronts of one request to shared memory, or sectors of one to global memory."""
+    table = np.ascontiguousarray(pattern[None])
+    try:
+        trace = _trace(operation, table)
+    except smemkern.UnsupportedInstructionError:
+        if operation.kind not in ("ldmatrix", "stmatrix"):
+            raise
+        table = table.copy()
+        table[0, 0, operation.lanes :] = -1
+        return sum(row.wavefronts for row in _trace(ROW_STORE, table).shared)
+    if operation.space == "shared":
+        return sum(row.wavefronts for row in trace.shared)
+    # The table of offsets is read with loads of 4 sectors.
+    sectors = sum(row.sectors for row in trace.global_)
+    return sectors - 4
+
+
+def _trace(operation: Operation, table: np.ndarray) -> smemkern.Trace:
+    memory = np.zeros(WINDOW + 16, np.uint8)
+    return smemkern.trace(compiled(operation.name, 1), 1, 32, table, memory, 0, KEY, 1)

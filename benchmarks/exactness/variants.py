@@ -1,0 +1,114 @@
+"""The shipped variants, on whole tiles and odd shapes: what is launched, what is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import smemkern
+from rows import parameter_sets
+
+GEMM_SHAPES = [(128, 128, 64), (67, 45, 31), (130, 66, 36)]
+TRANSPOSE_SHAPES = [(128, 128), (67, 45), (130, 33)]
+PROBE_SHAPES = [(4096,), (5000,)]
+
+
+@dataclass(frozen=True)
+class Call:
+    op: str
+    variant: str
+    params: dict[str, int]
+    dtype: str
+    shape: tuple[int, ...]
+
+    def operands(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(len(self.variant))
+        if self.op == "gemm":
+            m, n, k = self.shape
+            return [rng.standard_normal(s).astype(self.dtype) for s in ((m, k), (k, n))]
+        if self.op == "probe":
+            return [rng.standard_normal(self.shape).astype("f4")]
+        size = int(self.dtype.removeprefix("b")) // 8
+        bits = rng.integers(0, 256, (*self.shape, size), dtype="u1")
+        return [bits.view("c16" if size == 16 else f"u{size}")[..., 0]]
+
+    def run(self, device: str) -> None:
+        getattr(smemkern, self.op)(
+            *self.operands(), variant=self.variant, device=device, **self.params
+        )
+
+    def trace(self) -> smemkern.Trace:
+        return smemkern.trace(self.op, *self.operands(), variant=self.variant, **self.params)
+
+    def __str__(self) -> str:
+        params = "".join(f" {k}={v}" for k, v in self.params.items())
+        return f"{self.op} {self.variant}{params} {self.dtype} {'x'.join(map(str, self.shape))}"
+
+
+def calls() -> Iterator[Call]:
+    shapes: dict[str, list[Any]] = {
+        "gemm": GEMM_SHAPES,
+        "transpose": TRANSPOSE_SHAPES,
+        "probe": PROBE_SHAPES,
+    }
+    for op, of_op in shapes.items():
+        for row in smemkern.variants(op):
+            for params in parameter_sets(row):
+                for dtype in row.dtypes:
+                    for shape in of_op:
+                        yield Call(op, row.name, params, dtype, shape)
+
+
+SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+
+# What is compared. LDGSTS, cp.async's instruction, counts as a global load.
+COUNTERS = {
+    SASS.format("ld"): "shared load wavefronts",
+    SASS.format("st"): "shared store wavefronts",
+    SASS.format("ldgsts"): "cp.async wavefronts",
+    "smsp__sass_inst_executed_op_shared_ld.sum": "shared load requests",
+    "smsp__sass_inst_executed_op_shared_st.sum": "shared store requests",
+    "smsp__sass_inst_executed_op_ldgsts.sum": "cp.async requests",
+    GLOBAL.format("sectors", "ld"): "global load sectors",
+    GLOBAL.format("sectors", "st"): "global store sectors",
+    GLOBAL.format("requests", "ld"): "global load requests",
+    GLOBAL.format("requests", "st"): "global store requests",
+}
+
+
+def predicted(call: Call) -> dict[str, int]:
+    trace = call.trace()
+
+    def shared(field: str, *ops: str) -> int:
+        return sum(getattr(row, field) for row in trace.shared if row.op in ops)
+
+    def global_(field: str, *ops: str) -> int:
+        return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
+
+    return {
+        "shared load wavefronts": shared("machine_wavefronts", "load"),
+        "shared store wavefronts": shared("machine_wavefronts", "store"),
+        "cp.async wavefronts": shared("machine_wavefronts", "copy_async"),
+        "shared load requests": shared("machine_requests", "load"),
+        "shared store requests": shared("machine_requests", "store"),
+        "cp.async requests": shared("machine_requests", "copy_async"),
+        "global load sectors": global_("sectors", "load", "copy_async"),
+        "global store sectors": global_("sectors", "store"),
+        "global load requests": global_("requests", "load", "copy_async"),
+        "global store requests": global_("requests", "store"),
+    }
+
+
+def compared(call: Call, counters: dict[str, float]) -> dict[str, Any]:
+    """One call: what was measured; and what was predicted, where that is another number."""
+    measured = {what: int(counters[name]) for name, what in COUNTERS.items()}
+    said = predicted(call)
+    return {
+        "call": str(call),
+        "measured": list(measured.values()),
+        "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
+    }

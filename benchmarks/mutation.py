@@ -1,0 +1,313 @@
+"""How good is the hazard detector? Removes from every shipped kernel one thing that it needs.
+
+    python benchmarks/mutation.py                 # every kernel; writes results/mutation.json
+    python benchmarks/mutation.py --fast          # one image a variant
+    python benchmarks/mutation.py --sanitizer     # on a GPU, under compute-sanitizer
+
+In the PTX of each image that the build made, each barrier, each cp.async wait and commit, and each
+branch or guard around memory accesses goes in turn. The mutant runs on the emulator over small, odd
+shapes. What is removed is
+
+    reported    the detector finds a hazard
+    harmless    no hazard, and the result is right for every shape
+    unreported  no hazard, but a wrong result
+
+The kernels as they are must have no findings and right results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import multiprocessing
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import smemkern
+from rows import ROOT, parameter_sets, table
+from smemkern import reference
+
+SHAPES = {
+    "gemm": [(67, 45, 31), (64, 64, 64), (5, 129, 7), (33, 17, 0)],
+    "transpose": [(67, 45), (1, 129), (64, 64), (33, 130), (1, 1)],
+    "probe": [(1000,), (9001,)],
+}
+# Run-time parameters with which a kernel does what it is there for.
+RUNTIME = {"stride_read": {"stride": 3}}
+SECONDS = 20  # a mutant that loops for ever has been found out
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+class Image(NamedTuple):
+    op: str
+    variant: str
+    dtype: str
+    params: dict[str, int]
+    name: str
+
+
+class Mutant(NamedTuple):
+    image: Image
+    kind: str  # "barrier", "wait", "commit", "bounds"
+    line: int  # of the PTX
+    text: str
+    source: str  # file:line of the CUDA source, as .loc says
+
+
+# ---- images and mutants
+
+
+def images(fast: bool) -> list[Image]:
+    from buildtools import registry
+
+    found = []
+    for row in smemkern.variants():
+        one = table()[row.op, row.name]
+        for params in parameter_sets(row)[: 1 if fast else None]:
+            for dtype in row.dtypes[: 1 if fast else None]:
+                values = {**one.prebuilt[0], **params}
+                runtime = {p.name: p.default for p in one.params if p.runtime}
+                name = registry.image_name(one, dtype, {**values, **runtime})
+                found.append(Image(row.op, row.name, dtype, params, name))
+    return found
+
+
+def read_ptx(image: Image) -> str:
+    return Path(smemkern._core.config()["images"], f"{image.name}.ptx").read_text()
+
+
+ACCESS = re.compile(r"\b(ld|st|atom|red)\.(global|shared|volatile)|cp\.async\.c[ag]")
+
+
+def mutants(image: Image) -> list[Mutant]:
+    """Everything of the image that can be removed."""
+    lines = read_ptx(image).splitlines()
+    labels = {m[1]: n for n, line in enumerate(lines) if (m := re.match(r"(\$\w+):", line))}
+    source, found = "?", []
+    files = {}
+    for line in lines:
+        if m := re.match(r'\s*\.file\s+(\d+)\s+"([^"]+)"', line):
+            files[m[1]] = m[2]
+    for n, line in enumerate(lines):
+        text = line.strip()
+        if m := re.match(r"\.loc\s+(\d+)\s+(\d+)", text):
+            source = f"{files.get(m[1], '?')}:{m[2]}" if m[2] != "0" else source
+        kind = None
+        if re.match(r"bar(rier)?\.", text):
+            kind = "barrier"
+        elif re.match(r"cp\.async\.wait", text):
+            kind = "wait"
+        elif re.match(r"cp\.async\.commit", text):
+            kind = "commit"
+        elif m := re.match(r"@!?%p\d+ bra\s+(\$\w+);", text):
+            if any(ACCESS.search(skipped) for skipped in lines[n : labels[m[1]]]):
+                kind = "bounds"
+        elif text.startswith("@") and ACCESS.search(text):
+            kind = "bounds"
+        if kind:
+            found.append(Mutant(image, kind, n + 1, text, source))
+    return found
+
+
+def mutate(mutant: Mutant) -> str:
+    lines = read_ptx(mutant.image).splitlines()
+    guarded_access = mutant.text.startswith("@") and " bra" not in mutant.text
+    kept = re.sub(r"^@!?%p\d+\s+", "", mutant.text) if guarded_access else ""
+    lines[mutant.line - 1] = kept
+    return "\n".join(lines) + "\n"
+
+
+# ---- running one
+
+
+def arguments(image: Image, shape: tuple[int, ...], rng: np.random.Generator) -> list[np.ndarray]:
+    if image.op == "gemm":
+        m, n, k = shape
+        return [rng.standard_normal(s).astype(image.dtype) for s in ((m, k), (k, n))]
+    if image.op == "transpose":
+        size = int(image.dtype.removeprefix("b")) // 8
+        bits = rng.integers(0, 256, (*shape, size), dtype="u1")
+        return [bits.view("c16" if size == 16 else f"u{size}")[..., 0]]
+    return [rng.standard_normal(shape).astype("f4")]
+
+
+def is_right(
+    image: Image, given: list[np.ndarray], result: np.ndarray, keywords: dict[str, Any]
+) -> bool:
+    if image.op == "gemm":
+        a, b = (x.astype("f8") for x in given)
+        allowed = (a.shape[1] + 2) * np.finfo(image.dtype).eps * (np.abs(a) @ np.abs(b))
+        return bool(np.all(np.abs(result - a @ b) <= allowed))
+    if image.op == "transpose":
+        return result.tobytes() == np.ascontiguousarray(given[0].T).tobytes()
+    wanted = reference.probe(*given, **keywords)
+    return np.array_equal(result, wanted, equal_nan=True)
+
+
+def calls(image: Image):
+    """(arguments, keywords) of each call that a mutant has to get right."""
+    rng = np.random.default_rng(3)
+    for shape in SHAPES[image.op]:
+        yield arguments(image, shape, rng), {"variant": image.variant, **image.params}
+    if image.variant in RUNTIME:
+        shape = SHAPES[image.op][-1]
+        keywords = {"variant": image.variant, **image.params, **RUNTIME[image.variant]}
+        yield arguments(image, shape, rng), keywords
+
+
+def outcome(mutant: Mutant | Image) -> dict[str, Any]:
+    """What becomes of it. In a process of its own: devices keep images by their name."""
+    image = mutant.image if isinstance(mutant, Mutant) else mutant
+
+    def too_long(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(SECONDS)
+    kinds: Counter[str] = Counter()
+    wrong = 0
+    message = ""
+    with tempfile.TemporaryDirectory() as folder:
+        if isinstance(mutant, Mutant):
+            Path(folder, f"{image.name}.ptx").write_text(mutate(mutant))
+            smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
+        for given, keywords in calls(image):
+            try:
+                trace = smemkern.trace(image.op, *given, **keywords)
+            except (TimeoutError, smemkern.LaunchError) as error:
+                kinds[type(error).__name__] += 1
+                break
+            kinds.update(hazard.kind for hazard in trace.hazards)
+            if trace.hazards and not message:
+                message = trace.hazards[0].message
+            right = not trace.incomplete and is_right(image, given, trace.result, keywords)
+            wrong += not right
+    verdict = "reported" if kinds else "unreported" if wrong else "harmless"
+    return {"verdict": verdict, "kinds": dict(kinds), "wrong": wrong, "message": message}
+
+
+# ---- all of them
+
+
+def run(fast: bool, workers: int) -> dict[str, Any]:
+    every = images(fast)
+    todo: list[Mutant | Image] = [*every, *(m for image in every for m in mutants(image))]
+    context = multiprocessing.get_context("fork")
+    with context.Pool(workers, maxtasksperchild=1) as pool:
+        results = pool.map(outcome, todo, chunksize=1)
+    clean = [r for what, r in zip(todo, results, strict=True) if isinstance(what, Image)]
+    lines = [
+        {
+            "image": what.image.name,
+            "kind": what.kind,
+            "ptx_line": what.line,
+            "text": what.text,
+            "source": what.source,
+            **result,
+        }
+        for what, result in zip(todo, results, strict=True)
+        if isinstance(what, Mutant)
+    ]
+    figures = {
+        kind: dict(Counter(line["verdict"] for line in lines if line["kind"] == kind))
+        for kind in ("barrier", "wait", "commit", "bounds")
+    }
+    return {
+        "date": datetime.date.today().isoformat(),
+        "images": len(every),
+        "shapes": SHAPES,
+        "unmutated": {
+            "runs": sum(len(list(calls(image))) for image in every),
+            "with_findings": sum(bool(r["kinds"]) for r in clean),
+            "wrong": sum(r["wrong"] for r in clean),
+        },
+        "figures": figures,
+        "mutants": lines,
+    }
+
+
+# ---- the same mutants under compute-sanitizer
+
+
+def run_on_gpu(index: int, fast: bool) -> int:
+    """One mutant's calls on the GPU: what the sanitizer watches."""
+    mutant = [m for image in images(fast) for m in mutants(image)][index]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, f"{mutant.image.name}.ptx").write_text(mutate(mutant))
+        smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
+        for given, keywords in calls(mutant.image):
+            getattr(smemkern, mutant.image.op)(*given, device="cuda", **keywords)
+    return 0
+
+
+def sanitize(index: int, tool: str) -> bool | None:
+    """Whether the tool reports anything; None if it did not end."""
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+    command += [sys.executable, __file__, "--fast", "--one", str(index)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    said = re.search(r"SUMMARY: (\d+) (?:errors?|hazards? displayed)", done.stdout)
+    return done.returncode == 9 or bool(said and int(said[1]) > 0)
+
+
+def sanitizer(kinds: set[str], limit: int, workers: int) -> dict[str, Any]:
+    every = [m for image in images(True) for m in mutants(image)]
+    chosen = [n for n, m in enumerate(every) if m.kind in kinds]
+    chosen = chosen[:: max(1, len(chosen) // limit)]
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = {(n, tool): pool.submit(sanitize, n, tool) for n in chosen for tool in TOOLS}
+        found = {key: job.result() for key, job in jobs.items()}
+    return {
+        "mutants": [
+            {
+                "image": every[n].image.name,
+                "kind": every[n].kind,
+                "ptx_line": every[n].line,
+                **{tool: found[n, tool] for tool in TOOLS},
+            }
+            for n in chosen
+        ]
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="one image a variant")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--sanitizer", action="store_true", help="on a GPU, for the fast mutants")
+    parser.add_argument("--kinds", default="barrier,wait,commit,bounds")
+    parser.add_argument("--limit", type=int, default=1000, help="mutants under the sanitizer")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "benchmarks" / "results" / "mutation.json"
+    )
+    options = parser.parse_args()
+    if options.one is not None:
+        return run_on_gpu(options.one, options.fast)
+    if options.sanitizer:
+        record = sanitizer(set(options.kinds.split(",")), options.limit, options.workers)
+    else:
+        record = run(options.fast, options.workers)
+        print(json.dumps({k: record[k] for k in ("images", "unmutated", "figures")}, indent=1))
+        for line in record["mutants"]:
+            if line["verdict"] == "unreported":
+                print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.write_text(json.dumps(record, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

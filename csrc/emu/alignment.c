@@ -1,0 +1,160 @@
+/* The lowest four bits of registers, as far as the text of a function tells them.
+ *
+ * ptxas joins loads only where it can prove that the address is a multiple of 8 or 16. It knows where
+ * shared variables lie and follows shifts, products and sums; this does the same, as far as address
+ * arithmetic of compilers goes. A register with several assignments has the bits that all of them agree
+ * on: facts start as "unset" and only ever get weaker, so going round until nothing changes ends.
+ */
+#include "alignment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BITS = 15, MAX_ROUNDS = 64 }; /* real code needs two or three rounds */
+
+static const low_bits unknown = {0, 0, false};
+
+static low_bits exactly(uint64_t value) {
+    return (low_bits){BITS, (uint8_t)(value & BITS), false};
+}
+
+/* Bits known from the lowest on, without a gap. */
+static int run(low_bits a) {
+    return __builtin_ctz(~(uint32_t)a.known);
+}
+
+static low_bits lowest(int n, uint32_t value) {
+    const uint8_t known = (uint8_t)((1u << (n > 4 ? 4 : n)) - 1);
+    return (low_bits){known, (uint8_t)(value & known), false};
+}
+
+low_bits alignment_sum(low_bits a, low_bits b) {
+    const int n = run(a) < run(b) ? run(a) : run(b);
+    return lowest(n, (uint32_t)a.value + b.value);
+}
+
+static low_bits difference(low_bits a, low_bits b) {
+    const int n = run(a) < run(b) ? run(a) : run(b);
+    return lowest(n, (uint32_t)a.value - b.value);
+}
+
+/* x = v + 2^n u, so x c = v c + 2^(n + trailing zeros of c) u'. */
+static low_bits product(low_bits a, low_bits b) {
+    if (b.known != BITS) {
+        const low_bits swapped = a;
+        a = b, b = swapped;
+    }
+    if (b.known != BITS) return unknown;
+    const int zeros = b.value ? __builtin_ctz(b.value) : 4;
+    return lowest(run(a) + zeros, (uint32_t)a.value * b.value);
+}
+
+static low_bits both(low_bits a, low_bits b) {
+    const uint8_t zero = (uint8_t)((a.known & ~a.value) | (b.known & ~b.value));
+    return (low_bits){(uint8_t)((a.known & b.known) | zero), a.value & b.value & (uint8_t)~zero,
+                      false};
+}
+
+static low_bits either(low_bits a, low_bits b) {
+    const uint8_t one = (uint8_t)((a.known & a.value) | (b.known & b.value));
+    return (low_bits){(uint8_t)((a.known & b.known) | one), (uint8_t)(a.value | b.value) & BITS,
+                      false};
+}
+
+static low_bits unequal(low_bits a, low_bits b) {
+    const uint8_t known = a.known & b.known;
+    return (low_bits){known, (uint8_t)((a.value ^ b.value) & known), false};
+}
+
+low_bits alignment_of_place(const ptx_operand *address) {
+    const ptx_variable *v = address->variable;
+    if (!v) return exactly((uint64_t)address->offset);
+    if (v->space == PTX_SHARED && !v->external)
+        return exactly(v->offset + (uint64_t)address->offset);
+    int n = 0; /* a dynamic array starts on 16 bytes whatever it is declared with */
+    while (n < 4 && v->align >> (n + 1))
+        n++;
+    if (v->space == PTX_SHARED) n = 4;
+    return lowest(n, (uint32_t)address->offset);
+}
+
+static low_bits of_operand(const ptx_operand *o, const low_bits *facts) {
+    switch (o->kind) {
+    case PTX_REGISTER: return facts[o->reg];
+    case PTX_IMMEDIATE: return o->is_float ? unknown : exactly(o->bits);
+    case PTX_SYMBOL: return o->variable ? alignment_of_place(o) : unknown;
+    default: return unknown;
+    }
+}
+
+static bool has(const ptx_instruction *p, const char *modifier) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], modifier) == 0) return true;
+    return false;
+}
+
+static bool is_of_integers(const ptx_instruction *p) {
+    static const char *const floats[] = {"f16", "bf16", "f32", "f64", "tf32", "f16x2", "bf16x2"};
+    for (size_t k = 0; k < sizeof floats / sizeof *floats; k++)
+        if (has(p, floats[k])) return false;
+    return true;
+}
+
+static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
+    const char *op = p->opcode;
+    if (!is_of_integers(p) || has(p, "hi")) return unknown;
+    low_bits in[3] = {unknown, unknown, unknown};
+    for (uint32_t k = 1; k < p->n_operands && k <= 3; k++)
+        in[k - 1] = of_operand(&p->operands[k], facts);
+    const uint32_t n = p->n_operands - 1;
+    for (uint32_t k = 0; k < n && k < 3; k++)
+        if (in[k].unset) return in[k]; /* it will be looked at again */
+    if (n == 1 && (!strcmp(op, "mov") || !strcmp(op, "cvt") || !strcmp(op, "cvta"))) return in[0];
+    if (n == 2 && !strcmp(op, "add")) return alignment_sum(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "sub")) return difference(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "mul")) return product(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "and")) return both(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "or")) return either(in[0], in[1]);
+    if (n == 2 && !strcmp(op, "xor")) return unequal(in[0], in[1]);
+    if (n == 3 && !strcmp(op, "mad")) return alignment_sum(product(in[0], in[1]), in[2]);
+    if (n == 2 && !strcmp(op, "shl") && p->operands[2].kind == PTX_IMMEDIATE) {
+        const uint64_t by = p->operands[2].bits < 4 ? p->operands[2].bits : 4;
+        return lowest(run(in[0]) + (int)by, (uint32_t)in[0].value << by);
+    }
+    return unknown;
+}
+
+static bool weaken(low_bits *fact, low_bits by) {
+    if (by.unset) return false;
+    const low_bits old = *fact;
+    if (old.unset) {
+        *fact = by;
+        return true;
+    }
+    fact->known = old.known & by.known & (uint8_t)~(old.value ^ by.value);
+    fact->value = old.value & fact->known;
+    return fact->known != old.known;
+}
+
+low_bits *alignment_of_registers(const ptx_function *f) {
+    low_bits *facts = calloc(f->n_registers + 1, sizeof *facts);
+    if (!facts) return NULL;
+    for (uint32_t k = 0; k < f->n_registers; k++)
+        facts[k].unset = true;
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        for (uint32_t k = 0; k < f->n_instructions; k++) {
+            const ptx_instruction *p = &f->instructions[k];
+            const ptx_operand *to = p->operands;
+            if (!p->n_operands) continue;
+            if (to->kind == PTX_REGISTER) changed |= weaken(&facts[to->reg], result_of(p, facts));
+            for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)
+                if (to->items[i].kind == PTX_REGISTER)
+                    changed |= weaken(&facts[to->items[i].reg], unknown);
+        }
+    }
+    for (uint32_t k = 0; k < f->n_registers; k++)
+        if (facts[k].unset || changed) facts[k] = unknown; /* changed: not settled, not true yet */
+    return facts;
+}

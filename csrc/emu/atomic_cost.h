@@ -1,0 +1,10 @@
+/* What an atomic on shared memory costs: see atomic_cost.c. */
+#ifndef EMU_ATOMIC_COST_H
+#define EMU_ATOMIC_COST_H
+
+#include "ptx.h"
+
+uint32_t atomic_wavefronts(const ptx_instruction *p, const uint64_t address[32], uint32_t active,
+                           uint32_t width);
+
+#endif

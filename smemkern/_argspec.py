@@ -1,0 +1,126 @@
+"""A kernel's arguments and launch as text, for the command line.
+
+    f32[1024]           an array of zeros          i32=5      a scalar
+    f32[64,64]=random   filled: random, arange,    data.npy   an array from a file
+                        zeros, or any number
+
+Types are a letter and the bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_KINDS = {"f": "float", "i": "int", "u": "uint"}
+_ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
+_SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
+_FORMS = "f32[1024], f32[64,64]=random (or arange, zeros, a number), i32=5, or a file such as x.npy"
+
+
+def _dtype(name: str, text: str) -> np.dtype[Any]:
+    short = re.fullmatch(r"([fiu])(8|16|32|64)", name)
+    try:
+        dtype = np.dtype(_KINDS[short[1]] + short[2] if short else name)
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.kind not in "fiu" or dtype.itemsize > 8:
+        raise ValueError(
+            f"argument {text!r}: there is no type {name!r}; there are: f16 f32 f64, "
+            "i8 i16 i32 i64, u8 u16 u32 u64"
+        )
+    return dtype
+
+
+def _number(text: str, dtype: np.dtype[Any], argument: str) -> np.generic[Any]:
+    try:
+        value = float(text) if dtype.kind == "f" else int(text, 0)
+    except ValueError:
+        wanted = "a number" if dtype.kind == "f" else "an integer"
+        raise ValueError(f"argument {argument!r}: {text!r} is not {wanted}") from None
+    if dtype.kind != "f" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise ValueError(f"argument {argument!r}: {text} does not fit into {dtype}")
+    return dtype.type(value)
+
+
+def _shape(text: str, argument: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(length) for length in text.split(","))
+    except ValueError:
+        shape = (-1,)
+    if min(shape) < 0:
+        raise ValueError(
+            f"argument {argument!r}: the shape [{text}] must be lengths, as in [64,64]"
+        )
+    return shape
+
+
+def _array(
+    dtype: np.dtype[Any], shape: tuple[int, ...], fill: str, argument: str, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    if fill == "random":
+        if dtype.kind == "f":
+            return rng.standard_normal(shape).astype(dtype)
+        low = -100 if dtype.kind == "i" else 0
+        return rng.integers(low, 101, shape).astype(dtype)
+    if fill == "arange":
+        return np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
+    if fill == "zeros":
+        return np.zeros(shape, dtype)
+    return np.full(shape, _number(fill, dtype, argument))
+
+
+def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.generic[Any]:
+    """One argument of a kernel.
+
+    Parameters
+    ----------
+    text : str
+        As at the top of this file. Random floats are normal, of mean 0 and deviation 1; random
+        integers are -100 to 100, unsigned ones 0 to 100.
+    rng : numpy.random.Generator
+        What `random` draws from.
+
+    Raises
+    ------
+    ValueError
+        If the text has none of the forms.
+    OSError
+        If a file cannot be read.
+    """
+    if text.endswith(".npy"):
+        return np.load(Path(text), allow_pickle=False)
+    if found := _ARRAY.fullmatch(text):
+        dtype = _dtype(found["type"], text)
+        return _array(dtype, _shape(found["shape"], text), found["fill"] or "zeros", text, rng)
+    if found := _SCALAR.fullmatch(text):
+        dtype = _dtype(found["type"], text)
+        return _number(found["value"], dtype, text)
+    raise ValueError(f"argument {text!r} has none of the forms {_FORMS}")
+
+
+def arguments(texts: Sequence[str], seed: int = 0) -> list[np.ndarray[Any, Any] | np.generic[Any]]:
+    """All of them; equal texts and seeds make equal data."""
+    rng = np.random.default_rng(seed)
+    return [argument(text, rng) for text in texts]
+
+
+def extent(text: str) -> tuple[int, ...]:
+    """A grid or a block: "256", "16,16", "16x16x1".
+
+    Raises
+    ------
+    ValueError
+        If it is not one to three positive integers.
+    """
+    try:
+        lengths = tuple(int(length) for length in re.split("[,x]", text))
+    except ValueError:
+        lengths = ()
+    if not 1 <= len(lengths) <= 3 or min(lengths) < 1:
+        raise ValueError(f"{text!r} is not one to three positive integers, as 16,16")
+    return lengths

@@ -1,0 +1,89 @@
+"""What a call launches: for the head of a trace, and to say which of its blocks shall run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+
+Extent = tuple[int, int, int]
+Blocks = int | slice | Sequence[int]
+
+
+class Launch(NamedTuple):
+    """A call as the device sees it."""
+
+    kernel: str  # the entry's name
+    op: str  # "gemm", "transpose", "probe", "Kernel"
+    variant: str | None
+    image: str | None  # "gemm_tiled-float32-tile16-pad0": type and parameters too
+    grids: tuple[Extent, ...]  # of each launch of a batch; most calls have one
+    block: Extent
+    sources: Mapping[str, str]  # of a Kernel: file name to text
+    shared_bytes: int = 0  # of a block, static and dynamic
+
+
+def _extent(given: int | tuple[int, ...]) -> Extent:
+    lengths = (given,) if isinstance(given, int) else tuple(given)
+    x, y, z = (*lengths, 1, 1)[:3]
+    return (int(x), int(y), int(z))
+
+
+def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any]) -> Launch:
+    """Raises what the call itself would raise."""
+    if isinstance(what, _core.Kernel):
+        ptx = what.source == what.ptx
+        sources = {"": what.ptx} if ptx else {"kernel.cu": what.source}
+        try:
+            grid, block = _extent(args[0]), _extent(args[1])
+        except (IndexError, TypeError, ValueError):  # the call will say what is wrong
+            grid = block = (1, 1, 1)
+        return Launch(what.name, "Kernel", None, None, (grid,), block, sources)
+    if kw.get("device") is not None:
+        kw = kw | {"device": "emu"}  # another one is refused by the call
+    plan = _core.plan(what, args, kw)
+    launches = plan["launches"]
+    block = launches[0]["block"] if launches else (0, 0, 0)
+    grids = tuple(launch["grid"] for launch in launches)
+    return Launch(plan["entry"], what, plan["variant"], plan["image"], grids, block, {})
+
+
+def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, Any]:
+    """The blocks chosen, as ascending numbers that run through all launches.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are no such blocks, or none at all is chosen.
+    """
+    total = sum(math.prod(grid) for grid in grids)
+    if isinstance(blocks, tuple):
+        if len(blocks) != 3:
+            raise ValueError(
+                f"blocks={blocks}: a tuple is one block (x, y, z); pass a list of numbers"
+            )
+        grid = grids[0] if grids else (0, 0, 0)
+        if any(not 0 <= at < length for at, length in zip(blocks, grid, strict=True)):
+            raise ValueError(f"blocks={blocks}: the grid is {grid}")
+        x, y, z = blocks
+        chosen = np.array([x + grid[0] * (y + grid[1] * z)])
+    elif isinstance(blocks, slice):
+        numbers = range(*blocks.indices(total))
+        chosen = np.arange(numbers.start, numbers.stop, numbers.step)
+    elif isinstance(blocks, (int, np.integer)):
+        chosen = np.arange(min(int(blocks), total))
+    else:
+        chosen = np.asarray(blocks)
+        if chosen.size and (chosen.ndim != 1 or chosen.dtype.kind not in "iu"):
+            raise TypeError(
+                f"blocks is an int, a slice, (x, y, z) or a list of ints, not {blocks!r}"
+            )
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < total:
+            raise ValueError(f"blocks={blocks!r}: the grid has {total} blocks, counted from 0")
+    if chosen.size == 0:
+        raise ValueError(f"blocks={blocks!r} chooses none of the grid's {total} blocks")
+    return np.unique(chosen).astype(np.uint64)

@@ -1,0 +1,271 @@
+"""A trace as one page of HTML that needs nothing else: no script, no font, no address.
+
+`fragment` is what a notebook shows; `page` is the same as a file of its own. All that comes from
+outside, as source text and names, is escaped. Colours follow the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING
+
+from ._listing import Line, listing
+from ._trace_rows import Request, SharedRow, place
+
+if TYPE_CHECKING:
+    from ._observe import Trace
+
+_STYLE = """
+.smk{--bg:#fff;--fg:#1d2530;--dim:#697586;--line:#e2e6ec;--soft:#f5f7f9;--bad:211,63,73;
+--good:#24845c;--c1:#3d7ea6;font:14px/1.45 system-ui,sans-serif;color:var(--fg);
+background:var(--bg);padding:16px 20px;box-sizing:border-box}
+@media(prefers-color-scheme:dark){.smk{--bg:#15191f;--fg:#dde3ea;--dim:#8d99a8;--line:#2d343e;
+--soft:#1c222a;--bad:235,94,94;--good:#5fc496;--c1:#6fb1d8}}
+.smk h1{font-size:21px;margin:0 0 2px;font-weight:650}.smk h2{font-size:15px;margin:26px 0 8px}
+.smk h3{font:600 13px ui-monospace,monospace;margin:16px 0 6px}
+.smk .sub{color:var(--dim);margin:0 0 14px}
+.smk .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(148px,1fr));gap:8px}
+.smk .fact{background:var(--soft);border:1px solid var(--line);border-radius:7px;padding:7px 11px}
+.smk .fact b{display:block;font-size:17px;font-weight:600;font-variant-numeric:tabular-nums}
+.smk .fact span{color:var(--dim);font-size:12px}
+.smk .fact.bad b{color:rgb(var(--bad))}.smk .fact.good b{color:var(--good)}
+.smk .wide{overflow-x:auto;border:1px solid var(--line);border-radius:7px}
+.smk table{border-collapse:collapse;width:100%;margin:0;font-size:12.5px;color:var(--fg)}
+.smk tr,.smk tbody tr:nth-child(odd){background:none}
+.smk th{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
+border-bottom:1px solid var(--line);background:var(--soft)}
+.smk td{text-align:right;padding:1px 9px;white-space:nowrap;font-variant-numeric:tabular-nums}
+.smk .left{text-align:left}.smk .code{font:12px/1.5 ui-monospace,monospace;text-align:left;
+white-space:pre;width:100%;tab-size:4}
+.smk .no{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}
+.smk .note{color:rgb(var(--bad));text-align:left;white-space:normal}
+.smk .gap td{color:var(--dim);text-align:center;background:var(--soft)}
+.smk details{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}
+.smk summary{cursor:pointer}.smk summary code{font-family:ui-monospace,monospace;font-size:12.5px}
+.smk svg{display:block;margin:10px 0 4px;max-width:100%;height:auto}
+.smk svg text{font:9px ui-monospace,monospace;fill:var(--dim)}
+.smk .hazard{border-left:3px solid rgb(var(--bad));background:var(--soft);padding:6px 12px;
+margin:6px 0;border-radius:0 7px 7px 0}
+.smk .opcodes{columns:260px;column-gap:28px}
+.smk .opcode{break-inside:avoid;display:flex;justify-content:space-between;gap:12px;
+border-bottom:1px solid var(--line);padding:1px 0;font:12px/1.6 ui-monospace,monospace}
+.smk .foot{color:var(--dim);font-size:12px;margin:18px 0 0}
+"""
+
+
+def page(trace: Trace) -> str:
+    """A whole document."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(trace.launch.kernel)} - smemkern trace</title>"
+        "<style>body{margin:0}</style></head>"
+        f"<body>{fragment(trace)}</body></html>\n"
+    )
+
+
+def fragment(trace: Trace) -> str:
+    """What stands in a notebook."""
+    return "".join(
+        (
+            f'<div class="smk"><style>{_STYLE}</style>',
+            _head(trace),
+            _hazards(trace),
+            _sources(trace),
+            _conflicts(trace),
+            _opcodes(trace),
+            '<p class="foot">A request is one warp instruction. Wavefronts are what it costs in '
+            "shared memory, ideal the fewest that its bytes could cost, sectors pieces of 32 bytes "
+            "of global memory. <b>+</b>: with what was inlined there. Arithmetic intensity: "
+            "floating-point operations for each byte of the sectors moved.</p></div>",
+        )
+    )
+
+
+def _number(count: float) -> str:
+    return f"{count:,}".replace(",", "\u2009")
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return (
+                f"{count / size:.3g} {unit}"
+                if count < 1000 * size
+                else f"{count / size:.0f} {unit}"
+            )
+    return f"{count} B"
+
+
+def _extent(lengths: tuple[int, ...]) -> str:
+    return " \u00d7 ".join(map(str, lengths))
+
+
+def _head(trace: Trace) -> str:
+    launch = trace.launch
+    factor, moved = trace.conflict_factor, trace.bytes_moved
+    grid = _extent(launch.grids[0]) if launch.grids else "none"
+    if len(launch.grids) > 1:
+        grid += f" and {len(launch.grids) - 1} more"
+    facts = [("", "grid", grid), ("", "block", _extent(launch.block))]
+    facts.append(("", "shared a block", _bytes(launch.shared_bytes)))
+    if not math.isnan(factor):
+        facts.append(("bad" if factor > 1 else "good", "conflict factor", f"{factor:.2f}"))
+        facts.append(("", "shared wavefronts", _number(trace.shared_wavefronts)))
+        facts.append(("", "shared requests", _number(trace.shared_requests)))
+    facts.append(("", "global read", _bytes(moved["global_read"])))
+    facts.append(("", "global written", _bytes(moved["global_written"])))
+    if trace.flops:
+        facts.append(("", "FLOPs", _number(trace.flops)))
+        facts.append(("", "FLOPs a byte", f"{trace.arithmetic_intensity:.3g}"))
+    facts.append(("", "warp instructions", _number(trace.warp_instructions)))
+    facts.append(("", "barrier arrivals", _number(trace.barriers)))
+    if trace.checked:
+        kind = "bad" if trace.hazards else "good"
+        facts.append((kind, "hazards", str(len(trace.hazards)) if trace.hazards else "none"))
+    cells = "".join(
+        f'<div class="fact {kind}"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
+        for kind, name, value in facts
+    )
+    about = [launch.image or launch.op, "device emu"]
+    about += [trace.coverage] if trace.coverage else []
+    about += ["ended by a fault: the counts go so far"] if trace.incomplete else []
+    shown = " \u00b7 ".join(about)
+    return (
+        f"<h1>{escape(launch.kernel)}</h1>"
+        f'<p class="sub">{escape(shown)}</p><div class="facts">{cells}</div>'
+    )
+
+
+def _hazards(trace: Trace) -> str:
+    if not trace.hazards:
+        return ""
+    found = "".join(
+        f'<div class="hazard"><b>{escape(hazard.kind)}</b> {escape(hazard.message)}</div>'
+        for hazard in trace.hazards
+    )
+    return f"<h2>Hazards</h2>{found}"
+
+
+# ---- the source ----
+
+
+def _heat(line: Line, most: int) -> str:
+    """Red by the wavefronts lost, as a share of the most that any line loses."""
+    lost = line.wavefronts - line.ideal
+    if lost <= 0 or not most:
+        return ""
+    return f' style="background:rgba(var(--bad),{0.10 + 0.34 * math.sqrt(lost / most):.2f})"'
+
+
+def _row(line: Line, most: int) -> str:
+    cells = [""] * 5
+    if line.shared or line.global_:
+        cells[0] = _number(line.requests) + ("+" if line.inlined else "")
+    if line.shared:
+        cells[1:4] = [_number(line.wavefronts), _number(line.ideal), f"{line.factor:.2f}"]
+    if line.global_:
+        cells[4] = _number(line.sectors)
+    counts = "".join(f"<td>{cell}</td>" for cell in cells)
+    code = f'<td class="no">{line.number}</td><td class="code">{escape(line.text) or " "}</td>'
+    notes = "".join(
+        f'<tr><td colspan="6"></td><td class="note">{escape(message)}</td></tr>'
+        for message in line.hazards
+    )
+    return f"<tr{_heat(line, most)}>{counts}{code}</tr>{notes}"
+
+
+def _sources(trace: Trace) -> str:
+    names = ("requests", "wavefronts", "ideal", "factor", "sectors", "line")
+    head = "".join(f"<th>{name}</th>" for name in names) + '<th class="left">source</th>'
+    files = listing(trace)
+    every = [line for lines in files.values() for line in lines]
+    most = max((line.wavefronts - line.ideal for line in every), default=0)
+    parts = ["<h2>Source</h2>"] if files else []
+    for name, lines in files.items():
+        rows, before = [], None
+        for line in lines:
+            if before is not None and line.number != before + 1:
+                rows.append('<tr class="gap"><td colspan="7">\u22ef</td></tr>')
+            before = line.number
+            rows.append(_row(line, most))
+        parts.append(
+            f"<h3>{escape(name or 'PTX')}</h3>"
+            f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{''.join(rows)}</tbody></table></div>"
+        )
+    return "".join(parts)
+
+
+# ---- the worst requests ----
+
+
+def bank_map(request: Request) -> str:
+    """Lanes down, banks across; a lane's colour is how many words before it want its bank."""
+    cell, left, top = 13, 46, 20
+    marks = []
+    banks, turns = request.banks, request.turns
+    for lane, step in zip(*(turns >= 0).nonzero(), strict=True):
+        bank, turn = int(banks[lane, step]), int(turns[lane, step])
+        byte = int(request.addresses[lane]) // 4 * 4 + 4 * int(step)
+        colour = "rgb(var(--bad))" if turn else "var(--c1)"
+        shade = 0.45 + 0.55 * turn / 31 if turn else 1
+        marks.append(
+            f'<rect x="{left + bank * cell}" y="{top + int(lane) * cell}" width="{cell - 1}" '
+            f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'
+            f"<title>lane {lane}, bank {bank}, byte {byte}</title></rect>"
+        )
+    labels = [
+        f'<text x="{left + at * cell + 6}" y="{top - 6}" text-anchor="middle">{at}</text>'
+        f'<text x="{left - 6}" y="{top + at * cell + 9}" text-anchor="end">{at}</text>'
+        for at in range(0, 32, 4)
+    ]
+    lines = [
+        f'<line x1="{left}" x2="{left + 32 * cell}" y1="{top + group.start * cell - 0.5}" '
+        f'y2="{top + group.start * cell - 0.5}" stroke="var(--line)"/>'
+        for group in request.groups
+    ]
+    lines.append(
+        f'<rect x="{left - 0.5}" y="{top - 0.5}" width="{32 * cell}" height="{32 * cell}" '
+        'fill="var(--soft)" stroke="var(--line)"/>'
+    )
+    lines.reverse()  # the ground first
+    width, height = left + 32 * cell + 4, top + 32 * cell + 4
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="banks of each lane"><text x="4" y="{top - 6}">bank</text>'
+        f'<text x="4" y="{top + 9}">lane</text>{"".join(lines + labels + marks)}</svg>'
+    )
+
+
+def _conflict(row: SharedRow, first: bool) -> str:
+    request = row.worst_request
+    if request is None:
+        return ""
+    return (
+        f"<details{' open' if first else ''}><summary><code>{escape(place(row))}</code> "
+        f"{escape(row.op)}, {row.width} bytes a lane: worst request {row.worst} wavefronts, "
+        f"factor {row.factor:.2f}</summary>{bank_map(request)}"
+        f'<span class="sub">block {request.block}, warp {request.warp}. Blue: the first word of '
+        "its bank; red: one more that waits.</span></details>"
+    )
+
+
+def _conflicts(trace: Trace) -> str:
+    rows = [row for row in trace.shared if row.wavefronts > row.ideal]
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: row.ideal - row.wavefronts)
+    shown = "".join(_conflict(row, at == 0) for at, row in enumerate(rows))
+    return f"<h2>Worst request of each conflicting line</h2>{shown}"
+
+
+def _opcodes(trace: Trace) -> str:
+    most = sorted(trace.instructions.items(), key=lambda item: (-item[1], item[0]))
+    items = "".join(
+        f'<div class="opcode"><span>{escape(opcode)}</span><span>{_number(count)}</span></div>'
+        for opcode, count in most
+    )
+    return f'<h2>Warp instructions</h2><div class="opcodes">{items}</div>'

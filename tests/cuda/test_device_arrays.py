@@ -1,0 +1,153 @@
+"""Kernels called with the arrays of other libraries: in a GPU's memory, and in the host's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import HAS_GPU
+
+HERE = Path(__file__).parent
+FAKE_CASES = ("interface", "dlpack", "beside_numpy", "empty", "streams", "refused")
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
+
+DOUBLE = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry twice(.param .u64 x)
+{
+    .reg .b64 %rd<3>;
+    .reg .b32 %r<2>;
+    .reg .f32 %f<2>;
+    ld.param.u64 %rd1, [x];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd1, %rd1, %rd2;
+    ld.global.f32 %f1, [%rd1];
+    add.f32 %f1, %f1, %f1;
+    st.global.f32 [%rd1], %f1;
+    ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def twice():
+    return smemkern.Kernel(DOUBLE, "twice")
+
+
+@pytest.mark.parametrize("case", FAKE_CASES)
+def test_fake(fake_driver: Path, case: str) -> None:
+    root = HERE.parent.parent
+    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver), "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, HERE / "fake_arrays.py", case],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class OnHost:
+    """An array of another library in host memory."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_host_memory_by_dlpack(twice, device):
+    x = np.arange(32, dtype="f4")
+    twice(1, 32, OnHost(x), device=device)
+    assert np.array_equal(x, 2 * np.arange(32))
+
+
+def test_host_memory_of_torch(twice, device):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(32, dtype=torch.float32)
+    twice(1, 32, x, device=device)
+    assert np.array_equal(x.numpy(), 2 * np.arange(32))
+
+
+@needs_gpu
+def test_cupy(twice):
+    cupy = pytest.importorskip("cupy")
+    x = cupy.arange(64, dtype="f4")
+    address = x.data.ptr
+    twice(1, 32, x[32:])
+    assert x.data.ptr == address
+    assert np.array_equal(x.get(), np.r_[np.arange(32), 2 * np.arange(32, 64)])
+    with pytest.raises(ValueError, match="not contiguous"):
+        twice(1, 32, x[::2])
+    with pytest.raises(ValueError, match=r"x\.get\(\)"):
+        twice(1, 32, x, device="emu")
+
+
+@needs_gpu
+def test_cupy_stream(twice):
+    """What was queued on the array's stream before is done first, whichever stream is ours."""
+    cupy = pytest.importorskip("cupy")
+    for given in (None, "own"):
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            busy = cupy.ones((2048, 2048), "f4")
+            for _ in range(30):
+                busy = busy @ busy * np.float32(1 / 2048)
+            x = busy[0, :32].copy()
+            twice(1, 32, x, stream=stream.ptr if given else None)
+        assert np.array_equal(x.get(), np.full(32, 2, "f4"))
+
+
+@needs_gpu
+def test_torch(twice):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch sees no GPU")
+    x = torch.arange(32, dtype=torch.float32, device="cuda")
+    twice(1, 32, x)
+    assert np.array_equal(x.cpu().numpy(), 2 * np.arange(32))
+    with pytest.raises(ValueError, match=r"x\.cpu\(\)\.numpy\(\)"):
+        twice(1, 32, x, device="emu")
+    with pytest.raises(ValueError, match="not contiguous"):
+        twice(1, 16, torch.zeros(8, 8, device="cuda").T[::2])
+
+
+@needs_gpu
+def test_torch_stream(twice):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch sees no GPU")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        busy = torch.ones(2048, 2048, device="cuda")
+        for _ in range(30):
+            busy = busy @ busy / 2048
+        x = busy[0, :32].clone()
+        twice(1, 32, x)
+    assert np.array_equal(x.cpu().numpy(), np.full(32, 2, "f4"))
+
+
+@needs_gpu
+def test_numba(twice):
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("Numba finds no GPU")
+    x = cuda.to_device(np.arange(32, dtype="f4"))
+    twice(1, 32, x)
+    assert np.array_equal(x.copy_to_host(), 2 * np.arange(32))

@@ -1,0 +1,86 @@
+"""Kernel arguments as text."""
+
+import numpy as np
+import pytest
+
+from smemkern._argspec import arguments, extent
+
+
+def one(text, seed=0):
+    [made] = arguments([text], seed)
+    return made
+
+
+def test_an_array_alone_is_zeros():
+    made = one("f32[1024]")
+    assert made.dtype == np.float32
+    assert made.shape == (1024,)
+    assert not made.any()
+
+
+@pytest.mark.parametrize("name", ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u64"])
+def test_fills(name):
+    made = one(f"{name}[5,7]=random")
+    assert made.shape == (5, 7)
+    assert len(np.unique(made)) > 10
+    assert not one(f"{name}[3]=zeros").any()
+    np.testing.assert_array_equal(one(f"{name}[2,3]=arange"), [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(one(f"{name}[2]=7"), [7, 7])
+    assert one(f"{name}=5") == 5
+    assert one(f"{name}=5").dtype == made.dtype
+
+
+def test_numpys_names_and_bases():
+    assert one("float32[2]").dtype == np.float32
+    assert one("uint32=0xffffffff") == 0xFFFFFFFF
+    assert one("f64=1e-3") == 1e-3
+    assert one("i32=-5") == -5
+    assert np.isnan(one("f32=nan"))
+    assert one("f32[0]").size == 0
+
+
+def test_random_is_of_the_seed():
+    texts = ["f32[64]=random", "f32[64]=random"]
+    first, again, other = arguments(texts), arguments(texts), arguments(texts, seed=1)
+    np.testing.assert_array_equal(first, again)
+    assert (first[0] != other[0]).any()
+    assert (first[0] != first[1]).any()
+
+
+def test_a_file(tmp_path, rng):
+    x = rng.standard_normal((3, 5))
+    np.save(tmp_path / "x.npy", x)
+    np.testing.assert_array_equal(one(str(tmp_path / "x.npy")), x)
+    with pytest.raises(OSError, match="missing"):
+        one("missing.npy")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "none of the forms"),
+        ("f32", "none of the forms"),
+        ("f32[4", "none of the forms"),
+        ("x32[4]", "no type 'x32'"),
+        ("complex64[4]", "no type"),
+        ("object[4]", "no type"),
+        ("f8[4]", "no type"),
+        ("f32[]", "must be lengths"),
+        ("f32[-1]", "must be lengths"),
+        ("f32[4]=tall", "'tall' is not a number"),
+        ("i32=1.5", "not an integer"),
+        ("u8=256", "does not fit"),
+        ("u32=-1", "does not fit"),
+    ],
+)
+def test_refused(text, why):
+    with pytest.raises(ValueError, match=why):
+        one(text)
+
+
+def test_extent():
+    assert extent("256") == (256,)
+    assert extent("16,16") == extent("16x16") == (16, 16)
+    for text in ("", "0", "1,2,3,4", "a", "-1"):
+        with pytest.raises(ValueError, match="positive integers"):
+            extent(text)

@@ -1,0 +1,69 @@
+"""python -m smemkern check: its arguments, what it prints, its exit status."""
+
+import numpy as np
+import pytest
+
+from smemkern import _check
+from smemkern.__main__ import main
+
+REVERSE = """extern "C" __global__ void rev(const float *x, float *y, int n) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];
+    %s
+    y[t] = tile[63 - t] * n;
+}
+"""
+ARGS = ["--kernel=rev", "--grid=1", "--block=64", "--arg=f32[64]=random", "--arg=f32[64]"]
+
+
+@pytest.fixture
+def check(tmp_path, nvrtc):
+    def run(middle, *more):
+        file = tmp_path / "reverse.cu"
+        file.write_text(REVERSE % middle)
+        return main(["check", str(file), *ARGS, *more])
+
+    return run
+
+
+def test_clean(check, capsys):
+    assert check("__syncthreads();", "--arg=i32=2") == 0
+    assert "no hazards" in capsys.readouterr().out
+
+
+def test_found(check, capsys):
+    assert check("", "--arg=i32=2") == 1
+    out = capsys.readouterr().out
+    assert "RAW race" in out
+    assert "tile[t] = x[t];" in out and "y[t] = tile[63 - t] * n;" in out
+
+
+@pytest.mark.parametrize("bad", ["--arg=i3=5", "--arg=i32", "--arg=f32[4]=many", "--arg=none.npy"])
+def test_bad_argument(check, capsys, bad):
+    assert check("", bad) == 2
+    assert bad.split("=", 1)[1] in capsys.readouterr().err
+
+
+def test_wrong_number_of_arguments(check, capsys):
+    assert check("") == 2
+    assert "takes 3 arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ("f32[3]", np.zeros(3, "f4")),
+        ("i64[2,2]=arange", np.arange(4).reshape(2, 2)),
+        ("u8[4]=7", np.full(4, 7, "u1")),
+        ("f16[2]=ones", np.ones(2, "f2")),
+        ("f64=0.5", 0.5),
+        ("i32=0x10", 16),
+    ],
+)
+def test_argument(spec, wanted):
+    value = _check.argument(spec)
+    assert np.array_equal(value, wanted)
+    assert type(value) is type(wanted)
+    if isinstance(wanted, np.ndarray):
+        assert value.dtype == wanted.dtype

@@ -1,0 +1,117 @@
+"""The listing, the page and the picture of a trace."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import smemkern
+from test_trace_rows import PTX, run
+
+VOID = {"meta", "rect", "line"}
+
+
+class Balance(HTMLParser):
+    """Fails on tags that do not close."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            assert name not in ("src", "href")
+            assert not name.startswith("on")
+            assert "url(" not in (value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def check(page):
+    parser = Balance()
+    parser.feed(page)
+    assert not parser.open
+    assert "<script" not in page
+    assert "http" not in page
+
+
+@pytest.fixture(scope="module")
+def conflicted():
+    a = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    return smemkern.trace("gemm", a, a, variant="conflicted")
+
+
+def test_annotate(conflicted):
+    lines = conflicted.annotate().splitlines()
+    [column] = [line for line in lines if "volatile REAL *" in line]
+    assert column.split()[:4] == ["8192", "262144", "8192", "32.00"]
+    with pytest.raises(ValueError, match="other.cu"):
+        conflicted.annotate("other.cu")
+
+
+def test_callers_are_charged():
+    text = run()[0].annotate("main.cu")
+    [inlined] = [line for line in text.splitlines() if line.endswith(" 10")]
+    assert inlined.split()[:4] == ["4", "128", "4", "32.00"]
+    assert "+" in inlined
+
+
+def test_ptx_without_lines_is_its_own_source():
+    plain = re.sub(r"\s*\.(loc|file) .*", "", PTX)
+    kernel = smemkern.Kernel(plain, "k")
+    text = smemkern.trace(kernel, 1, 32, np.zeros(32, np.int32)).annotate()
+    assert "st.shared.u32 [%r3], %r1;" in text
+
+
+@pytest.mark.parametrize("op", ["gemm", "transpose"])
+def test_pages_of_all_variants(op):
+    a = np.ones((32, 32), np.float32)
+    for row in smemkern.variants(op):
+        if row.min_sm > 80:
+            continue
+        t = smemkern.trace(op, *[a] * (2 if op == "gemm" else 1), variant=row.name)
+        check(t.to_html())
+        check(t._repr_html_())
+
+
+def test_page_says_what_there_is(conflicted, tmp_path):
+    page = conflicted.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    for word in ("gemm_conflicted", "conflict factor", "262\u2009144", "tile32", "<svg", "Warp"):
+        assert word in page
+    assert "traced 1 of 4 blocks" in run(1)[0].to_html()
+
+
+def test_all_is_escaped():
+    name = "<script>alert(1)</script>&"
+    t, _ = run()
+    hostile = PTX.replace("main.cu", name).replace("deep.cuh", name)
+    t = smemkern.trace(smemkern.Kernel(hostile, "k"), 1, 32, np.zeros(32, np.int32))
+    check(t.to_html())
+    assert "&lt;script&gt;" in t.to_html()
+
+
+def test_hazards_are_shown():
+    ptx = PTX.replace("st.global.u32 [%rd2], %r2;", "ld.shared.u32 %r4, [tile+4];")
+    t = smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(32, np.int32))
+    assert t.hazards
+    check(t.to_html())
+    assert "Hazards" in t.to_html()
+    assert "!" in t.annotate()
+
+
+def test_plot(conflicted):
+    pytest.importorskip("matplotlib")
+    figure = conflicted.plot()
+    bars, request = figure.axes[:2]
+    assert len(bars.patches) == 2 * len(conflicted.shared)
+    [image] = request.images
+    depth = np.ma.filled(image.get_array().astype(float), np.nan)
+    assert np.nanmax(depth) == 32
+    a = np.ones((8, 8), np.float32)
+    assert smemkern.trace("gemm", a, a, variant="naive").plot().axes

@@ -1,0 +1,152 @@
+"""smemkern.profile, with an ncu that says what a test wants, and with the real one."""
+
+import shutil
+import stat
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import HAS_GPU
+from smemkern import _profile
+
+FAKE = """#!/bin/sh
+if [ "$1" = "--import" ]; then cat "{answer}"; exit 0; fi
+echo "$@" > "{log}"
+for word in "$@"; do last="$word"; [ "$before" = "--export" ] && : > "$word"; before="$word"; done
+cp "$last" "{call}"
+{extra}
+"""
+
+
+@pytest.fixture
+def ncu(tmp_path, monkeypatch):
+    """Puts an ncu on PATH that answers with counts of a dict, one a launch."""
+    monkeypatch.setattr(_profile, "_has_gpu", lambda: True)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def make(*launches, extra=""):
+        metrics = list(_profile.METRICS)
+        rows = [["ID", "Kernel Name", *metrics], ["", "", *["inst"] * len(metrics)]]
+        for number, counts in enumerate(launches):
+            rows.append([str(number), "kernel", *(counts.get(metric, "n/a") for metric in metrics)])
+        answer = tmp_path / "answer.csv"
+        body = "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)
+        answer.write_text(f"==PROF== a line of ncu's own\n{body}\n")
+        script = tmp_path / "ncu"
+        script.write_text(
+            FAKE.format(answer=answer, log=tmp_path / "log", call=tmp_path / "call", extra=extra)
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        return tmp_path
+
+    return make
+
+
+def predicted(t):
+    return {name: predict(t) for name, (_meaning, predict) in _profile.METRICS.items()}
+
+
+@pytest.fixture
+def ab(rng):
+    return rng.standard_normal((2, 64, 64)).astype(np.float32)
+
+
+def test_measured_beside_predicted(ncu, ab):
+    counts = predicted(smemkern.trace("gemm", *ab, variant="conflicted"))
+    shown = {name: f"{count:,}" for name, count in counts.items()}
+    missing = "memory_l1_wavefronts_shared_ideal"
+    wrong = "smsp__inst_executed.sum"
+    shown[missing], shown[wrong] = "n/a", "12.000000"
+    folder = ncu(shown)
+    p = smemkern.profile("gemm", *ab, variant="conflicted", device="cuda")
+    for row in p.rows:
+        assert row.predicted == counts[row.metric]
+        if row.metric == missing:
+            assert row.measured is row.equal is None
+        elif row.metric == wrong:
+            assert row.measured == 12
+            assert row.equal is False
+        else:
+            assert row.equal
+    assert "differs" in repr(p)
+    assert p.command in repr(p)
+    assert "--clock-control none" in p.command
+    assert "gemm_conflicted" in (folder / "log").read_text()
+    assert "<table>" in p._repr_html_()
+    import pickle
+
+    what, args, kw = pickle.loads((folder / "call").read_bytes())
+    assert (what, kw) == ("gemm", {"variant": "conflicted", "device": "cuda"})
+    np.testing.assert_array_equal(args[0], ab[0])
+
+
+def test_launches_add_up(ncu, ab):
+    name = next(iter(_profile.METRICS))
+    ncu({name: "3"}, {name: "1,004"})
+    p = smemkern.profile("gemm", *ab, variant="tiled")
+    assert p.rows[0].measured == 1007
+
+
+def test_to_pandas(ncu, ab):
+    pytest.importorskip("pandas")
+    ncu({})
+    frame = smemkern.profile("gemm", *ab, variant="tiled").to_pandas()
+    assert list(frame["metric"]) == list(_profile.METRICS)
+    assert frame["measured"].isna().all()
+
+
+def test_a_kernel_keeps_its_arrays(ncu):
+    from test_trace_rows import PTX
+
+    folder = ncu({})
+    out = np.full(64, -1, np.int32)
+    smemkern.profile(smemkern.Kernel(PTX, "k"), 2, 32, out)
+    assert (out == -1).all()
+    import pickle
+
+    what, _args, kw = pickle.loads((folder / "call").read_bytes())
+    assert what == (PTX, "k")
+    assert kw == {"device": "cuda"}
+
+
+def test_forbidden_counters(ncu, ab):
+    ncu({}, extra="echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1")
+    with pytest.raises(smemkern.Error, match="ERR_NVGPUCTRPERM.*NVreg_Restrict"):
+        smemkern.profile("gemm", *ab)
+
+
+def test_ncu_that_fails(ncu, ab):
+    ncu({}, extra="echo something broke; exit 3")
+    with pytest.raises(smemkern.Error, match="status 3(?s:.*)something broke"):
+        smemkern.profile("gemm", *ab)
+
+
+def test_no_launch_was_seen(ncu, ab):
+    ncu()
+    with pytest.raises(smemkern.Error, match="no launch"):
+        smemkern.profile("gemm", *ab)
+
+
+def test_no_ncu(ab, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_profile, "_PLACES", (str(tmp_path),))
+    with pytest.raises(smemkern.Error, match="neither on PATH"):
+        smemkern.profile("gemm", *ab)
+
+
+def test_no_gpu(ncu, ab, monkeypatch):
+    ncu({})
+    monkeypatch.setattr(_profile, "_has_gpu", lambda: False)
+    with pytest.raises(smemkern.NoDeviceError, match="needs a GPU"):
+        smemkern.profile("gemm", *ab)
+
+
+@pytest.mark.skipif(not HAS_GPU or shutil.which("ncu") is None, reason="no NVIDIA GPU or no ncu")
+def test_the_real_one(ab):
+    p = smemkern.profile("gemm", *ab, variant="conflicted")
+    rows = {row.metric: row for row in p.rows}
+    for op in ("ld", "st"):
+        row = rows[f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum"]
+        assert row.measured is not None
+    assert rows["smsp__inst_executed.sum"].measured > 0
