@@ -135,9 +135,17 @@ enum {
        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
        void **parameters, void **extra))
 
+/* What a driver may lack: NULL then. Who uses one says what cannot be done without it. */
+#define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
+    X(cuTensorMapEncodeTiled, 12000,                                                               \
+      (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \
+       int swizzle, int l2_promotion, int fill))
+
 typedef struct driver {
 #define X(function, version, arguments) CUresult(*function) arguments;
     DRIVER_FUNCTIONS(X)
+    OPTIONAL_DRIVER_FUNCTIONS(X)
 #undef X
     int version; /* 13000 for 13.0 */
     int n_devices;

@@ -10,8 +10,31 @@
  * enough that the driver's queue does not fill. */
 enum { BATCH = 64 };
 
-smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, unsigned char **out,
+/* Where a tensor map stands there is the tensor's address so far. */
+static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *at,
                            smk_status *status) {
+    _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char encoded[SMK_TENSOR_MAP_BYTES];
+    const int no_interleave = 0, no_promotion = 0;
+    uint64_t address;
+    memcpy(&address, at, sizeof address);
+    if (!d->cu->cuTensorMapEncodeTiled)
+        return smk_fail(status, SMK_DRIVER_TOO_OLD,
+                        "the NVIDIA driver has no cuTensorMapEncodeTiled, which a TensorMap needs. "
+                        "Install a newer driver, or use device=\"emu\"");
+    CUresult result = d->cu->cuTensorMapEncodeTiled(
+        encoded, (int)map->type, map->rank, (void *)(uintptr_t)address, map->size, map->stride + 1,
+        map->box, map->step, no_interleave, (int)map->swizzle, no_promotion, map->fill_nan);
+    if (result)
+        return device_fail(d, result, SMK_VALUE, status,
+                           "cuTensorMapEncodeTiled of a tensor of %u dimensions (a GPU of compute "
+                           "capability 9.0 or newer is needed)",
+                           map->rank);
+    memcpy(at, encoded, sizeof encoded);
+    return SMK_OK;
+}
+
+smk_code launch_patch_args(device *d, const smk_job *job, const CUdeviceptr *addresses,
+                           unsigned char **out, smk_status *status) {
     size_t bytes = job->n_launches * job->args_bytes;
     unsigned char *args = malloc(bytes ? bytes : 1);
     if (!args) return smk_fail_memory(status, bytes, "kernel arguments");
@@ -24,6 +47,13 @@ smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, uns
             memcpy(&address, block + pointer->arg_offset, sizeof address);
             address += addresses[pointer->buffer];
             memcpy(block + pointer->arg_offset, &address, sizeof address);
+        }
+        for (size_t j = 0; j < job->n_tensor_maps; j++) {
+            const smk_tensor_map *map = &job->tensor_maps[j];
+            if (encode_map(d, map, block + map->arg_offset, status)) {
+                free(args);
+                return status->code;
+            }
         }
     }
     *out = args;

@@ -13,9 +13,9 @@ typedef struct launch_plan {
 } launch_plan;
 
 /* The arguments of all launches, malloc'ed, with the address of each buffer added to the offsets
- * that stand for pointers. */
-smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, unsigned char **out,
-                           smk_status *status);
+ * that stand for pointers, and with tensor maps encoded. */
+smk_code launch_patch_args(device *d, const smk_job *job, const CUdeviceptr *addresses,
+                           unsigned char **out, smk_status *status);
 
 /* Puts the launches on the stream, in order. */
 smk_code launch_all(device *d, const launch_plan *plan, smk_status *status);
