@@ -232,7 +232,14 @@ def test_swizzled_stores(nvrtc, device, rng, swizzle):
     there = np.frombuffer(swizzled(tile.tobytes(), SPANS[swizzle], tile.tobytes()), "u1")
     m = smemkern.TensorMap(array, box, swizzle=swizzle)
     kernel("store_one", 2)(
-        1, 32, m, coordinates((0, 0)), there, there.size, shared_bytes=there.size + 1024, device=device
+        1,
+        32,
+        m,
+        coordinates((0, 0)),
+        there,
+        there.size,
+        shared_bytes=there.size + 1024,
+        device=device,
     )
     assert (array == tile).all()
 
@@ -257,13 +264,24 @@ def test_reductions(nvrtc, device, rng, op, dtype, model):
     expected[9:, 11:] = model(expected[9:, 11:], tile[:4, :5])
     m = smemkern.TensorMap(array, (8, 8))
     kernel("store_one", 2, f'-DREDUCE="{op}"')(
-        1, 32, m, coordinates((9, 11)), tile, tile.nbytes, shared_bytes=tile.nbytes + 1024, device=device
+        1,
+        32,
+        m,
+        coordinates((9, 11)),
+        tile,
+        tile.nbytes,
+        shared_bytes=tile.nbytes + 1024,
+        device=device,
     )
     assert array.tobytes() == expected.tobytes()
 
 
 def test_two_maps_of_one_array(nvrtc, device, rng):
-    source = HELPERS + BULK + COPIES + r"""
+    source = (
+        HELPERS
+        + BULK
+        + COPIES
+        + r"""
     extern "C" __global__ void both(const __grid_constant__ Map from,
                                     const __grid_constant__ Map to) {
         __shared__ alignas(1024) unsigned char tile[16 * 64];
@@ -281,6 +299,7 @@ def test_two_maps_of_one_array(nvrtc, device, rng):
         commit();
         wait_group<0>();
     }"""
+    )
     array = random_array(rng, (32, 16), "i4")
     expected = array.copy()
     expected[16:] = expected[:16]
@@ -330,7 +349,7 @@ extern "C" __global__ void k(const __grid_constant__ Map map, const Map *other) 
     __shared__ u64 b;
     const int c[5] = {0};
     init(&b, 1);
-    %s
+    BODY
 }"""
 
 
@@ -354,7 +373,7 @@ extern "C" __global__ void k(const __grid_constant__ Map map, const Map *other) 
     ],
 )
 def test_misuse_is_named(nvrtc, body, message):
-    source = HELPERS + BULK + COPIES + MISUSE % body
+    source = HELPERS + BULK + COPIES + MISUSE.replace("BODY", body)
     k = smemkern.Kernel(source, "k", options=("-arch=compute_90", "-DRANK=2"))
     m = smemkern.TensorMap(np.zeros((8, 8), "f4"), (8, 8))
     with pytest.raises(smemkern.LaunchError, match=message):

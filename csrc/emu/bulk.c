@@ -17,6 +17,7 @@
 #include "lanes.h"
 #include "mbarrier.h"
 #include "memory.h"
+#include "observe.h"
 
 /* ---- the queue ---- */
 
@@ -67,8 +68,9 @@ bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *what) {
     bulk_copy *copy = append(w, i, lane, what);
     if (!copy) return false;
     const bool load = what->kind == BULK_LOAD;
-    tile_report(w, i, &what->tile, load ? EMU_BULK_READ : EMU_BULK_WRITE);
-    tile_report_shared(w, i, what->shared, what->bytes, load ? EMU_BULK_WRITE : EMU_BULK_READ);
+    tile_report(w, i, lane, &what->tile, load ? EMU_BULK_READ : EMU_BULK_WRITE);
+    tile_report_shared(w, i, lane, what->shared, what->bytes,
+                       load ? EMU_BULK_WRITE : EMU_BULK_READ);
     return !load || tile_read(w, i, lane, &what->tile, copy->image);
 }
 
@@ -109,6 +111,10 @@ bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *byte
         *arrivals = copy->kind == BULK_ARRIVAL;
         *bytes = copy->bytes;
         land(b, copy);
+        observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
+                                             .ptx = copy->by->ptx,
+                                             .lanes = 1u << copy->lane,
+                                             .object = (uint32_t)copy->barrier});
         unlink_copy(b, link);
         return true;
     }

@@ -334,7 +334,7 @@ static void note_values(shadow *s, const emu_request *r, uint64_t offset) {
 
 static bool writes(emu_operation operation) {
     return operation == EMU_STORE || operation == EMU_ATOMIC || operation == EMU_COPY_ASYNC_WRITE ||
-           operation == EMU_STMATRIX;
+           operation == EMU_STMATRIX || operation == EMU_BULK_WRITE;
 }
 
 /* All lanes' accesses in one row, or of one place; false: look at each. */
@@ -426,13 +426,14 @@ static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
 
 void access_request(watch *w, const emu_request *r) {
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
-    if (r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ) return;
+    if (r->operation == EMU_MATRIX_READ) return;
+    const bool bulk = r->operation == EMU_BULK_READ || r->operation == EMU_BULK_WRITE;
     const uint32_t number = site_number(w, r);
     const site *at = &w->all->sites.sites[number];
     const mark mine =
         mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
-    if (at->strength != WEAK && w->order.fine) synchronise(w, r, at);
+    if (at->strength != WEAK && w->order.fine && !bulk) synchronise(w, r, at);
     shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);
     const bool plain_load = r->operation == EMU_LOAD && !w->order.fine;
     if (!s && plain_load && r->step != ~(uint64_t)0) return;
@@ -448,8 +449,24 @@ void access_request(watch *w, const emu_request *r) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (r->space == PTX_GLOBAL) s = shadow_at(w, r->space, r->address[lane]);
-        if (s) touch_lane(w, s, r, lane, mine + ((mark)lane << MARK_THREAD_AT));
+        const uint32_t thread = bulk ? r->bulk_lane : (uint32_t)lane;
+        if (s) touch_lane(w, s, r, lane, mine + ((mark)thread << MARK_THREAD_AT));
     }
+}
+
+/* A bulk copy is an access of the thread that asked for it, and arrives for it at the mbarrier. */
+void access_mbarrier(watch *w, const emu_sync *event) {
+    const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
+    for (uint32_t left = event->lanes; left; left &= left - 1) {
+        const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
+        if (event->kind == EMU_MBARRIER_WAIT) {
+            order_acquire(&w->order, object, thread);
+            continue;
+        }
+        order_fence(&w->order, event->warp, left & -left);
+        order_release(&w->order, object, thread);
+    }
+    watch_set_limits(w);
 }
 
 /* ---- cp.async ---- */

@@ -19,6 +19,7 @@
 #include "decode.h"
 #include "lanes.h"
 #include "memory.h"
+#include "observe.h"
 
 enum { COUNT_BITS = 20, MAX_COUNT = (1 << COUNT_BITS) - 1, TX_SHIFT = 40, TX_BITS = 21 };
 #define PHASE_BIT (1ull << 61)
@@ -98,6 +99,12 @@ static bool add_tx(warp *w, const insn *i, int lane, object *o, int64_t bytes) {
     return false;
 }
 
+static void report(const warp *w, const insn *i, int lane, const object *o, emu_sync_kind kind) {
+    observe_event(
+        w, (emu_sync){
+               .kind = kind, .ptx = i->ptx, .lanes = 1u << lane, .object = (uint32_t)o->offset});
+}
+
 static bool arrive(warp *w, const insn *i, int lane, object *o, uint32_t count, bool no_complete) {
     if (count > o->pending || (no_complete && count == o->pending && !o->tx)) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
@@ -109,6 +116,7 @@ static bool arrive(warp *w, const insn *i, int lane, object *o, uint32_t count, 
         return false;
     }
     o->pending -= count;
+    report(w, i, lane, o, EMU_MBARRIER_ARRIVE);
     finish(o);
     return true;
 }
@@ -214,7 +222,9 @@ static const insn *exec_test(warp *w, const insn *i) {
         if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
         const bool asked =
             i->flags & TEST_PARITY ? U32(w, i->b)[lane] & 1 : (U64(w, i->b)[lane] & PHASE_BIT) != 0;
-        if (o.phase != asked) done |= 1u << lane;
+        if (o.phase == asked) continue;
+        done |= 1u << lane;
+        report(w, i, lane, &o, EMU_MBARRIER_WAIT);
     }
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
         PRED(w, i->d)[first_lane(lanes)] = done >> first_lane(lanes) & 1 ? FULL : 0;

@@ -99,8 +99,8 @@ static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t
         lanes_u64 piece;
         for (uint64_t l = 0; l < LANES; l++)
             piece[l] = from + (l < pieces ? l : 0) * TILE_CHUNK;
-        observe_access(x->w, x->i, x->tile->space, x->operation, TILE_CHUNK, piece,
-                       pieces >= LANES ? FULL : (1u << pieces) - 1);
+        observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
+                     pieces >= LANES ? FULL : (1u << pieces) - 1);
     }
     return true;
 }
@@ -120,16 +120,16 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
     return for_each_run(t, write_run, &x);
 }
 
-void tile_report(const warp *w, const insn *i, const tile *t, emu_operation operation) {
+void tile_report(const warp *w, const insn *i, int lane, const tile *t, emu_operation operation) {
     if (!w->block->launch->observer) return;
-    transfer x = {.w = (warp *)w, .i = i, .tile = t, .operation = operation};
+    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation};
     for_each_run(t, report_run, &x);
 }
 
-void tile_report_shared(const warp *w, const insn *i, uint64_t shared, uint32_t bytes,
+void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
                         emu_operation operation) {
     if (!w->block->launch->observer || !bytes) return;
     const tile t = {.space = PTX_SHARED};
-    transfer x = {.w = (warp *)w, .i = i, .tile = &t, .operation = operation};
+    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &t, .operation = operation};
     report_run(&x, shared, bytes, 0);
 }

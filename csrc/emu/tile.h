@@ -43,9 +43,9 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
                 const atomic_change *change);
 
 /* Tells an observer of the tensor's bytes that the box touches. */
-void tile_report(const warp *w, const insn *i, const tile *t, emu_operation operation);
+void tile_report(const warp *w, const insn *i, int lane, const tile *t, emu_operation operation);
 /* ... and of `bytes` from an offset of shared memory. */
-void tile_report_shared(const warp *w, const insn *i, uint64_t shared, uint32_t bytes,
+void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
                         emu_operation operation);
 
 #endif

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_emu_mbarrier import HELPERS
 
 import smemkern
-from test_emu_mbarrier import HELPERS
 
 BULK = r"""
 __device__ void load(void *to, const void *from, unsigned bytes, u64 *b) {
@@ -176,13 +176,13 @@ def test_reductions(nvrtc, device, rng, op, type_, dtype, model):
         fence();
         __syncthreads();
         if (threadIdx.x == 0) {
-            asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.%s.%s"
-                         " [%%0], [%%1], %%2;"
+            asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.OP.TYPE"
+                         " [%0], [%1], %2;"
                          :: "l"(out), "r"(at(tile)), "r"(512) : "memory");
             commit();
             wait_group<0>();
         }
-    }""" % (op, type_)
+    }""".replace("OP", op).replace("TYPE", type_)
     n = 512 // np.dtype(dtype).itemsize
     if dtype[0] == "f":
         old, b = rng.standard_normal((2, n)).astype(dtype)
@@ -221,9 +221,8 @@ def test_misuse_is_named(nvrtc, body, message):
         u64 &b = two[0];
         two[1] = 0;
         init(&b, 1);
-        %s
-    }"""
-        % body
+        BODY
+    }""".replace("BODY", body)
     )
     given = np.zeros(16, "f4")
     given.flags.writeable = message != "read-only"
@@ -244,8 +243,25 @@ def test_misuse_is_named(nvrtc, body, message):
 def test_unknown_forms_are_refused(text):
     ptx = (
         ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k() {"
-        " .reg .b64 %%d<2>; .reg .b16 %%h<2>; .shared .align 16 .b32 t[8];"
-        " .shared .align 8 .b64 b; %s ret; }\n" % text
+        " .reg .b64 %d<2>; .reg .b16 %h<2>; .shared .align 16 .b32 t[8];"
+        " .shared .align 8 .b64 b; " + text + " ret; }\n"
     )
     with pytest.raises(smemkern.UnsupportedInstructionError, match="cp"):
         smemkern.Kernel(ptx, "k")(1, 1, device="emu")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "kind"),
+    [
+        ("", None),
+        ("wait(&empty[s], i / 3 & 1 ^ 1);", "deadlock"),
+        ("wait(&full[s], i / 3 & 1);", "WAR"),
+    ],
+)
+def test_hazards_of_a_ring(nvrtc, rng, left_out, kind):
+    assert left_out in RING
+    k = kernel(RING.replace(left_out, "") if left_out else RING)
+    given = rng.integers(0, 1 << 20, (9, 256)).astype("i4")
+    trace = smemkern.trace(k, 1, 160, given, np.zeros_like(given), 9, hazards=True)
+    assert {kind} - {None} <= {h.kind for h in trace.hazards}
+    assert bool(trace.hazards) == bool(kind)

@@ -165,16 +165,18 @@ def test_cp_async_arrives(nvrtc, device, rng, noinc):
         __shared__ u64 b;
         __shared__ int4 tile[64];
         const int t = threadIdx.x;
-        if (t == 0) init(&b, %d);
+        if (t == 0) init(&b, COUNT);
         __syncthreads();
-        asm volatile("cp.async.cg.shared.global [%%0], [%%1], 16;"
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                      :: "r"(at(&tile[t])), "l"(in + t) : "memory");
-        asm volatile("cp.async.mbarrier.arrive%s.shared::cta.b64 [%%0];" :: "r"(at(&b)) : "memory");
-        %s
+        asm volatile("cp.async.mbarrier.arriveSUFFIX.shared::cta.b64 [%0];"
+                     :: "r"(at(&b)) : "memory");
+        EXTRA
         wait(&b, 0);
         out[t] = tile[63 - t].y;
-    }"""
-        % (count, suffix, extra)
+    }""".replace("COUNT", str(count))
+        .replace("SUFFIX", suffix)
+        .replace("EXTRA", extra)
     )
     given = rng.integers(0, 1 << 30, (64, 4)).astype("i4")
     out = np.zeros(64, "i4")
@@ -210,7 +212,7 @@ def test_cp_async_arrives(nvrtc, device, rng, noinc):
 )
 def test_misuse_is_named(nvrtc, body, message):
     k = kernel(
-        'extern "C" __global__ void k() { __shared__ u64 two[2]; u64 &b = two[0]; %s }' % body
+        'extern "C" __global__ void k() { __shared__ u64 two[2]; u64 &b = two[0]; ' + body + "}"
     )
     with pytest.raises(smemkern.LaunchError, match=message):
         k(1, 1, device="emu")
@@ -231,14 +233,11 @@ def test_a_phase_that_never_ends(nvrtc):
 
 @pytest.mark.parametrize("modifier", ["mbarrier.arrive.weak.shared.b64 _, [b];"])
 def test_unknown_forms_are_refused(modifier):
-    ptx = (
-        """
+    ptx = """
 .version 8.3
 .target sm_90
 .address_size 64
-.visible .entry k() { .shared .align 8 .b64 b; %s ret; }
-"""
-        % modifier
-    )
+.visible .entry k() { .shared .align 8 .b64 b; MODIFIER ret; }
+""".replace("MODIFIER", modifier)
     with pytest.raises(smemkern.UnsupportedInstructionError, match="mbarrier"):
         smemkern.Kernel(ptx, "k")(1, 1, device="emu")
