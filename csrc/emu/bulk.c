@@ -111,10 +111,13 @@ bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *byte
         *arrivals = copy->kind == BULK_ARRIVAL;
         *bytes = copy->bytes;
         land(b, copy);
+        const bool load = copy->kind == BULK_LOAD;
         observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
                                              .ptx = copy->by->ptx,
                                              .lanes = 1u << copy->lane,
-                                             .object = (uint32_t)copy->barrier});
+                                             .object = (uint32_t)copy->barrier,
+                                             .address = load ? &copy->shared : NULL,
+                                             .width = copy->bytes});
         unlink_copy(b, link);
         return true;
     }

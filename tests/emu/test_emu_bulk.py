@@ -255,7 +255,7 @@ def test_unknown_forms_are_refused(text):
     [
         ("", None),
         ("wait(&empty[s], i / 3 & 1 ^ 1);", "deadlock"),
-        ("wait(&full[s], i / 3 & 1);", "WAR"),
+        ("wait(&full[s], i / 3 & 1);", "async-read"),
     ],
 )
 def test_hazards_of_a_ring(nvrtc, rng, left_out, kind):
