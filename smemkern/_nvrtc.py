@@ -40,11 +40,20 @@ def _include_roots() -> Iterator[Path]:
     yield Path("/usr/local/cuda/include")
 
 
+# The headers of a complete installation; a framework's own copy may leave the last two out.
+_WANTED = ("cuda_fp16.h", "crt/mma.h", "nv/target")
+
+
 def include_options() -> tuple[str, ...]:
-    """-I options for the first installation that has cuda_fp16.h, and libcu++ beside it."""
+    """-I options for the installation that has most of the headers, and libcu++ beside it."""
+    best: list[Path] = []
+    most = 0
     for root in _include_roots():
-        if (root / "cuda_fp16.h").is_file():
-            libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include")
-            roots = [root, *(path for path in libcuxx if (path / "cuda" / "std").is_dir())]
-            return tuple(f"-I{path}" for path in roots)
-    return ()
+        if not (root / "cuda_fp16.h").is_file():
+            continue
+        libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include")
+        roots = [root, *(path for path in libcuxx if (path / "cuda" / "std").is_dir())]
+        has = sum(any((path / name).is_file() for path in roots) for name in _WANTED)
+        if has > most:
+            best, most = roots, has
+    return tuple(f"-I{path}" for path in best)

@@ -8,10 +8,13 @@ import pytest
 
 import smemkern
 from checks import HAS_GPU
-from smemkern import _profile
+from smemkern import _ncu, _profile
 
 FAKE = """#!/bin/sh
-if [ "$1" = "--import" ]; then cat "{answer}"; exit 0; fi
+case "$*" in
+    *"--page source"*) cat "{source}"; exit 0;;
+    *"--page raw"*) cat "{answer}"; exit 0;;
+esac
 echo "$@" > "{log}"
 for word in "$@"; do last="$word"; [ "$before" = "--export" ] && : > "$word"; before="$word"; done
 cp "$last" "{call}"
@@ -25,7 +28,7 @@ def ncu(tmp_path, monkeypatch):
     monkeypatch.setattr(_profile, "_has_gpu", lambda: True)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    def make(*launches, extra=""):
+    def make(*launches, extra="", source="/dev/null"):
         metrics = list(_profile.METRICS)
         rows = [["ID", "Kernel Name", *metrics], ["", "", *["inst"] * len(metrics)]]
         for number, counts in enumerate(launches):
@@ -35,7 +38,13 @@ def ncu(tmp_path, monkeypatch):
         answer.write_text(f"==PROF== a line of ncu's own\n{body}\n")
         script = tmp_path / "ncu"
         script.write_text(
-            FAKE.format(answer=answer, log=tmp_path / "log", call=tmp_path / "call", extra=extra)
+            FAKE.format(
+                answer=answer,
+                source=source,
+                log=tmp_path / "log",
+                call=tmp_path / "call",
+                extra=extra,
+            )
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
         return tmp_path
@@ -44,7 +53,7 @@ def ncu(tmp_path, monkeypatch):
 
 
 def predicted(t):
-    return {name: predict(t) for name, (_meaning, predict) in _profile.METRICS.items()}
+    return {name: predict(t) for name, (_, predict, _) in _profile.METRICS.items()}
 
 
 @pytest.fixture
@@ -54,7 +63,7 @@ def ab(rng):
 
 def test_measured_beside_predicted(ncu, ab):
     counts = predicted(smemkern.trace("gemm", *ab, variant="conflicted"))
-    shown = {name: f"{count:,}" for name, count in counts.items()}
+    shown = {name: f"{count or 0:,}" for name, count in counts.items()}
     missing = "memory_l1_wavefronts_shared_ideal"
     wrong = "smsp__inst_executed.sum"
     shown[missing], shown[wrong] = "n/a", "12.000000"
@@ -62,8 +71,8 @@ def test_measured_beside_predicted(ncu, ab):
     p = smemkern.profile("gemm", *ab, variant="conflicted", device="cuda")
     for row in p.rows:
         assert row.predicted == counts[row.metric]
-        if row.metric == missing:
-            assert row.measured is row.equal is None
+        if row.metric == missing:  # and not predicted either, for ptxas joins loads of this kernel
+            assert row.predicted is row.measured is row.equal is None
         elif row.metric == wrong:
             assert row.measured == 12
             assert row.equal is False
@@ -130,7 +139,7 @@ def test_no_launch_was_seen(ncu, ab):
 
 def test_no_ncu(ab, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_profile, "_PLACES", (str(tmp_path),))
+    monkeypatch.setattr(_ncu, "_PLACES", (str(tmp_path),))
     with pytest.raises(smemkern.Error, match="neither on PATH"):
         smemkern.profile("gemm", *ab)
 
