@@ -173,7 +173,8 @@ def _source_rows(text: str) -> Iterator[tuple[int, str, int, dict[str, str]]]:
     The head has two columns called Source; the second, the instruction, is "Machine" here. Files
     repeat where a new launch begins.
     """
-    launch, seen = 0, set()
+    launch = 0
+    seen: set[str] = set()
     file, line, head = "", 0, ["Line No"]
     for row in csv.reader(io.StringIO(text)):
         if len(row) >= 2 and row[0] == "File Path":

@@ -11,7 +11,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ._listing import Line, listing
-from ._trace_rows import Request, SharedRow, place
+from ._request import Request
+from ._trace_rows import SharedRow, place
 
 if TYPE_CHECKING:
     from ._observe import Trace
