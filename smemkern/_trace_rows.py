@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,11 @@ def _short(row: SharedRow | GlobalRow) -> str:
     return f"{type(row).__name__}({facts})"
 
 
+def base_name(file: str | None) -> str | None:
+    """Of a file as line information names it: NVRTC puts the working directory before it."""
+    return None if file is None else PurePath(file).name
+
+
 def place(row: SharedRow | GlobalRow) -> str:
     """common.cuh:21 < gemm_tiled.cu:32"""
     own = f"{row.file or 'line'}:{row.line}"
@@ -104,6 +110,8 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[tuple[SharedRow, ...], tup
             raw,
             *machine,
         ) = site
+        file = base_name(file)
+        callers = tuple((base_name(of), number) for of, number in callers)
         block, warp, active, addresses = raw
         lanes = np.array([active >> lane & 1 for lane in range(LANES)], bool)
         where = np.array(addresses, np.uint64).astype(np.int64)

@@ -54,7 +54,9 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
     const launch *l = w->block->launch;
     const uint64_t id = REGION_OF(address);
     const char *verb = write ? "writes" : "reads";
-    const uint64_t shown = space == PTX_SHARED ? REGION_OFFSET(address) : address;
+    /* A buffer's region depends on where the host keeps the arrays; its offsets do not. */
+    const bool in_buffer = id >= REGION_BUFFERS && id < l->n_regions;
+    const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
     char place[256];
     if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
