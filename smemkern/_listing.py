@@ -127,7 +127,7 @@ def text(trace: Trace, file: str | None) -> str:
     for name, lines in files.items():
         if file not in (None, name):
             continue
-        shown = [name or f"{trace.launch.kernel}, PTX", head]
+        shown = [Path(name).name or f"{trace.launch.kernel}, PTX", head]
         before = None
         for line in lines:
             if before is not None and line.number != before + 1:

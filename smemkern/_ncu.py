@@ -124,7 +124,6 @@ OPS = {
 }
 _INTO_BOTH = ("LDGSTS",)  # from global memory into shared memory
 _SHARED = ("LDS", "STS", "LDSM", "STSM", "ATOMS", "HGMMA", *_INTO_BOTH)
-_THREADS = "Predicated-On Thread Instructions Executed"
 _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?(?P<name>[A-Z0-9]+)(?P<suffix>[.\w]*)")
 
 
@@ -156,13 +155,13 @@ def instructions(text: str) -> list[Instruction]:
         opcode = _OPCODE.match(cells["Machine"].strip())
         if opcode is None or opcode["name"] not in OPS:
             continue
-        requests = _count(cells.get("Instructions Executed")) or 0
-        if not requests or not _count(cells.get(_THREADS, "1")):
+        requests = _count(cells.get("inst_executed")) or 0
+        if not requests or not _count(cells.get("thread_inst_executed_true", "1")):
             continue  # no lane ever took part, as of the "@!PT LDS RZ" beside cp.async
         one = found.setdefault((launch, cells["Address"]), Instruction(opcode["name"]))
         one.requests = requests
-        one.wavefronts = _count(cells.get("L1 Wavefronts Shared")) or 0
-        one.sectors = _count(cells.get("L2 Theoretical Sectors Global")) or 0
+        one.wavefronts = _count(cells.get("memory_l1_wavefronts_shared")) or 0
+        one.sectors = _count(cells.get("memory_l2_theoretical_sectors_global")) or 0
         one.lines.append((Path(file).name, line))
     return list(found.values())
 

@@ -40,20 +40,17 @@ def _include_roots() -> Iterator[Path]:
     yield Path("/usr/local/cuda/include")
 
 
-# The headers of a complete installation; a framework's own copy may leave the last two out.
-_WANTED = ("cuda_fp16.h", "crt/mma.h", "nv/target")
+def _folders(root: Path) -> list[Path] | None:
+    """An installation's folders of headers, libcu++'s too; None where one of them is missing."""
+    libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include", root)
+    found = [folder for folder in libcuxx if (folder / "nv" / "target").is_file()]
+    whole = all((root / name).is_file() for name in ("cuda_fp16.h", "crt/mma.h"))
+    return list(dict.fromkeys([root, *found])) if whole and found else None
 
 
 def include_options() -> tuple[str, ...]:
-    """-I options for the installation that has most of the headers, and libcu++ beside it."""
-    best: list[Path] = []
-    most = 0
-    for root in _include_roots():
-        if not (root / "cuda_fp16.h").is_file():
-            continue
-        libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include")
-        roots = [root, *(path for path in libcuxx if (path / "cuda" / "std").is_dir())]
-        has = sum(any((path / name).is_file() for path in roots) for name in _WANTED)
-        if has > most:
-            best, most = roots, has
-    return tuple(f"-I{path}" for path in best)
+    """-I options for the first whole installation; for want of one, the first with cuda_fp16.h."""
+    roots = [root for root in _include_roots() if (root / "cuda_fp16.h").is_file()]
+    whole = [folders for folders in map(_folders, roots) if folders]
+    chosen = whole[0] if whole else roots[:1]
+    return tuple(f"-I{folder}" for folder in chosen)

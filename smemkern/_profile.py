@@ -101,7 +101,11 @@ METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
     f"{_REQUESTS}shared_stsm.sum": ("stmatrix requests", _shared("requests", "stmatrix"), None),
     f"{_WAVEFRONTS}stsm.sum": ("stmatrix wavefronts", _shared("wavefronts", "stmatrix"), None),
     f"{_REQUESTS}ldgsts.sum": ("cp.async requests", _shared("requests", "copy_async"), None),
-    f"{_WAVEFRONTS}ldgsts.sum": ("cp.async wavefronts", _shared("wavefronts", "copy_async"), None),
+    f"{_WAVEFRONTS}ldgsts.sum": (
+        f"cp.async wavefronts{_MODELLED}",
+        _shared("wavefronts", "copy_async"),
+        None,
+    ),
     f"{_REQUESTS}shared_atom.sum": (
         f"shared atomic requests{_MODELLED}",
         _shared("requests", "atomic"),
@@ -317,7 +321,8 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     with tempfile.TemporaryDirectory() as folder:
         request, report = Path(folder, "call.pickle"), Path(folder, "report.ncu-rep")
         request.write_bytes(data)
-        command = [ncu, "--clock-control", "none", "--kernel-name", predicted.launch.kernel]
+        command = [ncu, "--clock-control", "none"]
+        command += ["--kernel-name-base", "mangled", "--kernel-name", predicted.launch.kernel]
         command += [
             "--metrics",
             ",".join([*METRICS, *_BY_LINE]),

@@ -30,7 +30,7 @@ def ncu(tmp_path, monkeypatch):
     monkeypatch.setattr(_profile, "_has_gpu", lambda: True)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    def make(*launches, extra="", source="/dev/null"):
+    def make(*launches, extra="", raw=None, source="/dev/null"):
         metrics = list(_profile.METRICS)
         rows = [["ID", "Kernel Name", *metrics], ["", "", *["inst"] * len(metrics)]]
         for number, counts in enumerate(launches):
@@ -41,7 +41,7 @@ def ncu(tmp_path, monkeypatch):
         script = tmp_path / "ncu"
         script.write_text(
             FAKE.format(
-                answer=answer,
+                answer=raw or answer,
                 source=source,
                 log=tmp_path / "log",
                 call=tmp_path / "call",
@@ -162,7 +162,18 @@ def test_recorded_totals():
     assert found["smsp__sass_inst_executed_op_shared_ld.sum"] == 40
     assert found["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 1032
     assert found["memory_l1_wavefronts_shared"] == 1481
-    assert found["smsp__inst_executed.sum"] is None  # was not asked for
+    assert found["smsp__inst_executed.sum"] == 4281
+    assert None not in found.values()
+
+
+def test_recorded_totals_are_as_predicted(ncu, rng):
+    """All of them but machine instructions, of which PTX has another number."""
+    ncu({}, raw=RECORDED / "gemm_pipelined.raw.csv")
+    a = rng.standard_normal((128, 64)).astype(np.float32)
+    b = rng.standard_normal((64, 96)).astype(np.float32)
+    p = smemkern.profile("gemm", a, b, variant="pipelined")
+    differ = {row.metric for row in p.rows if not row.equal}
+    assert differ == {"smsp__inst_executed.sum", "memory_l1_wavefronts_shared_ideal"}
 
 
 HISTOGRAM = """
