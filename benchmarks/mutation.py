@@ -2,7 +2,6 @@
 
     python benchmarks/mutation.py                 # every kernel; writes results/mutation.json
     python benchmarks/mutation.py --fast          # one image a variant
-    python benchmarks/mutation.py --sanitizer     # on a GPU, under compute-sanitizer
 
 In the PTX of each image that the build made, each barrier, each cp.async wait and commit, and each
 branch or guard around memory accesses goes in turn. The mutant runs on the emulator over small, odd
@@ -23,11 +22,9 @@ import json
 import multiprocessing
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +42,7 @@ SHAPES = {
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
 SECONDS = 20  # a mutant that loops for ever has been found out
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 
 
 class Image(NamedTuple):
@@ -58,10 +55,14 @@ class Image(NamedTuple):
 
 class Mutant(NamedTuple):
     image: Image
-    kind: str  # "barrier", "wait", "commit", "bounds"
+    kind: str  # "barrier", "wait", "commit", "bounds", "value", "loop"
     line: int  # of the PTX
     text: str
     source: str  # file:line of the CUDA source, as .loc says
+
+    @property
+    def name(self) -> str:
+        return f"{self.image.name}:{self.line}"
 
 
 # ---- images and mutants
@@ -89,6 +90,13 @@ def read_ptx(image: Image) -> str:
 ACCESS = re.compile(r"\b(ld|st|atom|red)\.(global|shared|volatile)|cp\.async\.c[ag]")
 
 
+def chooses_value(source: str) -> bool:
+    """Whether the branch stands where beta == 0 decides if C counts: not where C lies."""
+    file, line = source.split(":")
+    path = ROOT / "csrc" / "kernels" / file
+    return path.exists() and "beta" in path.read_text().splitlines()[int(line) - 1]
+
+
 def mutants(image: Image) -> list[Mutant]:
     """Everything of the image that can be removed."""
     lines = read_ptx(image).splitlines()
@@ -111,7 +119,7 @@ def mutants(image: Image) -> list[Mutant]:
             kind = "commit"
         elif m := re.match(r"@!?%p\d+ bra\s+(\$\w+);", text):
             if any(ACCESS.search(skipped) for skipped in lines[n : labels[m[1]]]):
-                kind = "bounds"
+                kind = "value" if chooses_value(source) else "bounds"
         elif text.startswith("@") and ACCESS.search(text):
             kind = "bounds"
         if kind:
@@ -220,7 +228,7 @@ def run(fast: bool, workers: int) -> dict[str, Any]:
     ]
     figures = {
         kind: dict(Counter(line["verdict"] for line in lines if line["kind"] == kind))
-        for kind in ("barrier", "wait", "commit", "bounds")
+        for kind in ("barrier", "wait", "commit", "bounds", "value")
     }
     return {
         "date": datetime.date.today().isoformat(),
@@ -236,74 +244,17 @@ def run(fast: bool, workers: int) -> dict[str, Any]:
     }
 
 
-# ---- the same mutants under compute-sanitizer
-
-
-def run_on_gpu(index: int, fast: bool) -> int:
-    """One mutant's calls on the GPU: what the sanitizer watches."""
-    mutant = [m for image in images(fast) for m in mutants(image)][index]
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, f"{mutant.image.name}.ptx").write_text(mutate(mutant))
-        smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
-        for given, keywords in calls(mutant.image):
-            getattr(smemkern, mutant.image.op)(*given, device="cuda", **keywords)
-    return 0
-
-
-def sanitize(index: int, tool: str) -> bool | None:
-    """Whether the tool reports anything; None if it did not end."""
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-    command += [sys.executable, __file__, "--fast", "--one", str(index)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return None
-    said = re.search(r"SUMMARY: (\d+) (?:errors?|hazards? displayed)", done.stdout)
-    return done.returncode == 9 or bool(said and int(said[1]) > 0)
-
-
-def sanitizer(kinds: set[str], limit: int, workers: int) -> dict[str, Any]:
-    every = [m for image in images(True) for m in mutants(image)]
-    chosen = [n for n, m in enumerate(every) if m.kind in kinds]
-    chosen = chosen[:: max(1, len(chosen) // limit)]
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = {(n, tool): pool.submit(sanitize, n, tool) for n in chosen for tool in TOOLS}
-        found = {key: job.result() for key, job in jobs.items()}
-    return {
-        "mutants": [
-            {
-                "image": every[n].image.name,
-                "kind": every[n].kind,
-                "ptx_line": every[n].line,
-                **{tool: found[n, tool] for tool in TOOLS},
-            }
-            for n in chosen
-        ]
-    }
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="one image a variant")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--sanitizer", action="store_true", help="on a GPU, for the fast mutants")
-    parser.add_argument("--kinds", default="barrier,wait,commit,bounds")
-    parser.add_argument("--limit", type=int, default=1000, help="mutants under the sanitizer")
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--results", type=Path, default=ROOT / "benchmarks" / "results" / "mutation.json"
-    )
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.one is not None:
-        return run_on_gpu(options.one, options.fast)
-    if options.sanitizer:
-        record = sanitizer(set(options.kinds.split(",")), options.limit, options.workers)
-    else:
-        record = run(options.fast, options.workers)
-        print(json.dumps({k: record[k] for k in ("images", "unmutated", "figures")}, indent=1))
-        for line in record["mutants"]:
-            if line["verdict"] == "unreported":
-                print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
+    record = run(options.fast, options.workers)
+    print(json.dumps({k: record[k] for k in ("images", "unmutated", "figures")}, indent=1))
+    for line in record["mutants"]:
+        if line["verdict"] == "unreported":
+            print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
     options.results.parent.mkdir(parents=True, exist_ok=True)
     options.results.write_text(json.dumps(record, indent=1) + "\n")
     return 0
