@@ -1,7 +1,5 @@
 """What runs under ncu: makes the one call that smemkern.profile has written into a file."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path
@@ -9,8 +7,8 @@ from pathlib import Path
 import smemkern
 
 
-def main(request: Path) -> None:
-    what, args, kw = pickle.loads(request.read_bytes())
+def main(file: str) -> None:
+    what, args, kw = pickle.loads(Path(file).read_bytes())
     if isinstance(what, str):
         getattr(smemkern, what)(*args, **kw)
     else:
@@ -18,4 +16,4 @@ def main(request: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1])
