@@ -64,6 +64,8 @@ typedef struct smk_job {
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
     size_t args_bytes;
+    const uint32_t *parameters; /* where in the arguments each kernel parameter begins */
+    size_t n_parameters;
     const smk_launch *launches; /* run in order, on one stream */
     size_t n_launches;
     const smk_buffer *buffers;

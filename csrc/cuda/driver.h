@@ -78,11 +78,6 @@ enum {
     CU_MEM_LOCATION_TYPE_DEVICE = 1
 };
 
-/* Terms of cuLaunchKernel's list of extra arguments: the parameters as one block of bytes. */
-#define CU_LAUNCH_PARAM_END            ((void *)0)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
-
 /* X(function, version of the signature, arguments) */
 #define DRIVER_FUNCTIONS(X)                                                                        \
     X(cuInit, 2000, (unsigned flags))                                                              \

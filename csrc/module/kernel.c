@@ -200,6 +200,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .tensor_maps = given.tensor_maps,
             .n_tensor_maps = given.n_tensor_maps,
             .args_bytes = self->signature.args_bytes,
+            .parameters = self->signature.offsets,
+            .n_parameters = self->signature.n_parameters,
             .launches = &launch,
             .n_launches = 1,
             .buffers = given.buffers,
