@@ -3,9 +3,9 @@
     python benchmarks/sanitizer_mutants.py --seconds 360    # on a GPU; resumes where it stopped
     python benchmarks/sanitizer_mutants.py --device emu     # no sanitizer: tries the script itself
 
-A process for each mutant and tool, because a fault ends the CUDA context; as many at a time as there
-are cores. The file is written after each one, so that what stops early has not been for nothing: first
-come barriers, waits and commits, then the mistakes, then bounds in random order.
+A process for each mutant and tool, because a fault ends the CUDA context; as many at a time as
+there are cores. The file is written after each one, so that what stops early has not been for
+nothing: first come barriers, waits and commits, then the mistakes, then bounds in random order.
 """
 
 from __future__ import annotations
