@@ -214,7 +214,6 @@ def outcome(mutant: Mutant | Image) -> dict[str, Any]:
     signal.alarm(SECONDS)
     kinds: Counter[str] = Counter()
     wrong = 0
-    message = ""
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(mutant, Mutant):
             Path(folder, f"{image.name}.ptx").write_text(mutate(mutant))
@@ -227,15 +226,9 @@ def outcome(mutant: Mutant | Image) -> dict[str, Any]:
                 break
             if trace.hazards:
                 kinds.update(hazard.kind for hazard in trace.hazards)
-                message = trace.hazards[0].message
                 break
             wrong += not is_right(image, given, trace.result, keywords)
-    return {
-        "verdict": verdict(kinds, wrong),
-        "kinds": dict(kinds),
-        "wrong": wrong,
-        "message": message,
-    }
+    return {"verdict": verdict(kinds, wrong), "kinds": dict(kinds), "wrong": wrong}
 
 
 def verdict(kinds: Counter[str], wrong: int) -> str:
@@ -291,6 +284,13 @@ def accounted_for(line: dict[str, Any]) -> bool:
     )
 
 
+def write(record: dict[str, Any], path: Path) -> None:
+    """JSON with a line for each mutant."""
+    lines = ",\n".join(f"  {json.dumps(line)}" for line in record["mutants"])
+    head = json.dumps({**record, "mutants": []}, indent=1)
+    path.write_text(head.replace('"mutants": []', f'"mutants": [\n{lines}\n ]') + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="one image a variant")
@@ -306,7 +306,7 @@ def main() -> int:
         if not accounted_for(line):
             print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
     options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(record, indent=1) + "\n")
+    write(record, options.results)
     clean = not (record["unmutated"]["with_findings"] or record["unmutated"]["wrong"])
     return 0 if clean and all(map(accounted_for, record["mutants"])) else 1
 
