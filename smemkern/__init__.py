@@ -25,6 +25,7 @@ from ._core import (
     KernelImageError,
     LaunchError,
     NoDeviceError,
+    TensorMap,
     UnsupportedInstructionError,
     __version__,
     gemm,
@@ -36,7 +37,8 @@ from ._hazards import Hazard
 from ._observe import Trace, _measure, trace
 from ._profile import Profile, profile
 from ._registry import Param, Variant, variants
-from ._trace_rows import GlobalRow, Request, SharedRow
+from ._request import Request
+from ._trace_rows import GlobalRow, SharedRow
 
 if _TYPE_CHECKING:
     from . import banks, coalescing, plot
@@ -87,6 +89,7 @@ __all__ = [
     "Profile",
     "Request",
     "SharedRow",
+    "TensorMap",
     "Trace",
     "UnsupportedInstructionError",
     "Variant",

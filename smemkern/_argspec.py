@@ -2,7 +2,7 @@
 
     f32[1024]           an array of zeros          i32=5      a scalar
     f32[64,64]=random   filled: random, arange,    data.npy   an array from a file
-                        zeros, or any number
+                        zeros, ones, or any number
 
 Types are a letter and the bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
 """
@@ -19,7 +19,7 @@ import numpy as np
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
-_FORMS = "f32[1024], f32[64,64]=random (or arange, zeros, a number), i32=5, or a file such as x.npy"
+_FORMS = "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), i32=5, or a file as x.npy"
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -69,8 +69,8 @@ def _array(
         return rng.integers(low, 101, shape).astype(dtype)
     if fill == "arange":
         return np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
-    if fill == "zeros":
-        return np.zeros(shape, dtype)
+    if fill in ("zeros", "ones"):
+        return np.full(shape, int(fill == "ones"), dtype)
     return np.full(shape, _number(fill, dtype, argument))
 
 

@@ -23,9 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--param", action="append", default=[], metavar="NAME=INT", help="of the variant: tile=16"
     )
-    parser.add_argument("--kernel", help="of a file: its name; by default the only one")
-    parser.add_argument("--grid", type=_argspec.extent, help="of a file: blocks, 4 or 4,2")
-    parser.add_argument("--block", type=_argspec.extent, help="of a file: threads, 256")
+    add_kernel_arguments(parser.add_argument_group("of a kernel in a file"), required=False)
+
+
+def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
+    """What makes a launch of a kernel in a file."""
+    parser.add_argument("--kernel", help="its name; by default the only one of the file")
+    for name, what in (("--grid", "blocks: 4, or 4,2"), ("--block", "threads of a block: 256")):
+        parser.add_argument(name, type=_argspec.extent, required=required, help=what)
     parser.add_argument(
         "--arg",
         action="append",
@@ -33,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help="an argument of the kernel: f32[1024], f32[64,64]=random, i32=5, file.npy",
     )
-    parser.add_argument("--shared-bytes", type=int, default=0, help="of a file: dynamic shared")
+    parser.add_argument("--shared-bytes", type=int, default=0, help="dynamic shared memory")
     parser.add_argument(
         "--option", action="append", default=[], help="for the compiler: --option=-DTILE=32"
     )
@@ -54,6 +59,13 @@ def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], 
         raise ValueError(f"{chosen.what!r} is none of {', '.join(OPERATIONS)}, and no file")
     if chosen.grid is None or chosen.block is None:
         raise ValueError("a kernel in a file needs --grid and --block")
+    return kernel_call(path, chosen)
+
+
+def kernel_call(
+    path: Path, chosen: argparse.Namespace
+) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
+    """The same of a kernel in a file, whose arguments are add_kernel_arguments'."""
     kernel = _core.Kernel(path.read_text(encoding="utf-8"), chosen.kernel, tuple(chosen.option))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     return kernel, args, {"shared_bytes": chosen.shared_bytes}

@@ -79,6 +79,22 @@ class Kernel:
     @property
     def shared_bytes(self) -> int: ...
 
+@final
+class TensorMap:
+    def __new__(
+        cls,
+        array: np.ndarray[Any, Any],
+        box: Sequence[int],
+        *,
+        swizzle: str | None = None,
+        element_strides: Sequence[int] | None = None,
+        fill: str | None = None,
+    ) -> TensorMap: ...
+    @property
+    def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def box(self) -> tuple[int, ...]: ...
+
 class _Config(TypedDict):
     version: str
     gpus: int

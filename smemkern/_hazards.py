@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._trace_rows import base_name
 
 if TYPE_CHECKING:
     from ._observe import Trace
@@ -53,6 +54,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     )
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
+    file, other_file = base_name(file), base_name(other_file)
     two = kind in RACES or kind.startswith("async") or kind == "barrier"
     element = None
     address = None

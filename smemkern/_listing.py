@@ -29,8 +29,12 @@ class Line:
     hazards: list[str] = field(default_factory=list)
 
     @property
-    def requests(self) -> int:
-        return sum(row.requests for row in self.shared) + sum(row.requests for row in self.global_)
+    def shared_requests(self) -> int:
+        return sum(row.requests for row in self.shared)
+
+    @property
+    def global_requests(self) -> int:
+        return sum(row.requests for row in self.global_)
 
     @property
     def wavefronts(self) -> int:
@@ -116,27 +120,30 @@ def text(trace: Trace, file: str | None) -> str:
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")
-    head = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6} {'sectors':>8}   line"
+    names = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
+    names += f" {'requests':>9} {'sectors':>8}    line"
+    head = f"{'shared':>9}{'global':>38}\n{names}"
     parts = [trace.coverage] if trace.coverage else []
     for name, lines in files.items():
         if file not in (None, name):
             continue
-        shown = [name or f"{trace.launch.kernel}, PTX", head]
+        shown = [Path(name).name or f"{trace.launch.kernel}, PTX", head]
         before = None
         for line in lines:
             if before is not None and line.number != before + 1:
                 shown.append("...")
             before = line.number
             shown.append(_margin(line) + f" {line.number:>6} {line.text}".rstrip())
-            shown += [f"{'':>46} ! {message}" for message in line.hazards]
+            shown += [f"{'':>65} ! {message}" for message in line.hazards]
         parts.append("\n".join(shown))
     return "\n\n".join(parts)
 
 
 def _margin(line: Line) -> str:
-    requests = f"{line.requests:>9}" if line.shared or line.global_ else " " * 9
-    shared = " " * 27
+    shared, global_ = " " * 37, " " * 18
     if line.shared:
-        shared = f"{line.wavefronts:>10} {line.ideal:>9} {line.factor:>6.2f}"
-    sectors = f"{line.sectors:>8}" if line.global_ else " " * 8
-    return f"{requests} {shared} {sectors}{'+' if line.inlined else ' '}"
+        shared = f"{line.shared_requests:>9} {line.wavefronts:>10} {line.ideal:>9}"
+        shared += f" {line.factor:>6.2f}"
+    if line.global_:
+        global_ = f"{line.global_requests:>9} {line.sectors:>8}"
+    return f"{shared} {global_}{'+' if line.inlined else ' '}"

@@ -40,11 +40,17 @@ def _include_roots() -> Iterator[Path]:
     yield Path("/usr/local/cuda/include")
 
 
+def _folders(root: Path) -> list[Path] | None:
+    """An installation's folders of headers, libcu++'s too; None where one of them is missing."""
+    libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include", root)
+    found = [folder for folder in libcuxx if (folder / "nv" / "target").is_file()]
+    whole = all((root / name).is_file() for name in ("cuda_fp16.h", "crt/mma.h"))
+    return list(dict.fromkeys([root, *found])) if whole and found else None
+
+
 def include_options() -> tuple[str, ...]:
-    """-I options for the first installation that has cuda_fp16.h, and libcu++ beside it."""
-    for root in _include_roots():
-        if (root / "cuda_fp16.h").is_file():
-            libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include")
-            roots = [root, *(path for path in libcuxx if (path / "cuda" / "std").is_dir())]
-            return tuple(f"-I{path}" for path in roots)
-    return ()
+    """-I options for the first whole installation; for want of one, the first with cuda_fp16.h."""
+    roots = [root for root in _include_roots() if (root / "cuda_fp16.h").is_file()]
+    whole = [folders for folders in map(_folders, roots) if folders]
+    chosen = whole[0] if whole else roots[:1]
+    return tuple(f"-I{folder}" for folder in chosen)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._listing import Line, listing
-from ._trace_rows import Request, SharedRow, place
+from ._request import Request
+from ._trace_rows import SharedRow, place
 
 if TYPE_CHECKING:
     from ._observe import Trace
@@ -40,6 +42,8 @@ border-bottom:1px solid var(--line);background:var(--soft)}
 white-space:pre;width:100%;tab-size:4}
 .smk .no{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}
 .smk .note{color:rgb(var(--bad));text-align:left;white-space:normal}
+.smk .note div{max-width:56ch}.smk .over th{text-align:center}
+.smk .over th+th,.smk tr:not(.over) th:nth-child(5){border-left:1px solid var(--line)}
 .smk .gap td{color:var(--dim);text-align:center;background:var(--soft)}
 .smk details{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}
 .smk summary{cursor:pointer}.smk summary code{font-family:ui-monospace,monospace;font-size:12.5px}
@@ -143,8 +147,7 @@ def _hazards(trace: Trace) -> str:
     if not trace.hazards:
         return ""
     found = "".join(
-        f'<div class="hazard"><b>{escape(hazard.kind)}</b> {escape(hazard.message)}</div>'
-        for hazard in trace.hazards
+        f'<div class="hazard">{escape(hazard.message)}</div>' for hazard in trace.hazards
     )
     return f"<h2>Hazards</h2>{found}"
 
@@ -161,25 +164,29 @@ def _heat(line: Line, most: int) -> str:
 
 
 def _row(line: Line, most: int) -> str:
-    cells = [""] * 5
-    if line.shared or line.global_:
-        cells[0] = _number(line.requests) + ("+" if line.inlined else "")
+    cells, more = [""] * 6, "+" if line.inlined else ""
     if line.shared:
+        cells[0] = _number(line.shared_requests) + more
         cells[1:4] = [_number(line.wavefronts), _number(line.ideal), f"{line.factor:.2f}"]
     if line.global_:
-        cells[4] = _number(line.sectors)
+        cells[4:] = [_number(line.global_requests) + more, _number(line.sectors)]
     counts = "".join(f"<td>{cell}</td>" for cell in cells)
     code = f'<td class="no">{line.number}</td><td class="code">{escape(line.text) or " "}</td>'
     notes = "".join(
-        f'<tr><td colspan="6"></td><td class="note">{escape(message)}</td></tr>'
+        f'<tr><td colspan="7"></td><td class="note"><div>{escape(message)}</div></td></tr>'
         for message in line.hazards
     )
     return f"<tr{_heat(line, most)}>{counts}{code}</tr>{notes}"
 
 
 def _sources(trace: Trace) -> str:
-    names = ("requests", "wavefronts", "ideal", "factor", "sectors", "line")
-    head = "".join(f"<th>{name}</th>" for name in names) + '<th class="left">source</th>'
+    names = ("requests", "wavefronts", "ideal", "factor", "requests", "sectors", "line")
+    head = (
+        '<tr class="over"><th colspan="4">shared</th><th colspan="2">global</th>'
+        '<th colspan="2"></th></tr>'
+    )
+    head += "<tr>" + "".join(f"<th>{name}</th>" for name in names)
+    head += '<th class="left">source</th></tr>'
     files = listing(trace)
     every = [line for lines in files.values() for line in lines]
     most = max((line.wavefronts - line.ideal for line in every), default=0)
@@ -188,12 +195,12 @@ def _sources(trace: Trace) -> str:
         rows, before = [], None
         for line in lines:
             if before is not None and line.number != before + 1:
-                rows.append('<tr class="gap"><td colspan="7">\u22ef</td></tr>')
+                rows.append('<tr class="gap"><td colspan="8">\u22ef</td></tr>')
             before = line.number
             rows.append(_row(line, most))
         parts.append(
-            f"<h3>{escape(name or 'PTX')}</h3>"
-            f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+            f"<h3>{escape(Path(name).name or 'PTX')}</h3>"
+            f'<div class="wide"><table><thead>{head}</thead>'
             f"<tbody>{''.join(rows)}</tbody></table></div>"
         )
     return "".join(parts)

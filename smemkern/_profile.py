@@ -1,36 +1,31 @@
 """Measured beside predicted: Nsight Compute's counters and the emulator's, of one call.
 
-ncu runs a child Python (_profile_child.py) that makes the call on the GPU. Of its counters those
-are asked for that count single instructions; the ones named l1tex__data_... also count arbitration
-between warps, which no model of a request can know.
+ncu (_ncu.py) runs a child Python (_profile_child.py) that makes the call on the GPU. Of its
+counters those are asked for that count single instructions; the ones named l1tex__data_... also
+count arbitration between warps, which no model of a request can know.
 """
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import os
 import pickle
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import _core
+from . import _core, _ncu
 from ._observe import Trace, trace
-from ._table import table
+from ._table import Right, table
 
-_PLACES = (
-    "/usr/local/cuda/bin",
-    "/opt/nvidia/nsight-compute/*",
-    "/usr/local/NVIDIA-Nsight-Compute*",
-)
+_REQUESTS = "smsp__sass_inst_executed_op_"
 _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
+_GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+_MODELLED = ", modelled"
 
 
 class ProfileRow(NamedTuple):
@@ -40,6 +35,7 @@ class ProfileRow(NamedTuple):
     meaning: str
     predicted: int | None  # None: the emulator counts no such thing
     measured: int | None  # None: this ncu or GPU has no such counter
+    written: int | None = None  # predicted of the PTX as it stands, before ptxas joins loads
 
     @property
     def equal(self) -> bool | None:
@@ -48,51 +44,150 @@ class ProfileRow(NamedTuple):
         return self.predicted == self.measured
 
 
+class ProfileLine(NamedTuple):
+    """A source line's operation on one memory. None: no such row there, or no such line."""
+
+    file: str | None
+    line: int
+    space: str  # "shared" or "global"
+    op: str
+    requests: int | None  # predicted
+    measured_requests: int | None  # also of warps none of whose lanes took part
+    cost: int | None  # predicted: wavefronts in shared memory, sectors in global memory
+    measured_cost: int | None
+
+    @property
+    def equal(self) -> bool | None:
+        if self.cost is None or self.measured_cost is None:
+            return None
+        return self.cost == self.measured_cost
+
+
 def _shared(field: str, *ops: str) -> Callable[[Trace], int]:
-    return lambda t: sum(getattr(row, field) for row in t.shared if not ops or row.op in ops)
+    return lambda t: sum(getattr(row, field) for row in t.shared if row.op in ops)
 
 
 def _global(field: str, *ops: str) -> Callable[[Trace], int]:
     return lambda t: sum(getattr(row, field) for row in t.global_ if row.op in ops)
 
 
-METRICS: dict[str, tuple[str, Callable[[Trace], int]]] = {
-    "smsp__sass_inst_executed_op_shared_ld.sum": (
+def _ideal(t: Trace) -> int | None:
+    """Not of joined loads, whose width is another, nor of cp.async, of which ncu counts less."""
+    for row in t.shared:
+        if row.machine_requests != row.requests or row.op == "copy_async":
+            return None
+    return sum(row.ideal for row in t.shared)
+
+
+_COUNTED = ("load", "store", "ldmatrix", "stmatrix", "copy_async", "atomic")
+_Predict = Callable[[Trace], "int | None"]
+
+# ncu's name: what it means; predicted; predicted of the PTX as it stands, where that is another.
+METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
+    f"{_REQUESTS}shared_ld.sum": (
         "shared load requests",
-        _shared("requests", "load", "ldmatrix"),
+        _shared("machine_requests", "load"),
+        _shared("requests", "load"),
     ),
-    "smsp__sass_inst_executed_op_shared_st.sum": (
-        "shared store requests",
-        _shared("requests", "store", "stmatrix"),
+    f"{_WAVEFRONTS}ld.sum": (
+        "shared load wavefronts",
+        _shared("machine_wavefronts", "load"),
+        _shared("wavefronts", "load"),
     ),
-    f"{_WAVEFRONTS}ld.sum": ("shared load wavefronts", _shared("wavefronts", "load")),
-    f"{_WAVEFRONTS}st.sum": ("shared store wavefronts", _shared("wavefronts", "store")),
-    f"{_WAVEFRONTS}ldsm.sum": ("ldmatrix wavefronts", _shared("wavefronts", "ldmatrix")),
-    f"{_WAVEFRONTS}stsm.sum": ("stmatrix wavefronts", _shared("wavefronts", "stmatrix")),
-    f"{_WAVEFRONTS}ldgsts.sum": ("cp.async wavefronts", _shared("wavefronts", "copy_async")),
-    "memory_l1_wavefronts_shared": ("shared wavefronts", _shared("wavefronts")),
-    "memory_l1_wavefronts_shared_ideal": ("the fewest possible", _shared("ideal")),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (
+    f"{_REQUESTS}shared_st.sum": ("shared store requests", _shared("requests", "store"), None),
+    f"{_WAVEFRONTS}st.sum": ("shared store wavefronts", _shared("wavefronts", "store"), None),
+    f"{_REQUESTS}ldsm.sum": ("ldmatrix requests", _shared("requests", "ldmatrix"), None),
+    f"{_WAVEFRONTS}ldsm.sum": ("ldmatrix wavefronts", _shared("wavefronts", "ldmatrix"), None),
+    f"{_REQUESTS}shared_stsm.sum": ("stmatrix requests", _shared("requests", "stmatrix"), None),
+    f"{_WAVEFRONTS}stsm.sum": ("stmatrix wavefronts", _shared("wavefronts", "stmatrix"), None),
+    f"{_REQUESTS}ldgsts.sum": ("cp.async requests", _shared("requests", "copy_async"), None),
+    f"{_WAVEFRONTS}ldgsts.sum": (
+        f"cp.async wavefronts{_MODELLED}",
+        _shared("wavefronts", "copy_async"),
+        None,
+    ),
+    f"{_REQUESTS}shared_atom.sum": (
+        f"shared atomic requests{_MODELLED}",
+        _shared("requests", "atomic"),
+        None,
+    ),
+    f"{_WAVEFRONTS}atom.sum": (
+        f"shared atomic wavefronts{_MODELLED}",
+        _shared("wavefronts", "atomic"),
+        None,
+    ),
+    "memory_l1_wavefronts_shared": (
+        "shared wavefronts",
+        _shared("machine_wavefronts", *_COUNTED),
+        _shared("wavefronts", *_COUNTED),
+    ),
+    "memory_l1_wavefronts_shared_ideal": ("the fewest possible", _ideal, None),
+    _GLOBAL.format("requests", "ld"): (
         "global load requests",
-        _global("requests", "load"),
+        _global("requests", "load", "copy_async"),
+        None,
     ),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (
+    _GLOBAL.format("sectors", "ld"): (
         "global load sectors",
-        _global("sectors", "load"),
+        _global("sectors", "load", "copy_async"),
+        None,
     ),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (
-        "global store requests",
-        _global("requests", "store"),
-    ),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (
-        "global store sectors",
-        _global("sectors", "store"),
-    ),
+    _GLOBAL.format("requests", "st"): ("global store requests", _global("requests", "store"), None),
+    _GLOBAL.format("sectors", "st"): ("global store sectors", _global("sectors", "store"), None),
     "smsp__inst_executed.sum": (
-        "warp instructions (predicted: of PTX; measured: of machine code)",
+        "warp instructions: of the PTX; of machine code",
         lambda t: t.warp_instructions,
+        None,
     ),
 }
+# What the page "source" shows of each instruction.
+_BY_LINE = (
+    "inst_executed",
+    "thread_inst_executed_true",
+    "memory_l2_theoretical_sectors_global",
+)
+
+
+def _lines(t: Trace, measured: list[_ncu.Instruction]) -> list[ProfileLine]:
+    """Rows of the trace, each beside the instructions that were made of it.
+
+    Rows are by line here: those that differ in width or in callers are one.
+    """
+    predicted: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    names: dict[str, str | None] = {}
+    for shared in t.shared:
+        name = Path(shared.file or "").name
+        names[name] = shared.file
+        counts = predicted[name, shared.line, "shared", shared.op]
+        counts[0] += shared.machine_requests
+        counts[1] += shared.machine_wavefronts
+    for row in t.global_:
+        name = Path(row.file or "").name
+        names[name] = row.file
+        counts = predicted[name, row.line, "global", row.op]
+        counts[0] += row.requests
+        counts[1] += row.sectors
+    found: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for one in measured:
+        for space in one.spaces:
+            keys = [(*line, space, one.op) for line in one.lines]
+            key = next((key for key in keys if key in predicted), keys[0])
+            found[key][0] += one.requests
+            found[key][1] += one.wavefronts if space == "shared" else one.sectors
+    nothing = (None, None)
+    merged = []
+    for key in sorted({*predicted, *found}):
+        (name, line, space, op), (a, b) = key, predicted.get(key, nothing)
+        c, d = found.get(key, nothing)
+        merged.append(ProfileLine(names.get(name, name), line, space, op, a, c, b, d))
+    return merged
+
+
+def _shown(count: int | None) -> Right:
+    return Right("-" if count is None else str(count))
+
+
+_MARKS = {True: "=", False: "differs", None: ""}
 
 
 class Profile:
@@ -101,15 +196,25 @@ class Profile:
     Attributes
     ----------
     rows : tuple of ProfileRow
+        Counters of the whole call.
+    lines : tuple of ProfileLine
+        The same by source line; empty where the machine code has no line information.
     trace : Trace
         The prediction.
     command : str
         The ncu command line.
     """
 
-    def __init__(self, trace: Trace, rows: Iterable[ProfileRow], command: str) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        rows: Iterable[ProfileRow],
+        lines: Iterable[ProfileLine],
+        command: str,
+    ) -> None:
         self.trace = trace
         self.rows = tuple(rows)
+        self.lines = tuple(lines)
         self.command = command
 
     def to_pandas(self) -> Any:
@@ -117,110 +222,61 @@ class Profile:
         import pandas as pd  # type: ignore[import-untyped]
 
         frame = pd.DataFrame(self.rows, columns=ProfileRow._fields)
-        return frame.astype({"predicted": "Int64", "measured": "Int64"})
+        return frame.astype({"written": "Int64", "predicted": "Int64", "measured": "Int64"})
 
-    def _cells(self) -> list[tuple[str, str, str, str, str]]:
-        def shown(count: int | None) -> str:
-            return "-" if count is None else str(count)
-
-        marks = {True: "=", False: "differs", None: ""}
-        return [
-            (row.meaning, shown(row.predicted), shown(row.measured), marks[row.equal], row.metric)
+    def _tables(self) -> list[tuple[tuple[str, ...], list[tuple[object, ...]]]]:
+        """Heads and cells of the two tables; counters that are 0 on both sides are left out."""
+        rows = [
+            (
+                row.meaning,
+                Right("") if row.written in (None, row.predicted) else _shown(row.written),
+                _shown(row.predicted),
+                _shown(row.measured),
+                _MARKS[row.equal],
+                row.metric,
+            )
             for row in self.rows
+            if row.predicted or row.measured
         ]
+        lines = [
+            (
+                f"{Path(line.file or 'PTX').name}:{line.line}",
+                f"{line.space} {line.op}",
+                _shown(line.requests),
+                _shown(line.measured_requests),
+                _shown(line.cost),
+                _shown(line.measured_cost),
+                _MARKS[line.equal],
+            )
+            for line in self.lines
+        ]
+        shown: list[tuple[tuple[str, ...], list[tuple[object, ...]]]] = [
+            (("what", "as written", "predicted", "measured", "", "metric"), list(rows))
+        ]
+        if lines:
+            cost = "wavefronts or sectors"
+            head = ("line", "operation", "requests", "measured", cost, "measured", "")
+            shown.append((head, list(lines)))
+        return shown
 
     def __repr__(self) -> str:
-        header = ("what", "predicted", "measured", "", "metric")
-        parts = [self.trace.launch.kernel, table(header, self._cells())]
-        return "\n\n".join([*parts, f"$ {self.command}"])
+        tables = [table(head, cells) for head, cells in self._tables()]
+        return "\n\n".join([self.trace.launch.kernel, *tables, f"$ {self.command}"])
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th>{name}</th>" for name in ("what", "predicted", "measured", "", "metric")
-        )
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in self._cells()
-        )
-        return (
-            f"<table><caption>{html.escape(self.trace.launch.kernel)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<pre>$ {html.escape(self.command)}</pre>"
-        )
-
-
-# ---- running ncu ----
-
-
-def find_ncu() -> str:
-    """Path of ncu: on PATH, or where NVIDIA's installers put it."""
-    found = shutil.which("ncu")
-    if found:
-        return found
-    folders = [folder for place in _PLACES for folder in sorted(Path("/").glob(place[1:]))]
-    for folder in reversed(folders):
-        if os.access(folder / "ncu", os.X_OK):
-            return str(folder / "ncu")
-    raise _core.Error(
-        "Nsight Compute's ncu is neither on PATH nor in " + ", ".join(_PLACES) + "; it comes with "
-        "the CUDA Toolkit. smemkern.trace needs none, and predicts the same counters"
-    )
+        parts = [f"<p><b>{html.escape(self.trace.launch.kernel)}</b></p>"]
+        for head, cells in self._tables():
+            top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+                for row in cells
+            )
+            parts.append(f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>")
+        return "".join(parts) + f"<pre>$ {html.escape(self.command)}</pre>"
 
 
 def _has_gpu() -> bool:
     return bool(_core.devices())
-
-
-def _run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    if "ERR_NVGPUCTRPERM" in done.stdout:
-        raise _core.Error(
-            "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): run "
-            "as root, or load the kernel module with NVreg_RestrictProfilingToAdminUsers=0; in a "
-            "container, start it with --cap-add=SYS_ADMIN"
-        )
-    if done.returncode != 0:
-        raise _core.Error(
-            f"ncu failed with status {done.returncode}:\n{shlex.join(command)}"
-            f"\n{done.stdout[-4000:]}"
-        )
-    return done.stdout
-
-
-def _table_of(text: str) -> list[dict[str, str]]:
-    """The CSV among what ncu prints."""
-    lines = text.splitlines()
-    begin = next((i for i, line in enumerate(lines) if line.startswith('"')), len(lines))
-    kept = [line for line in lines[begin:] if not line.startswith("==")]
-    return list(csv.DictReader(io.StringIO("\n".join(kept))))
-
-
-def _count(cell: str | None) -> int | None:
-    """ "1,024" or "1024.00"; instanced metrics as "10 (1; 4; 5)"; "n/a"."""
-    try:
-        return round(float((cell or "").split("(")[0].replace(",", "")))
-    except ValueError:
-        return None
-
-
-def _measured(text: str) -> dict[str, int | None]:
-    """Sums over the launches; the row below the head has the units."""
-    launches = [row for row in _table_of(text) if (row.get("ID") or "").strip().isdigit()]
-    if not launches:
-        raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{text[-4000:]}")
-    totals: dict[str, int | None] = {}
-    for metric in METRICS:
-        counts = [_count(row.get(metric)) for row in launches]
-        known = [count for count in counts if count is not None]
-        totals[metric] = sum(known) if known else None
-    return totals
 
 
 def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
@@ -248,7 +304,7 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     --------
     >>> smemkern.profile("transpose", a, variant="padded")  # doctest: +SKIP
     """
-    ncu = find_ncu()
+    ncu = _ncu.find_ncu()
     if not _has_gpu():
         raise _core.NoDeviceError(
             "a profile needs a GPU, and there is none; smemkern.trace does not"
@@ -265,16 +321,28 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     with tempfile.TemporaryDirectory() as folder:
         request, report = Path(folder, "call.pickle"), Path(folder, "report.ncu-rep")
         request.write_bytes(data)
-        command = [ncu, "--clock-control", "none", "--kernel-name", predicted.launch.kernel]
-        command += ["--metrics", ",".join(METRICS), "--force-overwrite", "--export", str(report)]
+        command = [ncu, "--clock-control", "none"]
+        command += ["--kernel-name-base", "mangled", "--kernel-name", predicted.launch.kernel]
+        command += [
+            "--metrics",
+            ",".join([*METRICS, *_BY_LINE]),
+            "--force-overwrite",
+            "--export",
+            str(report),
+        ]
         command += [sys.executable, "-m", "smemkern._profile_child", str(request)]
-        said = _run(command, environment)
+        said = _ncu.run(command, environment)
         if not report.exists():
             raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{said[-4000:]}")
         view = [ncu, "--import", str(report), "--csv", "--page"]
-        counts = _measured(_run([*view, "raw", "--print-units", "base"], environment))
+        raw = _ncu.run([*view, "raw", "--print-units", "base"], environment)
+        counts = _ncu.totals(raw, METRICS)
+        source = _ncu.run([*view, "source", "--print-source", "cuda,sass"], environment)
     rows = [
-        ProfileRow(metric, meaning, predict(predicted), counts[metric])
-        for metric, (meaning, predict) in METRICS.items()
+        ProfileRow(
+            metric, meaning, predict(predicted), counts[metric], written and written(predicted)
+        )
+        for metric, (meaning, predict, written) in METRICS.items()
     ]
-    return Profile(predicted, rows, shlex.join(command))
+    lines = _lines(predicted, _ncu.instructions(source))
+    return Profile(predicted, rows, lines, shlex.join(command))

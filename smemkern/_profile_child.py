@@ -6,8 +6,14 @@ from pathlib import Path
 
 import smemkern
 
-what, args, kw = pickle.loads(Path(sys.argv[1]).read_bytes())
-if isinstance(what, str):
-    getattr(smemkern, what)(*args, **kw)
-else:
-    smemkern.Kernel(*what)(*args, **kw)
+
+def main(file: str) -> None:
+    what, args, kw = pickle.loads(Path(file).read_bytes())
+    if isinstance(what, str):
+        getattr(smemkern, what)(*args, **kw)
+    else:
+        smemkern.Kernel(*what)(*args, **kw)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

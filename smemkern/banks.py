@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike
 
 from ._architectures import BANK_BYTES
 from ._banks_history import banks_of
-from ._explain import Request, explain
 from ._layout import Access, Cost, Layout, Swizzle, pattern
+from ._request import Request, explain
 from ._rows import Rows
 from ._suggest import Choice, Suggestion, suggest
 from ._wavefronts import LANES, Arch, check_width, generation_of, ideal, integers, wavefronts

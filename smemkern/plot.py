@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._architectures import BANK_BYTES, BANKS
-from ._explain import explain
 from ._layout import Layout
 from ._occupancy import LIMITERS
 from ._occupancy import occupancy as _occupancy
+from ._request import Request, explain
 from ._roofline import Roofline
 from ._roofline import roofline as _roofline
 from ._wavefronts import LANES, Arch
@@ -75,9 +75,9 @@ def request(
     served = _wavefront_of_lanes(asked)
     grid = np.full((LANES, BANKS), np.nan)
     words = max(asked.width // BANK_BYTES, 1)
-    for lane, bank in zip(asked.lanes, asked.banks, strict=True):
+    for lane, bank in zip(asked.lanes, asked.banks[asked.active, 0].tolist(), strict=True):
         grid[lane, np.arange(bank, bank + words) % BANKS] = served[lane]
-    n = max(asked.wavefronts, 1)
+    n = max(asked.cost, 1)
     colours = (
         mpl.colormaps["viridis_r"].resampled(n) if n > 1 else mpl.colors.ListedColormap([BLUE])
     )
@@ -102,29 +102,23 @@ def request(
     ax.set_yticks(range(0, LANES, 4))
     ax.set(xlim=(-0.5, 31.5), ylim=(31.5, -0.5), xlabel="bank", ylabel="lane", aspect="equal")
     several = f", {len(asked.groups)} groups of lanes" if len(asked.groups) > 1 else ""
-    plural = "" if asked.wavefronts == 1 else "s"
+    plural = "" if asked.cost == 1 else "s"
     ax.set_title(
         f"{asked.op}, {asked.width} bytes a lane{several}: "
-        f"{asked.wavefronts} wavefront{plural}, ideal {asked.ideal}",
+        f"{asked.cost} wavefront{plural}, ideal {asked.ideal}",
         fontsize=11,
     )
     return ax
 
 
-def _wavefront_of_lanes(asked: Any) -> dict[int, int]:
-    """1, 2, ...: the different words of a bank are served one after another, group by group."""
-    address = dict(zip(asked.lanes, asked.addresses, strict=True))
-    item = max(asked.width, BANK_BYTES)
-    served, before = {}, 0
-    for group in asked.groups:
-        queue: dict[int, list[int]] = {}
-        for lane in group:
-            word = address[lane] // item
-            waiting = queue.setdefault(word % (BANKS * BANK_BYTES // item), [])
-            if word not in waiting:
-                waiting.append(word)
-            served[lane] = before + waiting.index(word) + 1
-        before += max(map(len, queue.values()))
+def _wavefront_of_lanes(asked: Request) -> NDArray[Any]:
+    """1, 2, ... of each lane: the words of a bank one after another, group by group."""
+    served = asked.turns.max(axis=1) + 1
+    before = 0
+    for group in map(list, asked.groups):
+        took = served[group].max()
+        served[group] += before
+        before += took
     return served
 
 

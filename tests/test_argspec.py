@@ -24,6 +24,7 @@ def test_fills(name):
     assert made.shape == (5, 7)
     assert len(np.unique(made)) > 10
     assert not one(f"{name}[3]=zeros").any()
+    np.testing.assert_array_equal(one(f"{name}[2]=ones"), [1, 1])
     np.testing.assert_array_equal(one(f"{name}[2,3]=arange"), [[0, 1, 2], [3, 4, 5]])
     np.testing.assert_array_equal(one(f"{name}[2]=7"), [7, 7])
     assert one(f"{name}=5") == 5

@@ -1,9 +1,7 @@
 """python -m smemkern check: its arguments, what it prints, its exit status."""
 
-import numpy as np
 import pytest
 
-from smemkern import _check
 from smemkern.__main__ import main
 
 REVERSE = """extern "C" __global__ void rev(const float *x, float *y, int n) {
@@ -48,22 +46,3 @@ def test_bad_argument(check, capsys, bad):
 def test_wrong_number_of_arguments(check, capsys):
     assert check("") == 2
     assert "takes 3 arguments" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("spec", "wanted"),
-    [
-        ("f32[3]", np.zeros(3, "f4")),
-        ("i64[2,2]=arange", np.arange(4).reshape(2, 2)),
-        ("u8[4]=7", np.full(4, 7, "u1")),
-        ("f16[2]=ones", np.ones(2, "f2")),
-        ("f64=0.5", 0.5),
-        ("i32=0x10", 16),
-    ],
-)
-def test_argument(spec, wanted):
-    value = _check.argument(spec)
-    assert np.array_equal(value, wanted)
-    assert type(value) is type(wanted)
-    if isinstance(wanted, np.ndarray):
-        assert value.dtype == wanted.dtype

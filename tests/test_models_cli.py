@@ -9,7 +9,7 @@ import pytest
 from smemkern.__main__ import main
 
 MODELS = Path(__file__).parent.parent / "docs" / "models.md"
-MODULES = "banks coalescing _access _architectures _ceilings _explain _layout _occupancy _roofline"
+MODULES = "banks coalescing _access _architectures _ceilings _request _layout _occupancy _roofline"
 
 
 def test_banks(capsys):

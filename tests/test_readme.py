@@ -4,14 +4,20 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import smemkern
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+EXAMPLE, MICROSCOPE = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
 def test_the_example_runs(capsys):
-    [example] = re.findall(r"```python\n(.*?)```", README, re.S)
+    example = EXAMPLE
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
     exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
@@ -19,6 +25,15 @@ def test_the_example_runs(capsys):
     assert len(rungs) >= 10
     assert all(float(line.split()[1]) < 1e-12 for line in rungs)
     assert float(last.split()[0]) > 1
+
+
+def test_the_microscope_shows_what_is_printed_below_it(capsys, nvrtc):
+    exec(compile(MICROSCOPE, "README.md", "exec"), {"np": np, "smemkern": smemkern})
+    printed = " ".join(capsys.readouterr().out.split())
+    below = README.split(MICROSCOPE)[1]
+    listing, answer = below.split("```")[2].split("\n\n")
+    for part in (listing, answer):
+        assert " ".join(part.split()) in printed
 
 
 def test_ci_finds_the_test_command():

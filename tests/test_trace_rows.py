@@ -65,10 +65,10 @@ def test_worst_request():
     np.testing.assert_array_equal(deep.addresses, 128 * np.arange(32))
     assert (deep.banks == 0).all()
     assert (deep.op, deep.width, deep.block, deep.warp) == ("store", 4, (0, 0, 0), 0)
-    [(bank, words)] = deep.conflicts()
+    [(_group, bank, words)] = deep.conflicts
     assert bank == 0
     assert len(words) == 32
-    assert "bank  0: 32 words" in repr(deep)
+    assert "bank 0, 32 ways" in repr(deep)
     assert main.active.sum() == main.cost == 8
     assert (main.banks[8:] == -1).all()
     assert "worst_request" not in repr(t.shared[0])
@@ -76,12 +76,17 @@ def test_worst_request():
 
 @pytest.mark.parametrize("width", [8, 16])
 def test_groups_of_wide_requests_add_up_to_the_cost(width, rng):
-    """The pure-Python rule of Request against the counter's C."""
+    """Words that a request's groups wait for, against the counter."""
     a = rng.standard_normal((64, 64))
     for variant in ("conflicted", "vectorized", "register_tiled"):
         for row in smemkern.trace("gemm", a, a, variant=variant).shared:
-            parts = [len(words) for _bank, words in row.worst_request.conflicts()]
-            assert sum(parts) == row.worst
+            request = row.worst_request
+            parts = [
+                request.turns[group].max() + 1
+                for group in map(list, request.groups)
+                if request.active[group].any()
+            ]
+            assert sum(parts) == row.worst == request.cost
 
 
 def test_bytes_and_operations():

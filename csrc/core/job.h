@@ -10,6 +10,7 @@
 
 #include "hazard.h"
 #include "status.h"
+#include "tensor_map.h"
 
 /* Code for a device: PTX text (NUL-terminated; device "emu", or JIT on "cuda") or a fat binary. */
 typedef struct smk_image {
@@ -60,7 +61,11 @@ typedef struct smk_job {
     const char *entry;
     const smk_pointer *pointers;
     size_t n_pointers;
+    const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
+    size_t n_tensor_maps;
     size_t args_bytes;
+    const uint32_t *parameters; /* where in the arguments each kernel parameter begins */
+    size_t n_parameters;
     const smk_launch *launches; /* run in order, on one stream */
     size_t n_launches;
     const smk_buffer *buffers;

@@ -23,9 +23,13 @@ static const struct {
     const char *name;
     int version;
     size_t offset;
+    bool optional;
 } functions[] = {
-#define X(function, version, arguments) {#function, version, offsetof(driver, function)},
+#define X(function, version, arguments) {#function, version, offsetof(driver, function), false},
     DRIVER_FUNCTIONS(X)
+#undef X
+#define X(function, version, arguments) {#function, version, offsetof(driver, function), true},
+        OPTIONAL_DRIVER_FUNCTIONS(X)
 #undef X
 };
 
@@ -71,7 +75,7 @@ static smk_code load_functions(void *library, driver *cu, smk_status *status) {
         if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_FOUND)
             return driver_fail(NULL, result, SMK_ERROR, status, "cuGetProcAddress of %s",
                                functions[i].name);
-        if (!function) return too_old(library, functions[i].name, status);
+        if (!function && !functions[i].optional) return too_old(library, functions[i].name, status);
         memcpy((char *)cu + functions[i].offset, &function, sizeof function);
     }
     return SMK_OK;

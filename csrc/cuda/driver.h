@@ -78,11 +78,6 @@ enum {
     CU_MEM_LOCATION_TYPE_DEVICE = 1
 };
 
-/* Terms of cuLaunchKernel's list of extra arguments: the parameters as one block of bytes. */
-#define CU_LAUNCH_PARAM_END            ((void *)0)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
-
 /* X(function, version of the signature, arguments) */
 #define DRIVER_FUNCTIONS(X)                                                                        \
     X(cuInit, 2000, (unsigned flags))                                                              \
@@ -135,9 +130,17 @@ enum {
        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
        void **parameters, void **extra))
 
+/* What a driver may lack: NULL then. Who uses one says what cannot be done without it. */
+#define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
+    X(cuTensorMapEncodeTiled, 12000,                                                               \
+      (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \
+       int swizzle, int l2_promotion, int fill))
+
 typedef struct driver {
 #define X(function, version, arguments) CUresult(*function) arguments;
     DRIVER_FUNCTIONS(X)
+    OPTIONAL_DRIVER_FUNCTIONS(X)
 #undef X
     int version; /* 13000 for 13.0 */
     int n_devices;

@@ -95,7 +95,7 @@ static smk_code run_job(run *r, smk_status *status) {
                                 status)))
         return code;
     if ((code = buffers_in(r, status))) return code;
-    if ((code = launch_patch_args(job, r->addresses, &r->plan.args, status))) return code;
+    if ((code = launch_make_args(r->d, &r->plan, r->addresses, status))) return code;
     if ((code = wait_for_producers(r, status))) return code;
     if ((code = launch_all(r->d, &r->plan, status))) return code;
     if ((code = wait_for_kernels(r, status))) return code;
@@ -134,7 +134,7 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     }
 
 host:
-    free(r->plan.args);
+    launch_free_args(&r->plan);
     free(r->addresses);
     return status->code;
 }

@@ -1,5 +1,5 @@
-/* Arguments go to the driver as one block of bytes, laid out as PTX lays them out, so that no
- * signature needs to be known here.
+/* Arguments go to the driver one by one, for it knows best where each belongs: it moves the first
+ * one to an address that its alignment asks for, which PTX's layout does not show.
  */
 #include "launch.h"
 
@@ -10,14 +10,44 @@
  * enough that the driver's queue does not fill. */
 enum { BATCH = 64 };
 
-smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, unsigned char **out,
+/* Where a tensor map stands there is the tensor's address so far. */
+static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *at,
                            smk_status *status) {
-    size_t bytes = job->n_launches * job->args_bytes;
-    unsigned char *args = malloc(bytes ? bytes : 1);
-    if (!args) return smk_fail_memory(status, bytes, "kernel arguments");
-    for (size_t i = 0; i < job->n_launches && bytes; i++) {
-        unsigned char *block = args + i * job->args_bytes;
-        memcpy(block, job->launches[i].args, job->args_bytes);
+    _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char encoded[SMK_TENSOR_MAP_BYTES];
+    const int no_interleave = 0, no_promotion = 0;
+    uint64_t address;
+    memcpy(&address, at, sizeof address);
+    if (!d->cu->cuTensorMapEncodeTiled)
+        return smk_fail(status, SMK_DRIVER_TOO_OLD,
+                        "the NVIDIA driver has no cuTensorMapEncodeTiled, which a TensorMap needs. "
+                        "Install a newer driver, or use device=\"emu\"");
+    CUresult result = d->cu->cuTensorMapEncodeTiled(
+        encoded, (int)map->type, map->rank, (void *)(uintptr_t)address, map->size, map->stride + 1,
+        map->box, map->step, no_interleave, (int)map->swizzle, no_promotion, map->fill_nan);
+    if (result)
+        return device_fail(d, result, SMK_VALUE, status,
+                           "cuTensorMapEncodeTiled of a tensor of %u dimensions (a GPU of compute "
+                           "capability 9.0 or newer is needed)",
+                           map->rank);
+    memcpy(at, encoded, sizeof encoded);
+    return SMK_OK;
+}
+
+smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addresses,
+                          smk_status *status) {
+    const smk_job *job = plan->job;
+    const size_t bytes = job->n_launches * job->args_bytes;
+    const size_t n_parameters = job->n_launches * job->n_parameters;
+    plan->args = malloc(bytes + 1);
+    plan->parameters = malloc((n_parameters + 1) * sizeof *plan->parameters);
+    if (!plan->args || !plan->parameters)
+        return smk_fail_memory(status, bytes + n_parameters * sizeof *plan->parameters,
+                               "kernel arguments");
+    for (size_t i = 0; i < job->n_launches; i++) {
+        unsigned char *block = plan->args + i * job->args_bytes;
+        if (job->args_bytes) memcpy(block, job->launches[i].args, job->args_bytes);
+        for (size_t j = 0; j < job->n_parameters; j++)
+            plan->parameters[i * job->n_parameters + j] = block + job->parameters[j];
         for (size_t j = 0; j < job->n_pointers; j++) {
             const smk_pointer *pointer = &job->pointers[j];
             CUdeviceptr address;
@@ -25,9 +55,19 @@ smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, uns
             address += addresses[pointer->buffer];
             memcpy(block + pointer->arg_offset, &address, sizeof address);
         }
+        for (size_t j = 0; j < job->n_tensor_maps; j++) {
+            const smk_tensor_map *map = &job->tensor_maps[j];
+            if (encode_map(d, map, block + map->arg_offset, status)) return status->code;
+        }
     }
-    *out = args;
     return SMK_OK;
+}
+
+void launch_free_args(launch_plan *plan) {
+    free(plan->args);
+    free(plan->parameters);
+    plan->args = NULL;
+    plan->parameters = NULL;
 }
 
 static smk_code refused(device *d, const launch_plan *plan, const smk_launch *launch,
@@ -49,12 +89,10 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
     const smk_job *job = plan->job;
     for (size_t i = 0; i < job->n_launches; i++) {
         const smk_launch *l = &job->launches[i];
-        size_t args_bytes = job->args_bytes;
-        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, plan->args + i * args_bytes,
-                         CU_LAUNCH_PARAM_BUFFER_SIZE, &args_bytes, CU_LAUNCH_PARAM_END};
-        CUresult result = d->cu->cuLaunchKernel(
-            plan->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-            l->block[2], (unsigned)l->shared_bytes, plan->stream, NULL, args_bytes ? extra : NULL);
+        CUresult result =
+            d->cu->cuLaunchKernel(plan->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                  l->block[1], l->block[2], (unsigned)l->shared_bytes, plan->stream,
+                                  plan->parameters + i * job->n_parameters, NULL);
         if (result) return refused(d, plan, l, result, status);
     }
     return SMK_OK;

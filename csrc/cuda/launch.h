@@ -10,12 +10,14 @@ typedef struct launch_plan {
     CUfunction function;
     CUstream stream;
     unsigned char *args; /* args_bytes for each launch, with device addresses */
+    void **parameters;   /* into args: those of each launch, one launch after the other */
 } launch_plan;
 
-/* The arguments of all launches, malloc'ed, with the address of each buffer added to the offsets
- * that stand for pointers. */
-smk_code launch_patch_args(const smk_job *job, const CUdeviceptr *addresses, unsigned char **out,
-                           smk_status *status);
+/* Fills the plan's arguments: the address of each buffer added to the offsets that stand for
+ * pointers, tensor maps encoded. launch_free_args also when it failed. */
+smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addresses,
+                          smk_status *status);
+void launch_free_args(launch_plan *plan);
 
 /* Puts the launches on the stream, in order. */
 smk_code launch_all(device *d, const launch_plan *plan, smk_status *status);

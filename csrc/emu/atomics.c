@@ -5,14 +5,12 @@
 #include <string.h>
 
 #include "alu_format.h"
+#include "atomics.h"
 #include "block.h"
 #include "decode.h"
 #include "lanes.h"
 #include "memory.h"
 #include "observer.h"
-
-/* What an operation makes of the old bits; c is cas's new value (b is what it compares with). */
-typedef uint64_t (*combine_fn)(uint64_t old, uint64_t b, uint64_t c);
 
 #define COMBINE(name, expression)                                                                  \
     static uint64_t name(uint64_t old, uint64_t b, uint64_t c) {                                   \
@@ -198,6 +196,25 @@ static const atomic_form *take_form(decoder *dc) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
         if (forms[k].type == type && decode_take(dc, forms[k].op)) found = &forms[k];
     return found;
+}
+
+static atomic_change change_of(const atomic_form *form, bool shared) {
+    if (!form || !strcmp(form->op, "cas") || !strcmp(form->op, "exch")) return (atomic_change){0};
+    return (atomic_change){shared ? form->shared : form->global, ptx_type_size[form->type], shared};
+}
+
+atomic_change atomic_take(decoder *dc, bool shared) {
+    return change_of(take_form(dc), shared);
+}
+
+atomic_change atomic_find(const char *op, ptx_type type, bool shared) {
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+        if (forms[k].type == type && !strcmp(forms[k].op, op)) return change_of(&forms[k], shared);
+    return (atomic_change){0};
+}
+
+void atomic_apply(const atomic_change *change_by, unsigned char *at, uint64_t value) {
+    (change_by->shared ? change_alone : change)(at, change_by->width, change_by->combine, value, 0);
 }
 
 static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, bool has_result) {

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "block.h"
+#include "bulk.h"
 #include "copy_async.h"
 #include "lanes.h"
 
-enum { IDLE_EVERY = 16 /* slices: at most some milliseconds */ };
+enum {
+    IDLE_EVERY = 16,        /* slices: at most some milliseconds */
+    MAX_FRUITLESS = 1 << 20 /* rounds; nobody else can end a phase of the block's mbarriers */
+};
 
 /* ---- memory that serves block after block ---- */
 
@@ -16,6 +20,7 @@ block *block_new(launch *l, void *observer_state) {
     block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->launch = l;
+    bulk_clear(b);
     b->observer_state = observer_state;
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
@@ -60,6 +65,7 @@ void block_free(block *b) {
     free(b->frames);
     free(b->regions);
     free(b->shared);
+    bulk_clear(b);
     free(b->printed.bytes);
     free(b);
 }
@@ -76,6 +82,7 @@ static bool begin(block *b, uint64_t linear) {
     b->living_warps = l->n_warps;
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
+    b->fruitless = 0;
     for (uint64_t at = 0; at < l->shared_bytes; at += sizeof(uint16_t))
         *(uint16_t *)(b->shared + at) = POISON;
     for (uint32_t k = 0; k < l->n_warps; k++) {
@@ -155,17 +162,20 @@ void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) 
     }
     if (observer && observer->block) observer->block(b->observer_state, b->index, true);
     while (b->living_warps && !atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-        bool ran = false;
+        bool ran = false, fruitless = true;
         for (uint32_t k = 0; k < l->n_warps; k++) {
             warp *w = &b->warps[k];
             if (!w->fragment && !w->ready) continue;
             warp_run(w);
             ran = true;
+            fruitless &= w->yielded;
             if (idle && ++slices % IDLE_EVERY == 0) idle(idle_arg);
             if (atomic_load_explicit(&l->stop, memory_order_relaxed)) break;
         }
-        if (!ran && !unblock(b)) fail_deadlock(b);
+        b->fruitless = ran && fruitless ? b->fruitless + 1 : 0;
+        if (ran ? b->fruitless > MAX_FRUITLESS : !unblock(b)) fail_deadlock(b);
     }
+    bulk_end_block(b);
     if (observer && observer->block) observer->block(b->observer_state, b->index, false);
     print_end_block(b);
 }

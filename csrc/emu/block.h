@@ -61,6 +61,7 @@ typedef struct fragment {
 typedef struct pending_copy {
     uint32_t lanes;
     uint32_t bytes;
+    uint64_t clock;  /* of the warp, when it was issued */
     lanes_u32 group; /* how many groups the lane had committed before */
     unsigned char *to[LANES];
     unsigned char data[LANES][16];
@@ -68,7 +69,8 @@ typedef struct pending_copy {
 
 typedef struct copy_queue {
     lanes_u32 committed;
-    pending_copy *pending; /* a ring, oldest at first */
+    lanes_u32 bulk_committed; /* groups of bulk copies (bulk.c) */
+    pending_copy *pending;    /* a ring, oldest at first */
     uint32_t first, n, capacity;
 } copy_queue;
 
@@ -119,6 +121,8 @@ typedef struct block {
     frame *free_frames;
     fragment *free_fragments;
     struct slab *slabs;
+    struct bulk_copy *bulk, **bulk_end; /* bulk copies in flight, and where the next is put */
+    uint64_t fruitless;                 /* rounds in which all warps only asked mbarriers in vain */
     print_buffer printed;
 } block;
 
@@ -182,6 +186,8 @@ const insn *fragment_wait(warp *w, const insn *i, bool at_barrier, uint32_t wait
 void fragment_resume(warp *w, fragment *f, const insn *next);
 /* Switches to the next leaf that can run; NULL if none can. */
 const insn *fragment_switch(warp *w);
+/* The running fragment asked in vain: the turn of another leaf, and then of another warp. Returns NULL. */
+const insn *fragment_yield(warp *w, const insn *next);
 /* The slice is over: another leaf's turn. */
 void fragment_rotate(warp *w, const insn *next);
 

@@ -157,10 +157,24 @@ static const insn *exec_fence(warp *w, const insn *i) {
 
 static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)p, (void)out;
-    static const char *const known[] = {
-        "sc",    "acq_rel", "acquire", "release",     "cta",
-        "gpu",   "sys",     "gl",      "cluster",     "proxy",
-        "async", "alias",   "global",  "shared::cta", "shared::cluster"};
+    static const char *const known[] = {"sc",
+                                        "acq_rel",
+                                        "acquire",
+                                        "release",
+                                        "cta",
+                                        "gpu",
+                                        "sys",
+                                        "gl",
+                                        "cluster",
+                                        "proxy",
+                                        "async",
+                                        "alias",
+                                        "global",
+                                        "shared::cta",
+                                        "shared::cluster",
+                                        "mbarrier_init",
+                                        "tensormap::generic",
+                                        "async::generic"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         decode_take(dc, known[k]);
     return exec_fence;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bulk.h"
 #include "decode.h"
 #include "lanes.h"
 #include "memory.h"
@@ -29,6 +30,7 @@ enum {
 
 void copy_queue_clear(copy_queue *queue) {
     memset(queue->committed, 0, sizeof queue->committed);
+    memset(queue->bulk_committed, 0, sizeof queue->bulk_committed);
     queue->first = queue->n = 0;
 }
 
@@ -70,12 +72,6 @@ static pending_copy *append(copy_queue *queue) {
 
 /* ---- cp.async ---- */
 
-static uint64_t source_address(const warp *w, const copy_form *form, int lane) {
-    const decoded_address *at = &form->source;
-    return at->wide ? U64(w, at->slot)[lane] + (uint64_t)at->imm
-                    : (uint32_t)(U32(w, at->slot)[lane] + (uint32_t)at->imm);
-}
-
 static uint32_t source_bytes(const warp *w, const insn *i, int lane) {
     const copy_form *form = i->extra;
     if (form->has_ignore && !PRED(w, form->ignore)[lane] == form->ignore_negated) return 0;
@@ -85,14 +81,14 @@ static uint32_t source_bytes(const warp *w, const insn *i, int lane) {
 uint32_t copy_async_source(const warp *w, const insn *i, lanes_u64 out) {
     uint32_t reading = 0;
     for (int lane = 0; lane < LANES; lane++) {
-        out[lane] = source_address(w, i->extra, lane);
+        out[lane] = decoded_lane_address(w, &((const copy_form *)i->extra)->source, lane);
         if (source_bytes(w, i, lane)) reading |= 1u << lane;
     }
     return reading & w->active;
 }
 
 static bool read_source(warp *w, const insn *i, int lane, unsigned char *to) {
-    const uint64_t address = source_address(w, i->extra, lane);
+    const uint64_t address = decoded_lane_address(w, &((const copy_form *)i->extra)->source, lane);
     const uint32_t bytes = source_bytes(w, i, lane), width = i->width;
     memset(to, 0, width);
     if (!bytes) return true;
@@ -119,6 +115,7 @@ static const insn *exec_copy(warp *w, const insn *i) {
     if (!copy) return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a pending cp.async");
     copy->lanes = w->active;
     copy->bytes = i->width;
+    copy->clock = w->clock;
     memcpy(copy->group, w->copies->committed, sizeof copy->group);
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
@@ -174,6 +171,16 @@ static const insn *exec_wait(warp *w, const insn *i) {
     return i + 1;
 }
 
+void copy_async_complete(warp *w, const insn *by, int lane, uint64_t clock) {
+    for (uint32_t k = 0; k < w->copies->n; k++) {
+        pending_copy *copy = nth(w->copies, k);
+        if (copy->clock > clock || !(copy->lanes >> lane & 1)) continue;
+        write_lane(copy, lane);
+        copy->lanes &= ~(1u << lane);
+        report_done(w, by, copy, 1u << lane);
+    }
+}
+
 /* ---- decoding ---- */
 
 static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
@@ -209,8 +216,20 @@ static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
     return out->observed = exec_copy;
 }
 
+static exec_fn select_bulk(decoder *dc, const ptx_instruction *p, insn *out) {
+    const exec_fn group = bulk_select_group(dc, p, out);
+    if (group) return group;
+    const bool prefetch = decode_take(dc, "prefetch");
+    if (decode_take(dc, "tensor"))
+        return (prefetch ? tensor_prefetch_select : tensor_copy_select)(dc, p, out);
+    return (prefetch ? bulk_prefetch_select : bulk_select)(dc, p, out);
+}
+
 static exec_fn select_cp(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (decode_take(dc, "reduce")) return bulk_reduce_select(dc, p, out);
     if (!decode_take(dc, "async")) return NULL;
+    if (decode_take(dc, "mbarrier")) return bulk_select_arrival(dc, p, out);
+    if (decode_take(dc, "bulk")) return select_bulk(dc, p, out);
     if (decode_take(dc, "commit_group")) return exec_commit;
     if (decode_take(dc, "wait_all")) {
         out->imm = -1;

@@ -23,6 +23,7 @@ typedef struct emu_parameter {
 typedef struct emu_signature {
     char entry[4096]; /* C++ names are long */
     emu_parameter *parameters;
+    uint32_t *offsets; /* of the parameters, as a job wants them */
     size_t n_parameters;
     size_t args_bytes;
     size_t static_shared_bytes;

@@ -71,6 +71,7 @@ struct warp {
     uint32_t alive;
     uint32_t polls;
     bool polled;
+    bool yielded; /* its last slice ended in fragment_yield */
     struct copy_queue *copies;
     struct local_memory *local;
 };

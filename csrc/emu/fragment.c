@@ -238,6 +238,13 @@ void fragment_rotate(warp *w, const insn *next) {
     fragment_switch(w);
 }
 
+const insn *fragment_yield(warp *w, const insn *next) {
+    w->yielded = true;
+    w->polled = true;
+    fragment_rotate(w, next);
+    return NULL;
+}
+
 /* Nothing can run. Compilers merge the tails of paths, so a thread that returns early in the source may
  * wait, in PTX, for threads that wait for it at a barrier. */
 bool fragment_unblock(warp *w) {

@@ -104,6 +104,8 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_WARP_SYNC: order_lanes(&w->order, event->warp, event->lanes); break;
     case EMU_FENCE: order_fence(&w->order, event->warp, event->lanes); break;
     case EMU_EXIT: w->alive[event->warp] &= ~event->lanes; break;
+    case EMU_MBARRIER_ARRIVE:
+    case EMU_MBARRIER_WAIT: access_mbarrier(w, event); break;
     case EMU_COPY_DONE: access_copy_done(w, event); break;
     }
 }

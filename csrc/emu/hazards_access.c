@@ -337,7 +337,7 @@ static void note_values(shadow *s, const emu_request *r, uint64_t offset) {
 
 static bool writes(emu_operation operation) {
     return operation == EMU_STORE || operation == EMU_ATOMIC || operation == EMU_COPY_ASYNC_WRITE ||
-           operation == EMU_STMATRIX;
+           operation == EMU_STMATRIX || operation == EMU_BULK_WRITE;
 }
 
 /* Where reads of what nobody has written have to be looked at, and where not. */
@@ -373,7 +373,8 @@ static void touch_lane(watch *w, shadow *s, const emu_request *r, int lane, mark
     const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
     const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
     const row_limits *loads = load_limits(w, s);
-    const bool flies = r->operation == EMU_COPY_ASYNC_WRITE;
+    const bool flies =
+        r->operation == EMU_COPY_ASYNC_WRITE || (is_shared && r->operation == EMU_BULK_WRITE);
     unsigned char value[MAX_LANE_BYTES];
     if (offset >= s->bytes || r->width > s->bytes - offset) return;
     if (s->shift && ((offset | r->width) & 3) && !refine(w, s)) return;
@@ -435,17 +436,18 @@ static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
 
 void access_request(watch *w, const emu_request *r) {
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
-    if (r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ) return;
+    /* Lanes that are pieces are all one thread's. */
+    const bool pieces = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(w, r);
     const site *at = &w->all->sites.sites[number];
     const mark mine =
         mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
-    if (at->strength != WEAK && w->order.fine) synchronise(w, r, at);
+    if (at->strength != WEAK && w->order.fine && !pieces) synchronise(w, r, at);
     shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);
     const bool plain_load = r->operation == EMU_LOAD && !w->order.fine;
     if (!s && plain_load && r->step != ~(uint64_t)0) return;
-    if (s && r->step != ~(uint64_t)0 && touch_row(w, s, r, mine)) return;
+    if (s && !pieces && r->step != ~(uint64_t)0 && touch_row(w, s, r, mine)) return;
     uint32_t lanes = r->active;
     if (plain_load) {
         lanes = r->step == 0 ? 3 : w->row->two_of_each(r->address, r->active);
@@ -457,22 +459,43 @@ void access_request(watch *w, const emu_request *r) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (r->space == PTX_GLOBAL) s = shadow_at(w, r->space, r->address[lane]);
-        if (s) touch_lane(w, s, r, lane, mine + ((mark)lane << MARK_THREAD_AT));
+        const uint32_t thread = pieces ? r->bulk_lane : (uint32_t)lane;
+        if (s) touch_lane(w, s, r, lane, mine + ((mark)thread << MARK_THREAD_AT));
     }
 }
 
-/* ---- cp.async ---- */
+static void land(watch *w, uint32_t thread, uint64_t offset, uint64_t bytes) {
+    shadow *s = &w->shared;
+    const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
+    for (uint64_t k = first; k < first + n; k++) {
+        mark *m = &s->marks.write[k];
+        if (mark_time(*m) == TIME_FLYING && mark_thread(*m) == thread)
+            *m = (*m & 0xffffffffu) | (mark)w->order.time << MARK_TIME_AT;
+    }
+}
+
+/* A bulk copy is an access of the thread that asked for it, and arrives for it at the mbarrier. */
+void access_mbarrier(watch *w, const emu_sync *event) {
+    const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
+    for (uint32_t left = event->lanes; left; left &= left - 1) {
+        const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
+        if (event->kind == EMU_MBARRIER_WAIT) {
+            order_acquire(&w->order, object, thread);
+            continue;
+        }
+        if (event->address) land(w, thread, event->address[0], event->width);
+        order_fence(&w->order, event->warp, left & -left);
+        order_release(&w->order, object, thread);
+    }
+    watch_set_limits(w);
+}
+
+/* ---- copies in flight ---- */
 
 void access_copy_done(watch *w, const emu_sync *event) {
-    shadow *s = &w->shared;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left);
-        const uint64_t first = event->address[lane] >> s->shift, n = event->width >> s->shift;
-        for (uint64_t k = first; k < first + n; k++) {
-            mark *m = &s->marks.write[k];
-            if (mark_time(*m) == TIME_FLYING && mark_thread(*m) == event->warp * LANES + lane)
-                *m = (*m & 0xffffffffu) | (mark)w->order.time << MARK_TIME_AT;
-        }
+        land(w, event->warp * LANES + lane, event->address[lane], event->width);
     }
 }
 

@@ -15,7 +15,7 @@ static bool is(const ptx_instruction *p, const char *opcode) {
 }
 
 static site site_of(const ptx_instruction *p) {
-    const bool atomic = is(p, "atom") || is(p, "red");
+    const bool atomic = is(p, "atom") || is(p, "red") || has(p, "reduce");
     const bool acquire = has(p, "acquire") || has(p, "acq_rel");
     const bool release = has(p, "release") || has(p, "acq_rel");
     const bool strong =

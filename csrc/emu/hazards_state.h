@@ -121,6 +121,7 @@ finding_party watch_party(const watch *w, mark m);
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values);
 void shadow_free(shadow *s);
 void access_request(watch *w, const emu_request *request);
+void access_mbarrier(watch *w, const emu_sync *event);
 void access_copy_done(watch *w, const emu_sync *event);
 /* Reads of shared memory that was never written; copies that nobody waited for are forgotten. */
 void access_end_block(watch *w);

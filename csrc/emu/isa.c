@@ -4,7 +4,7 @@
 #include "hazards_row.h"
 
 extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], call_opcodes[],
-    copy_async_opcodes[], ldmatrix_opcodes[], matrix_opcodes[], sync_opcodes[];
+    copy_async_opcodes[], ldmatrix_opcodes[], mbarrier_opcodes[], matrix_opcodes[], sync_opcodes[];
 
 #if ISA_VARIANTS
 extern const row_functions hazards_row_v3, hazards_row_v4;
@@ -40,6 +40,7 @@ static enum level level_of_cpu(void) {
      control_opcodes,                                                                              \
      copy_async_opcodes,                                                                           \
      ldmatrix_opcodes,                                                                             \
+     mbarrier_opcodes,                                                                             \
      sync_opcodes,                                                                                 \
      NULL}
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "block.h"
+#include "tensor_map.h"
 
 enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
 
@@ -144,6 +145,15 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
         memcpy(&address, block + p->arg_offset, sizeof address);
         address += REGION_BASE(REGION_BUFFERS + p->buffer);
         memcpy(block + p->arg_offset, &address, sizeof address);
+    }
+    for (size_t k = 0; k < job->n_tensor_maps; k++) {
+        const smk_tensor_map *map = &job->tensor_maps[k];
+        uint64_t address;
+        if (map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES > job->args_bytes)
+            return smk_fail(status, SMK_VALUE, "kernel %s: tensor map %zu stands at byte %u of %zu",
+                            f->name, k, map->arg_offset, job->args_bytes);
+        memcpy(&address, block + map->arg_offset, sizeof address);
+        tensor_map_encode(map, address, block + map->arg_offset);
     }
     return SMK_OK;
 }

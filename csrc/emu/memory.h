@@ -26,4 +26,10 @@ static inline uint64_t lane_address(const warp *w, const insn *i, int lane) {
                    : (uint32_t)(U32(w, i->a)[lane] + (uint32_t)i->imm);
 }
 
+/* The lane's address, of an instruction that has several. */
+static inline uint64_t decoded_lane_address(const warp *w, const decoded_address *at, int lane) {
+    return at->wide ? U64(w, at->slot)[lane] + (uint64_t)at->imm
+                    : (uint32_t)(U32(w, at->slot)[lane] + (uint32_t)at->imm);
+}
+
 #endif

@@ -30,7 +30,7 @@ static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *addre
 /* source and reading: of the writes of cp.async; else NULL and 0. */
 static void report_copy(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                         uint32_t width, uint32_t active, const uint64_t *address,
-                        const uint64_t *source, uint32_t reading) {
+                        const uint64_t *source, uint32_t reading, uint32_t bulk_lane) {
     const block *b = w->block;
     const emu_request request = {
         .ptx = i->ptx,
@@ -44,6 +44,7 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
         .step = even_step(active, width, address),
         .source = source,
         .reading = reading,
+        .bulk_lane = bulk_lane,
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,
@@ -57,7 +58,7 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
 
 static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                    uint32_t width, uint32_t active, const uint64_t *address) {
-    report_copy(w, i, space, operation, width, active, address, NULL, 0);
+    report_copy(w, i, space, operation, width, active, address, NULL, 0, 0);
 }
 
 static ptx_space space_of(const block *b, uint64_t address) {
@@ -94,6 +95,11 @@ void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation
     report_by_space(w, i, operation, width, address, active);
 }
 
+void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
+                  uint32_t width, const uint64_t *address, uint32_t active) {
+    report_copy(w, i, space, operation, width, active, address, NULL, 0, (uint32_t)lane);
+}
+
 const insn *exec_observed(warp *w, const insn *i) {
     lanes_u64 address, source;
     const bool copy = i->operation == EMU_COPY_ASYNC_WRITE;
@@ -108,7 +114,7 @@ const insn *exec_observed(warp *w, const insn *i) {
     const bool rows = i->operation == EMU_LDMATRIX || i->operation == EMU_STMATRIX;
     if (copy)
         report_copy(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, width, w->active, address, source,
-                    reading);
+                    reading, 0);
     else
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
                        rows ? ldmatrix_address_lanes(i) : w->active);

@@ -14,5 +14,8 @@ void observe_event(const warp *w, emu_sync event);
  * request, or of one for each space that the lanes hit. Changes the addresses. */
 void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                     uint32_t width, lanes_u64 address, uint32_t active);
+/* The same for pieces of a bulk copy that a lane has asked for, in global or shared memory. */
+void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
+                  uint32_t width, const uint64_t *address, uint32_t active);
 
 #endif

@@ -38,6 +38,7 @@ typedef struct emu_request {
     /* EMU_COPY_ASYNC_WRITE: where lanes read, and which of them do; else NULL, 0 */
     const uint64_t *source;
     uint32_t reading;
+    uint32_t bulk_lane; /* EMU_BULK_...: the lane that asked for it; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
     uint32_t warp;  /* in the block */
     uint32_t clock; /* instructions that the warp has run, modulo 2^32 */
@@ -55,7 +56,10 @@ typedef enum emu_sync_kind {
     EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
     EMU_FENCE,            /* __threadfence and the like */
     EMU_EXIT,             /* lanes have ended */
-    EMU_COPY_DONE         /* lanes' cp.async to address[] is complete, by a wait that covers it */
+    EMU_MBARRIER_ARRIVE, /* lanes arrive at the mbarrier at offset `object`, or a lane's bulk copy of
+                          * `width` bytes to address[0] does */
+    EMU_MBARRIER_WAIT,   /* lanes have seen a phase of that one end */
+    EMU_COPY_DONE        /* lanes' cp.async to address[] is complete, by a wait that covers it */
 } emu_sync_kind;
 
 typedef struct emu_sync {

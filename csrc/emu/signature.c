@@ -80,7 +80,8 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_
         goto out;
     }
     out->parameters = calloc(f->n_parameters + 1u, sizeof *out->parameters);
-    if (!out->parameters) {
+    out->offsets = calloc(f->n_parameters + 1u, sizeof *out->offsets);
+    if (!out->parameters || !out->offsets) {
         code = smk_fail_memory(status, f->n_parameters * sizeof *out->parameters, "parameters");
         goto out;
     }
@@ -94,6 +95,7 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_
                                              .size = (uint32_t)v->size,
                                              .scalar_size = ptx_type_size[v->type],
                                              .kind = kind_of(v->type)};
+        out->offsets[i] = (uint32_t)v->offset;
     }
 out:
     ptx_free(module);
@@ -102,5 +104,6 @@ out:
 
 void emu_signature_free(emu_signature *signature) {
     free(signature->parameters);
+    free(signature->offsets);
     *signature = (emu_signature){0};
 }

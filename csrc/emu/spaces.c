@@ -9,14 +9,14 @@ static const char *const space_names[] = {[PTX_GENERIC] = "generic", [PTX_GLOBAL
                                           [PTX_SHARED] = "shared",   [PTX_LOCAL] = "local",
                                           [PTX_CONST] = "constant",  [PTX_PARAM] = "parameter"};
 
-static const char *region_name(uint64_t id, char *out, size_t size) {
+static const char *region_name(uint64_t id) {
     switch (id) {
     case REGION_SHARED: return "the block's shared memory";
     case REGION_LOCAL: return "the thread's local memory";
     case REGION_CONST: return "constant memory";
     case REGION_PARAM: return "the kernel's parameters";
     case REGION_GLOBAL: return "the module's global variables";
-    default: snprintf(out, size, "buffer %" PRIu64, id - REGION_BUFFERS); return out;
+    default: return "a buffer"; /* which one depends on where the arrays lie */
     }
 }
 
@@ -28,14 +28,13 @@ static uint64_t nearest_region(uint64_t address) {
 static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, size_t size) {
     const launch *l = w->block->launch;
     const uint64_t id = nearest_region(address);
-    char name[32];
     if (id == REGION_NONE || id == REGION_CODE || id >= l->n_regions) {
         snprintf(out, size,
                  address < 4096 ? "a null pointer" : "no memory of this launch is there");
         return;
     }
     const uint64_t length = id == REGION_LOCAL ? w->local->size : w->block->regions[id].size;
-    const char *whose = region_name(id, name, sizeof name);
+    const char *whose = region_name(id);
     if (REGION_OF(address) != id)
         snprintf(out, size, "%" PRIu64 " bytes before the start of %s (%" PRIu64 " bytes)",
                  REGION_BASE(id) - address, whose, length);
@@ -55,12 +54,14 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
     const launch *l = w->block->launch;
     const uint64_t id = REGION_OF(address);
     const char *verb = write ? "writes" : "reads";
-    const uint64_t shown = space == PTX_SHARED ? REGION_OFFSET(address) : address;
+    /* A buffer's region depends on where the host keeps the arrays; its offsets do not. */
+    const bool in_buffer = id >= REGION_BUFFERS && id < l->n_regions;
+    const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
-    char name[32], place[256];
+    char place[256];
     if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
         const region *r = &w->block->regions[id];
-        const char *whose = region_name(id, name, sizeof name);
+        const char *whose = region_name(id);
         const bool inside = r->size >= bytes && REGION_OFFSET(address) <= r->size - bytes;
         if (inside && address % bytes) {
             at.kind = EMU_MISALIGNED;

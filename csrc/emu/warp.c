@@ -56,6 +56,7 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
 
 void warp_run(warp *w) {
     if (!w->fragment) fragment_switch(w);
+    w->yielded = false;
     const bool observed = w->block->launch->observer != NULL;
     const insn *i = w->fragment->next;
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);

@@ -8,6 +8,7 @@
 #include "arguments.h"
 
 #include "scalar.h"
+#include "tensor_map.h"
 
 struct array_argument {
     PyArrayObject *array;
@@ -66,6 +67,39 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
     return 0;
 }
 
+static void append_array(arguments *a, PyArrayObject *array, char *end, uint32_t at,
+                         Py_ssize_t index) {
+    a->arrays[a->n_arrays++] = (struct array_argument){
+        .array = (PyArrayObject *)Py_NewRef((PyObject *)array),
+        .begin = PyArray_BYTES(array),
+        .end = end,
+        .pointer = a->n_pointers,
+        .index = (int)index,
+        .writable = PyArray_ISWRITEABLE(array),
+    };
+    a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = at};
+}
+
+/* Its array is a buffer like others; the pointer stands where the device will put the map. */
+static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
+                          Py_ssize_t index) {
+    smk_tensor_map *map = &a->tensor_maps[a->n_tensor_maps];
+    char *end;
+    if (parameter->size != SMK_TENSOR_MAP_BYTES) {
+        PyErr_Format(
+            PyExc_TypeError,
+            "argument %zd is a TensorMap, but the kernel's parameter has %u bytes; it must "
+            "be a `const __grid_constant__ CUtensorMap`, of %d",
+            index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
+        return -1;
+    }
+    PyArrayObject *array = tensor_map_read(given, map, &end);
+    append_array(a, array, end, parameter->offset, index);
+    map->arg_offset = parameter->offset;
+    a->n_tensor_maps++;
+    return 0;
+}
+
 static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *parameter,
                      Py_ssize_t index) {
     if (parameter_is_struct(parameter)) {
@@ -74,16 +108,7 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
     if (check_pointer(parameter, index) || check_layout(array, index)) {
         return -1;
     }
-    char *begin = PyArray_BYTES(array);
-    a->arrays[a->n_arrays++] = (struct array_argument){
-        .array = (PyArrayObject *)Py_NewRef((PyObject *)array),
-        .begin = begin,
-        .end = begin + PyArray_NBYTES(array),
-        .pointer = a->n_pointers,
-        .index = (int)index,
-        .writable = PyArray_ISWRITEABLE(array),
-    };
-    a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = parameter->offset};
+    append_array(a, array, PyArray_BYTES(array) + PyArray_NBYTES(array), parameter->offset, index);
     return 0;
 }
 
@@ -151,6 +176,22 @@ static int share_buffers(arguments *a) {
     return 0;
 }
 
+/* A tensor begins where its array does in the memory that arrays share. */
+static int check_tensor_maps(const arguments *a) {
+    for (size_t i = 0; i < a->n_tensor_maps; i++) {
+        uint64_t at;
+        memcpy(&at, a->block + a->tensor_maps[i].arg_offset, sizeof at);
+        if (at % 16 != 0) {
+            PyErr_Format(PyExc_ValueError,
+                         "a TensorMap's array begins %llu bytes into memory that it shares with "
+                         "another argument; a tensor must begin at a multiple of 16",
+                         (unsigned long long)at);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 void arguments_write_back(const arguments *a) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         const struct array_argument *array = &a->arrays[i];
@@ -203,7 +244,7 @@ static bool is_scalar(PyObject *given) {
 
 int arguments_start(const module_state *state, const emu_signature *signature,
                     PyObject *const *given, Py_ssize_t n, arguments *out) {
-    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1};
+    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1, .state = state};
     if ((size_t)n != signature->n_parameters) {
         PyErr_Format(PyExc_TypeError, "kernel %s takes %zu arguments but %zd were given",
                      signature->entry, signature->n_parameters, n);
@@ -214,11 +255,12 @@ int arguments_start(const module_state *state, const emu_signature *signature,
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
     out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
+    out->tensor_maps = PyMem_RawCalloc(room, sizeof *out->tensor_maps);
     out->ordinals = PyMem_RawCalloc(room, sizeof *out->ordinals);
     out->owners = PyMem_RawCalloc(room, sizeof *out->owners);
     out->after = PyMem_RawCalloc(room, sizeof *out->after);
-    if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->ordinals ||
-        !out->owners || !out->after) {
+    if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->tensor_maps ||
+        !out->ordinals || !out->owners || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
@@ -252,6 +294,12 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, void 
     for (size_t i = 0; i < signature->n_parameters; i++) {
         const emu_parameter *parameter = &signature->parameters[i];
         const Py_ssize_t index = (Py_ssize_t)i;
+        if (Py_IS_TYPE(given[i], a->state->tensor_map_type)) {
+            if (add_tensor_map(a, given[i], parameter, index)) {
+                return -1;
+            }
+            continue;
+        }
         bool added = PyArray_Check(given[i]);
         if (added ? add_array(a, (PyArrayObject *)given[i], parameter, index)
                   : !is_scalar(given[i]) &&
@@ -262,7 +310,7 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, void 
             return -1;
         }
     }
-    return share_buffers(a);
+    return share_buffers(a) || check_tensor_maps(a) ? -1 : 0;
 }
 
 void arguments_free(arguments *a) {
@@ -284,4 +332,5 @@ void arguments_free(arguments *a) {
     PyMem_RawFree(a->pointers);
     PyMem_RawFree(a->buffers);
     PyMem_RawFree(a->arrays);
+    PyMem_RawFree(a->tensor_maps);
 }

@@ -14,6 +14,9 @@ typedef struct arguments {
     size_t n_buffers;
     struct array_argument *arrays; /* one a pointer */
     size_t n_arrays;
+    smk_tensor_map *tensor_maps;
+    size_t n_tensor_maps;
+    const module_state *state;
 
     int *ordinals;     /* one an argument: where a device array is; see device_array.h */
     int ordinal;       /* of all device arrays among them */

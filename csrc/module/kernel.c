@@ -197,7 +197,11 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .entry = self->signature.entry,
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
+            .tensor_maps = given.tensor_maps,
+            .n_tensor_maps = given.n_tensor_maps,
             .args_bytes = self->signature.args_bytes,
+            .parameters = self->signature.offsets,
+            .n_parameters = self->signature.n_parameters,
             .launches = &launch,
             .n_launches = 1,
             .buffers = given.buffers,
@@ -316,7 +320,8 @@ static const char kernel_doc[] =
     "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null "
     "pointer.\n"
     "    int, float and complex are converted to the parameter's kind and size; NumPy's scalars\n"
-    "    must have them. A struct is numpy.void, bytes, or an array of its size.\n"
+    "    must have them. A struct is numpy.void, bytes, or an array of its size. A\n"
+    "    CUtensorMap is a TensorMap.\n"
     "shared_bytes : int\n"
     "    Dynamic shared memory of a block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"

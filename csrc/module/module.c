@@ -260,11 +260,17 @@ static int core_exec(PyObject *module) {
     state->image_directory = PyUnicode_FromString(".");
     state->kernel_directory = PyUnicode_FromString(".");
     state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
+    state->tensor_map_type =
+        (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_map_spec, NULL);
     if (state->images == NULL || state->image_directory == NULL ||
-        state->kernel_directory == NULL || state->kernel_type == NULL) {
+        state->kernel_directory == NULL || state->kernel_type == NULL ||
+        state->tensor_map_type == NULL) {
         return -1;
     }
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) {
+        return -1;
+    }
+    if (PyModule_AddType(module, state->tensor_map_type) < 0) {
         return -1;
     }
     return PyModule_AddType(module, state->kernel_type);
@@ -276,6 +282,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
         Py_VISIT(state->exceptions[code]);
     }
     Py_VISIT(state->kernel_type);
+    Py_VISIT(state->tensor_map_type);
     Py_VISIT(state->images);
     return 0;
 }
@@ -286,6 +293,7 @@ static int core_clear(PyObject *module) {
         Py_CLEAR(state->exceptions[code]);
     }
     Py_CLEAR(state->kernel_type);
+    Py_CLEAR(state->tensor_map_type);
     Py_CLEAR(state->images);
     Py_CLEAR(state->image_directory);
     Py_CLEAR(state->kernel_directory);

@@ -7,6 +7,7 @@
  *                  operations.c and check.c are its parts
  *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
  *                  scalar.c and device_array.c are parts of that
+ *     tensor_map.c the type TensorMap, an argument of a Kernel
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
  *     model.c      the bank model, on arrays of requests
@@ -39,7 +40,7 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
 
 typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
-    PyTypeObject *kernel_type;
+    PyTypeObject *kernel_type, *tensor_map_type;
     PyObject *images;           /* dict: name of a compiled kernel -> bytes */
     PyObject *image_directory;  /* str; where the build left compiled kernels */
     PyObject *kernel_directory; /* str; where their sources are */
@@ -95,7 +96,7 @@ typedef struct observation {
 
 /* ---- kernel.c ---- */
 
-extern PyType_Spec kernel_spec;
+extern PyType_Spec kernel_spec, tensor_map_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
                         const observation *observed);
 

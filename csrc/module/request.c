@@ -61,6 +61,8 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
             .pointers = r->plan.pointers,
             .n_pointers = r->plan.n_pointers,
             .args_bytes = r->plan.args_bytes,
+            .parameters = (const uint32_t[]){0}, /* one struct */
+            .n_parameters = 1,
             .launches = r->plan.launches,
             .n_launches = r->plan.n_launches,
             .buffers = buffers,

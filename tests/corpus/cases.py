@@ -41,7 +41,7 @@ class Case(NamedTuple):
     name: str
     file: Path
     make: Callable[[np.random.Generator], Work]
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # --fmad=false where ptxas would else fuse a product and a difference
     same_bits: bool  # on both devices: no approximate instruction, no order that a race decides
 
 

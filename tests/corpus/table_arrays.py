@@ -122,7 +122,7 @@ def matmul_vector(rng):
     return one("matmul_vector", (1, 2), 256, [A, B, C, 64, 48], (C, want, tolerance))
 
 
-@case("lu")
+@case("lu", options=("--fmad=false",))
 def lu(rng):
     n = 24
     A = (rng.standard_normal((3, n, n)) + n * np.eye(n)).astype("f4")
@@ -135,7 +135,7 @@ def lu(rng):
     return one("lu", 3, 64, [A, n], (A, want, tolerance), shared_bytes=4 * n * n)
 
 
-@case("cholesky")
+@case("cholesky", options=("--fmad=false",))
 def cholesky(rng):
     n = 20
     B = rng.standard_normal((n, n))

@@ -298,7 +298,7 @@ def inline_ptx(rng):
     return one("inline_ptx", 1, 64, args, (sums, want), (lanes, 1000 * lane + 2 * lane + 2))
 
 
-@case("complex_power")
+@case("complex_power", options=("--fmad=false",))
 def complex_power(rng):
     z = np.exp(1j * rng.random(90)) * rng.uniform(0.9, 1.1, 90)
     out = np.zeros_like(z)

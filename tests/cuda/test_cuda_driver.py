@@ -32,6 +32,7 @@ RARE = {
     "cuStreamDestroy",
     "cuEventQuery",
     "cuPointerGetAttribute",
+    "cuTensorMapEncodeTiled",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 

@@ -15,6 +15,7 @@ from itertools import product
 from math import prod
 
 import numpy as np
+import pytest
 from exact_float import FORMATS
 
 BLOCK = 96  # three warps
@@ -276,9 +277,18 @@ def as_lanes(values: Sequence[int] | np.ndarray, dtype: np.dtype) -> np.ndarray:
     return wrapped.view(dtype)
 
 
+NOT_ON_A_GPU = {
+    "setp.lt.and.s32 _|{d}, {a}, {b}, {c}": "ptxas 13.0 and the driver's compiler crash on it",
+    "cvt.rna.tf32.f32 {d}, {a}": "an H200 makes infinity of some NaNs; PTX leaves it open",
+    "cvt.rna.satfinite.tf32.f32 {d}, {a}": "an H200 makes numbers of NaNs; PTX says NaN",
+}
+
+
 def check(row: Row, device: str) -> None:
     """On a GPU this checks the model. There the guard is ptxas's business, and it does not always
     keep what PTX says it keeps: the upper half of a register under a guarded `set`, for one."""
+    if device == "cuda" and row.text in NOT_ON_A_GPU:
+        pytest.skip(NOT_ON_A_GPU[row.text])
     rng = np.random.default_rng(zlib.crc32(row.text.encode()))
     sources = source_values(row, rng)
     mask = rng.integers(0, 2, COUNT, dtype=np.uint32)

@@ -3,7 +3,7 @@
 // y = x reversed, a block's 64 elements at a time. A thread reads what another thread writes, and
 // nothing makes it wait: the warp that runs first reads what is not there yet.
 
-extern "C" __global__ void missing_barrier(const float* x, float* y) {
+extern "C" __global__ void missing_barrier(const float *x, float *y) {
     __shared__ float tile[64];
     const unsigned t = threadIdx.x, first = 64 * blockIdx.x;
     tile[t] = x[first + t];

@@ -3,7 +3,7 @@
 // 241 x 241 words are 232324 bytes, and 232448 is what a block may opt in to on sm_90. One more
 // column against bank conflicts makes it 233288, and the launch fails.
 
-extern "C" __global__ void padded_over_limit(const float* x, float* y) {
+extern "C" __global__ void padded_over_limit(const float *x, float *y) {
     constexpr int SIDE = 241, PAD = 1;
     extern __shared__ float tile[];
     for (int i = threadIdx.x; i < SIDE * SIDE; i += blockDim.x)

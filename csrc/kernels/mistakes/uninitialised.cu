@@ -3,7 +3,7 @@
 // A sum of three neighbours. The tile has a place for the neighbour on either side of the block, and
 // nobody fills them.
 
-extern "C" __global__ void uninitialised(const float* x, float* y) {
+extern "C" __global__ void uninitialised(const float *x, float *y) {
     __shared__ float tile[66];
     const unsigned t = threadIdx.x, i = 64 * blockIdx.x + t;
     tile[t + 1] = x[i];

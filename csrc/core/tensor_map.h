@@ -1,0 +1,63 @@
+/* A tensor in global memory as the hardware's tensor copies (TMA) know it: the description that the driver,
+ * or the emulator, encodes in the 128 bytes of a CUtensorMap. Dimensions are innermost first.
+ */
+#ifndef SMK_TENSOR_MAP_H
+#define SMK_TENSOR_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "status.h"
+
+/* X(enumerator, name, bytes, a floating-point type); in the order of CUtensorMapDataType */
+#define SMK_TENSOR_TYPES(X)                                                                        \
+    X(UINT8, "uint8", 1, false)                                                                    \
+    X(UINT16, "uint16", 2, false)                                                                  \
+    X(UINT32, "uint32", 4, false)                                                                  \
+    X(INT32, "int32", 4, false)                                                                    \
+    X(UINT64, "uint64", 8, false)                                                                  \
+    X(INT64, "int64", 8, false)                                                                    \
+    X(FLOAT16, "float16", 2, true)                                                                 \
+    X(FLOAT32, "float32", 4, true)                                                                 \
+    X(FLOAT64, "float64", 8, true)                                                                 \
+    X(BFLOAT16, "bfloat16", 2, true)
+
+typedef enum smk_tensor_type {
+#define X(type, name, bytes, is_float) SMK_TENSOR_##type,
+    SMK_TENSOR_TYPES(X)
+#undef X
+        SMK_N_TENSOR_TYPES
+} smk_tensor_type;
+
+enum { SMK_TENSOR_RANK = 5, SMK_TENSOR_MAP_BYTES = 128, SMK_TENSOR_MAP_ALIGN = 64 };
+
+/* In the order of CUtensorMapSwizzle. */
+typedef enum smk_swizzle {
+    SMK_SWIZZLE_NONE,
+    SMK_SWIZZLE_32B,
+    SMK_SWIZZLE_64B,
+    SMK_SWIZZLE_128B,
+    SMK_N_SWIZZLES
+} smk_swizzle;
+
+typedef struct smk_tensor_map {
+    uint32_t arg_offset; /* where it stands in the arguments. A pointer of the job stands there too
+                          * and says where the tensor is; the device writes the map over it. */
+    smk_tensor_type type;
+    uint32_t rank;
+    uint64_t size[SMK_TENSOR_RANK];
+    uint64_t stride[SMK_TENSOR_RANK]; /* bytes; stride[0] is the element's size */
+    uint32_t box[SMK_TENSOR_RANK];    /* as measured in the tensor, before steps are applied */
+    uint32_t step[SMK_TENSOR_RANK];   /* every how many elements are taken */
+    smk_swizzle swizzle;
+    bool fill_nan; /* what is outside reads as NaN and not as 0 */
+} smk_tensor_map;
+
+uint32_t smk_tensor_type_bytes(smk_tensor_type type);
+bool smk_tensor_type_is_float(smk_tensor_type type);
+const char *smk_tensor_type_name(smk_tensor_type type);
+
+/* The driver's rules for cuTensorMapEncodeTiled without interleave. Anything may be in the struct. */
+smk_code smk_tensor_map_check(const smk_tensor_map *map, smk_status *status);
+
+#endif

@@ -1,0 +1,102 @@
+/* Tensor maps as the emulator encodes them in the 128 bytes of a CUtensorMap.
+ *
+ * A kernel may copy a map, or make one up, so each use checks it by the rules that hold for the host's; and
+ * every access through it is checked against the launch's memory as any other is.
+ */
+#include "tensor_map.h"
+
+#include <string.h>
+
+#define MAGIC 0x70616d5f6b6d73ull
+
+typedef struct encoded {
+    uint64_t magic, address;
+    uint64_t stride[SMK_TENSOR_RANK];
+    uint64_t size[SMK_TENSOR_RANK];
+    uint16_t box[SMK_TENSOR_RANK];
+    uint8_t step[SMK_TENSOR_RANK];
+    uint8_t type, rank, swizzle, fill_nan;
+} encoded;
+
+_Static_assert(sizeof(encoded) <= SMK_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
+
+void tensor_map_encode(const smk_tensor_map *map, uint64_t address,
+                       unsigned char out[SMK_TENSOR_MAP_BYTES]) {
+    encoded e;
+    memset(&e, 0, sizeof e);
+    e.magic = MAGIC;
+    e.address = address;
+    e.type = (uint8_t)map->type;
+    e.rank = (uint8_t)map->rank;
+    e.swizzle = (uint8_t)map->swizzle;
+    e.fill_nan = map->fill_nan;
+    for (uint32_t d = 0; d < map->rank; d++) {
+        e.size[d] = map->size[d];
+        e.stride[d] = map->stride[d];
+        e.box[d] = (uint16_t)map->box[d];
+        e.step[d] = (uint8_t)map->step[d];
+    }
+    memset(out, 0, SMK_TENSOR_MAP_BYTES);
+    memcpy(out, &e, sizeof e);
+}
+
+static uint64_t nan_bits(smk_tensor_type type) {
+    switch (type) {
+    case SMK_TENSOR_FLOAT64: return 0x7fffffffffffffff;
+    case SMK_TENSOR_FLOAT32: return 0x7fffffff;
+    default: return 0x7fff;
+    }
+}
+
+bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_t rank,
+                     const int64_t *start, tile *out, smk_tensor_type *type) {
+    unsigned char bytes[SMK_TENSOR_MAP_BYTES];
+    encoded e;
+    for (uint32_t at = 0; at < sizeof bytes; at += TILE_CHUNK) {
+        const unsigned char *from =
+            lane_reach(w, i, PTX_GENERIC, lane, address + at, TILE_CHUNK, false);
+        if (!from) return false;
+        memcpy(bytes + at, from, TILE_CHUNK);
+    }
+    memcpy(&e, bytes, sizeof e);
+    if (e.magic != MAGIC || address % SMK_TENSOR_MAP_ALIGN) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "there is no tensor map at 0x%llx; pass a smemkern.TensorMap to a parameter "
+                   "`const __grid_constant__ CUtensorMap` and use its address",
+                   (unsigned long long)address);
+        return false;
+    }
+    smk_status status = {0};
+    smk_tensor_map map = {.type = (smk_tensor_type)e.type,
+                          .rank = e.rank,
+                          .swizzle = (smk_swizzle)e.swizzle,
+                          .fill_nan = e.fill_nan};
+    for (uint32_t d = 0; d < SMK_TENSOR_RANK; d++) {
+        map.size[d] = e.size[d], map.stride[d] = e.stride[d];
+        map.box[d] = e.box[d], map.step[d] = e.step[d];
+    }
+    if (smk_tensor_map_check(&map, &status)) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane, "%s", status.message);
+        return false;
+    }
+    if (map.rank != rank) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "a copy of %u dimensions with the tensor map of a tensor of %u", rank, map.rank);
+        return false;
+    }
+    *type = map.type;
+    *out = (tile){.space = PTX_GLOBAL,
+                  .address = e.address,
+                  .rank = rank,
+                  .element_bytes = smk_tensor_type_bytes(map.type),
+                  .span = map.swizzle ? (uint32_t)TILE_CHUNK << map.swizzle : 0,
+                  .fill = map.fill_nan ? nan_bits(map.type) : 0};
+    for (uint32_t d = 0; d < rank; d++) {
+        out->count[d] = (map.box[d] + map.step[d] - 1) / map.step[d];
+        out->step[d] = map.step[d];
+        out->start[d] = start[d];
+        out->size[d] = map.size[d];
+        out->stride[d] = map.stride[d];
+    }
+    return true;
+}

@@ -1,0 +1,243 @@
+/* The type smemkern.TensorMap: an array with the box in which kernels copy it. Immutable once made; the
+ * device encodes it at each launch, when it knows where the array is.
+ */
+#include "tensor_map.h"
+
+typedef struct tensor_map {
+    PyObject_HEAD
+    PyArrayObject *array;
+    smk_tensor_map map;
+} tensor_map;
+
+PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end) {
+    const tensor_map *self = (const tensor_map *)object;
+    *out = self->map;
+    *end = PyArray_BYTES(self->array) + smk_tensor_type_bytes(self->map.type);
+    for (uint32_t d = 0; d < self->map.rank; d++) {
+        *end += (self->map.size[d] - 1) * self->map.stride[d];
+    }
+    return self->array;
+}
+
+/* ---- reading what is given ---- */
+
+static int read_type(PyArrayObject *array, smk_tensor_type *out) {
+    PyArray_Descr *descr = PyArray_DESCR(array);
+    PyObject *name = PyObject_GetAttrString((PyObject *)descr, "name");
+    const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
+    int result = -1;
+    if (text == NULL) {
+        goto done;
+    }
+    /* What is signed is copied as the unsigned type of its size, where there is no other. */
+    text = strcmp(text, "int8") == 0 ? "uint8" : strcmp(text, "int16") == 0 ? "uint16" : text;
+    for (int type = 0; type < SMK_N_TENSOR_TYPES && result; type++) {
+        if (strcmp(text, smk_tensor_type_name((smk_tensor_type)type)) == 0) {
+            *out = (smk_tensor_type)type;
+            result = 0;
+        }
+    }
+    if (result || PyArray_ISBYTESWAPPED(array)) {
+        PyErr_Format(PyExc_TypeError,
+                     "a TensorMap is of integers, float16, float32, float64 or bfloat16 in native "
+                     "byte order, not of %S; pass a view with a dtype of the same size",
+                     descr);
+        result = -1;
+    }
+done:
+    Py_XDECREF(name);
+    return result;
+}
+
+/* One int a dimension, in the order of the array's; out is innermost first. */
+static int read_counts(PyObject *given, const char *name, uint32_t rank, uint32_t *out) {
+    PyObject *items = PySequence_Tuple(given);
+    if (items == NULL) {
+        return -1;
+    }
+    int result = -1;
+    if (PyTuple_GET_SIZE(items) != (Py_ssize_t)rank) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd elements, the array %u dimensions", name,
+                     PyTuple_GET_SIZE(items), (unsigned)rank);
+        goto done;
+    }
+    for (uint32_t d = 0; d < rank; d++) {
+        Py_ssize_t value = PyNumber_AsSsize_t(PyTuple_GET_ITEM(items, rank - 1 - d), NULL);
+        if (value == -1 && PyErr_Occurred()) {
+            goto done;
+        }
+        if (value < 1 || value > INT32_MAX) {
+            PyErr_Format(PyExc_ValueError, "%s has the element %zd", name, value);
+            goto done;
+        }
+        out[d] = (uint32_t)value;
+    }
+    result = 0;
+done:
+    Py_DECREF(items);
+    return result;
+}
+
+/* None, or one of the names; the number of the name, from 1. */
+static int read_name(PyObject *given, const char *what, const char *const *names, int n, int *out) {
+    *out = 0;
+    if (given == Py_None) {
+        return 0;
+    }
+    for (int k = 0; k < n && PyUnicode_Check(given); k++) {
+        if (PyUnicode_CompareWithASCIIString(given, names[k]) == 0) {
+            *out = k + 1;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_ValueError, "%s must be None or one of %s%s%s%s%s, not %R", what, names[0],
+                 n > 1 ? ", " : "", n > 1 ? names[1] : "", n > 2 ? ", " : "", n > 2 ? names[2] : "",
+                 given);
+    return -1;
+}
+
+static int read_layout(PyArrayObject *array, smk_tensor_map *map) {
+    int rank = PyArray_NDIM(array);
+    if (rank < 1 || rank > SMK_TENSOR_RANK) {
+        PyErr_Format(PyExc_ValueError, "a TensorMap is of 1 to %d dimensions, not %d",
+                     SMK_TENSOR_RANK, rank);
+        return -1;
+    }
+    map->rank = (uint32_t)rank;
+    for (int d = 0; d < rank; d++) {
+        npy_intp stride = PyArray_STRIDE(array, rank - 1 - d);
+        map->size[d] = (uint64_t)PyArray_DIM(array, rank - 1 - d);
+        if (map->size[d] < 2 || PyArray_SIZE(array) == 0) { /* of no consequence */
+            uint64_t inner = d == 0 ? 0 : map->size[d - 1] * map->stride[d - 1];
+            map->stride[d] = d == 0 ? (uint64_t)PyArray_ITEMSIZE(array) : (inner + 15) & ~15ull;
+            continue;
+        }
+        if (stride < 0 || (d == 0 && stride != PyArray_ITEMSIZE(array))) {
+            PyErr_Format(PyExc_ValueError,
+                         "the array's dimension %d has a stride of %zd bytes; the last must be "
+                         "contiguous, and none negative",
+                         rank - 1 - d, (Py_ssize_t)stride);
+            return -1;
+        }
+        map->stride[d] = (uint64_t)stride;
+    }
+    return 0;
+}
+
+static PyObject *tensor_map_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *keywords[] = {"array", "box", "swizzle", "element_strides", "fill", NULL};
+    static const char *const swizzles[] = {"32B", "64B", "128B"};
+    static const char *const fills[] = {"nan"};
+    PyObject *array, *box, *swizzle = Py_None, *steps = Py_None, *fill = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|$OOO:TensorMap", keywords, &PyArray_Type,
+                                     &array, &box, &swizzle, &steps, &fill)) {
+        return NULL;
+    }
+    smk_tensor_map map = {.step = {1, 1, 1, 1, 1}};
+    int swizzled, filled;
+    if (read_type((PyArrayObject *)array, &map.type) || read_layout((PyArrayObject *)array, &map) ||
+        read_counts(box, "box", map.rank, map.box) ||
+        (steps != Py_None && read_counts(steps, "element_strides", map.rank, map.step)) ||
+        read_name(swizzle, "swizzle", swizzles, 3, &swizzled) ||
+        read_name(fill, "fill", fills, 1, &filled)) {
+        return NULL;
+    }
+    map.swizzle = (smk_swizzle)swizzled;
+    map.fill_nan = filled;
+    smk_status status = {0};
+    if (smk_tensor_map_check(&map, &status)) {
+        return raise_status(PyType_GetModuleState(type), &status);
+    }
+    tensor_map *self = (tensor_map *)type->tp_alloc(type, 0);
+    if (self) {
+        self->array = (PyArrayObject *)Py_NewRef(array);
+        self->map = map;
+    }
+    return (PyObject *)self;
+}
+
+static void tensor_map_dealloc(tensor_map *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(self->array);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* ---- looking at one ---- */
+
+static PyObject *get_box(tensor_map *self, void *Py_UNUSED(closure)) {
+    PyObject *box = PyTuple_New(self->map.rank);
+    for (uint32_t d = 0; box && d < self->map.rank; d++) {
+        PyObject *n = PyLong_FromUnsignedLong(self->map.box[self->map.rank - 1 - d]);
+        if (n == NULL) {
+            Py_CLEAR(box);
+            break;
+        }
+        PyTuple_SET_ITEM(box, d, n);
+    }
+    return box;
+}
+
+static PyObject *get_array(tensor_map *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef((PyObject *)self->array);
+}
+
+static PyObject *tensor_map_repr(tensor_map *self) {
+    static const char *const names[] = {"None", "'32B'", "'64B'", "'128B'"};
+    PyObject *box = get_box(self, NULL);
+    PyObject *shape = PyObject_GetAttrString((PyObject *)self->array, "shape");
+    PyObject *text = box && shape
+                         ? PyUnicode_FromFormat("<smemkern.TensorMap of %s %R, box %R, swizzle %s>",
+                                                smk_tensor_type_name(self->map.type), shape, box,
+                                                names[self->map.swizzle])
+                         : NULL;
+    Py_XDECREF(box);
+    Py_XDECREF(shape);
+    return text;
+}
+
+static PyGetSetDef tensor_map_getset[] = {
+    {"array", (getter)get_array, NULL, "The array.", NULL},
+    {"box", (getter)get_box, NULL, "Elements of the box, in the order of the array's dimensions.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static const char tensor_map_doc[] =
+    "TensorMap(array, box, *, swizzle=None, element_strides=None, fill=None)\n"
+    "--\n\n"
+    "An array for tensor copies (TMA): the argument of a Kernel whose parameter is a\n"
+    "`const __grid_constant__ CUtensorMap`. The kernel copies box by box, with coordinates from\n"
+    "the innermost dimension out.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "array : numpy.ndarray\n"
+    "    1 to 5 dimensions; the last contiguous, the strides of the others multiples of 16 bytes.\n"
+    "    Integers, float16, float32, float64, bfloat16. A writable array is read and written.\n"
+    "box : sequence of int\n"
+    "    Elements of a box, 1 to 256, in the order of the array's dimensions. The last makes a\n"
+    "    multiple of 16 bytes, and no more than the swizzle's span.\n"
+    "swizzle : {None, '32B', '64B', '128B'}\n"
+    "    How 16-byte chunks of the box are moved in shared memory.\n"
+    "element_strides : sequence of int, optional\n"
+    "    Of every dimension only each n-th element, 1 to 8; 1 in the last. The box then has\n"
+    "    ceil(box / n) elements.\n"
+    "fill : {None, 'nan'}\n"
+    "    What the kernel reads outside of the array: 0, or NaN.\n\n"
+    "Raises\n"
+    "------\n"
+    "TypeError, ValueError\n"
+    "    What the driver's cuTensorMapEncodeTiled does not take, on both devices.\n";
+
+static PyType_Slot tensor_map_slots[] = {
+    {Py_tp_doc, (void *)tensor_map_doc}, {Py_tp_new, tensor_map_new},
+    {Py_tp_dealloc, tensor_map_dealloc}, {Py_tp_repr, tensor_map_repr},
+    {Py_tp_getset, tensor_map_getset},   {0, NULL},
+};
+
+PyType_Spec tensor_map_spec = {
+    .name = "smemkern.TensorMap",
+    .basicsize = sizeof(tensor_map),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = tensor_map_slots,
+};

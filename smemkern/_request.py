@@ -1,0 +1,192 @@
+"""One request of a warp, taken apart: who waits for whom, in which bank.
+
+Which lanes are served together is asked of the rule in csrc/emu/banks.h, which also counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._architectures import BANK_BYTES, BANKS
+from ._wavefronts import LANES, OPS, lanes_of, read_requests
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """One access of one warp: who asked for what.
+
+    Attributes
+    ----------
+    addresses : ndarray of int64, shape (32,)
+        Bytes: offsets in the block's shared memory, or addresses in global memory. Of lanes that
+        are not active they mean nothing. Of "ldmatrix", "stmatrix", "bulk" and "matrix" a lane is
+        a piece of 16 bytes and not a thread's.
+    active : ndarray of bool, shape (32,)
+    width : int
+        Bytes a lane.
+    op : str
+    cost : int
+        Wavefronts in shared memory, 32-byte sectors in global memory.
+    shared : bool
+    block : tuple of 3 int, or None
+        None of a request that was not traced.
+    warp : int or None
+        In the block.
+    """
+
+    addresses: NDArray[Any]
+    active: NDArray[Any]
+    width: int
+    op: str
+    cost: int
+    shared: bool = True
+    block: tuple[int, int, int] | None = None
+    warp: int | None = None
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """Those that are active."""
+        return tuple(self.active.nonzero()[0].tolist())
+
+    @property
+    def banks(self) -> NDArray[Any]:
+        """Banks of each lane, shape (32, words a lane); -1 where a lane is not active."""
+        words = np.arange(max(self.width // BANK_BYTES, 1))
+        banks = (self.addresses[:, None] // BANK_BYTES + words) % BANKS
+        return np.where(self.active[:, None], banks, -1)
+
+    def _counted(self) -> tuple[int, int, int]:
+        """Wavefronts, the fewest possible, and lanes of a group."""
+        mask = np.array([sum(1 << lane for lane in self.lanes)], np.uint32)
+        address = np.where(self.active, self.addresses, 0).astype(np.uint64)[None]
+        op = self.op if self.op in OPS else "store"
+        cost, ideal, size = _core.shared_requests(address, mask, self.width, op)
+        return int(cost[0]), int(ideal[0]), int(size[0])
+
+    @property
+    def ideal(self) -> int:
+        """The fewest wavefronts that could serve its bytes in shared memory."""
+        return self._counted()[1]
+
+    @property
+    def groups(self) -> tuple[range, ...]:
+        """Lanes that are served together, active or not."""
+        size = self._counted()[2]
+        return tuple(range(first, first + size) for first in range(0, LANES, size))
+
+    def _words(self, group: range) -> dict[int, dict[int, tuple[int, ...]]]:
+        """{bank: {word: lanes}} of a group, words in the order of their lanes."""
+        found: dict[int, dict[int, tuple[int, ...]]] = defaultdict(dict)
+        for lane in group:
+            if self.active[lane]:
+                first = int(self.addresses[lane]) // BANK_BYTES
+                for word in range(first, first + max(self.width // BANK_BYTES, 1)):
+                    words = found[word % BANKS]
+                    words[word] = (*words.get(word, ()), lane)
+        return found
+
+    @property
+    def conflicts(self) -> tuple[tuple[int, int, dict[int, tuple[int, ...]]], ...]:
+        """(group, bank, {word: lanes}) of each bank that a group asks for more than one word.
+
+        A word is a byte address / 4. Of wider accesses the banks of each but the first of an
+        access's words say the same again, and are left out.
+        """
+        step = max(self.width // BANK_BYTES, 1)
+        return tuple(
+            (number, bank, words)
+            for number, group in enumerate(self.groups)
+            for bank, words in sorted(self._words(group).items())
+            if len(words) > 1 and bank % step == 0
+        )
+
+    @property
+    def turns(self) -> NDArray[Any]:
+        """As `banks`: how many other words of the group take the bank before this one; -1: none."""
+        turns = np.full(self.banks.shape, -1)
+        for group in self.groups:
+            for words in self._words(group).values():
+                for turn, (word, lanes) in enumerate(words.items()):
+                    for lane in lanes:
+                        turns[lane, word - int(self.addresses[lane]) // BANK_BYTES] = turn
+        return turns
+
+    def __repr__(self) -> str:
+        return "\n".join([self._head(), *(self._waits() if self.shared else self._asked())])
+
+    def _head(self) -> str:
+        what = f"{self.op} of {self.width} bytes by {len(self.lanes)} lanes"
+        if self.shared:
+            cost = f"{self.cost} wavefronts, ideal {self.ideal}"
+        else:
+            cost = f"{self.cost} sectors of global memory"
+        where = "" if self.block is None else f"; block {self.block}, warp {self.warp}"
+        return f"{what}: {cost}{where}"
+
+    def _asked(self) -> list[str]:
+        given = [f"{address:#x}" for address in self.addresses[self.active][:6].tolist()]
+        return [f"  addresses {', '.join(given)}{', ...' if len(self.lanes) > 6 else ''}"]
+
+    def _waits(self) -> list[str]:
+        lines = []
+        conflicts, groups = self.conflicts, self.groups
+        for g, b, words in conflicts[:8]:
+            asked = [f"word {word} by {_runs(lanes)}" for word, lanes in words.items()]
+            who = "; ".join(asked if len(asked) <= 4 else [*asked[:3], f"{len(asked) - 3} more"])
+            lanes = tuple(lane for lane in groups[g] if self.active[lane])
+            group = f"group {g} (lanes {_runs(lanes)}), " if len(groups) > 1 else ""
+            lines.append(f"  {group}bank {b}, {len(words)} ways: {who}")
+        if len(conflicts) > 8:
+            lines.append(f"  and {len(conflicts) - 8} more banks")
+        return lines or ["  no bank is asked for two words at once"]
+
+
+def explain(
+    addresses: ArrayLike, width: int = 4, op: str = "load", active: ArrayLike | None = None
+) -> Request:
+    """Which lanes of one request meet in which bank.
+
+    Parameters
+    ----------
+    addresses : array of int (lanes,)
+        One request; parameters as of wavefronts.
+
+    Returns
+    -------
+    Request
+        .groups, .cost, .ideal and .conflicts; printed, it says who waits for whom.
+
+    Examples
+    --------
+    >>> from smemkern.banks import explain
+    >>> explain([0, 128, 4, 132])
+    load of 4 bytes by 4 lanes: 2 wavefronts, ideal 1
+      bank 0, 2 ways: word 0 by 0; word 32 by 1
+      bank 1, 2 ways: word 1 by 2; word 33 by 3
+    """
+    request = read_requests(addresses, width, op, active)
+    if request.shape != ():
+        raise ValueError(f"explain takes one request, not an array of shape {request.shape}")
+    cost = _core.shared_requests(*request[:2], request.width, op)[0]
+    where = request.addresses[0].astype(np.int64)
+    return Request(where, lanes_of(request.active)[0], request.width, op, int(cost[0]))
+
+
+def _runs(lanes: tuple[int, ...]) -> str:
+    """0-3, 7: runs of lanes; the first few of many."""
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and runs[-1][-1] + 1 == lane:
+            runs[-1][-1:] = [lane] if len(runs[-1]) > 1 else [runs[-1][-1], lane]
+        else:
+            runs.append([lane])
+    names = ["-".join(map(str, run)) for run in runs]
+    if len(names) > 4:
+        return f"{', '.join(names[:3])}, ... ({len(lanes)} lanes)"
+    return ", ".join(names)

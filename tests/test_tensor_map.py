@@ -1,0 +1,407 @@
+"""TensorMap, and the tensor copies that kernels do with it: boxes against a model in NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import smemkern
+
+sys.path.insert(0, str(Path(__file__).parent / "emu"))
+
+from test_emu_bulk import BULK
+from test_emu_mbarrier import HELPERS
+
+COPIES = r"""
+struct alignas(64) Map { char bytes[128]; };
+#if RANK == 1
+#define C "{%2}"
+#elif RANK == 2
+#define C "{%2, %3}"
+#elif RANK == 3
+#define C "{%2, %3, %4}"
+#elif RANK == 4
+#define C "{%2, %3, %4, %5}"
+#else
+#define C "{%2, %3, %4, %5, %6}"
+#endif
+#define S2(x) #x
+#define S1(x) S2(x)
+#define DIM S1(RANK) "d"
+#define COORDINATES "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4])
+__device__ void load_box(void *to, const Map &map, const int *c, u64 *b) {
+    asm volatile("cp.async.bulk.tensor." DIM ".shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, " C "], [%7];"
+                 :: "r"(at(to)), "l"(&map), COORDINATES, "r"(at(b)) : "memory");
+}
+__device__ void store_box(const void *from, const Map &map, const int *c) {
+    asm volatile("cp.async.bulk.tensor." DIM ".global.shared::cta.tile.bulk_group"
+                 " [%1, " C "], [%0];"
+                 :: "r"(at(from)), "l"(&map), COORDINATES : "memory");
+}
+#ifdef REDUCE
+__device__ void reduce_box(const void *from, const Map &map, const int *c) {
+    asm volatile("cp.reduce.async.bulk.tensor." DIM ".global.shared::cta." REDUCE ".tile.bulk_group"
+                 " [%1, " C "], [%0];"
+                 :: "r"(at(from)), "l"(&map), COORDINATES : "memory");
+}
+#endif
+extern __shared__ unsigned char raw[];
+__device__ unsigned char *aligned() { return raw + (-at(raw) & 1023); }
+// One box into shared memory, and shared memory as it then is into out.
+extern "C" __global__ void load_one(const __grid_constant__ Map map, const int *start,
+                                    unsigned char *out, int bytes, int whole) {
+    unsigned char *tile = aligned();
+    __shared__ u64 b;
+    int c[5];
+    for (int d = 0; d < 5; d++) c[d] = start[d];
+    for (int k = threadIdx.x; k < whole; k += 32) tile[k] = 0xa5;
+    if (threadIdx.x == 0) init(&b, 1), fence_init();
+    fence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        arrive_expect(&b, bytes);
+        load_box(tile, map, c, &b);
+    }
+    wait(&b, 0);
+    for (int k = threadIdx.x; k < whole; k += 32) out[k] = tile[k];
+}
+// Shared memory from in, and a box of it to the tensor.
+extern "C" __global__ void store_one(const __grid_constant__ Map map, const int *start,
+                                     const unsigned char *in, int whole) {
+    unsigned char *tile = aligned();
+    int c[5];
+    for (int d = 0; d < 5; d++) c[d] = start[d];
+    for (int k = threadIdx.x; k < whole; k += 32) tile[k] = in[k];
+    fence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#ifdef REDUCE
+        reduce_box(tile, map, c);
+#else
+        store_box(tile, map, c);
+#endif
+        commit();
+        wait_group<0>();
+    }
+}
+"""
+
+SPANS = {None: 0, "32B": 32, "64B": 64, "128B": 128}
+
+
+def kernel(name: str, rank: int, *options: str) -> smemkern.Kernel:
+    every = ("-arch=compute_90", "-std=c++17", f"-DRANK={rank}", *options)
+    return smemkern.Kernel(HELPERS + BULK + COPIES, name, options=every)
+
+
+def box_of(array, box, start, steps=None, fill=0):
+    """The box at start (in the array's order), with `fill` outside."""
+    steps = steps or (1,) * array.ndim
+    out = np.full([-(-n // s) for n, s in zip(box, steps, strict=True)], fill, array.dtype)
+    for k in np.ndindex(out.shape):
+        x = tuple(a + i * s for a, i, s in zip(start, k, steps, strict=True))
+        if all(0 <= i < n for i, n in zip(x, array.shape, strict=True)):
+            out[k] = array[x]
+    return out
+
+
+def swizzled(dense: bytes, span: int, background: bytes) -> bytes:
+    """Shared memory with the box in it: chunk's address bits 4.. are xored with bits 7.. ."""
+    out = bytearray(background)
+    for at in range(0, len(dense), 16):
+        to = at ^ ((at >> 7) & (max(span, 16) // 16 - 1)) << 4
+        out[to : to + 16] = dense[at : at + 16]
+    return bytes(out)
+
+
+def coordinates(start) -> np.ndarray:
+    c = np.zeros(5, "i4")
+    c[: len(start)] = start[::-1]
+    return c
+
+
+def load(array, box, start, device, *, swizzle=None, steps=None, fill=None):
+    m = smemkern.TensorMap(array, box, swizzle=swizzle, element_strides=steps, fill=fill)
+    taken = [-(-n // s) for n, s in zip(box, steps or (1,) * len(box), strict=True)]
+    n = int(np.prod(taken)) * array.itemsize
+    whole = -(-n // 128) * 128
+    out = np.zeros(whole, "u1")
+    kernel("load_one", array.ndim)(
+        1, 32, m, coordinates(start), out, n, whole, shared_bytes=whole + 1024, device=device
+    )
+    return out, n
+
+
+def random_array(rng, shape, dtype):
+    n = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if np.dtype(dtype).kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    return rng.integers(0, 256, n, dtype="u1").view(dtype).reshape(shape)
+
+
+# Starts lie inside, across each edge, and outside.
+CASES = [
+    ((100,), (32,), (90,), "f4"),
+    ((100,), (32,), (-7,), "f4"),
+    ((37, 52), (9, 16), (30, 44), "f4"),
+    ((37, 52), (9, 16), (-3, -5), "f4"),
+    ((37, 52), (9, 16), (40, 0), "i4"),
+    ((11, 16), (16, 16), (0, 0), "u1"),
+    ((33, 24), (7, 8), (1, 3), "f2"),
+    ((9, 6), (4, 2), (7, 5), "f8"),
+    ((5, 7, 12), (3, 2, 8), (3, 6, 7), "i4"),
+    ((3, 4, 5, 16), (2, 3, 2, 8), (2, -1, 4, 9), "u2"),
+    ((2, 3, 4, 5, 8), (2, 2, 3, 2, 4), (1, 2, -1, 4, 5), "f4"),
+]
+
+
+@pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES)
+def test_loads(nvrtc, device, rng, shape, box, start, dtype):
+    array = random_array(rng, shape, dtype)
+    got, n = load(array, box, start, device)
+    assert got[:n].tobytes() == box_of(array, box, start).tobytes()
+    assert (got[n:] == 0xA5).all()
+
+
+@pytest.mark.parametrize(
+    ("swizzle", "dtype", "rows"),
+    list(itertools.product(["32B", "64B", "128B"], ["u1", "f2", "f4", "f8"], [1, 8, 19, 64])),
+)
+def test_swizzles(nvrtc, device, rng, swizzle, dtype, rows):
+    span = SPANS[swizzle]
+    box = (rows, span // np.dtype(dtype).itemsize)
+    array = random_array(rng, (70, 2 * box[1]), dtype)
+    start = (60, box[1] // 2)
+    got, n = load(array, box, start, device, swizzle=swizzle)
+    expected = swizzled(box_of(array, box, start).tobytes(), span, b"\xa5" * got.size)
+    assert got.tobytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("box", "start", "steps"),
+    [((9, 8), (1, 2), (2, 1)), ((16, 8), (30, 0), (5, 1)), ((8, 8), (-3, 4), (8, 1))],
+)
+def test_element_strides(nvrtc, device, rng, box, start, steps):
+    array = random_array(rng, (41, 12), "i4")
+    got, n = load(array, box, start, device, steps=steps)
+    assert got[:n].tobytes() == box_of(array, box, start, steps).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_fill_with_nan(nvrtc, device, rng, dtype):
+    array = random_array(rng, (10, 16), dtype)
+    got, n = load(array, (6, 8), (7, 12), device, fill="nan")
+    expected = box_of(array, (6, 8), (7, 12), fill=np.nan)
+    assert np.array_equal(got[:n].view(dtype).reshape(6, 8), expected, equal_nan=True)
+
+
+def test_a_view_with_gaps(nvrtc, device, rng):
+    base = random_array(rng, (20, 32), "f4")
+    array = base[1::3, 4:24]
+    got, n = load(array, (5, 8), (3, 15), device)
+    assert got[:n].tobytes() == box_of(array, (5, 8), (3, 15)).tobytes()
+
+
+@pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES)
+def test_stores(nvrtc, device, rng, shape, box, start, dtype):
+    array = random_array(rng, shape, dtype)
+    tile = random_array(rng, box, dtype)
+    expected = array.copy()
+    for k in np.ndindex(*box):
+        x = tuple(a + i for a, i in zip(start, k, strict=True))
+        if all(0 <= i < n for i, n in zip(x, shape, strict=True)):
+            expected[x] = tile[k]
+    m = smemkern.TensorMap(array, box)
+    n = tile.nbytes
+    kernel("store_one", len(shape))(
+        1, 32, m, coordinates(start), tile, n, shared_bytes=n + 1024, device=device
+    )
+    assert array.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])
+def test_swizzled_stores(nvrtc, device, rng, swizzle):
+    box = (16, SPANS[swizzle] // 4)
+    array = np.zeros((16, box[1]), "i4")
+    tile = random_array(rng, box, "i4")
+    there = np.frombuffer(swizzled(tile.tobytes(), SPANS[swizzle], tile.tobytes()), "u1")
+    m = smemkern.TensorMap(array, box, swizzle=swizzle)
+    kernel("store_one", 2)(
+        1,
+        32,
+        m,
+        coordinates((0, 0)),
+        there,
+        there.size,
+        shared_bytes=there.size + 1024,
+        device=device,
+    )
+    assert (array == tile).all()
+
+
+REDUCTIONS = [
+    ("add", "i4", np.add),
+    ("add", "u8", np.add),
+    ("add", "f4", np.add),
+    ("add", "f2", np.add),
+    ("min", "i4", np.minimum),
+    ("max", "u4", np.maximum),
+    ("and", "u4", np.bitwise_and),
+    ("or", "i4", np.bitwise_or),
+    ("xor", "u8", np.bitwise_xor),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype", "model"), REDUCTIONS)
+def test_reductions(nvrtc, device, rng, op, dtype, model):
+    array, tile = random_array(rng, (13, 16), dtype), random_array(rng, (8, 8), dtype)
+    expected = array.copy()
+    expected[9:, 11:] = model(expected[9:, 11:], tile[:4, :5])
+    m = smemkern.TensorMap(array, (8, 8))
+    kernel("store_one", 2, f'-DREDUCE="{op}"')(
+        1,
+        32,
+        m,
+        coordinates((9, 11)),
+        tile,
+        tile.nbytes,
+        shared_bytes=tile.nbytes + 1024,
+        device=device,
+    )
+    assert array.tobytes() == expected.tobytes()
+
+
+def test_two_maps_of_one_array(nvrtc, device, rng):
+    source = (
+        HELPERS
+        + BULK
+        + COPIES
+        + r"""
+    extern "C" __global__ void both(const __grid_constant__ Map from,
+                                    const __grid_constant__ Map to) {
+        __shared__ alignas(1024) unsigned char tile[16 * 64];
+        __shared__ u64 b;
+        const int there[5] = {0, 16}, here[5] = {0, 0};
+        if (threadIdx.x) return;
+        asm volatile("prefetch.tensormap [%0];" :: "l"(&from) : "memory");
+        init(&b, 1);
+        fence_init();
+        fence();
+        arrive_expect(&b, sizeof tile);
+        load_box(tile, from, here, &b);
+        wait(&b, 0);
+        store_box(tile, to, there);
+        commit();
+        wait_group<0>();
+    }"""
+    )
+    array = random_array(rng, (32, 16), "i4")
+    expected = array.copy()
+    expected[16:] = expected[:16]
+    k = smemkern.Kernel(source, "both", options=("-arch=compute_90", "-DRANK=2"))
+    box = (16, 16)
+    k(1, 32, smemkern.TensorMap(array, box), smemkern.TensorMap(array, box), device=device)
+    assert (array == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "box", "options", "message"),
+    [
+        ((8, 8), "f4", (8,), {}, "1 elements"),
+        ((8, 8), "f4", (8, 3), {}, "multiple of 16"),
+        ((8, 7), "f4", (8, 4), {}, "28 bytes apart"),
+        ((8, 8), "f4", (257, 8), {}, "1 to 256"),
+        ((8, 8), "f4", (0, 8), {}, "element 0"),
+        ((0, 8), "f4", (1, 8), {}, "0 elements"),
+        ((2, 2, 2, 2, 2, 8), "f4", (1,) * 6, {}, "1 to 5"),
+        ((8, 32), "f4", (8, 16), {"swizzle": "32B"}, "64 bytes, more than the 32"),
+        ((8, 8), "f4", (8, 8), {"swizzle": "16B"}, "swizzle must be"),
+        ((8, 8), "i4", (8, 8), {"fill": "nan"}, "no NaN"),
+        ((8, 8), "f4", (8, 8), {"element_strides": (9, 1)}, "1 to 8"),
+        ((8, 8), "f4", (8, 8), {"element_strides": (1, 2)}, "1 in the innermost"),
+    ],
+)
+def test_rules(shape, dtype, box, options, message):
+    with pytest.raises(ValueError, match=message):
+        smemkern.TensorMap(np.zeros(shape, dtype), box, **options)
+
+
+def test_types():
+    for dtype in ["c8", "?", ">f4", "f4,f4"]:
+        with pytest.raises(TypeError, match="dtype"):
+            smemkern.TensorMap(np.zeros((8, 16), dtype), (8, 16))
+    with pytest.raises(ValueError, match="contiguous"):
+        smemkern.TensorMap(np.zeros((8, 16), "f4").T, (8, 8))
+    m = smemkern.TensorMap(np.zeros((8, 16), "f4"), (4, 8), swizzle="32B")
+    assert m.box == (4, 8)
+    assert m.array.shape == (8, 16)
+    assert repr(m) == "<smemkern.TensorMap of float32 (8, 16), box (4, 8), swizzle '32B'>"
+
+
+MISUSE = r"""
+extern "C" __global__ void k(const __grid_constant__ Map map, const Map *other) {
+    __shared__ alignas(1024) unsigned char tile[1024];
+    __shared__ u64 b;
+    const int c[5] = {0};
+    init(&b, 1);
+    BODY
+}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("load_box(tile + 64, map, c, &b);", "must begin at a multiple of 128"),
+        ("load_box(tile + 896, map, c, &b);", "out of bounds"),
+        ("load_box(tile, *other, c, &b);", "no tensor map"),
+        ("u64 *p = (u64 *)other; load_box(tile, *(Map *)(p + 4), c, &b);", "no tensor map"),
+        (
+            "Map *p = (Map *)other; *p = map; ((u64 *)p)[1] += 1ull << 43;"
+            " load_box(tile, *p, c, &b);",
+            "out of bounds",
+        ),
+        (
+            "Map *p = (Map *)other; *p = map; ((u64 *)p)[8] = 1ull << 31;"
+            " int far[5] = {0, 1 << 20}; load_box(tile, *p, far, &b);",
+            "out of bounds",
+        ),
+    ],
+)
+def test_misuse_is_named(nvrtc, body, message):
+    source = HELPERS + BULK + COPIES + MISUSE.replace("BODY", body)
+    k = smemkern.Kernel(source, "k", options=("-arch=compute_90", "-DRANK=2"))
+    m = smemkern.TensorMap(np.zeros((8, 8), "f4"), (8, 8))
+    with pytest.raises(smemkern.LaunchError, match=message):
+        k(1, 1, m, np.zeros(1024, "u1"), device="emu")
+
+
+def test_parameters_that_are_no_map(nvrtc):
+    k = kernel("load_one", 2)
+    m = smemkern.TensorMap(np.zeros((8, 8), "f4"), (8, 8))
+    with pytest.raises(TypeError, match="argument 1 is a TensorMap"):
+        k(1, 32, m, m, np.zeros(1, "u1"), 0, 0, device="emu")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [t], [%d0, {0, 0, 0, 0}], [b], {%h0, %h0};",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
+        " [t], [%d0, {0, 0, 0, 0, 0}], [b];",
+        "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%d0, {0, 0}], [t];",
+    ],
+)
+def test_unknown_forms_are_refused(text):
+    ptx = (
+        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() {"
+        " .reg .b64 %d<2>; .reg .b16 %h<2>; .shared .align 128 .b32 t[8];"
+        " .shared .align 8 .b64 b; " + text + " ret; }\n"
+    )
+    with pytest.raises(smemkern.UnsupportedInstructionError, match=r"cp\.async\.bulk\.tensor"):
+        smemkern.Kernel(ptx, "k")(1, 1, device="emu")
