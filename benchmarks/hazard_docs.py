@@ -1,4 +1,4 @@
-"""Writes into docs/hazards.md what smemkern says: the mistakes' messages, the mutation figures.
+"""Writes into docs/hazards.md what smemkern says, and what others say of the same kernels.
 
 python benchmarks/hazard_docs.py
 """
@@ -7,14 +7,36 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import smemkern
 import smemkern.mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "hazards.md"
-FIGURES = ROOT / "benchmarks" / "results" / "mutation.json"
+RESULTS = ROOT / "benchmarks" / "results"
+WHAT = {
+    "barrier": "barrier",
+    "wait": "cp.async wait",
+    "commit": "cp.async commit",
+    "bounds": "bounds check",
+    "value": "choice of a value",
+}
+VERDICTS = ("reported", "endless", "harmless", "unreported")
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+def read(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]], align: str) -> str:
+    marks = {"l": "---", "r": "---:"}
+    lines = [head, [marks[a] for a in align], *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
 def mistakes() -> str:
@@ -29,24 +51,91 @@ def mistakes() -> str:
 
 
 def mutation() -> str:
-    record = json.loads(FIGURES.read_text())
+    record = read("mutation")
     clean = record["unmutated"]
-    lines = ["| removed | reported | harmless | unreported |", "|---|---:|---:|---:|"]
-    for kind, counts in record["figures"].items():
-        cells = (str(counts.get(v, 0)) for v in ("reported", "harmless", "unreported"))
-        lines.append(f"| {kind} | {' | '.join(cells)} |")
-    lines.append("")
-    lines.append(
-        f"{record['images']} images; the unmutated kernels: {clean['runs']} runs, "
-        f"{clean['with_findings']} images with findings, {clean['wrong']} wrong results."
+    rows = [
+        (WHAT[kind], *(counts.get(v, 0) for v in VERDICTS))
+        for kind, counts in record["figures"].items()
+    ]
+    head = ("removed", *VERDICTS)
+    return (
+        f"{table(head, rows, 'lrrrr')}\n\n{record['images']} images. The unmutated kernels: "
+        f"{clean['runs']} runs, {clean['with_findings']} images with findings, "
+        f"{clean['wrong']} wrong results."
     )
-    return "\n".join(lines)
+
+
+def reasons() -> str:
+    """The removals that nobody has to report: where they stand, and why."""
+    lines: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant in read("mutation")["mutants"]:
+        if mutant["verdict"] == "harmless":
+            lines[mutant["reason"]][mutant["source"]] += 1
+    rows = [
+        (", ".join(f"{s.removesuffix('.cu')} ({n})" for s, n in sorted(at.items())), why)
+        for why, at in sorted(lines.items(), key=lambda item: min(item[1]))
+    ]
+    shown = [(at.replace(".cu:", ":"), why) for at, why in rows]
+    return table(
+        ("line of csrc/kernels (removals)", "why its removal changes nothing"), shown, "ll"
+    )
+
+
+def of(found: list[bool]) -> str:
+    """3 of 4, as a cell."""
+    return f"{sum(found)} of {len(found)}" if found else "not run"
+
+
+def sanitizer() -> str:
+    """The same mutants: smemkern, compute-sanitizer, and a plain run on the GPU."""
+    record = read("mutation-sanitizer")
+    ours = {f"{m['image']}:{m['ptx_line']}": m for m in read("mutation")["mutants"]}
+    rows = []
+    for kind, what in WHAT.items():
+        runs = [r for r in record["runs"] if r["name"] in ours]
+        runs = [r for r in runs if ours[r["name"]]["kind"] == kind]
+        names = {r["name"] for r in runs}
+        cells = [of([ours[n]["verdict"] == "reported" for n in sorted(names)])]
+        for tool in TOOLS:
+            cells.append(of([bool(r["reported"]) for r in runs if r["tool"] == tool]))
+        plain = [r for r in runs if r["tool"] == ""]
+        cells.append(of([bool(r.get("wrong")) or bool(r.get("failed")) for r in plain]))
+        rows.append((what, *cells))
+    head = ("removed", "smemkern", *TOOLS, "result wrong on the GPU")
+    return f"{table(head, rows, 'lrrrrrr')}\n\n{record['device']}; {record['version']}."
+
+
+def others() -> str:
+    """The mistakes, and OpenCL twins: everybody."""
+    sanitized = {(r["name"], r["tool"]): r for r in read("mutation-sanitizer")["runs"]}
+    opencl = read("mutation-oclgrind")
+    twins = {r["kernel"]: r for r in opencl["runs"] if r["removed"] == "none"}
+    rows = []
+    for mistake in smemkern.mistakes.rows():
+        by = [t for t in TOOLS if sanitized[mistake.name, t]["reported"]]
+        twin = twins.get(mistake.name)
+        said = ", ".join(twin["kinds"]) or "nothing" if twin else "no twin"
+        kinds = ", ".join(sorted({hazard.kind for hazard in mistake.trace().hazards}))
+        rows.append((mistake.name, kinds, ", ".join(by) or "nothing", said))
+    names = {m.name for m in smemkern.mistakes.rows()}
+    found: dict[str, list[bool]] = defaultdict(list)
+    for run in opencl["runs"]:
+        if run["kernel"] not in names:
+            found[run["removed"]].append(run["reported"])
+    kernels = len({r["kernel"] for r in opencl["runs"]} - names)
+    return (
+        table(("mistake", "smemkern", "compute-sanitizer", "Oclgrind"), rows, "llll")
+        + f"\n\nOclgrind {opencl['version']} on the twins of {kernels} kernels: barriers "
+        f"{of(found['barrier'])}, bounds checks {of(found['bounds'])}, "
+        f"unmutated {of(found['none'])}."
+    )
 
 
 def page(text: str) -> str:
-    for name, part in (("mistakes", mistakes()), ("mutation", mutation())):
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text = re.sub(pattern, lambda m, p=part: f"{m[1]}{p}\n{m[2]}", text, count=1, flags=re.S)
+    for part in (mistakes, mutation, reasons, sanitizer, others):
+        pattern = rf"(<!-- {part.__name__} -->\n).*?(<!-- end -->)"
+        made = part()
+        text = re.sub(pattern, lambda m, p=made: f"{m[1]}{p}\n{m[2]}", text, count=1, flags=re.S)
     return text
 
 

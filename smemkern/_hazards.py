@@ -150,9 +150,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{there} {first} it in {_who(row, 1)}, {ways}{again}"
         )
     if row.kind == "uninitialised":
-        return (
-            f"{here} reads {where} in {_who(row, 0)}, which nobody has written in this block{again}"
-        )
+        scope = " in this block" if space == "shared" else ""
+        return f"{here} reads {where} in {_who(row, 0)}, which nobody has written{scope}{again}"
     if row.kind == "async-read":
         return (
             f"{here} reads {where} in {_who(row, 0)} while the cp.async of {there} in "

@@ -29,7 +29,7 @@ block *block_new(launch *l, void *observer_state) {
     if (b->warps) memset(b->warps, 0, l->n_warps * sizeof *b->warps);
     if (!b->warps || !b->frames || !b->regions || !b->shared) goto fail;
     memcpy(b->regions, l->regions, l->n_regions * sizeof *b->regions);
-    b->regions[REGION_SHARED] = (region){b->shared, l->shared_bytes, PTX_SHARED, true};
+    b->regions[REGION_SHARED] = (region){b->shared, l->shared_bytes, PTX_SHARED, true, false};
     for (uint32_t k = 0; k < l->n_warps; k++) {
         warp *w = &b->warps[k];
         w->block = b;

@@ -94,7 +94,8 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
             if (!host) return smk_fail_memory(status, b->bytes, "an aligned copy of a buffer");
             memcpy(host, b->host, b->bytes);
         }
-        regions[REGION_BUFFERS + k] = (region){host, b->bytes, PTX_GLOBAL, b->access & SMK_OUT};
+        regions[REGION_BUFFERS + k] =
+            (region){host, b->bytes, PTX_GLOBAL, b->access & SMK_OUT, b->access == SMK_OUT};
     }
     return SMK_OK;
 }
@@ -200,8 +201,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
         goto out;
     }
     regions[REGION_LOCAL].space = PTX_LOCAL;
-    regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false};
-    regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true};
+    regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false, false};
+    regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true, false};
     code = map_buffers(job, regions, status);
     if (!code)
         code = job->trace ? run_traced(job, observed, regions, status)

@@ -20,7 +20,7 @@ void watch_set_limits(watch *w) {
     const mark begin = (mark)w->order.begin << MARK_TIME_AT;
     const mark floor = (mark)w->order.floor << MARK_TIME_AT;
     const mark flying = (mark)TIME_FLYING << MARK_TIME_AT;
-    w->shared_loads = (row_limits){begin, floor - begin, flying - begin, 0};
+    w->blank_loads = (row_limits){begin, floor - begin, flying - begin, 0};
     w->shared_rest = (row_limits){0, floor, flying, 0};
     w->global = (row_limits){begin, floor - begin, flying - begin, ~(mark)0};
 }

@@ -182,8 +182,11 @@ static void judge_write(watch *w, shadow *s, uint64_t granule, mark now, bool no
         return;
     }
     if (!m || (is_shared && mark_time(m) < w->order.begin)) {
-        if (is_shared && (!now_writes || mark_strength(now) == ATOMIC))
+        const bool reads = !now_writes || mark_strength(now) == ATOMIC;
+        if (reads && is_shared)
             note_uninitialised(w, s, granule, now);
+        else if (reads && s->blank)
+            report(w, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
         return;
     }
     if (order_before(&w->order, m, mark_thread(now)) || is_strong_pair(m, now)) return;
@@ -337,6 +340,11 @@ static bool writes(emu_operation operation) {
            operation == EMU_STMATRIX || operation == EMU_BULK_WRITE;
 }
 
+/* Where reads of what nobody has written have to be looked at, and where not. */
+static const row_limits *load_limits(const watch *w, const shadow *s) {
+    return s == &w->shared || s->blank ? &w->blank_loads : &w->global;
+}
+
 /* All lanes' accesses in one row, or of one place; false: look at each. */
 static bool touch_row(watch *w, shadow *s, const emu_request *r, mark mine) {
     const uint64_t offset = r->address[0] - (s == &w->shared ? 0 : s->base);
@@ -351,7 +359,7 @@ static bool touch_row(watch *w, shadow *s, const emu_request *r, mark mine) {
     const uint32_t n = LANES * r->width / 4, shift = (uint32_t)__builtin_ctz(r->width / 4);
     if (!stores)
         return w->row->row_settled(m.settled, n, w->order.floor) ||
-               w->row->read(m, n, shift, mine, is_shared ? &w->shared_loads : &w->global,
+               w->row->read(m, n, shift, mine, load_limits(w, s),
                             is_shared ? &w->shared_rest : &w->global);
     if (s->pending || !w->row->write(m, n, shift, mine, is_shared ? &w->shared_rest : &w->global))
         return false;
@@ -364,7 +372,7 @@ static void touch_lane(watch *w, shadow *s, const emu_request *r, int lane, mark
     const bool is_shared = s == &w->shared, write = writes(r->operation);
     const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
     const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
-    const row_limits *loads = is_shared ? &w->shared_loads : &w->global;
+    const row_limits *loads = load_limits(w, s);
     const bool flies =
         r->operation == EMU_COPY_ASYNC_WRITE || (is_shared && r->operation == EMU_BULK_WRITE);
     unsigned char value[MAX_LANE_BYTES];
@@ -422,6 +430,7 @@ static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
         w->out_of_memory = true;
         return NULL;
     }
+    s->blank = r->blank;
     return s;
 }
 

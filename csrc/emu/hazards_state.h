@@ -53,6 +53,7 @@ typedef struct shadow {
     uint32_t shift; /* a granule has 1 << shift bytes */
     uint64_t base;  /* address of the region */
     bool written, flying, pending;
+    bool blank; /* global memory whose contents are unspecified until they are written */
 } shadow;
 
 /* A reader of a granule, in lists; the marks' thread bits are the first lane's. */
@@ -106,7 +107,7 @@ typedef struct watch {
     uint32_t (*blocks)[3];
     size_t n_blocks, room_blocks;
     const row_functions *row;
-    row_limits shared_loads, shared_rest, global;
+    row_limits blank_loads, shared_rest, global;
     bool out_of_memory;
 } watch;
 

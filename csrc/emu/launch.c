@@ -309,7 +309,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         code = smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
         goto out;
     }
-    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false};
+    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false};
     code = bind_parameters(job, shape, f, parameters, status);
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "what watches a launch");

@@ -34,6 +34,7 @@ typedef struct region {
     uint64_t size; /* 0 where an access must look closer: local */
     ptx_space space;
     bool writable;
+    bool blank; /* starts with unspecified contents: to read what nobody wrote is a mistake */
 } region;
 
 /* A thread's local memory: 16-byte chunk c of lane l lies at (c * 32 + l) * 16, so it can grow. */

@@ -1,0 +1,95 @@
+"""Kernels with one part of their order removed are reported, and kernels as they are never.
+
+A subset of benchmarks/mutation.py, in a process of its own because it forks.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smemkern
+from smemkern import mistakes
+
+ROOT = Path(__file__).resolve().parent.parent
+HARNESS = ROOT / "benchmarks" / "mutation.py"
+needs_tree = pytest.mark.skipif(
+    not (HARNESS.exists() and (ROOT / "buildtools").exists()), reason="not a source tree"
+)
+
+
+@needs_tree
+def test_each_removal_is_reported(tmp_path):
+    results = tmp_path / "mutation.json"
+    command = [sys.executable, HARNESS, "--fast", "--results", results]
+    subprocess.run([*command, "--kinds", "barrier,wait,commit"], check=True, timeout=300)
+    record = json.loads(results.read_text())
+    assert record["unmutated"]["with_findings"] == 0
+    assert record["unmutated"]["wrong"] == 0
+    assert record["unmutated"]["runs"] >= 5 * record["images"] - 20
+    missed = [m for m in record["mutants"] if m["verdict"] != "reported"]
+    assert missed == []
+    counts = {kind: sum(c.values()) for kind, c in record["figures"].items()}
+    assert counts["barrier"] >= 20
+    assert counts["wait"] >= 10
+    assert counts["commit"] >= 12
+
+
+@needs_tree
+def test_every_removal_of_the_record_is_accounted_for():
+    record = json.loads((ROOT / "benchmarks" / "results" / "mutation.json").read_text())
+    for mutant in record["mutants"]:
+        assert mutant["verdict"] in ("reported", "endless") or (
+            mutant["verdict"] == "harmless" and mutant["reason"]
+        ), mutant
+
+
+@needs_tree
+def test_the_page_is_fresh():
+    sys.path.insert(0, str(HARNESS.parent))
+    try:
+        import hazard_docs
+    finally:
+        sys.path.remove(str(HARNESS.parent))
+    text = hazard_docs.PAGE.read_text()
+    assert hazard_docs.page(text) == text
+
+
+# What makes each mistake right.
+CORRECTIONS = {
+    "missing_barrier": ("// __syncthreads();", "__syncthreads();"),
+    "divergent_barrier": (
+        "if (i < n) {\n        tile[t] = x[i];\n        __syncthreads();\n"
+        "        y[i] = tile[t ^ 1];\n    }",
+        "tile[t] = i < n ? x[i] : 0;\n    __syncthreads();\n    if (i < n) y[i] = tile[t ^ 1];",
+    ),
+    "padded_over_limit": ("SIDE = 241, PAD = 1", "SIDE = 241, PAD = 0"),
+    "uninitialised": ("__syncthreads();", "if (t == 0) tile[0] = tile[65] = 0;\n__syncthreads();"),
+    "out_of_bounds": ("// if (i < n)", "if (i < n)"),
+    "missing_wait": ("// asm volatile(", "asm volatile("),
+}
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in mistakes.rows()])
+def test_corrected_mistakes_are_clean(row):
+    wrong, right = CORRECTIONS[row.name]
+    assert row.source.count(wrong) == 1
+    shared = 241 * 241 * 4 if row.shared_bytes else 0
+    kernel = smemkern.Kernel(row.source.replace(wrong, right), row.name)
+    trace = smemkern.trace(kernel, row.grid, row.block, *row.arguments(), shared_bytes=shared)
+    assert trace.hazards == ()
+    assert not trace.incomplete
+
+
+@needs_tree
+def test_a_result_read_before_it_is_written(tmp_path):
+    """The branch on beta, one mutant of each image."""
+    results = tmp_path / "mutation.json"
+    command = [sys.executable, HARNESS, "--fast", "--results", results, "--kinds", "value"]
+    subprocess.run([*command, "--each", "1"], check=True, timeout=300)
+    found = json.loads(results.read_text())["mutants"]
+    assert len(found) >= 8
+    assert all("uninitialised" in mutant["kinds"] for mutant in found), found
