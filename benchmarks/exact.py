@@ -1,11 +1,14 @@
-"""Is the bank model exact? Thousands of random requests and every variant, under Nsight Compute.
+"""Is the bank model exact? Thousands of random requests, every variant and the corpus of user
+kernels, under Nsight Compute.
 
     python benchmarks/exact.py --results DIR --seed 1 --patterns 120
+    python benchmarks/exact.py --results DIR --only corpus                       # or an operation
     python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
 Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
-of patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU
-whose counters may be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
+of patterns that the seed gives back; for each call of a variant, and each case of the corpus, what
+differs. What --only leaves out stays as it is in that file. Needs ncu and a GPU whose counters may
+be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
 
+from exactness import corpus  # noqa: E402
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
 from exactness.patterns import draw  # noqa: E402
@@ -122,13 +126,21 @@ def again(path: Path) -> None:
         for call in calls()
         if str(call) in lines
     ]
+    lines = {line["case"]: line["measured"] for line in old["corpus"]["cases"]}
+    old["corpus"]["cases"] = [
+        corpus.compared(case, dict(zip(corpus.COUNTERS, lines[case.name], strict=True)))
+        for case in corpus.cases()
+        if case.name in lines
+    ]
     write(path, old)
 
 
-def kinds() -> list[list[Operation]]:
+def kinds(only: Sequence[str]) -> list[list[Operation]]:
     """Operations that share their counters, together."""
     groups: dict[tuple[str, ...], list[Operation]] = {}
     for o in (*SHARED, *GLOBAL):
+        if only and o.name not in only:
+            continue
         groups.setdefault((o.space, o.kind, *hardware_metrics(o)), []).append(o)
     return list(groups.values())
 
@@ -139,25 +151,53 @@ def variants(folder: Path) -> list[Record]:
         compared(call, {name: number(row[name]) for name in COUNTERS})
         for call, row in zip(calls(), rows, strict=True)
     ]
+    return told(done, "calls")
+
+
+def corpus_cases(folder: Path) -> list[Record]:
+    rows = measure(play("corpus"), corpus.METRICS, folder)
+    left = iter([{name: number(row[name]) for name in corpus.METRICS} for row in rows])
+    done = [
+        corpus.compared(case, corpus.counted([next(left) for _ in corpus.launches(case)]))
+        for case in corpus.cases()
+    ]
+    if next(left, None) is not None:
+        raise SystemExit(f"ncu saw {len(rows)} launches, which is more than the corpus has")
+    return told(done, "cases")
+
+
+def told(done: list[Record], what: str) -> list[Record]:
     for line in done:
         if line["differs"]:
             print(line, flush=True)
-    print(sum(not line["differs"] for line in done), "calls of", len(done), "are equal", flush=True)
+    print(sum(not line["differs"] for line in done), what, "of", len(done), "are equal", flush=True)
     return done
 
 
-def exactness(seed: int, patterns: int) -> Record:
+def exactness(about: Record, old: Record, options: argparse.Namespace) -> Record:
+    """The record of the GPU: `old` with what is measured now in its place."""
     # The program under ncu finds the same packages as this one.
     here = [str(HERE), *sys.path]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, here)))
+    only = options.only
+    now = {**about, "seed": options.seed}
+    new = {**now, **old} if only else {**old, **now}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measured: Record = {}
-        for group in kinds():
+        for group in kinds(only):
             started = time.perf_counter()
-            measured |= operations(group, seed, patterns, folder)
+            measured = operations(group, new["seed"], options.patterns, folder)
+            new["operations"] = {**new.get("operations", {}), **measured}
             print(f"    {time.perf_counter() - started:.0f} s", flush=True)
-        return {"seed": seed, "operations": measured, "variants": variants(folder)}
+        if not only or "variants" in only:
+            new["variants"] = variants(folder)
+        if not only or "corpus" in only:
+            new["corpus"] = {**about, "cases": corpus_cases(folder)}
+    return new
+
+
+def listed(lines: list[Record]) -> str:
+    return "[\n  " + ",\n  ".join(map(json.dumps, lines)) + "\n ]"
 
 
 def write(path: Path, record: Record) -> None:
@@ -168,7 +208,11 @@ def write(path: Path, record: Record) -> None:
             lines = [f'  "{name}": {json.dumps(o)}' for name, o in value.items()]
             parts.append(' "operations": {\n' + ",\n".join(lines) + "\n }")
         elif key == "variants":
-            parts.append(' "variants": [\n  ' + ",\n  ".join(map(json.dumps, value)) + "\n ]")
+            parts.append(f' "variants": {listed(value)}')
+        elif key == "corpus":
+            about = {k: v for k, v in value.items() if k != "cases"}
+            head = json.dumps({**about, "cases": []}).removesuffix("[]}")
+            parts.append(f' "corpus": {head}{listed(value["cases"])}}}')
         else:
             parts.append(f' "{key}": {json.dumps(value)}')
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,6 +231,14 @@ def main() -> int:
         default=120,
         help="of each operation; of those that are only modelled a quarter",
     )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=(),
+        choices=["variants", "corpus", *OPERATIONS],
+        metavar="PART",
+        help="variants, corpus, or names of operations",
+    )
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
     options = parser.parse_args()
@@ -196,7 +248,8 @@ def main() -> int:
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
     path = options.results / f"exactness-{slug}.json"
-    write(path, {**about, **exactness(options.seed, options.patterns)})
+    old = json.loads(path.read_text()) if path.exists() else {}
+    write(path, exactness(about, old, options))
     print(path)
     return 0
 

@@ -2,6 +2,7 @@
 
 python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
 python -m exactness.play variants                     # every shipped variant
+python -m exactness.play corpus                       # the corpus of user kernels
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 import smemkern
 
+from . import corpus
 from .operations import OPERATIONS, WINDOW
 from .ptx import kernel
 from .variants import calls
@@ -39,6 +41,10 @@ def main() -> None:
     if options.plan == "variants":
         for call in calls():
             call.run(options.device)
+        return
+    if options.plan == "corpus":
+        for case in corpus.cases():
+            corpus.run(case, options.device)
         return
     plan = np.load(options.plan)
     for name, table, repeats in zip(plan["names"], plan["tables"], plan["repeats"], strict=True):

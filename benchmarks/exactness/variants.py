@@ -80,27 +80,32 @@ COUNTERS = {
 }
 
 
-def predicted(call: Call) -> dict[str, int]:
-    trace = call.trace()
+def shared(trace: smemkern.Trace, field: str, *ops: str) -> int:
+    return sum(getattr(row, field) for row in trace.shared if row.op in ops)
 
-    def shared(field: str, *ops: str) -> int:
-        return sum(getattr(row, field) for row in trace.shared if row.op in ops)
 
-    def global_(field: str, *ops: str) -> int:
-        return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
+def global_(trace: smemkern.Trace, field: str, *ops: str) -> int:
+    return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
 
+
+def counts(trace: smemkern.Trace) -> dict[str, int]:
+    """What COUNTERS should say of a call."""
     return {
-        "shared load wavefronts": shared("machine_wavefronts", "load"),
-        "shared store wavefronts": shared("machine_wavefronts", "store"),
-        "cp.async wavefronts": shared("machine_wavefronts", "copy_async"),
-        "shared load requests": shared("machine_requests", "load"),
-        "shared store requests": shared("machine_requests", "store"),
-        "cp.async requests": shared("machine_requests", "copy_async"),
-        "global load sectors": global_("sectors", "load", "copy_async"),
-        "global store sectors": global_("sectors", "store"),
-        "global load requests": global_("requests", "load", "copy_async"),
-        "global store requests": global_("requests", "store"),
+        "shared load wavefronts": shared(trace, "machine_wavefronts", "load"),
+        "shared store wavefronts": shared(trace, "machine_wavefronts", "store"),
+        "cp.async wavefronts": shared(trace, "machine_wavefronts", "copy_async"),
+        "shared load requests": shared(trace, "machine_requests", "load"),
+        "shared store requests": shared(trace, "machine_requests", "store"),
+        "cp.async requests": shared(trace, "machine_requests", "copy_async"),
+        "global load sectors": global_(trace, "sectors", "load", "copy_async"),
+        "global store sectors": global_(trace, "sectors", "store"),
+        "global load requests": global_(trace, "requests", "load", "copy_async"),
+        "global store requests": global_(trace, "requests", "store"),
     }
+
+
+def predicted(call: Call) -> dict[str, int]:
+    return counts(call.trace())
 
 
 def compared(call: Call, counters: dict[str, float]) -> dict[str, Any]:
