@@ -149,7 +149,7 @@ def _counting() -> list[Operation]:
         Operation(name, f"{ptx};", 4, "atomic")
         for name, ptx in [
             ("red_add_one", "red.shared.add.u32 [%a], 1"),
-            ("atom_add_one", "atom.shared.add.u32 %v0, [%a], 1"),
+            ("atom_add_one", "atom.shared.add.u32 %from, [%a], 1"),
             ("red_inc_always", "red.shared.inc.u32 [%a], 0xffffffff"),
         ]
     ]
