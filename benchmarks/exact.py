@@ -1,14 +1,14 @@
-"""Is the bank model exact? Thousands of random requests, every variant and the corpus of user
-kernels, under Nsight Compute.
+"""Is the bank model exact? Thousands of random requests, every variant, the corpus of user kernels,
+bulk copies and wgmma, under Nsight Compute.
 
     python benchmarks/exact.py --results DIR --seed 1 --patterns 120
     python benchmarks/exact.py --results DIR --only corpus                       # or an operation
     python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
 Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
-of patterns that the seed gives back; for each call of a variant, and each case of the corpus, what
-differs. What --only leaves out stays as it is in that file. Needs ncu and a GPU whose counters may
-be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
+of patterns that the seed gives back; for each call of the other parts what differs. What --only
+leaves out stays as it is in that file. Needs ncu and a GPU whose counters may be read.
+benchmarks/tables.py makes docs/exactness.md's tables out of it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
 
-from exactness import corpus  # noqa: E402
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
+from exactness.parts import Part, compared, compared_again, metrics, totals  # noqa: E402
 from exactness.patterns import draw  # noqa: E402
 from exactness.plan import hardware_metrics, launches, sass_metrics  # noqa: E402
+from exactness.play import PARTS  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
-from exactness.variants import COUNTERS, calls, compared  # noqa: E402
 
 Record = dict[str, Any]
 CHUNK = 600  # launches under one ncu
@@ -120,18 +120,8 @@ def again(path: Path) -> None:
         patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
         measured = {key: row[key] for key in ("sass", "hardware") if key in row}
         old["operations"][name] = compare(OPERATIONS[name], patterns, measured)
-    lines = {line["call"]: line["measured"] for line in old["variants"]}
-    old["variants"] = [
-        compared(call, dict(zip(COUNTERS, lines[str(call)], strict=True)))
-        for call in calls()
-        if str(call) in lines
-    ]
-    lines = {line["case"]: line["measured"] for line in old["corpus"]["cases"]}
-    old["corpus"]["cases"] = [
-        corpus.compared(case, dict(zip(corpus.COUNTERS, lines[case.name], strict=True)))
-        for case in corpus.cases()
-        if case.name in lines
-    ]
+    for name, part in PARTS.items():
+        old[name]["calls"] = compared_again(part, old[name]["calls"])
     write(path, old)
 
 
@@ -145,32 +135,20 @@ def kinds(only: Sequence[str]) -> list[list[Operation]]:
     return list(groups.values())
 
 
-def variants(folder: Path) -> list[Record]:
-    rows = measure(play("variants"), list(COUNTERS), folder)
-    done = [
-        compared(call, {name: number(row[name]) for name in COUNTERS})
-        for call, row in zip(calls(), rows, strict=True)
-    ]
-    return told(done, "calls")
-
-
-def corpus_cases(folder: Path) -> list[Record]:
-    rows = measure(play("corpus"), corpus.METRICS, folder)
-    left = iter([{name: number(row[name]) for name in corpus.METRICS} for row in rows])
-    done = [
-        corpus.compared(case, corpus.counted([next(left) for _ in corpus.launches(case)]))
-        for case in corpus.cases()
-    ]
-    if next(left, None) is not None:
-        raise SystemExit(f"ncu saw {len(rows)} launches, which is more than the corpus has")
-    return told(done, "cases")
-
-
-def told(done: list[Record], what: str) -> list[Record]:
-    for line in done:
-        if line["differs"]:
-            print(line, flush=True)
-    print(sum(not line["differs"] for line in done), what, "of", len(done), "are equal", flush=True)
+def calls(name: str, part: Part, folder: Path) -> list[Record]:
+    rows = measure(play(name), metrics(part), folder)
+    counted = [{metric: number(row[metric]) for metric in metrics(part)} for row in rows]
+    done, first = [], 0
+    for call in part.calls():
+        last = first + part.launches(call)
+        done.append(compared(part, call, totals(part, counted[first:last])))
+        if done[-1]["differs"]:
+            print(done[-1], flush=True)
+        first = last
+    if first != len(rows):
+        raise SystemExit(f"ncu saw {len(rows)} launches of {first}")
+    equal = sum(not line["differs"] for line in done)
+    print(f"{name}: {equal} calls of {len(done)} are equal", flush=True)
     return done
 
 
@@ -182,22 +160,17 @@ def exactness(about: Record, old: Record, options: argparse.Namespace) -> Record
     only = options.only
     now = {**about, "seed": options.seed}
     new = {**now, **old} if only else {**old, **now}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         for group in kinds(only):
             started = time.perf_counter()
             measured = operations(group, new["seed"], options.patterns, folder)
             new["operations"] = {**new.get("operations", {}), **measured}
             print(f"    {time.perf_counter() - started:.0f} s", flush=True)
-        if not only or "variants" in only:
-            new["variants"] = variants(folder)
-        if not only or "corpus" in only:
-            new["corpus"] = {**about, "cases": corpus_cases(folder)}
+        for name, part in PARTS.items():
+            if not only or name in only:
+                new[name] = {**about, "calls": calls(name, part, folder)}
     return new
-
-
-def listed(lines: list[Record]) -> str:
-    return "[\n  " + ",\n  ".join(map(json.dumps, lines)) + "\n ]"
 
 
 def write(path: Path, record: Record) -> None:
@@ -207,12 +180,11 @@ def write(path: Path, record: Record) -> None:
         if key == "operations":
             lines = [f'  "{name}": {json.dumps(o)}' for name, o in value.items()]
             parts.append(' "operations": {\n' + ",\n".join(lines) + "\n }")
-        elif key == "variants":
-            parts.append(f' "variants": {listed(value)}')
-        elif key == "corpus":
-            about = {k: v for k, v in value.items() if k != "cases"}
-            head = json.dumps({**about, "cases": []}).removesuffix("[]}")
-            parts.append(f' "corpus": {head}{listed(value["cases"])}}}')
+        elif key in PARTS:
+            about = {k: v for k, v in value.items() if k != "calls"}
+            head = json.dumps({**about, "calls": []}).removesuffix("[]}")
+            lines = ",\n  ".join(map(json.dumps, value["calls"]))
+            parts.append(f' "{key}": {head}[\n  {lines}\n ]}}')
         else:
             parts.append(f' "{key}": {json.dumps(value)}')
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,9 +207,9 @@ def main() -> int:
         "--only",
         nargs="+",
         default=(),
-        choices=["variants", "corpus", *OPERATIONS],
+        choices=[*PARTS, *OPERATIONS],
         metavar="PART",
-        help="variants, corpus, or names of operations",
+        help=f"{', '.join(PARTS)}, or names of operations",
     )
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")

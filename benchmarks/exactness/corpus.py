@@ -16,7 +16,8 @@ import numpy as np
 
 import smemkern
 
-from . import variants
+from . import engine, variants
+from .parts import Part
 
 TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path.append(str(TESTS))
@@ -24,22 +25,20 @@ sys.path.append(str(TESTS))
 from corpus import CASES  # noqa: E402
 from corpus.cases import Case, Launch  # noqa: E402
 
-REQUESTS = "smsp__sass_inst_executed_op_{}.sum"
-
-# What is compared: the counters, added up.
-COUNTERS: dict[str, tuple[str, ...]] = {
-    **{what: (name,) for name, what in variants.COUNTERS.items()},
-    "ldmatrix requests": (REQUESTS.format("ldsm"),),
-    "ldmatrix wavefronts": (variants.SASS.format("ldsm"),),
-    "stmatrix requests": (REQUESTS.format("shared_stsm"),),
-    "stmatrix wavefronts": (variants.SASS.format("stsm"),),
-    "shared atomic requests": (REQUESTS.format("shared_atom"),),
-    "shared atomic wavefronts": (variants.SASS.format("atom"),),
-    "global atomic requests": tuple(
-        variants.GLOBAL.format("requests", op) for op in ("atom", "red")
-    ),
+COUNTERS = {
+    **variants.COUNTERS,
+    "ldmatrix requests": {variants.REQUESTS.format("ldsm"): 1},
+    "ldmatrix wavefronts": {variants.SASS.format("ldsm"): 1},
+    "stmatrix requests": {variants.REQUESTS.format("shared_stsm"): 1},
+    "stmatrix wavefronts": {variants.SASS.format("stsm"): 1},
+    "shared atomic requests": {variants.REQUESTS.format("shared_atom"): 1},
+    "shared atomic wavefronts": {variants.SASS.format("atom"): 1},
+    "global atomic requests": {
+        variants.GLOBAL.format("requests", "atom"): 1,
+        variants.GLOBAL.format("requests", "red"): 1,
+    },
+    **engine.COUNTERS,
 }
-METRICS = list(dict.fromkeys(name for names in COUNTERS.values() for name in names))
 
 # Not compared: how often these try, or where they write, is decided by who comes first.
 BY_SCHEDULE = {
@@ -90,7 +89,7 @@ def run(case: Case, device: str) -> None:
 def predicted(case: Case) -> dict[str, int]:
     total = dict.fromkeys(COUNTERS, 0)
     for trace in each(case, smemkern.trace):
-        for what, count in (variants.counts(trace) | _others(trace)).items():
+        for what, count in (variants.counts(trace) | engine.counts(trace) | _others(trace)).items():
             total[what] += count
     return total
 
@@ -108,19 +107,11 @@ def _others(trace: smemkern.Trace) -> dict[str, int]:
     return out | {"global atomic requests": variants.global_(trace, "requests", "atomic")}
 
 
-def counted(rows: list[dict[str, float]]) -> dict[str, int]:
-    """What Nsight Compute counted of a case's launches."""
-    return {
-        what: int(sum(row[name] for row in rows for name in names))
-        for what, names in COUNTERS.items()
-    }
-
-
-def compared(case: Case, measured: dict[str, int]) -> dict[str, Any]:
-    """One case: what was measured; and what was predicted, where that is another number."""
-    said = predicted(case)
-    return {
-        "case": case.name,
-        "measured": list(measured.values()),
-        "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
-    }
+CORPUS = Part(
+    calls=cases,
+    name=lambda case: case.name,
+    run=run,
+    launches=lambda case: len(launches(case)),
+    predicted=predicted,
+    counters=COUNTERS,
+)
