@@ -1,11 +1,14 @@
-"""Is the bank model exact? Thousands of random requests and every variant, under Nsight Compute.
+"""Is the bank model exact? Thousands of random requests, every variant, the corpus of user kernels,
+bulk copies and wgmma, under Nsight Compute.
 
     python benchmarks/exact.py --results DIR --seed 1 --patterns 120
+    python benchmarks/exact.py --results DIR --only corpus                       # or an operation
     python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
 Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
-of patterns that the seed gives back; for each call of a variant what differs. Needs ncu and a GPU
-whose counters may be read. benchmarks/tables.py makes docs/exactness.md's tables out of it.
+of patterns that the seed gives back; for each call of the other parts what differs. What --only
+leaves out stays as it is in that file. Needs ncu and a GPU whose counters may be read.
+benchmarks/tables.py makes docs/exactness.md's tables out of it.
 """
 
 from __future__ import annotations
@@ -27,10 +30,11 @@ sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found fir
 
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
+from exactness.parts import Part, compared, compared_again, metrics, totals  # noqa: E402
 from exactness.patterns import draw  # noqa: E402
 from exactness.plan import hardware_metrics, launches, sass_metrics  # noqa: E402
+from exactness.play import PARTS  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
-from exactness.variants import COUNTERS, calls, compared  # noqa: E402
 
 Record = dict[str, Any]
 CHUNK = 600  # launches under one ncu
@@ -116,48 +120,57 @@ def again(path: Path) -> None:
         patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
         measured = {key: row[key] for key in ("sass", "hardware") if key in row}
         old["operations"][name] = compare(OPERATIONS[name], patterns, measured)
-    lines = {line["call"]: line["measured"] for line in old["variants"]}
-    old["variants"] = [
-        compared(call, dict(zip(COUNTERS, lines[str(call)], strict=True)))
-        for call in calls()
-        if str(call) in lines
-    ]
+    for name, part in PARTS.items():
+        old[name]["calls"] = compared_again(part, old[name]["calls"])
     write(path, old)
 
 
-def kinds() -> list[list[Operation]]:
+def kinds(only: Sequence[str]) -> list[list[Operation]]:
     """Operations that share their counters, together."""
     groups: dict[tuple[str, ...], list[Operation]] = {}
     for o in (*SHARED, *GLOBAL):
+        if only and o.name not in only:
+            continue
         groups.setdefault((o.space, o.kind, *hardware_metrics(o)), []).append(o)
     return list(groups.values())
 
 
-def variants(folder: Path) -> list[Record]:
-    rows = measure(play("variants"), list(COUNTERS), folder)
-    done = [
-        compared(call, {name: number(row[name]) for name in COUNTERS})
-        for call, row in zip(calls(), rows, strict=True)
-    ]
-    for line in done:
-        if line["differs"]:
-            print(line, flush=True)
-    print(sum(not line["differs"] for line in done), "calls of", len(done), "are equal", flush=True)
+def calls(name: str, part: Part, folder: Path) -> list[Record]:
+    rows = measure(play(name), metrics(part), folder)
+    counted = [{metric: number(row[metric]) for metric in metrics(part)} for row in rows]
+    done, first = [], 0
+    for call in part.calls():
+        last = first + part.launches(call)
+        done.append(compared(part, call, totals(part, counted[first:last])))
+        if done[-1]["differs"]:
+            print(done[-1], flush=True)
+        first = last
+    if first != len(rows):
+        raise SystemExit(f"ncu saw {len(rows)} launches of {first}")
+    equal = sum(not line["differs"] for line in done)
+    print(f"{name}: {equal} calls of {len(done)} are equal", flush=True)
     return done
 
 
-def exactness(seed: int, patterns: int) -> Record:
+def exactness(about: Record, old: Record, options: argparse.Namespace) -> Record:
+    """The record of the GPU: `old` with what is measured now in its place."""
     # The program under ncu finds the same packages as this one.
     here = [str(HERE), *sys.path]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, here)))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        measured: Record = {}
-        for group in kinds():
+    only = options.only
+    now = {**about, "seed": options.seed}
+    new = {**now, **old} if only else {**old, **now}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for group in kinds(only):
             started = time.perf_counter()
-            measured |= operations(group, seed, patterns, folder)
+            measured = operations(group, new["seed"], options.patterns, folder)
+            new["operations"] = {**new.get("operations", {}), **measured}
             print(f"    {time.perf_counter() - started:.0f} s", flush=True)
-        return {"seed": seed, "operations": measured, "variants": variants(folder)}
+        for name, part in PARTS.items():
+            if not only or name in only:
+                new[name] = {**about, "calls": calls(name, part, folder)}
+    return new
 
 
 def write(path: Path, record: Record) -> None:
@@ -167,8 +180,11 @@ def write(path: Path, record: Record) -> None:
         if key == "operations":
             lines = [f'  "{name}": {json.dumps(o)}' for name, o in value.items()]
             parts.append(' "operations": {\n' + ",\n".join(lines) + "\n }")
-        elif key == "variants":
-            parts.append(' "variants": [\n  ' + ",\n  ".join(map(json.dumps, value)) + "\n ]")
+        elif key in PARTS:
+            about = {k: v for k, v in value.items() if k != "calls"}
+            head = json.dumps({**about, "calls": []}).removesuffix("[]}")
+            lines = ",\n  ".join(map(json.dumps, value["calls"]))
+            parts.append(f' "{key}": {head}[\n  {lines}\n ]}}')
         else:
             parts.append(f' "{key}": {json.dumps(value)}')
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,6 +203,14 @@ def main() -> int:
         default=120,
         help="of each operation; of those that are only modelled a quarter",
     )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=(),
+        choices=[*PARTS, *OPERATIONS],
+        metavar="PART",
+        help=f"{', '.join(PARTS)}, or names of operations",
+    )
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing")
     options = parser.parse_args()
@@ -196,7 +220,8 @@ def main() -> int:
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
     path = options.results / f"exactness-{slug}.json"
-    write(path, {**about, **exactness(options.seed, options.patterns)})
+    old = json.loads(path.read_text()) if path.exists() else {}
+    write(path, exactness(about, old, options))
     print(path)
     return 0
 

@@ -35,7 +35,7 @@ class ProfileRow(NamedTuple):
     meaning: str
     predicted: int | None  # None: the emulator counts no such thing
     measured: int | None  # None: this ncu or GPU has no such counter
-    written: int | None = None  # predicted of the PTX as it stands, before ptxas joins loads
+    written: int | None = None  # predicted of the PTX as it stands, before ptxas joins accesses
 
     @property
     def equal(self) -> bool | None:
@@ -94,8 +94,16 @@ METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
         _shared("machine_wavefronts", "load"),
         _shared("wavefronts", "load"),
     ),
-    f"{_REQUESTS}shared_st.sum": ("shared store requests", _shared("requests", "store"), None),
-    f"{_WAVEFRONTS}st.sum": ("shared store wavefronts", _shared("wavefronts", "store"), None),
+    f"{_REQUESTS}shared_st.sum": (
+        "shared store requests",
+        _shared("machine_requests", "store"),
+        _shared("requests", "store"),
+    ),
+    f"{_WAVEFRONTS}st.sum": (
+        "shared store wavefronts",
+        _shared("machine_wavefronts", "store"),
+        _shared("wavefronts", "store"),
+    ),
     f"{_REQUESTS}ldsm.sum": ("ldmatrix requests", _shared("requests", "ldmatrix"), None),
     f"{_WAVEFRONTS}ldsm.sum": ("ldmatrix wavefronts", _shared("wavefronts", "ldmatrix"), None),
     f"{_REQUESTS}shared_stsm.sum": ("stmatrix requests", _shared("requests", "stmatrix"), None),

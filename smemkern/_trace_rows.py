@@ -29,7 +29,7 @@ class SharedRow(NamedTuple):
     direction: str = "read"  # "read", "write", "both"
     callers: tuple[tuple[str | None, int], ...] = ()  # (file, line) of the calls, inside out
     worst_request: Request | None = None  # the first that cost `worst`
-    machine_requests: int = 0  # the same two after ptxas joined neighbouring loads into wider ones
+    machine_requests: int = 0  # the same two after ptxas joined neighbours into wider ones
     machine_wavefronts: int = 0
 
     @property

@@ -65,33 +65,42 @@ def test_variants(golden):
         assert differs == line["differs"], str(call)
 
 
-def joined(loads: str) -> list[int]:
-    """Machine requests and wavefronts of a kernel that loads with `loads`, a warp of 32 lanes."""
+def traced(body: str) -> smemkern.Trace:
+    """A kernel of one warp. %r4: 32 bytes a lane; %r8: 4; %r9: the same in all lanes."""
     ptx = f"""
 .version 8.0
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 out)
 {{
-    .reg .b32 %r<12>;
+    .reg .b32 %r<14>;
     .reg .b64 %d<4>;
+    .reg .b16 %h<3>;
     .reg .f32 %f<9>;
+    .reg .pred %p1;
     .shared .align 4 .b8 first[4];
     .shared .align 16 .b8 tile[4096];
+    .shared .u32 a, b, c, d;
     mov.u32 %r1, %tid.x;
     shl.b32 %r2, %r1, 5;
     mov.u32 %r3, tile;
     add.u32 %r4, %r3, %r2;
     shl.b32 %r7, %r1, 2;
     add.u32 %r8, %r3, %r7;
-    {loads}
+    mov.u32 %r5, %ctaid.x;
+    mad.lo.u32 %r9, %r5, 64, %r3;
+    setp.lt.u32 %p1, %r1, 7;
+    {body}
     ret;
 }}
 """
-    trace = smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(32, "f4"))
-    rows = [row for row in trace.shared if row.op == "load"]
-    assert sum(row.requests for row in rows) == loads.count("ld.")
-    return [sum(r.machine_requests for r in rows), sum(r.machine_wavefronts for r in rows)]
+    return smemkern.trace(smemkern.Kernel(ptx, "k"), 1, 32, np.zeros(32, "f4"), hazards=False)
+
+
+def machine_requests(body: str, op: str, mnemonic: str) -> int:
+    rows = [row for row in traced(body).shared if row.op == op]
+    assert sum(row.requests for row in rows) == body.count(mnemonic)
+    return sum(row.machine_requests for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -110,4 +119,66 @@ def joined(loads: str) -> list[int]:
     ],
 )
 def test_joined_loads(loads, requests):
-    assert joined(loads)[0] == requests
+    assert machine_requests(loads, "load", "ld.") == requests
+
+
+def stores(form: str, offsets: list[int], base: str = "%r4") -> str:
+    register = {"u16": "%h1", "u32": "%r1", "u64": "%d1", "v2.u32": "{%r1, %r2}"}[form]
+    return " ".join(f"st.shared.{form} [{base}+{at}], {register};" for at in offsets)
+
+
+@pytest.mark.parametrize(
+    ("body", "requests"),
+    [
+        (stores("u32", [0, 4]), 1),
+        (stores("u32", [4, 0]), 1),
+        (stores("u32", [0, 4, 8, 12]), 1),
+        (stores("u32", [0, 4, 8, 12, 16]), 2),
+        (stores("u32", [0, 4, 8]), 2),  # no gaps: 8 bytes and 4
+        (stores("u32", [4, 8]), 2),  # two halves
+        (stores("u32", [0, 8, 12]), 2),
+        (stores("u32", [0, 4, 0]), 2),
+        (stores("u64", [0, 8]), 1),
+        (stores("v2.u32", [0, 8]), 1),
+        (stores("u16", [0, 2]), 1),
+        (stores("u16", [0, 2, 4]), 2),
+        (stores("u16", [0, 2, 4, 6]), 1),
+        (stores("u16", [*range(0, 16, 2)]), 2),  # four at most
+        (stores("u32", [0, 4], "%r8"), 2),  # multiples of 4 only
+        (stores("u32", [0]) + stores("u32", [2048], "%r3") + stores("u32", [4]), 3),
+        (stores("u32", [0]) + "bar.sync 0;" + stores("u32", [4]), 2),
+        (stores("u32", [0]) + "ld.shared.u32 %r10, [%r3];" + stores("u32", [4]), 2),
+        (stores("u32", [0]) + "@%p1 ld.shared.u32 %r10, [%r3];" + stores("u32", [4]), 2),
+        (stores("u32", [0]) + "ld.param.u64 %d2, [out];" + stores("u32", [4]), 1),
+        ("@%p1 st.shared.u32 [%r4], %r1; @%p1 st.shared.u32 [%r4+4], %r1;", 2),
+        ("st.shared.u32 [a], 1; st.shared.u32 [b], 2; st.shared.u32 [c], 3;", 2),
+        ("st.shared.u32 [a], 1; st.shared.u32 [d], 2; st.shared.u32 [tile], 3;", 2),
+    ],
+)
+def test_joined_stores(body, requests):
+    """As cuobjdump shows ptxas's work, on sm_90."""
+    assert machine_requests(body, "store", "st.shared") == requests
+
+
+@pytest.mark.parametrize(
+    ("body", "wavefronts"),
+    [
+        ("red.shared.add.u32 [%r8], 1;", 1),
+        ("red.shared.add.u32 [%r9], 1;", 1),  # counting: one address is one wavefront
+        ("red.shared.add.u32 [%r4], 1;", 8),  # 32 words in 4 banks
+        ("red.shared.inc.u32 [%r9], 0xffffffff;", 1),
+        ("red.shared.inc.u32 [%r9], 7;", 32),
+        ("mov.u32 %r10, 1; atom.shared.add.u32 %r11, [%r9], %r10;", 1),
+        ("red.shared.add.u32 [%r9], 2;", 1),  # one lane adds 2 n
+        ("red.shared.add.u32 [%r9], %r1;", 1),
+        ("red.shared.min.s32 [%r9], %r1;", 1),
+        ("red.shared.or.b32 [tile], %r1;", 1),
+        ("atom.shared.add.u32 %r11, [%r9], 2; mov.u32 %r12, %r11;", 1),
+        ("atom.shared.or.b32 %r11, [%r9], 2; mov.u32 %r12, %r11;", 32),
+        ("red.shared.inc.u32 [tile], 5;", 32),
+        ("shr.u32 %r10, %r1, 5; add.u32 %r10, %r10, %r9; red.shared.add.u32 [%r10], %r1;", 32),
+        ("atom.shared.exch.b32 %r11, [%r9], %r1;", 32),
+    ],
+)
+def test_forms_of_atomics(body, wavefronts):
+    assert [row.wavefronts for row in traced(body).shared] == [wavefronts]

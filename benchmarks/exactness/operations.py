@@ -143,6 +143,18 @@ def _atomics(space: str, register: str) -> list[Operation]:
     return out
 
 
+def _counting() -> list[Operation]:
+    """Adding one, or counting without an end, whose result nobody wants: ATOMS.POPC.INC."""
+    return [
+        Operation(name, f"{ptx};", 4, "atomic")
+        for name, ptx in [
+            ("red_add_one", "red.shared.add.u32 [%a], 1"),
+            ("atom_add_one", "atom.shared.add.u32 %from, [%a], 1"),
+            ("red_inc_always", "red.shared.inc.u32 [%a], 0xffffffff"),
+        ]
+    ]
+
+
 def _copies() -> list[Operation]:
     out = []
     for cache, width, size in [
@@ -170,6 +182,12 @@ def _copies() -> list[Operation]:
     return out
 
 
-SHARED = [*_moves("shared", "%a"), *_matrices(), *_atomics("shared", "%a"), *_copies()]
+SHARED = [
+    *_moves("shared", "%a"),
+    *_matrices(),
+    *_atomics("shared", "%a"),
+    *_counting(),
+    *_copies(),
+]
 GLOBAL = [*_moves("global", "%g"), *_atomics("global", "%g")]
 OPERATIONS = {operation.name: operation for operation in (*SHARED, *GLOBAL)}

@@ -2,6 +2,8 @@
 
 python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
 python -m exactness.play variants                     # every shipped variant
+python -m exactness.play corpus                       # the corpus of user kernels
+python -m exactness.play engine                       # bulk copies and wgmma
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import numpy as np
 
 import smemkern
 
+from .corpus import CORPUS
+from .engine import ENGINE
 from .operations import OPERATIONS, WINDOW
 from .ptx import kernel
-from .variants import calls
+from .variants import VARIANTS
 
 KEY = 0x9E3779B9
+PARTS = {"variants": VARIANTS, "corpus": CORPUS, "engine": ENGINE}
 
 
 @cache
@@ -36,9 +41,10 @@ def main() -> None:
     parser.add_argument("plan")
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
-    if options.plan == "variants":
-        for call in calls():
-            call.run(options.device)
+    if options.plan in PARTS:
+        part = PARTS[options.plan]
+        for call in part.calls():
+            part.run(call, options.device)
         return
     plan = np.load(options.plan)
     for name, table, repeats in zip(plan["names"], plan["tables"], plan["repeats"], strict=True):

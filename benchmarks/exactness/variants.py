@@ -11,6 +11,8 @@ import numpy as np
 import smemkern
 from rows import parameter_sets
 
+from .parts import Part
+
 GEMM_SHAPES = [(128, 128, 64), (67, 45, 31), (130, 66, 36)]
 TRANSPOSE_SHAPES = [(128, 128), (67, 45), (130, 33)]
 PROBE_SHAPES = [(4096,), (5000,)]
@@ -65,50 +67,57 @@ def calls() -> Iterator[Call]:
 SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 
-# What is compared. LDGSTS, cp.async's instruction, counts as a global load.
+REQUESTS = "smsp__sass_inst_executed_op_{}.sum"
+
+# What is compared. LDGSTS, cp.async's instruction, counts as a global load; of one none of whose
+# lanes takes part the counter says 32 wavefronts, which nothing moves.
 COUNTERS = {
-    SASS.format("ld"): "shared load wavefronts",
-    SASS.format("st"): "shared store wavefronts",
-    SASS.format("ldgsts"): "cp.async wavefronts",
-    "smsp__sass_inst_executed_op_shared_ld.sum": "shared load requests",
-    "smsp__sass_inst_executed_op_shared_st.sum": "shared store requests",
-    "smsp__sass_inst_executed_op_ldgsts.sum": "cp.async requests",
-    GLOBAL.format("sectors", "ld"): "global load sectors",
-    GLOBAL.format("sectors", "st"): "global store sectors",
-    GLOBAL.format("requests", "ld"): "global load requests",
-    GLOBAL.format("requests", "st"): "global store requests",
+    "shared load wavefronts": {SASS.format("ld"): 1},
+    "shared store wavefronts": {SASS.format("st"): 1},
+    "cp.async wavefronts": {
+        SASS.format("ldgsts"): 1,
+        REQUESTS.format("ldgsts"): 32,
+        "smsp__inst_executed_op_ldgsts.sum": -32,
+    },
+    "shared load requests": {REQUESTS.format("shared_ld"): 1},
+    "shared store requests": {REQUESTS.format("shared_st"): 1},
+    "cp.async requests": {REQUESTS.format("ldgsts"): 1},
+    "global load sectors": {GLOBAL.format("sectors", "ld"): 1},
+    "global store sectors": {GLOBAL.format("sectors", "st"): 1},
+    "global load requests": {GLOBAL.format("requests", "ld"): 1},
+    "global store requests": {GLOBAL.format("requests", "st"): 1},
 }
 
 
-def predicted(call: Call) -> dict[str, int]:
-    trace = call.trace()
+def shared(trace: smemkern.Trace, field: str, *ops: str) -> int:
+    return sum(getattr(row, field) for row in trace.shared if row.op in ops)
 
-    def shared(field: str, *ops: str) -> int:
-        return sum(getattr(row, field) for row in trace.shared if row.op in ops)
 
-    def global_(field: str, *ops: str) -> int:
-        return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
+def global_(trace: smemkern.Trace, field: str, *ops: str) -> int:
+    return sum(getattr(row, field) for row in trace.global_ if row.op in ops)
 
+
+def counts(trace: smemkern.Trace) -> dict[str, int]:
+    """What COUNTERS should say of a call."""
     return {
-        "shared load wavefronts": shared("machine_wavefronts", "load"),
-        "shared store wavefronts": shared("machine_wavefronts", "store"),
-        "cp.async wavefronts": shared("machine_wavefronts", "copy_async"),
-        "shared load requests": shared("machine_requests", "load"),
-        "shared store requests": shared("machine_requests", "store"),
-        "cp.async requests": shared("machine_requests", "copy_async"),
-        "global load sectors": global_("sectors", "load", "copy_async"),
-        "global store sectors": global_("sectors", "store"),
-        "global load requests": global_("requests", "load", "copy_async"),
-        "global store requests": global_("requests", "store"),
+        "shared load wavefronts": shared(trace, "machine_wavefronts", "load"),
+        "shared store wavefronts": shared(trace, "machine_wavefronts", "store"),
+        "cp.async wavefronts": shared(trace, "machine_wavefronts", "copy_async"),
+        "shared load requests": shared(trace, "machine_requests", "load"),
+        "shared store requests": shared(trace, "machine_requests", "store"),
+        "cp.async requests": shared(trace, "machine_requests", "copy_async"),
+        "global load sectors": global_(trace, "sectors", "load", "copy_async"),
+        "global store sectors": global_(trace, "sectors", "store"),
+        "global load requests": global_(trace, "requests", "load", "copy_async"),
+        "global store requests": global_(trace, "requests", "store"),
     }
 
 
-def compared(call: Call, counters: dict[str, float]) -> dict[str, Any]:
-    """One call: what was measured; and what was predicted, where that is another number."""
-    measured = {what: int(counters[name]) for name, what in COUNTERS.items()}
-    said = predicted(call)
-    return {
-        "call": str(call),
-        "measured": list(measured.values()),
-        "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
-    }
+VARIANTS = Part(
+    calls=calls,
+    name=str,
+    run=Call.run,
+    launches=lambda call: 1,
+    predicted=lambda call: counts(call.trace()),
+    counters=COUNTERS,
+)

@@ -140,7 +140,7 @@ typedef struct smk_site {
     smk_position callers[SMK_MAX_CALLERS]; /* of inlined code, from the inside out */
     int n_callers;
     uint64_t machine_requests,
-        machine_wavefronts; /* shared: after ptxas joined loads (emu/widen.h) */
+        machine_wavefronts; /* shared: after ptxas joined accesses (emu/widen.h) */
 } smk_site;
 
 typedef struct smk_opcode_count {

@@ -2,9 +2,9 @@
 #ifndef EMU_ATOMIC_COST_H
 #define EMU_ATOMIC_COST_H
 
-#include "ptx.h"
+#include "atomic_form.h"
 
-uint32_t atomic_wavefronts(const ptx_instruction *p, const uint64_t address[32], uint32_t active,
-                           uint32_t width);
+uint32_t atomic_wavefronts(const ptx_instruction *p, atomic_form form, const uint64_t address[32],
+                           uint32_t active, uint32_t width);
 
 #endif

@@ -16,6 +16,13 @@ enum { LANES = 32 };
 
 /* ---- while the launch runs ---- */
 
+static void free_table(function_counts *f) {
+    if (!f) return;
+    free(f->widened);
+    free(f->atomic_forms);
+    free(f);
+}
+
 static function_counts *find(counts *c, const ptx_function *function) {
     function_counts **link = &c->functions;
     while (*link && (*link)->function != function)
@@ -23,9 +30,10 @@ static function_counts *find(counts *c, const ptx_function *function) {
     function_counts *f = *link;
     if (!f) {
         f = calloc(1, sizeof *f + function->n_instructions * sizeof *f->cells);
-        if (f) f->widened = widen_loads(function);
-        if (!f || !f->widened) {
-            free(f);
+        if (f) f->widened = widen_accesses(function);
+        if (f) f->atomic_forms = atomic_forms(function);
+        if (!f || !f->widened || !f->atomic_forms) {
+            free_table(f);
             c->out_of_memory = true;
             return NULL;
         }
@@ -60,8 +68,9 @@ static bool has(const ptx_instruction *p, const char *modifier) {
 }
 
 /* Atomics and copies: lanes count, not words. */
-static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
-    if (r->operation == EMU_ATOMIC) return atomic_wavefronts(r->ptx, address, r->active, r->width);
+static uint32_t serial_cost(const emu_request *r, atomic_form form, const uint64_t *address) {
+    if (r->operation == EMU_ATOMIC)
+        return atomic_wavefronts(r->ptx, form, address, r->active, r->width);
     if (!has(r->ptx, "cg"))
         return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
     /* Zeros come from nowhere and are written as L1 would write them. */
@@ -69,13 +78,13 @@ static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
            banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
 }
 
-static void count_shared(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+static void count_shared(const emu_request *r, atomic_form form, uint32_t *cost, uint32_t *ideal) {
     if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
         uint64_t apart[LANES];
         for (uint32_t l = 0; l < LANES; l++)
             apart[l] = l * r->width; /* each lane in a bank of its own */
-        *cost = serial_cost(r, r->address);
-        *ideal = serial_cost(r, apart);
+        *cost = serial_cost(r, form, r->address);
+        *ideal = serial_cost(r, form, apart);
         if (*ideal > *cost) *ideal = *cost;
         return;
     }
@@ -122,7 +131,7 @@ static void add_machine(tally *t, const emu_request *r, const widened *as, uint3
         uint64_t address[LANES];
         for (uint32_t l = 0; l < LANES; l++)
             address[l] = r->address[l] + (uint64_t)as->shift;
-        cost = banks_wavefronts(address, r->active, as->width, true);
+        cost = banks_wavefronts(address, r->active, as->width, r->operation == EMU_LOAD);
     }
     t->machine_wavefronts += cost;
 }
@@ -143,9 +152,10 @@ static void on_memory(void *state, const emu_request *r) {
     cell *at = cell_of(state, r->function, r->index);
     if (!at) return;
     if (r->space == PTX_SHARED) {
-        count_shared(r, &cost, &ideal);
+        const function_counts *f = ((counts *)state)->functions;
+        count_shared(r, (atomic_form)f->atomic_forms[r->index], &cost, &ideal);
         add(&at->shared, r, cost, ideal);
-        add_machine(&at->shared, r, &((counts *)state)->functions->widened[r->index], cost);
+        add_machine(&at->shared, r, &f->widened[r->index], cost);
     } else {
         count_global(r, &cost, &ideal);
         add(&at->global, r, cost, ideal);
@@ -167,8 +177,7 @@ counts *counts_new(void) {
 void counts_free(counts *c) {
     for (function_counts *f = c ? c->functions : NULL, *next; f; f = next) {
         next = f->next;
-        free(f->widened);
-        free(f);
+        free_table(f);
     }
     free(c);
 }

@@ -23,6 +23,7 @@ typedef struct function_counts {
     struct function_counts *next;
     const ptx_function *function;
     struct widened *widened;
+    uint8_t *atomic_forms;
     uint32_t n;
     cell cells[];
 } function_counts;

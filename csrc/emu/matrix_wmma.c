@@ -3,12 +3,13 @@
  * A fragment's layout is nobody's business, as long as load, mma and store agree; these are mma's. Where
  * PTX wants more registers than the tile has elements for (f16), the rest repeat the first.
  *
- * Requests as an observer sees them are modelled: one for each register where its elements are neighbours
- * in memory, else one for each element.
+ * An observer sees the requests that ptxas makes (wmma_requests.h); where those are not known, one for each
+ * register whose elements are neighbours in memory, else one for each element.
  */
 #include "matrix.h"
 #include "memory.h"
 #include "observe.h"
+#include "wmma_requests.h"
 
 typedef struct wmma_access {
     matrix_part part;
@@ -20,6 +21,7 @@ typedef struct wmma_access {
     uint32_t stored_bits; /* and as the stride counts them */
     bool column_major;
     bool whole; /* a register's elements are neighbours: moved at once */
+    wmma_tile tile;
 } wmma_access;
 
 static uint64_t element_offset(const wmma_access *f, uint32_t at, uint64_t stride) {
@@ -30,14 +32,14 @@ static uint64_t element_offset(const wmma_access *f, uint32_t at, uint64_t strid
 }
 
 /* One piece of a register, in all lanes: `bytes` at byte `at_byte` of the register's lanes. */
-static bool move_piece(warp *w, const insn *i, uint32_t r, uint32_t which, uint32_t bytes) {
+static bool move_piece(warp *w, const insn *i, uint64_t stride, uint32_t r, uint32_t which,
+                       uint32_t bytes) {
     const wmma_access *f = i->extra;
     const bool load = i->operation == EMU_LOAD, f64 = f->bits == 64;
     const uint32_t at_byte = which * bytes;
     lanes_u64 address;
     for (int lane = 0; lane < LANES; lane++) {
         const uint32_t at = f->part.at[r % f->part.distinct][lane] + part_offset(&f->part, which);
-        const uint64_t stride = f->stride ? U32(w, f->stride)[lane] : f->default_stride;
         address[lane] = lane_address(w, i, lane) + element_offset(f, at, stride);
         unsigned char *host =
             lane_reach(w, i, (ptx_space)i->space, lane, address[lane], bytes, !load);
@@ -45,7 +47,7 @@ static bool move_piece(warp *w, const insn *i, uint32_t r, uint32_t which, uint3
         unsigned char *own = w->frame + f->slots[r] + lane * (f64 ? 8 : 4) + at_byte;
         memcpy(load ? own : host, load ? host : own, bytes);
     }
-    if (w->block->launch->observer)
+    if (w->block->launch->observer && f->tile.way == WMMA_REGISTERS && r < f->part.distinct)
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, bytes, address,
                        FULL);
     return true;
@@ -56,9 +58,13 @@ static const insn *exec_wmma_access(warp *w, const insn *i) {
     if (w->active != FULL) return refuse_part_of_warp(w, i);
     const uint32_t pieces = f->whole ? 1 : f->part.per;
     const uint32_t bytes = (f->whole ? f->part.per : 1) * f->bits / 8;
+    const uint64_t stride = f->stride ? U32(w, f->stride)[0] : f->default_stride;
+    const uint64_t base = lane_address(w, i, 0); /* the same in all lanes, as PTX has it */
     for (uint32_t r = 0; r < f->part.registers; r++)
         for (uint32_t which = 0; which < pieces; which++)
-            if (!move_piece(w, i, r, which, bytes)) return NULL;
+            if (!move_piece(w, i, stride, r, which, bytes)) return NULL;
+    if (w->block->launch->observer && f->tile.way != WMMA_REGISTERS)
+        wmma_report(w, i, &f->tile, base, stride * f->stored_bits / 8);
     return i + 1;
 }
 
@@ -100,6 +106,22 @@ static bool is_wmma_accumulator(const uint32_t shape[3], matrix_element e) {
     }
 }
 
+static wmma_tile tile_of(const wmma_access *f, uint32_t rows, uint32_t columns, bool factor,
+                         ptx_space space) {
+    const uint32_t lines = f->column_major ? columns : rows;
+    const uint32_t length = f->column_major ? rows : columns, bytes = f->bits / 8;
+    wmma_tile tile = {.lines = lines, .line_bytes = length * bytes, .element_bytes = bytes};
+    const bool is_flat = rows == 8 && columns == 32;
+    tile.pairs_in_line = f->column_major == is_flat;
+    if (!factor && bytes >= 4)
+        tile.way = WMMA_PAIRS;
+    else if (f->stored_bits == 16)
+        tile.way = factor && space == PTX_SHARED ? WMMA_ROWS : WMMA_WORDS;
+    else if (f->stored_bits == 8 && f->whole && space == PTX_SHARED)
+        tile.way = WMMA_ROWS;
+    return tile;
+}
+
 enum { F16_REGISTERS = 8 };
 
 /* A's or B's part of a wmma: PTX gives f16 fragments eight registers whatever the shape. */
@@ -137,6 +159,7 @@ static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *o
     if (stored_bits(e[0]) < 8 && f->column_major != (which == 1)) return NULL;
     out->space = (uint8_t)decode_take_space(dc);
     out->operation = load ? EMU_LOAD : EMU_STORE;
+    f->tile = tile_of(f, rows, f->columns, which < 2, (ptx_space)out->space);
     const ptx_operand *address = &p->operands[load ? 1 : 0], *value = &p->operands[load ? 0 : 1];
     decoded_address at;
     if (!decode_address(dc, address, &at)) return NULL;

@@ -1,4 +1,4 @@
-/* Which shared loads ptxas joins: see widen.c. */
+/* Which shared loads and stores ptxas joins: see widen.c. */
 #ifndef EMU_WIDEN_H
 #define EMU_WIDEN_H
 
@@ -6,12 +6,12 @@
 
 /* What becomes of an instruction of PTX. */
 typedef struct widened {
-    bool joined;   /* an earlier load fetches its words too: the machine does not run it */
-    uint8_t width; /* bytes a lane that the machine loads instead; 0: as written */
-    int8_t shift;  /* from the address written to the one loaded: at most 0 */
+    bool joined;   /* another one does its work: the machine does not run it */
+    uint8_t width; /* bytes a lane that the machine moves instead; 0: as written */
+    int8_t shift;  /* from the address written to the machine's: at most 0 */
 } widened;
 
 /* One for each instruction of the function, to be freed; NULL: out of memory. */
-widened *widen_loads(const ptx_function *f);
+widened *widen_accesses(const ptx_function *f);
 
 #endif

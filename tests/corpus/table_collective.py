@@ -145,6 +145,15 @@ def histogram_shared(rng):
     return one("histogram_shared<4>", 3, 128, [x, bins, x.size], (bins, want))
 
 
+@case("tally")
+def tally(rng):
+    x = rng.integers(-(2**31), 2**31, 1003, dtype="i4")
+    facts = np.array([0, 0, 2**31 - 1, -(2**31), 0], "i4")
+    low = x[x < 0]
+    want = np.array([low.size, low.sum(dtype="i4"), x.min(), x.max(), 1003 - low.size], "i4")
+    return one("tally", 3, 128, [x, facts, x.size], (facts, want))
+
+
 @case("histogram_match")
 def histogram_match(rng):
     x = rng.integers(0, 9, 1003, dtype="i4")

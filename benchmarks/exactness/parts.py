@@ -1,0 +1,50 @@
+"""What is compared call by call: the variants, the corpus of user kernels, the copy engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Record = dict[str, Any]
+Formula = Mapping[str, int]  # counters of Nsight Compute, and how often each is added
+
+
+class Part(NamedTuple):
+    calls: Callable[[], Iterator[Any]]
+    name: Callable[[Any], str]
+    run: Callable[[Any, str], None]  # on a device
+    launches: Callable[[Any], int]  # how many kernels that is
+    predicted: Callable[[Any], dict[str, int]]  # by the names of the counters
+    counters: dict[str, Formula]
+
+
+def metrics(part: Part) -> list[str]:
+    return list(dict.fromkeys(name for formula in part.counters.values() for name in formula))
+
+
+def totals(part: Part, rows: Sequence[Mapping[str, float]]) -> dict[str, int]:
+    """The counts of the launches of one call."""
+    return {
+        what: int(sum(row[name] * times for row in rows for name, times in formula.items()))
+        for what, formula in part.counters.items()
+    }
+
+
+def compared(part: Part, call: Any, measured: Mapping[str, int]) -> Record:
+    """One call: what was measured; and what was predicted, where that is another number."""
+    said = part.predicted(call)
+    return {
+        "call": part.name(call),
+        "measured": list(measured.values()),
+        "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
+    }
+
+
+def compared_again(part: Part, lines: Iterable[Record]) -> list[Record]:
+    """The same of counts that have been measured before."""
+    measured = {line["call"]: line["measured"] for line in lines}
+    return [
+        compared(part, call, dict(zip(part.counters, measured[part.name(call)], strict=True)))
+        for call in part.calls()
+        if part.name(call) in measured
+    ]

@@ -1,0 +1,152 @@
+/* What ptxas makes of atomics on shared memory whose result nobody reads.
+ *
+ * Seen in machine code for sm_90 (CUDA 13.0):
+ *
+ *   add.u32 of 1, inc.u32 up to 0xffffffff    ATOMS.POPC.INC, which counts the lanes of each address
+ *   add min max and or xor of 32-bit          where the address is provably one for the warp: REDUX, then
+ *   integers                                  ATOMS by one lane; if a constant is added, also with a
+ *                                             result that is read
+ *
+ * Provably: it comes from parameters, constants and the block's place by arithmetic. A register with
+ * several assignments is taken to differ from lane to lane, since a loop may leave lanes behind.
+ */
+#include "atomic_form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 64 }; /* compilers assign before they use: two rounds */
+
+typedef struct fact {
+    const ptx_instruction *assigned; /* by this one, */
+    uint32_t n_assigned;             /* which is the only one if this is 1 */
+    bool read, uniform;
+} fact;
+
+static bool has(const ptx_instruction *p, const char *modifier) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], modifier) == 0) return true;
+    return false;
+}
+
+static bool is_any(const char *opcode, const char *const *list) {
+    while (*list && strcmp(opcode, *list))
+        list++;
+    return *list != NULL;
+}
+
+/* ---- facts about registers ---- */
+
+static void note_read(fact *facts, const ptx_operand *o) {
+    if (o->kind == PTX_REGISTER || (o->kind == PTX_ADDRESS && o->has_register))
+        facts[o->reg].read = true;
+    for (uint32_t k = 0; k < o->n_items; k++)
+        note_read(facts, &o->items[k]);
+    if (o->pair) note_read(facts, o->pair);
+}
+
+static void note_assigned(fact *facts, const ptx_operand *o, const ptx_instruction *by) {
+    if (o->kind == PTX_REGISTER) {
+        facts[o->reg].assigned = by;
+        facts[o->reg].n_assigned++;
+    }
+    for (uint32_t k = 0; o->kind == PTX_VECTOR && k < o->n_items; k++)
+        note_assigned(facts, &o->items[k], by);
+    if (o->pair) note_assigned(facts, o->pair, by);
+}
+
+static bool is_uniform(const ptx_operand *o, const fact *facts) {
+    switch (o->kind) {
+    case PTX_IMMEDIATE:
+    case PTX_SYMBOL: return true;
+    case PTX_REGISTER: return facts[o->reg].uniform;
+    case PTX_ADDRESS: return !o->has_register || facts[o->reg].uniform;
+    case PTX_SPECIAL: return o->special >= PTX_SPECIAL_NTID_X && o->special <= PTX_SPECIAL_NCTAID_Z;
+    default: return false;
+    }
+}
+
+static bool gives_uniform(const ptx_instruction *p, const fact *facts) {
+    static const char *const lane_by_lane[] = {
+        "mov", "cvt", "cvta", "add",  "sub",  "mul", "mad", "shl",  "shr", "and", "or",
+        "xor", "not", "neg",  "selp", "setp", "min", "max", "div",  "rem", "abs", "bfe",
+        "bfi", "shf", "lop3", "prmt", "ld",   "fma", "sad", "popc", "clz", NULL};
+    if (p->guarded || !is_any(p->opcode, lane_by_lane) || has(p, "volatile")) return false;
+    for (uint32_t k = 1; k < p->n_operands; k++)
+        if (!is_uniform(&p->operands[k], facts)) return false;
+    return true;
+}
+
+static fact *facts_of(const ptx_function *f) {
+    fact *facts = calloc(f->n_registers + 1, sizeof *facts);
+    if (!facts) return NULL;
+    for (uint32_t i = 0; i < f->n_instructions; i++) {
+        const ptx_instruction *p = &f->instructions[i];
+        if (p->guarded) facts[p->guard].read = true;
+        for (uint32_t k = 0; k < p->n_operands; k++) {
+            if (ptx_operand_is_destination(p, k)) note_assigned(facts, &p->operands[k], p);
+            if (ptx_operand_is_source(p, k)) note_read(facts, &p->operands[k]);
+        }
+    }
+    /* Assigned once, a register is uniform if its sources are; so facts only ever grow. */
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        for (uint32_t i = 0; i < f->n_instructions; i++) {
+            const ptx_operand *to = f->instructions[i].operands;
+            if (!f->instructions[i].n_operands || to->kind != PTX_REGISTER) continue;
+            fact *it = &facts[to->reg];
+            if (it->uniform || it->assigned != &f->instructions[i] || it->n_assigned != 1) continue;
+            it->uniform = gives_uniform(it->assigned, facts);
+            changed |= it->uniform;
+        }
+    }
+    return facts;
+}
+
+/* ---- forms ---- */
+
+static bool is_constant(const ptx_operand *o, const fact *facts, uint32_t *value) {
+    if (o->kind == PTX_IMMEDIATE && !o->is_float) {
+        *value = (uint32_t)o->bits;
+        return true;
+    }
+    if (o->kind != PTX_REGISTER || facts[o->reg].n_assigned != 1) return false;
+    const ptx_instruction *p = facts[o->reg].assigned;
+    return !p->guarded && !strcmp(p->opcode, "mov") && p->n_operands == 2 &&
+           p->operands[1].kind == PTX_IMMEDIATE && is_constant(&p->operands[1], facts, value);
+}
+
+static atomic_form form_of(const ptx_instruction *p, const fact *facts) {
+    const bool returns = !strcmp(p->opcode, "atom");
+    const uint32_t at = returns ? 1 : 0;
+    if ((!returns && strcmp(p->opcode, "red")) || p->n_operands != at + 2 ||
+        !(has(p, "shared") || has(p, "shared::cta")))
+        return ATOMIC_PLAIN;
+    const bool is_read =
+        returns && p->operands->kind == PTX_REGISTER && facts[p->operands->reg].read;
+    uint32_t value = 0;
+    const bool constant = is_constant(&p->operands[at + 1], facts, &value);
+    if (!is_read && constant && has(p, "u32") &&
+        ((has(p, "add") && value == 1) || (has(p, "inc") && value == 0xffffffff)))
+        return ATOMIC_COUNTING;
+    const bool integer = has(p, "u32") || has(p, "s32") || has(p, "b32");
+    const bool combines = has(p, "add") || has(p, "min") || has(p, "max") || has(p, "and") ||
+                          has(p, "or") || has(p, "xor");
+    const bool unread = !is_read || (has(p, "add") && constant);
+    return integer && combines && unread && is_uniform(&p->operands[at], facts) ? ATOMIC_ELECTED
+                                                                                : ATOMIC_PLAIN;
+}
+
+uint8_t *atomic_forms(const ptx_function *f) {
+    fact *facts = facts_of(f);
+    uint8_t *forms = calloc(f->n_instructions + 1, sizeof *forms);
+    for (uint32_t k = 0; facts && forms && k < f->n_instructions; k++)
+        forms[k] = (uint8_t)form_of(&f->instructions[k], facts);
+    if (!facts) {
+        free(forms);
+        forms = NULL;
+    }
+    free(facts);
+    return forms;
+}
