@@ -7,6 +7,7 @@ missing file, a file without a row, a bad expression, a parameter set that the r
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,12 @@ TABLE = "variants.toml"
 
 # op -> dtype -> (bytes, what the kernel's source is told). Transposes move bits.
 DTYPES: dict[str, dict[str, tuple[int, str]]] = {
-    "gemm": {"float32": (4, "REAL=float"), "float64": (8, "REAL=double")},
+    "gemm": {
+        "float32": (4, "REAL=float"),
+        "float64": (8, "REAL=double"),
+        "float16": (2, "REAL=float16"),
+        "bfloat16": (2, "REAL=bfloat16"),
+    },
     "transpose": {
         "b8": (1, "ELEMENT=unsigned char"),
         "b16": (2, "ELEMENT=unsigned short"),
@@ -35,14 +41,20 @@ DTYPES: dict[str, dict[str, tuple[int, str]]] = {
     "probe": {"float32": (4, "REAL=float")},
 }
 
+# What expressions know of the arrays, as smk_row.geometry gets it.
+SIZES = {"gemm": ("M", "N", "K"), "transpose": ("ROWS", "COLS"), "probe": ("n",)}
+
 MAX_PARAMS = 8  # SMK_MAX_PARAMS
+MAX_BEFORE = 3  # SMK_MAX_BEFORE
 MAX_THREADS = 1024
 SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture can opt in to
 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output"),
+    *("any_strides", "persistent", "workspace", "before"),
 }
+_STEP_KEYS = {"name", "threads", "blocks", "shared_bytes"}
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -73,6 +85,16 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A kernel of the row's file that runs before its own: <op>_<row>_<name>."""
+
+    name: str
+    threads: str
+    blocks: str
+    shared_bytes: str
+
+
+@dataclass(frozen=True)
 class Row:
     op: str
     name: str
@@ -88,6 +110,10 @@ class Row:
     shared_bytes: str
     input: str
     output: str
+    workspace: str
+    before: tuple[Step, ...]
+    any_strides: bool
+    persistent: bool
 
     @property
     def stem(self) -> str:
@@ -174,6 +200,9 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
     for key in ("input", "output") if not probe else ():
         if key in entry:
             raise TableError(f"{where}: {key} is for probes only")
+    for key in ("workspace", "before", "any_strides") if op != "gemm" else ():
+        if key in entry:
+            raise TableError(f"{where}: {key} is for gemm only")
     row = Row(
         op=op,
         name=name,
@@ -189,6 +218,10 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
+        workspace=_get(entry, "workspace", str, where, "0"),
+        before=_before(_get(entry, "before", list, where, []), where),
+        any_strides=_get(entry, "any_strides", bool, where, False),
+        persistent=_get(entry, "persistent", bool, where, False),
     )
     _check_expressions(row, where)
     return row
@@ -224,6 +257,24 @@ def _pair(pair: object, where: str) -> tuple[str, str]:
     if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
         raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
     return pair[0], pair[1]
+
+
+def _before(steps: Sequence[object], where: str) -> tuple[Step, ...]:
+    if len(steps) > MAX_BEFORE:
+        raise TableError(f"{where}: {len(steps)} kernels before its own; at most {MAX_BEFORE}")
+    for step in steps:
+        if not isinstance(step, dict):
+            raise TableError(f"{where}: before holds {step!r}; it should hold tables")
+        _only(_STEP_KEYS, step, f"{where}, before")
+    return tuple(
+        Step(
+            name=_get(step, "name", str, f"{where}, before"),
+            threads=_get(step, "threads", str, f"{where}, before"),
+            blocks=_get(step, "blocks", str, f"{where}, before"),
+            shared_bytes=_get(step, "shared_bytes", str, f"{where}, before", "0"),
+        )
+        for step in steps
+    )
 
 
 def _dims(
@@ -269,27 +320,29 @@ def _check_expressions(row: Row, where: str) -> None:
             raise TableError(f"{where}: {error}") from None
 
     tests = [(reader(test), sentence) for test, sentence in row.require]
-    probed = ["n"] if row.op == "probe" else []
-    threads = [reader(text, *probed) for text in row.threads]
-    tile = [reader(text, *probed) for text in row.output_tile]
-    shared = reader(row.shared_bytes, *probed)
-    for text in (row.input, row.output):
-        reader(text, *probed)
+    sizes = SIZES[row.op]
+    blocks = [[reader(text, *sizes) for text in row.threads]]
+    blocks += [[reader(step.threads, *sizes)] for step in row.before]
+    tile = [reader(text, *sizes) for text in row.output_tile]
+    shared = [reader(x.shared_bytes, *sizes) for x in (row, *row.before)]
+    for text in (row.input, row.output, row.workspace, *(step.blocks for step in row.before)):
+        reader(text, *sizes)
 
     for values, dtype in itertools.product(row.prebuilt, row.dtypes):
-        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0]}
+        env |= dict.fromkeys(sizes, 1)
         for test, sentence in tests:
             if not test(env):
                 raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")
-        count = 1
-        for dim in threads:
-            count *= dim(env)
-        if not 1 <= count <= MAX_THREADS:
-            raise TableError(f"{where}: {values} makes blocks of {count} threads")
+        for threads in blocks:
+            count = math.prod(dim(env) for dim in threads)
+            if not 1 <= count <= MAX_THREADS:
+                raise TableError(f"{where}: {values} makes blocks of {count} threads")
         if any(dim(env) < 1 for dim in tile):
             raise TableError(f"{where}: {values} makes an empty output tile")
-        if not 0 <= shared(env) <= SHARED_BYTES_ANYWHERE:
-            raise TableError(f"{where}: {values} asks for {shared(env)} bytes of shared memory")
+        for size in shared:
+            if not 0 <= size(env) <= SHARED_BYTES_ANYWHERE:
+                raise TableError(f"{where}: {values} asks for {size(env)} bytes of shared memory")
 
 
 def _check_names(rows: Sequence[Row]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .registry import DTYPES, TABLE, Row
+from .registry import DTYPES, SIZES, TABLE, Row
 
 
 def c_source(rows: Sequence[Row]) -> str:
@@ -55,18 +55,30 @@ def _c_functions(row: Row) -> Iterator[str]:
         return "{" + ", ".join([*texts, *["1"] * (count - len(texts))]) + "}"
 
     yield (
-        f"static void geometry_{row.stem}(const int64_t *values_, int itemsize_, int64_t n, "
-        "smk_geometry *out_)"
+        f"static void geometry_{row.stem}(const int64_t *values_, int itemsize_, "
+        "const int64_t *sizes_, smk_geometry *out_)"
     )
     yield "{"
     yield from _c_locals(row)
-    yield "    (void)n;"
+    for i, size in enumerate(SIZES[row.op]):
+        yield f"    const int64_t {size} = sizes_[{i}];"
+    yield "    " + " ".join(f"(void){size};" for size in SIZES[row.op])
     yield "    *out_ = (smk_geometry){"
     yield f"        .threads = {braces(row.threads, 3)},"
     yield f"        .output_tile = {braces(row.output_tile, 2)},"
     yield f"        .shared_bytes = {row.shared_bytes},"
     yield f"        .input = {row.input},"
     yield f"        .output = {row.output},"
+    yield f"        .workspace = {row.workspace},"
+    yield f"        .n_before = {len(row.before)},"
+    if row.before:
+        yield "        .before = {"
+        for step in row.before:
+            yield (
+                f'            {{"{row.stem}_{step.name}", {step.threads}, {step.blocks}, '
+                f"{step.shared_bytes}}},"
+            )
+        yield "        },"
     yield "    };"
     yield "}"
     if row.require:
@@ -106,6 +118,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield "    {"
     yield f"        .op = SMK_{row.op.upper()},"
     yield f"        .name = {_c_string(row.name)},"
+    yield f"        .entry = {_c_string(row.stem)},"
     yield f"        .summary = {_c_string(row.summary)},"
     yield f"        .differs_from = {_c_string(row.differs_from)},"
     yield f"        .min_sm = {row.min_sm},"
@@ -113,6 +126,8 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_dtypes = {len(row.dtypes)},"
     yield f"        .params = {f'params_{row.stem}' if row.params else 'NULL'},"
     yield f"        .n_params = {len(row.params)},"
+    yield f"        .any_strides = {str(row.any_strides).lower()},"
+    yield f"        .persistent = {str(row.persistent).lower()},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

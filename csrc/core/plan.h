@@ -15,13 +15,13 @@
 #include "job.h"
 #include "registry.h"
 
-enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 3 };
+enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 4 };
 
 /* A stack of row-major matrices within a buffer. Element (i, j) of batch (p, q, ...) stands at
- * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j) * itemsize. */
+ * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j*step) * itemsize. */
 typedef struct smk_matrix {
     int64_t offset;               /* bytes */
-    int64_t ld;                   /* elements */
+    int64_t ld, step;             /* elements; step is 1 unless the row takes any strides */
     int64_t batch[SMK_MAX_BATCH]; /* elements; 0: broadcast */
 } smk_matrix;
 
@@ -30,12 +30,13 @@ typedef struct smk_batch {
     int64_t size[SMK_MAX_BATCH];
 } smk_batch;
 
-/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C. */
+/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C; 3 is the workspace, if there is one. */
 typedef struct smk_gemm {
     int64_t M, N, K;
     smk_batch batch;
     smk_matrix a, b, c;
     double alpha, beta;
+    int64_t multiprocessors; /* of the device: a persistent row has a block for each at most */
 } smk_gemm;
 
 /* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */
@@ -52,7 +53,7 @@ typedef struct smk_probe {
 } smk_probe;
 
 typedef struct smk_plan {
-    char entry[64];
+    size_t workspace;     /* bytes */
     smk_launch *launches; /* none: there is nothing to compute */
     size_t n_launches;
     unsigned char *args; /* n_launches * args_bytes */

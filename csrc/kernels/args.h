@@ -18,14 +18,18 @@
 #define ELEMENT char
 #endif
 
-/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j]. blockIdx.z is the batch. */
+/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a], of B likewise. The
+ * steps are 1 but for rows of the table that take any strides. blockIdx.z is the batch. */
 typedef struct gemm_args {
     SMK_POINTER(const REAL) A;
     SMK_POINTER(const REAL) B;
     SMK_POINTER(REAL) C;
+    SMK_POINTER(unsigned char) workspace; /* as many bytes as the row says, times the batch */
     long long M, N, K;
     long long lda, ldb, ldc;             /* elements */
+    long long step_a, step_b;            /* elements */
     long long batch_a, batch_b, batch_c; /* elements from one batch to the next; 0: broadcast */
+    long long batch_workspace;           /* bytes */
     double alpha, beta;                  /* beta == 0: C is not read */
 } gemm_args;
 

@@ -117,11 +117,11 @@ int request_make_gemm(module_state *state, request *r) {
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    if (operand_place(arrays[0], r->descr, OPERAND_ROW, a)) {
+    if (operand_place(arrays[0], r->descr, OPERAND_ROW, r->row->any_strides, a)) {
         goto done;
     }
     r->n_inputs = 1;
-    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, b)) {
+    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, r->row->any_strides, b)) {
         goto done;
     }
     r->n_inputs = 2;
@@ -157,6 +157,9 @@ int request_make_gemm(module_state *state, request *r) {
     place_result(&problem.c, &problem.batch, problem.M, problem.N);
     problem.a = a->matrix;
     problem.b = b->matrix;
+    if (r->row->persistent && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+        goto done;
+    }
     smk_status status = {0};
     if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
         raise_status(state, &status);
@@ -223,7 +226,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, raw, OPERAND_ROW, x)) {
+    if (operand_place(array, raw, OPERAND_ROW, false, x)) {
         goto done;
     }
     r->n_inputs = 1;
@@ -279,7 +282,7 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, r->descr, OPERAND_ROW, x)) {
+    if (operand_place(array, r->descr, OPERAND_ROW, false, x)) {
         goto done;
     }
     r->n_inputs = 1;
