@@ -10,6 +10,14 @@
 #define SMK_POINTER(type) long long
 #endif
 
+/* Elements of 16 bits, as bits: what they mean is a matter of the instructions. */
+typedef struct float16 {
+    unsigned short bits;
+} float16;
+typedef struct bfloat16 {
+    unsigned short bits;
+} bfloat16;
+
 /* A kernel is compiled with the one of these that it uses; the other only has to be a type. */
 #ifndef REAL
 #define REAL double
