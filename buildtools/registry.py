@@ -7,7 +7,6 @@ missing file, a file without a row, a bad expression, a parameter set that the r
 from __future__ import annotations
 
 import itertools
-import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,20 +40,16 @@ DTYPES: dict[str, dict[str, tuple[int, str]]] = {
     "probe": {"float32": (4, "REAL=float")},
 }
 
-# What expressions know of the arrays, as smk_row.geometry gets it.
-SIZES = {"gemm": ("M", "N", "K"), "transpose": ("ROWS", "COLS"), "probe": ("n",)}
-
 MAX_PARAMS = 8  # SMK_MAX_PARAMS
-MAX_BEFORE = 3  # SMK_MAX_BEFORE
 MAX_THREADS = 1024
 SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture can opt in to
 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
-    *("require", "threads", "output_tile", "shared_bytes", "input", "output"),
-    *("any_strides", "persistent", "workspace", "before"),
+    *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
 }
-_STEP_KEYS = {"name", "threads", "blocks", "shared_bytes"}
+_WGMMA_KEYS = {"operand", "parts", "scaled"}
+OPERANDS = ("float16", "float32", "bfloat16")  # float32 stands for tf32
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -85,13 +80,12 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A kernel of the row's file that runs before its own: <op>_<row>_<name>."""
+class Wgmma:
+    """What makes a row's kernel out of kernels/wgmma_gemm.cuh: smk_wgmma."""
 
-    name: str
-    threads: str
-    blocks: str
-    shared_bytes: str
+    operand: str
+    parts: int
+    scaled: bool
 
 
 @dataclass(frozen=True)
@@ -110,10 +104,7 @@ class Row:
     shared_bytes: str
     input: str
     output: str
-    workspace: str
-    before: tuple[Step, ...]
-    any_strides: bool
-    persistent: bool
+    wgmma: Wgmma | None
 
     @property
     def stem(self) -> str:
@@ -200,9 +191,6 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
     for key in ("input", "output") if not probe else ():
         if key in entry:
             raise TableError(f"{where}: {key} is for probes only")
-    for key in ("workspace", "before", "any_strides") if op != "gemm" else ():
-        if key in entry:
-            raise TableError(f"{where}: {key} is for gemm only")
     row = Row(
         op=op,
         name=name,
@@ -218,10 +206,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
-        workspace=_get(entry, "workspace", str, where, "0"),
-        before=_before(_get(entry, "before", list, where, []), where),
-        any_strides=_get(entry, "any_strides", bool, where, False),
-        persistent=_get(entry, "persistent", bool, where, False),
+        wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
     return row
@@ -259,22 +244,17 @@ def _pair(pair: object, where: str) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def _before(steps: Sequence[object], where: str) -> tuple[Step, ...]:
-    if len(steps) > MAX_BEFORE:
-        raise TableError(f"{where}: {len(steps)} kernels before its own; at most {MAX_BEFORE}")
-    for step in steps:
-        if not isinstance(step, dict):
-            raise TableError(f"{where}: before holds {step!r}; it should hold tables")
-        _only(_STEP_KEYS, step, f"{where}, before")
-    return tuple(
-        Step(
-            name=_get(step, "name", str, f"{where}, before"),
-            threads=_get(step, "threads", str, f"{where}, before"),
-            blocks=_get(step, "blocks", str, f"{where}, before"),
-            shared_bytes=_get(step, "shared_bytes", str, f"{where}, before", "0"),
-        )
-        for step in steps
-    )
+def _wgmma(entry: object, where: str) -> Wgmma:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts, scaled }}")
+    _only(_WGMMA_KEYS, entry, where)
+    operand = _get(entry, "operand", str, where)
+    if operand not in OPERANDS:
+        raise TableError(f"{where}: operand = {operand!r}; known: {', '.join(OPERANDS)}")
+    parts = _get(entry, "parts", int, where, 1)
+    if parts not in (1, 2):
+        raise TableError(f"{where}: parts = {parts} should be 1 or 2")
+    return Wgmma(operand, parts, _get(entry, "scaled", bool, where, False))
 
 
 def _dims(
@@ -320,29 +300,27 @@ def _check_expressions(row: Row, where: str) -> None:
             raise TableError(f"{where}: {error}") from None
 
     tests = [(reader(test), sentence) for test, sentence in row.require]
-    sizes = SIZES[row.op]
-    blocks = [[reader(text, *sizes) for text in row.threads]]
-    blocks += [[reader(step.threads, *sizes)] for step in row.before]
-    tile = [reader(text, *sizes) for text in row.output_tile]
-    shared = [reader(x.shared_bytes, *sizes) for x in (row, *row.before)]
-    for text in (row.input, row.output, row.workspace, *(step.blocks for step in row.before)):
-        reader(text, *sizes)
+    probed = ["n"] if row.op == "probe" else []
+    threads = [reader(text, *probed) for text in row.threads]
+    tile = [reader(text, *probed) for text in row.output_tile]
+    shared = reader(row.shared_bytes, *probed)
+    for text in (row.input, row.output):
+        reader(text, *probed)
 
     for values, dtype in itertools.product(row.prebuilt, row.dtypes):
-        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0]}
-        env |= dict.fromkeys(sizes, 1)
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
         for test, sentence in tests:
             if not test(env):
                 raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")
-        for threads in blocks:
-            count = math.prod(dim(env) for dim in threads)
-            if not 1 <= count <= MAX_THREADS:
-                raise TableError(f"{where}: {values} makes blocks of {count} threads")
+        count = 1
+        for dim in threads:
+            count *= dim(env)
+        if not 1 <= count <= MAX_THREADS:
+            raise TableError(f"{where}: {values} makes blocks of {count} threads")
         if any(dim(env) < 1 for dim in tile):
             raise TableError(f"{where}: {values} makes an empty output tile")
-        for size in shared:
-            if not 0 <= size(env) <= SHARED_BYTES_ANYWHERE:
-                raise TableError(f"{where}: {values} asks for {size(env)} bytes of shared memory")
+        if not 0 <= shared(env) <= SHARED_BYTES_ANYWHERE:
+            raise TableError(f"{where}: {values} asks for {shared(env)} bytes of shared memory")
 
 
 def _check_names(rows: Sequence[Row]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .registry import DTYPES, SIZES, TABLE, Row
+from .registry import DTYPES, TABLE, Row
 
 
 def c_source(rows: Sequence[Row]) -> str:
@@ -55,30 +55,18 @@ def _c_functions(row: Row) -> Iterator[str]:
         return "{" + ", ".join([*texts, *["1"] * (count - len(texts))]) + "}"
 
     yield (
-        f"static void geometry_{row.stem}(const int64_t *values_, int itemsize_, "
-        "const int64_t *sizes_, smk_geometry *out_)"
+        f"static void geometry_{row.stem}(const int64_t *values_, int itemsize_, int64_t n, "
+        "smk_geometry *out_)"
     )
     yield "{"
     yield from _c_locals(row)
-    for i, size in enumerate(SIZES[row.op]):
-        yield f"    const int64_t {size} = sizes_[{i}];"
-    yield "    " + " ".join(f"(void){size};" for size in SIZES[row.op])
+    yield "    (void)n;"
     yield "    *out_ = (smk_geometry){"
     yield f"        .threads = {braces(row.threads, 3)},"
     yield f"        .output_tile = {braces(row.output_tile, 2)},"
     yield f"        .shared_bytes = {row.shared_bytes},"
     yield f"        .input = {row.input},"
     yield f"        .output = {row.output},"
-    yield f"        .workspace = {row.workspace},"
-    yield f"        .n_before = {len(row.before)},"
-    if row.before:
-        yield "        .before = {"
-        for step in row.before:
-            yield (
-                f'            {{"{row.stem}_{step.name}", {step.threads}, {step.blocks}, '
-                f"{step.shared_bytes}}},"
-            )
-        yield "        },"
     yield "    };"
     yield "}"
     if row.require:
@@ -126,8 +114,11 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_dtypes = {len(row.dtypes)},"
     yield f"        .params = {f'params_{row.stem}' if row.params else 'NULL'},"
     yield f"        .n_params = {len(row.params)},"
-    yield f"        .any_strides = {str(row.any_strides).lower()},"
-    yield f"        .persistent = {str(row.persistent).lower()},"
+    if row.wgmma:
+        operand, scaled = row.wgmma.operand.upper(), str(row.wgmma.scaled).lower()
+        yield f"        .wgmma = {{SMK_TENSOR_{operand}, {row.wgmma.parts}, {scaled},"
+        yield f'            "{row.stem}_largest", "{row.stem}_pack",'
+        yield f'            {{{{"{row.stem}", "{row.stem}_b"}}, {{"{row.stem}_a", "{row.stem}_ab"}}}}}},'
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

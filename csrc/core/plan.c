@@ -1,5 +1,5 @@
 /* Launch planning; plan.h says what and why. */
-#include "plan.h"
+#include "plan_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,19 +8,9 @@
 
 #include "../kernels/args.h"
 
-enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- batches: dimensions that one stride describes are folded into blockIdx.z ---- */
-
-/* The operands' batch dimensions, folded as far as they go. */
-typedef struct walk {
-    int n_operands;
-    int n; /* dimensions left; the one that becomes blockIdx.z is `z`, -1: none is left */
-    int z;
-    int64_t size[SMK_MAX_BATCH];
-    int64_t stride[SMK_MAX_OPERANDS][SMK_MAX_BATCH];
-    int64_t total;
-} walk;
 
 /* One stride describes dimensions d (outer) and d + 1 (inner) of every operand. */
 static bool folds(const walk *w, int outer, const smk_matrix *const *operands, int inner,
@@ -33,7 +23,7 @@ static bool folds(const walk *w, int outer, const smk_matrix *const *operands, i
     return true;
 }
 
-static walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
+walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
     walk w = {.n_operands = n_operands, .z = -1, .total = 1};
     for (int d = 0; d < batch->n; d++) {
         int64_t size = batch->size[d];
@@ -56,99 +46,65 @@ static walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands,
     return w;
 }
 
-static int64_t walk_z_size(const walk *w) {
+int64_t walk_z_size(const walk *w) {
     return w->z < 0 ? 1 : w->size[w->z];
 }
 
-static int64_t walk_z_stride(const walk *w, int operand) {
+int64_t walk_z_stride(const walk *w, int operand) {
     return w->z < 0 ? 0 : w->stride[operand][w->z];
 }
 
 /* ---- from a folded batch to launches ---- */
 
-/* One kernel of a plan; the grid's z is the batch. */
-typedef struct kernel {
-    const char *entry;
-    uint32_t blocks, threads[3];
-    size_t shared_bytes;
-} kernel;
-
-/* All batches run all of these, in order. */
-typedef struct shape {
-    kernel kernels[SMK_MAX_BEFORE + 1];
-    int n_kernels;
-    int itemsize;
-} shape;
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
-}
-
-/* What a row says of its launches for these sizes. */
-static smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                                const int64_t *sizes) {
+smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         int64_t n) {
     smk_geometry g = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, sizes, &g);
+    row->geometry(values, dtype->itemsize, n, &g);
     return g;
 }
 
-static smk_code check_threads(const smk_row *row, int64_t threads, smk_status *status) {
-    if (threads >= 1 && threads <= MAX_THREADS) return SMK_OK;
-    return smk_fail(status, SMK_VALUE,
-                    "%s variant '%s': these parameters make a block of %" PRId64
-                    " threads; the hardware has at most %d",
-                    smk_op_names[row->op], row->name, threads, MAX_THREADS);
-}
-
-static smk_code too_many(const smk_row *row, int64_t rows, int64_t cols, const smk_geometry *g,
-                         smk_status *status) {
-    return smk_fail(status, SMK_VALUE,
-                    "%s variant '%s': a result of %" PRId64 " x %" PRId64 " is more than the %d "
-                    "tiles of %" PRId64 " x %" PRId64 " that one launch can have; take a variant "
-                    "with a larger tile, or split the arrays",
-                    smk_op_names[row->op], row->name, rows, cols, MAX_GRID_X, g->output_tile[0],
-                    g->output_tile[1]);
-}
-
-/* The kernels for a result of rows x cols. */
-static smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
-                           int64_t rows, int64_t cols, shape *out, smk_status *status) {
+smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g, int64_t rows,
+                    int64_t cols, shape *out, smk_status *status) {
     int64_t tiles;
     if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
                                &tiles) ||
-        tiles > MAX_GRID_X)
-        return too_many(row, rows, cols, g, status);
-    *out = (shape){.itemsize = dtype->itemsize};
-    for (int i = 0; i < g->n_before; i++) {
-        const smk_step *step = &g->before[i];
-        if (step->blocks > MAX_GRID_X) return too_many(row, rows, cols, g, status);
-        if (check_threads(row, step->threads, status)) return status->code;
-        if (step->blocks)
-            out->kernels[out->n_kernels++] = (kernel){.entry = step->entry,
-                                                      .blocks = (uint32_t)step->blocks,
-                                                      .threads = {(uint32_t)step->threads, 1, 1},
-                                                      .shared_bytes = (size_t)step->shared_bytes};
+        tiles > MAX_GRID_X) {
+        return smk_fail(
+            status, SMK_VALUE,
+            "%s variant '%s': a result of %" PRId64 " x %" PRId64 " is more than the %d "
+            "tiles of %" PRId64 " x %" PRId64 " that one launch can have; take a variant "
+            "with a larger tile, or split the arrays",
+            smk_op_names[row->op], row->name, rows, cols, MAX_GRID_X, g->output_tile[0],
+            g->output_tile[1]);
     }
-    if (check_threads(row, g->threads[0] * g->threads[1] * g->threads[2], status))
-        return status->code;
-    if (tiles)
-        out->kernels[out->n_kernels++] = (kernel){
-            .entry = row->entry,
-            .blocks = (uint32_t)tiles,
-            .threads = {(uint32_t)g->threads[0], (uint32_t)g->threads[1], (uint32_t)g->threads[2]},
-            .shared_bytes = (size_t)g->shared_bytes};
-    else
-        out->n_kernels = 0;
+    int64_t threads = g->threads[0] * g->threads[1] * g->threads[2];
+    if (threads < 1 || threads > MAX_THREADS) {
+        return smk_fail(status, SMK_VALUE,
+                        "%s variant '%s': these parameters make a block of %" PRId64
+                        " threads; the "
+                        "hardware has at most %d",
+                        smk_op_names[row->op], row->name, threads, MAX_THREADS);
+    }
+    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0};
+    out->kernels[0] = (kernel){
+        .entry = row->entry,
+        .blocks = (uint32_t)tiles,
+        .threads = {(uint32_t)g->threads[0], (uint32_t)g->threads[1], (uint32_t)g->threads[2]},
+        .shared_bytes = (size_t)g->shared_bytes};
     return SMK_OK;
 }
 
-/* Adds `elements` to the pointer arguments of one launch. */
+/* Adds the operands' places, counted in elements, to the pointer arguments of one batch. */
 static void place_pointers(unsigned char *args, const smk_plan *plan, int n_operands,
                            const smk_matrix *const *operands, const int64_t *elements,
                            int itemsize) {
-    for (int o = 0; o < n_operands; o++) {
-        long long at = operands[o]->offset + elements[o] * itemsize;
-        memcpy(args + plan->pointers[o].arg_offset, &at, sizeof at);
+    for (size_t p = 0; p < plan->n_pointers; p++) {
+        const uint32_t o = plan->pointers[p].buffer;
+        if (o >= (uint32_t)n_operands) {
+            continue;
+        }
+        const long long at = operands[o]->offset + elements[o] * itemsize;
+        memcpy(args + plan->pointers[p].arg_offset, &at, sizeof at);
     }
 }
 
@@ -156,32 +112,33 @@ static void place_pointers(unsigned char *args, const smk_plan *plan, int n_oper
 static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void *args) {
     for (int k = 0; k < s->n_kernels; k++) {
         const kernel *own = &s->kernels[k];
-        out[k] = (smk_launch){.entry = own->entry,
-                              .grid = {own->blocks, 1, (uint32_t)z},
-                              .block = {own->threads[0], own->threads[1], own->threads[2]},
-                              .shared_bytes = own->shared_bytes,
-                              .args = args};
+        out[k] = (smk_launch){
+            .entry = own->entry,
+            .grid = {own->blocks, 1, (uint32_t)(z < MAX_GRID_Z ? z : MAX_GRID_Z)},
+            .block = {own->threads[0], own->threads[1], own->threads[2]},
+            .shared_bytes = own->shared_bytes,
+            .args = args,
+        };
     }
 }
 
-/* Fills plan->launches: for every index of the dimensions other than z, all chunks of z. */
-static smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
-                              const smk_matrix *const *operands, const void *args,
-                              smk_status *status) {
-    if (w->total == 0 || s->n_kernels == 0) {
+smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+                       const smk_matrix *const *operands, const void *args, smk_status *status) {
+    const size_t n_kernels = (size_t)s->n_kernels;
+    if (w->total == 0 || n_kernels == 0) {
         return SMK_OK;
     }
     int64_t z_size = walk_z_size(w);
     int64_t chunks = ceil_div(z_size, MAX_GRID_Z);
     size_t n = (size_t)(w->total / z_size * chunks);
-    plan->launches = calloc(n * (size_t)s->n_kernels, sizeof *plan->launches);
+    plan->launches = calloc(n * n_kernels, sizeof *plan->launches);
     plan->args = calloc(n, plan->args_bytes);
     if (plan->launches == NULL || plan->args == NULL) {
         smk_plan_free(plan);
-        return smk_fail_memory(status, n * (sizeof *plan->launches + plan->args_bytes),
+        return smk_fail_memory(status, n * (n_kernels * sizeof *plan->launches + plan->args_bytes),
                                "the launches of a batch; make it contiguous to have one launch");
     }
-    plan->n_launches = n * (size_t)s->n_kernels;
+    plan->n_launches = n * n_kernels;
 
     int64_t index[SMK_MAX_BATCH] = {0};
     for (size_t i = 0; i < n;) {
@@ -195,9 +152,7 @@ static smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
             unsigned char *own = plan->args + i * plan->args_bytes;
             memcpy(own, args, plan->args_bytes);
             place_pointers(own, plan, w->n_operands, operands, base, s->itemsize);
-            const int64_t rest = z_size - z;
-            launch_batch(plan->launches + i * (size_t)s->n_kernels, s,
-                         rest < MAX_GRID_Z ? rest : MAX_GRID_Z, own);
+            launch_batch(plan->launches + i * n_kernels, s, z_size - z, own);
             for (int o = 0; o < w->n_operands; o++) {
                 base[o] += MAX_GRID_Z * walk_z_stride(w, o);
             }
@@ -222,43 +177,8 @@ void smk_plan_free(smk_plan *plan) {
 
 /* ---- the operations ---- */
 
-/* Room for as many matrices as one launch does. */
-static smk_code plan_workspace(smk_plan *plan, const smk_row *row, int64_t bytes, const walk *w,
-                               smk_status *status) {
-    const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
-    if (__builtin_mul_overflow((size_t)bytes, (size_t)z, &plan->workspace))
-        return smk_fail(status, SMK_MEMORY,
-                        "%s variant '%s': %" PRId64 " matrices at once need %" PRId64
-                        " bytes of workspace each",
-                        smk_op_names[row->op], row->name, z, bytes);
-    if (plan->workspace)
-        plan->pointers[plan->n_pointers++] = (smk_pointer){offsetof(gemm_args, workspace), 3};
-    return SMK_OK;
-}
-
-smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    *plan = (smk_plan){
-        .args_bytes = sizeof(gemm_args),
-        .pointers = {{offsetof(gemm_args, A), 0},
-                     {offsetof(gemm_args, B), 1},
-                     {offsetof(gemm_args, C), 2}},
-        .n_pointers = 3,
-    };
-    const int64_t sizes[SMK_MAX_SIZES] = {problem->M, problem->N, problem->K};
-    const smk_geometry geometry = geometry_of(row, dtype, values, sizes);
-    const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
-    const walk w = walk_fold(&problem->batch, operands, 3);
-    shape s;
-    if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status) ||
-        plan_workspace(plan, row, geometry.workspace, &w, status)) {
-        return status->code;
-    }
-    kernel *last = &s.kernels[s.n_kernels > 0 ? s.n_kernels - 1 : 0];
-    if (row->persistent && last->blocks > problem->multiprocessors) {
-        last->blocks = (uint32_t)problem->multiprocessors;
-    }
-    gemm_args args = {
+gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
+    return (gemm_args){
         .M = problem->M,
         .N = problem->N,
         .K = problem->K,
@@ -267,13 +187,35 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
         .ldc = problem->c.ld,
         .step_a = problem->a.step,
         .step_b = problem->b.step,
-        .batch_a = walk_z_stride(&w, 0),
-        .batch_b = walk_z_stride(&w, 1),
-        .batch_c = walk_z_stride(&w, 2),
-        .batch_workspace = geometry.workspace,
+        .batch_a = walk_z_stride(w, 0),
+        .batch_b = walk_z_stride(w, 1),
+        .batch_c = walk_z_stride(w, 2),
         .alpha = problem->alpha,
         .beta = problem->beta,
     };
+}
+
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    if (row->wgmma.parts) {
+        return plan_wgmma(row, dtype, values, problem, plan, status);
+    }
+    *plan = (smk_plan){
+        .args_bytes = sizeof(gemm_args),
+        .n_parameters = 1,
+        .pointers = {{offsetof(gemm_args, A), 0},
+                     {offsetof(gemm_args, B), 1},
+                     {offsetof(gemm_args, C), 2}},
+        .n_pointers = 3,
+    };
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    shape s;
+    if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
+        return status->code;
+    }
+    const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
+    walk w = walk_fold(&problem->batch, operands, 3);
+    const gemm_args args = plan_gemm_args(problem, &w);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 
@@ -281,11 +223,11 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
                             const smk_transpose *problem, smk_plan *plan, smk_status *status) {
     *plan = (smk_plan){
         .args_bytes = sizeof(transpose_args),
+        .n_parameters = 1,
         .pointers = {{offsetof(transpose_args, x), 0}, {offsetof(transpose_args, y), 1}},
         .n_pointers = 2,
     };
-    const int64_t sizes[SMK_MAX_SIZES] = {problem->rows, problem->cols};
-    const smk_geometry geometry = geometry_of(row, dtype, values, sizes);
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status)) {
         return status->code;
@@ -305,7 +247,7 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
 
 smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                         int64_t n, int64_t *n_y, smk_status *status) {
-    const smk_geometry geometry = geometry_of(row, dtype, values, &n);
+    const smk_geometry geometry = geometry_of(row, dtype, values, n);
     if (n < geometry.input) {
         return smk_fail(status, SMK_VALUE,
                         "probe variant '%s' with these parameters reads %" PRId64
@@ -321,6 +263,7 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
                         const smk_probe *problem, smk_plan *plan, smk_status *status) {
     *plan = (smk_plan){
         .args_bytes = sizeof(probe_args),
+        .n_parameters = 1,
         .pointers = {{offsetof(probe_args, x), 0}, {offsetof(probe_args, y), 1}},
         .n_pointers = 2,
     };
@@ -336,7 +279,7 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
             args.runtime[n_runtime++] = values[i];
         }
     }
-    const smk_geometry geometry = geometry_of(row, dtype, values, &problem->n_x);
+    const smk_geometry geometry = geometry_of(row, dtype, values, problem->n_x);
     shape s;
     if (shape_make(row, dtype, &geometry, 1, n_y, &s, status)) {
         return status->code;

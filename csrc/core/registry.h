@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "tensor_map.h"
 
-enum { SMK_MAX_PARAMS = 8, SMK_MAX_DTYPES = 8, SMK_MAX_BEFORE = 3, SMK_MAX_SIZES = 3 };
+enum { SMK_MAX_PARAMS = 8, SMK_MAX_DTYPES = 8 };
 
 typedef enum smk_op { SMK_GEMM, SMK_TRANSPOSE, SMK_PROBE, SMK_N_OPS } smk_op;
 
@@ -30,22 +31,21 @@ typedef struct smk_dtype {
     const char *define; /* how a kernel's source is told: "REAL=float", "ELEMENT=uint4" */
 } smk_dtype;
 
-/* A kernel that runs before the row's own, with the same arguments and for the same batch. */
-typedef struct smk_step {
-    const char *entry;
-    int64_t threads, blocks, shared_bytes;
-} smk_step;
-
 /* What a row's parameters make of a launch; expressions of the row, evaluated by generated code. */
 typedef struct smk_geometry {
     int64_t threads[3];     /* block */
     int64_t output_tile[2]; /* rows, columns of the result that one block makes */
     int64_t shared_bytes;   /* dynamic shared memory of a block */
     int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
-    int64_t workspace;      /* bytes of device memory for each matrix of the batch */
-    smk_step before[SMK_MAX_BEFORE];
-    int n_before;
 } smk_geometry;
+
+/* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
+typedef struct smk_wgmma {
+    smk_tensor_type operand; /* what the tensor core reads; FLOAT32 as tf32 */
+    int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
+    bool scaled; /* rows of A and columns of B by powers of two */
+    const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
+} smk_wgmma;
 
 typedef struct smk_row {
     smk_op op;
@@ -58,11 +58,9 @@ typedef struct smk_row {
     int n_dtypes;
     const smk_param *params;
     int n_params;
-    bool any_strides; /* of A and B in both directions: no copy of a transposed view */
-    bool persistent;  /* any number of blocks does all tiles */
-    /* values[i] belongs to params[i]; sizes: M, N, K of a gemm, ROWS and COLS of a transpose, n of a
-     * probe */
-    void (*geometry)(const int64_t *values, int itemsize, const int64_t *sizes, smk_geometry *out);
+    smk_wgmma wgmma;
+    /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
+    void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
     const char *(*conflict)(const int64_t *values, int itemsize);
 } smk_row;

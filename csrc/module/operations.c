@@ -34,10 +34,10 @@ static const char *gemm_dtype(PyArrayObject *array) {
     PyObject *name = PyTypeNum_ISUSERDEF(PyArray_TYPE(array))
                          ? PyObject_GetAttrString((PyObject *)PyArray_DESCR(array), "name")
                          : NULL;
-    const char *found = name && PyUnicode_Check(name) &&
-                                PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0
-                            ? "bfloat16"
-                            : NULL;
+    const char *found =
+        name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0
+            ? "bfloat16"
+            : NULL;
     Py_XDECREF(name);
     return found;
 }
@@ -159,11 +159,11 @@ int request_make_gemm(module_state *state, request *r) {
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    if (operand_place(arrays[0], r->descr, OPERAND_ROW, r->row->any_strides, a)) {
+    if (operand_place(arrays[0], r->descr, OPERAND_ROW, smk_takes_any_strides(r->row), a)) {
         goto done;
     }
     r->n_inputs = 1;
-    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, r->row->any_strides, b)) {
+    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, smk_takes_any_strides(r->row), b)) {
         goto done;
     }
     r->n_inputs = 2;
@@ -199,7 +199,7 @@ int request_make_gemm(module_state *state, request *r) {
     place_result(&problem.c, &problem.batch, problem.M, problem.N);
     problem.a = a->matrix;
     problem.b = b->matrix;
-    if (r->row->persistent && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+    if (r->row->wgmma.parts && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
         goto done;
     }
     smk_status status = {0};

@@ -61,8 +61,10 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
             .pointers = r->plan.pointers,
             .n_pointers = r->plan.n_pointers,
             .args_bytes = r->plan.args_bytes,
-            .parameters = (const uint32_t[]){0}, /* one struct */
-            .n_parameters = 1,
+            .parameters = r->plan.parameters,
+            .n_parameters = r->plan.n_parameters,
+            .tensor_maps = r->plan.maps,
+            .n_tensor_maps = r->plan.n_maps,
             .launches = r->plan.launches,
             .n_launches = r->plan.n_launches,
             .buffers = buffers,
