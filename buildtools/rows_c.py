@@ -118,7 +118,8 @@ def _c_row(row: Row) -> Iterator[str]:
         operand, scaled = row.wgmma.operand.upper(), str(row.wgmma.scaled).lower()
         yield f"        .wgmma = {{SMK_TENSOR_{operand}, {row.wgmma.parts}, {scaled},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        yield f'            {{{{"{row.stem}", "{row.stem}_b"}}, {{"{row.stem}_a", "{row.stem}_ab"}}}}}},'
+        products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
+        yield f"            {{{', '.join(products)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

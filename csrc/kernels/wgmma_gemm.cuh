@@ -377,7 +377,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             const int row = at.row * BLOCK_M + consumer * 64, column = at.column * BLOCK_N;
             float sum[REGISTERS];
             accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, w.steps);
-            finish(g, w, sum, row, column);
+            if (w.steps > 0) finish(g, w, sum, row, column); /* else there are no magnitudes */
             if (w.store_boxes) {
                 store_boxes(c_map, sum, out, consumer, row, column);
             } else {
