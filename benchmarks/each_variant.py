@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
 from rows import parameter_sets
+from smemkern.reference import gemm_bound
 
 # Off every tile, below one tile, one tile and a bit, a single element, nothing to add up.
 GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]
@@ -34,10 +36,11 @@ def gemm_calls(row: smemkern.Variant, rng: np.random.Generator, device: str | No
                     smemkern.gemm(
                         a, b, variant=row.name, out=out, beta=beta, device=device, **params
                     )
-                    wanted = a.astype("f8") @ b.astype("f8") + beta * c.astype("f8")
-                    magnitude = np.abs(a) @ np.abs(b) + np.abs(c)
-                    allowed = (k + 2) * np.finfo(dtype).eps * magnitude
-                    error = float(np.max(np.abs(out - wanted) / allowed))
+                    wanted, allowed = gemm_bound(
+                        a, b, beta=beta, c=c, product_bits=row.product_bits
+                    )
+                    off = np.abs(out.astype(wanted.dtype) - wanted)
+                    error = float(np.max(off / np.maximum(allowed, np.finfo("f4").tiny)))
                     yield f"{dtype} {params} {m}x{n}x{k} beta={beta}", error
 
 

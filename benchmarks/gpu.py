@@ -187,15 +187,20 @@ def timed_by_torch(work, repeat: int) -> list[float]:
 
 
 def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
+    import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
     import numpy as np
     import torch
 
     import smemkern
     from rows import parameter_sets
 
-    torch.backends.cuda.matmul.allow_tf32 = False
     rng = np.random.default_rng(2026)
     lines: list[Record] = []
+
+    def tensor(x):
+        if x.dtype.name == "bfloat16":
+            return torch.from_numpy(x.view("i2")).cuda().view(torch.bfloat16)
+        return torch.from_numpy(x).cuda()
 
     def line(name: str, result, times: list[float], reference, **what: Any) -> None:
         m, n, k = what["shape"]
@@ -215,14 +220,15 @@ def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
 
     for shape in sizes:
         m, n, k = shape
-        for dtype in ("float32", "float64"):
-            a = rng.standard_normal((m, k), dtype=dtype)
-            b = rng.standard_normal((k, n), dtype=dtype)
-            on_gpu = [torch.from_numpy(x).cuda() for x in (a, b)]
+        for dtype in ("float32", "float64", "float16", "bfloat16"):
+            a, b = (rng.standard_normal(s, dtype="f4").astype(dtype) for s in ((m, k), (k, n)))
+            on_gpu = [tensor(x) for x in (a, b)]
             reference = on_gpu[0].double() @ on_gpu[1].double()
             out = on_gpu[0] @ on_gpu[1]
-            times = timed_by_torch(lambda x=on_gpu, y=out: torch.matmul(*x, out=y), repeat)
-            line("cuBLAS", out, times, reference, dtype=dtype, shape=shape, params={})
+            for name in ("cuBLAS", "cuBLAS TF32") if dtype == "float32" else ("cuBLAS",):
+                torch.backends.cuda.matmul.allow_tf32 = name == "cuBLAS TF32"
+                times = timed_by_torch(lambda x=on_gpu, y=out: torch.matmul(*x, out=y), repeat)
+                line(name, out, times, reference, dtype=dtype, shape=shape, params={})
             for row in smemkern.variants("gemm"):
                 for params in parameter_sets(row) if dtype in row.dtypes else ():
                     result, times = smemkern._measure(
@@ -230,7 +236,7 @@ def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
                     )
                     line(
                         row.name,
-                        torch.from_numpy(result).cuda(),
+                        tensor(result),
                         times,
                         reference,
                         dtype=dtype,
@@ -313,7 +319,9 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
-        "gemm": lambda: gemm(options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093)]),
+        "gemm": lambda: gemm(
+            options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
+        ),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
     }
     for step in options.steps or STEPS:

@@ -24,7 +24,12 @@ TABLE = "variants.toml"
 
 # op -> dtype -> (bytes, what the kernel's source is told). Transposes move bits.
 DTYPES: dict[str, dict[str, tuple[int, str]]] = {
-    "gemm": {"float32": (4, "REAL=float"), "float64": (8, "REAL=double")},
+    "gemm": {
+        "float32": (4, "REAL=float"),
+        "float64": (8, "REAL=double"),
+        "float16": (2, "REAL=float16"),
+        "bfloat16": (2, "REAL=bfloat16"),
+    },
     "transpose": {
         "b8": (1, "ELEMENT=unsigned char"),
         "b16": (2, "ELEMENT=unsigned short"),
@@ -41,8 +46,10 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
-    *("require", "threads", "output_tile", "shared_bytes", "input", "output"),
+    *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
 }
+_WGMMA_KEYS = {"operand", "parts", "scaled"}
+OPERANDS = ("float16", "float32", "bfloat16")  # float32 stands for tf32
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -73,6 +80,15 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Wgmma:
+    """What makes a row's kernel out of kernels/wgmma_gemm.cuh: smk_wgmma."""
+
+    operand: str
+    parts: int
+    scaled: bool
+
+
+@dataclass(frozen=True)
 class Row:
     op: str
     name: str
@@ -88,6 +104,7 @@ class Row:
     shared_bytes: str
     input: str
     output: str
+    wgmma: Wgmma | None
 
     @property
     def stem(self) -> str:
@@ -189,6 +206,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
+        wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
     return row
@@ -224,6 +242,19 @@ def _pair(pair: object, where: str) -> tuple[str, str]:
     if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
         raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
     return pair[0], pair[1]
+
+
+def _wgmma(entry: object, where: str) -> Wgmma:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts, scaled }}")
+    _only(_WGMMA_KEYS, entry, where)
+    operand = _get(entry, "operand", str, where)
+    if operand not in OPERANDS:
+        raise TableError(f"{where}: operand = {operand!r}; known: {', '.join(OPERANDS)}")
+    parts = _get(entry, "parts", int, where, 1)
+    if parts not in (1, 2):
+        raise TableError(f"{where}: parts = {parts} should be 1 or 2")
+    return Wgmma(operand, parts, _get(entry, "scaled", bool, where, False))
 
 
 def _dims(

@@ -106,6 +106,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield "    {"
     yield f"        .op = SMK_{row.op.upper()},"
     yield f"        .name = {_c_string(row.name)},"
+    yield f"        .entry = {_c_string(row.stem)},"
     yield f"        .summary = {_c_string(row.summary)},"
     yield f"        .differs_from = {_c_string(row.differs_from)},"
     yield f"        .min_sm = {row.min_sm},"
@@ -113,6 +114,12 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_dtypes = {len(row.dtypes)},"
     yield f"        .params = {f'params_{row.stem}' if row.params else 'NULL'},"
     yield f"        .n_params = {len(row.params)},"
+    if row.wgmma:
+        operand, scaled = row.wgmma.operand.upper(), str(row.wgmma.scaled).lower()
+        yield f"        .wgmma = {{SMK_TENSOR_{operand}, {row.wgmma.parts}, {scaled},"
+        yield f'            "{row.stem}_largest", "{row.stem}_pack",'
+        products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
+        yield f"            {{{', '.join(products)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

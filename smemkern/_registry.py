@@ -27,6 +27,7 @@ class Variant(NamedTuple):
     min_sm: int  # 80: compute capability 8.0
     dtypes: tuple[str, ...]  # "float32"; transposes move bits: "b8" to "b128"
     params: Mapping[str, Param]
+    product_bits: int | None  # that are right of each product; None: all that the type has
 
     @property
     def source(self) -> str:
@@ -38,9 +39,9 @@ class Variant(NamedTuple):
 
 
 def _variant(row: tuple[Any, ...]) -> Variant:
-    op, name, summary, differs_from, min_sm, dtypes, params = row
+    op, name, summary, differs_from, min_sm, dtypes, params, product_bits = row
     named = MappingProxyType({param: Param(*rest) for param, *rest in params})
-    return Variant(op, name, summary, differs_from, min_sm, dtypes, named)
+    return Variant(op, name, summary, differs_from, min_sm, dtypes, named, product_bits)
 
 
 _rows: tuple[Variant, ...] = ()

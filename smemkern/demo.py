@@ -63,18 +63,16 @@ class Product(NamedTuple):
     a: Array
     b: Array
     exact: Array
-    bound: Array  # (K + 2) eps |A||B|
+    bound: Array  # reference.gemm_bound
 
     def error(self, result: Array) -> float:
         return float(np.max(abs(result - self.exact) / self.bound))
 
 
-def product(m: int, n: int, k: int, dtype: str) -> Product:
+def product(m: int, n: int, k: int, dtype: str, row: Variant) -> Product:
     rng = np.random.default_rng(m + n + k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
-    size = np.matmul(abs(a), abs(b), dtype=np.float64)
-    exact = np.matmul(a, b, dtype=np.float64)
-    return Product(a, b, exact, (k + 2) * np.finfo(dtype).eps * size)
+    return Product(a, b, *reference.gemm_bound(a, b, product_bits=row.product_bits))
 
 
 def exact_error(result: Array, expected: Array) -> float:
@@ -97,7 +95,7 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
 
 def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    even, odd = product(n, n, n, "float32"), product(*ODD, "float64")
+    even, odd = product(n, n, n, row.dtypes[0], row), product(*ODD, row.dtypes[-1], row)
     result, milliseconds = measured(row, device, even.a, even.b)
     odd_result, _ = measured(row, device, odd.a, odd.b)
     small = np.s_[:COUNTED, :COUNTED]

@@ -34,6 +34,50 @@ def gemm(
     return out
 
 
+def gemm_bound(
+    a: Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    c: Array | None = None,
+    product_bits: int | None = None,
+) -> tuple[Array, Array]:
+    """The exact result of gemm, and how far rounding may take each element of it away.
+
+    (K + 2) eps (|alpha| |A||B| + |beta C|) bounds any order of summation, with or without fused
+    multiply-adds, and tensor cores, which truncate where others round. eps is that of the sums: of
+    16-bit types it is float32's, and the result is rounded once more. Products that keep fewer bits
+    (`Variant.product_bits`) add 2^-bits |A||B|.
+
+    Returns
+    -------
+    exact, bound : ndarray
+        In float64 of inputs up to 32 bits, else in numpy.longdouble.
+    """
+    dtype = np.result_type(a, b)
+    single = dtype.itemsize <= 4
+    wide = np.float64 if single else np.longdouble
+    a, b = a.astype(wide), b.astype(wide)
+    exact, size = alpha * np.matmul(a, b), abs(alpha) * np.matmul(abs(a), abs(b))
+    products = 0.0 if product_bits is None else 2.0**-product_bits * size
+    if c is not None:
+        exact, size = exact + beta * c.astype(wide), size + abs(beta * c.astype(wide))
+    bound = (a.shape[-1] + 2) * np.finfo(np.float32 if single else np.float64).eps * size + products
+    if dtype.itemsize == 2:
+        last = _precision(dtype)
+        bound = bound + float(last.eps) * abs(exact) + float(last.smallest_subnormal)
+    return exact, bound
+
+
+def _precision(dtype: np.dtype[Any]) -> Any:
+    if dtype.name != "bfloat16":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
 def transpose(a: ArrayLike, *, out: Array | None = None) -> Array:
     """The last two axes swapped."""
     result = np.ascontiguousarray(np.swapaxes(a, -1, -2))

@@ -1,31 +1,22 @@
 """What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
 tolerances from K and the precision."""
 
+import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
+from smemkern.reference import gemm_bound
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
 
 
-def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None):
-    """|result - exact| <= (K + 2) eps (|alpha| |A||B| + |beta C|), element by element.
-
-    That bounds any order of summation, with or without fused multiply-adds. `exact` is computed in
-    more precision than the inputs have.
-    """
-    wide = np.float64 if np.result_type(a, b) == np.float32 else np.longdouble
-    exact = alpha * np.matmul(a, b, dtype=wide, casting="unsafe")
-    size = abs(alpha) * np.matmul(abs(a), abs(b), dtype=wide, casting="unsafe")
-    if c is not None:
-        exact = exact + beta * c.astype(wide)
-        size = size + abs(beta * c.astype(wide))
-    expected = np.result_type(a, b).newbyteorder("=")
-    assert result.dtype == expected
+def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):
+    """Every element of the result is within what rounding explains; `row` has made it."""
+    bits = row.product_bits if row else None
+    exact, bound = gemm_bound(a, b, alpha=alpha, beta=beta, c=c, product_bits=bits)
+    assert result.dtype == np.result_type(a, b).newbyteorder("=")
     assert np.shape(result) == np.shape(exact)
-    error = abs(result.astype(wide) - exact)
-    tolerance = (np.shape(a)[-1] + 2) * np.finfo(expected).eps * size
-    good = error <= tolerance  # False where anything is NaN
+    good = abs(result.astype(exact.dtype) - exact) <= bound  # False where anything is NaN
     assert np.all(good), f"{np.count_nonzero(~good)} of {good.size} elements are off"
 
 

@@ -17,11 +17,16 @@ def of(dtype):
 GEMM = [
     ((of("i4"), D), {}, TypeError, r"a has dtype int32.*a\.astype\(numpy\.float64\)"),
     ((D, of("?")), {}, TypeError, r"b has dtype bool.*b\.astype\(numpy\.float64\)"),
-    ((of("f2"), D), {}, TypeError, r"float16.*a\.astype\(numpy\.float32\)"),
+    (
+        (of("f2"), of("f2")),
+        {"variant": "naive"},
+        TypeError,
+        "'naive' does not take float16; it takes: float32, float64",
+    ),
     ((D, of("g")), {}, TypeError, r"b has dtype (longdouble|float128).*astype"),
     ((of("c16"), D), {}, TypeError, r"complex128.*real and imaginary"),
     ((of(object), D), {}, TypeError, r"object.*astype"),
-    ((of("S3"), D), {}, TypeError, r"S3.*float32 and float64"),
+    ((of("S3"), D), {}, TypeError, r"S3.*float32, float64, float16 and bfloat16"),
     (([[1, 2], [3, 4]], [[1.0, 2.0]]), {}, TypeError, r"int64.*astype"),
     ((np.ma.masked_array(D, D > 2), D), {}, TypeError, r"a is a masked array.*filled"),
     ((D, np.ma.masked_array(D)), {}, TypeError, r"b is a masked array"),

@@ -10,7 +10,11 @@ import pytest
 import smemkern
 from checks import assert_gemm, assert_same_bits
 
-GEMM = [pytest.param(row.name, id=row.name) for row in smemkern.variants("gemm")]
+GEMM = [
+    pytest.param(row, dtype, id=f"{row.name}-{dtype}")
+    for row in smemkern.variants("gemm")
+    for dtype in row.dtypes
+]
 TRANSPOSE = [pytest.param(row.name, id=row.name) for row in smemkern.variants("transpose")]
 PROBE = [pytest.param(row.name, id=row.name) for row in smemkern.variants("probe")]
 
@@ -24,12 +28,11 @@ def timed(benchmark, *args, **kwargs):
     return benchmark.pedantic(*args, kwargs=kwargs, rounds=3, warmup_rounds=1)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("variant", GEMM)
-def test_gemm(benchmark, variant, dtype, device, size, rng):
+@pytest.mark.parametrize(("row", "dtype"), GEMM)
+def test_gemm(benchmark, row, dtype, device, size, rng):
     a, b = rng.standard_normal((2, size, size)).astype(dtype)
-    result = timed(benchmark, smemkern.gemm, (a, b), variant=variant, device=device)
-    assert_gemm(result, a, b)
+    result = timed(benchmark, smemkern.gemm, (a, b), variant=row.name, device=device)
+    assert_gemm(result, a, b, row=row)
 
 
 @pytest.mark.parametrize("variant", TRANSPOSE)

@@ -34,7 +34,7 @@ def test_every_variant(row, dtype, shape, device, rng):
     a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
     before = a.copy(), b.copy()
     result = smemkern.gemm(a, b, variant=row.name, device=device)
-    assert_gemm(result, a, b)
+    assert_gemm(result, a, b, row=row)
     assert result.flags.c_contiguous
     assert np.array_equal(a, before[0])
     assert np.array_equal(b, before[1])
@@ -60,7 +60,7 @@ def test_alpha_and_beta(row, dtype, device, rng):
     out = c.copy()
     result = smemkern.gemm(a, b, out=out, alpha=-1.5, beta=0.25, variant=row.name, device=device)
     assert result is out
-    assert_gemm(out, a, b, -1.5, 0.25, c)
+    assert_gemm(out, a, b, -1.5, 0.25, c, row=row)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1e-50, 5e-324])
@@ -73,7 +73,7 @@ def test_beta_zero_does_not_read_out(row, dtype, beta, device, rng):
     if np.dtype(dtype).type(beta) != 0:
         assert np.isnan(out).all()
         return
-    assert_gemm(out, a, b)
+    assert_gemm(out, a, b, row=row)
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)
@@ -92,13 +92,13 @@ def test_rows_apart_and_unaligned(row, dtype, device, rng):
     """Slices of wider arrays are read in place, where no 16-byte access is aligned."""
     a = random_matrix(rng, (67, 50), dtype)[:, 3:40]
     b = random_matrix(rng, (37, 91), dtype)[:, 1:78]
-    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b)
+    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b, row=row)
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)
 def test_batch(row, dtype, device, rng):
     a, b = random_matrix(rng, (3, 18, 20), dtype), random_matrix(rng, (3, 20, 35), dtype)
-    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b)
+    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b, row=row)
 
 
 LEGAL_SETS = [
@@ -112,13 +112,43 @@ LEGAL_SETS = [
 @pytest.mark.parametrize(("row", "name", "value"), LEGAL_SETS)
 def test_parameters(row, name, value, device, rng, nvrtc):
     """Both ends of every range, compiled where the build did not."""
-    a, b = rng.standard_normal((37, 41)), rng.standard_normal((41, 75))
+    dtype = row.dtypes[-1]
+    a, b = random_matrix(rng, (37, 41), dtype), random_matrix(rng, (41, 75), dtype)
     try:
         result = smemkern.gemm(a, b, variant=row.name, device=device, **{name: value})
     except ValueError as error:
         assert name in str(error)  # it does not go with the others' defaults
     else:
-        assert_gemm(result, a, b)
+        assert_gemm(result, a, b, row=row)
+
+
+STRIDED = [  # how one of the operands lies
+    pytest.param(lambda x: x, id="rows"),
+    pytest.param(lambda x: np.ascontiguousarray(x.T).T, id="columns"),
+    pytest.param(lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1], id="backwards"),
+    pytest.param(lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3], id="apart"),
+]
+
+
+@pytest.mark.parametrize("shape", [(96, 136, 72), (65, 131, 67)], ids=["whole", "odd"])
+@pytest.mark.parametrize("of_b", STRIDED)
+@pytest.mark.parametrize("of_a", STRIDED)
+@pytest.mark.parametrize(("row", "dtype"), [c for c in CASES if c.values[0].min_sm >= 90])
+def test_any_strides(row, dtype, of_a, of_b, shape, device, rng):
+    """Where the kernel reads views as they are, it has to read them rightly; batches too."""
+    m, n, k = shape
+    a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
+    result = smemkern.gemm(of_a(a), of_b(b), variant=row.name, device=device)
+    assert_gemm(result, a, b, row=row)
+
+
+@pytest.mark.parametrize(("row", "dtype"), [c for c in CASES if c.values[0].min_sm >= 90])
+def test_more_tiles_than_multiprocessors(row, dtype, device, rng):
+    """Blocks that stay go from tile to tile, their ring with them."""
+    m = 128 * 135 + 3
+    a, b = random_matrix(rng, (m, 70), dtype), random_matrix(rng, (70, 24), dtype)
+    result = smemkern.gemm(a, b, variant=row.name, device=device)
+    assert_gemm(result, a, b, row=row)
 
 
 # ---- shapes and strides: the same code for all variants

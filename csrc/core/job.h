@@ -22,7 +22,8 @@ typedef struct smk_image {
 enum { SMK_IN = 1, SMK_OUT = 2 };
 
 /* Host memory that the kernel sees. "cuda" copies it in (SMK_IN) and back (SMK_OUT); "emu" maps it.
- * A buffer that is only SMK_OUT starts with unspecified contents. If a run fails, its contents are
+ * Neither: there is no host memory, the kernels use it among themselves. A buffer that is not SMK_IN
+ * starts with unspecified contents. If a run fails, its contents are
  * unspecified: module/ always hands over a fresh array and copies to the user's `out` at the end. */
 typedef struct smk_buffer {
     void *host;
@@ -38,6 +39,7 @@ typedef struct smk_pointer {
 } smk_pointer;
 
 typedef struct smk_launch {
+    const char *entry;
     uint32_t grid[3], block[3];
     size_t shared_bytes; /* dynamic shared memory */
     const void *args;    /* job->args_bytes of kernel parameters, laid out as PTX lays them out */
@@ -58,7 +60,6 @@ enum {
 
 typedef struct smk_job {
     smk_image image;
-    const char *entry;
     const smk_pointer *pointers;
     size_t n_pointers;
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
@@ -66,7 +67,7 @@ typedef struct smk_job {
     size_t args_bytes;
     const uint32_t *parameters; /* where in the arguments each kernel parameter begins */
     size_t n_parameters;
-    const smk_launch *launches; /* run in order, on one stream */
+    const smk_launch *launches; /* run in order, on one stream; at least one */
     size_t n_launches;
     const smk_buffer *buffers;
     size_t n_buffers;

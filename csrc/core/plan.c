@@ -1,5 +1,5 @@
 /* Launch planning; plan.h says what and why. */
-#include "plan.h"
+#include "plan_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,19 +8,9 @@
 
 #include "../kernels/args.h"
 
-enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- batches: dimensions that one stride describes are folded into blockIdx.z ---- */
-
-/* The operands' batch dimensions, folded as far as they go. */
-typedef struct walk {
-    int n_operands;
-    int n; /* dimensions left; the one that becomes blockIdx.z is `z`, -1: none is left */
-    int z;
-    int64_t size[SMK_MAX_BATCH];
-    int64_t stride[SMK_MAX_OPERANDS][SMK_MAX_BATCH];
-    int64_t total;
-} walk;
 
 /* One stride describes dimensions d (outer) and d + 1 (inner) of every operand. */
 static bool folds(const walk *w, int outer, const smk_matrix *const *operands, int inner,
@@ -33,7 +23,7 @@ static bool folds(const walk *w, int outer, const smk_matrix *const *operands, i
     return true;
 }
 
-static walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
+walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
     walk w = {.n_operands = n_operands, .z = -1, .total = 1};
     for (int d = 0; d < batch->n; d++) {
         int64_t size = batch->size[d];
@@ -56,40 +46,25 @@ static walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands,
     return w;
 }
 
-static int64_t walk_z_size(const walk *w) {
+int64_t walk_z_size(const walk *w) {
     return w->z < 0 ? 1 : w->size[w->z];
 }
 
-static int64_t walk_z_stride(const walk *w, int operand) {
+int64_t walk_z_stride(const walk *w, int operand) {
     return w->z < 0 ? 0 : w->stride[operand][w->z];
 }
 
 /* ---- from a folded batch to launches ---- */
 
-/* All launches of a plan share all of this. */
-typedef struct shape {
-    const smk_row *row;
-    int itemsize;
-    uint32_t tiles;
-    uint32_t block[3];
-    size_t shared_bytes;
-} shape;
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
-}
-
-/* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */
-static smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                                int64_t n) {
+smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         int64_t n) {
     smk_geometry g = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
     row->geometry(values, dtype->itemsize, n, &g);
     return g;
 }
 
-/* Grid and block for a result of rows x cols. */
-static smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
-                           int64_t rows, int64_t cols, shape *out, smk_status *status) {
+smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g, int64_t rows,
+                    int64_t cols, shape *out, smk_status *status) {
     int64_t tiles;
     if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
                                &tiles) ||
@@ -110,45 +85,60 @@ static smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){.row = row,
-                   .itemsize = dtype->itemsize,
-                   .tiles = (uint32_t)tiles,
-                   .shared_bytes = (size_t)g->shared_bytes};
-    for (int i = 0; i < 3; i++) {
-        out->block[i] = (uint32_t)g->threads[i];
-    }
+    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0};
+    out->kernels[0] = (kernel){
+        .entry = row->entry,
+        .blocks = (uint32_t)tiles,
+        .threads = {(uint32_t)g->threads[0], (uint32_t)g->threads[1], (uint32_t)g->threads[2]},
+        .shared_bytes = (size_t)g->shared_bytes};
     return SMK_OK;
 }
 
-/* Adds `elements` to the pointer arguments of one launch. */
-static void place_pointers(unsigned char *args, const smk_plan *plan,
+/* Adds the operands' places, counted in elements, to the pointer arguments of one batch. */
+static void place_pointers(unsigned char *args, const smk_plan *plan, int n_operands,
                            const smk_matrix *const *operands, const int64_t *elements,
                            int itemsize) {
     for (size_t p = 0; p < plan->n_pointers; p++) {
-        long long at = operands[p]->offset + elements[p] * itemsize;
+        const uint32_t o = plan->pointers[p].buffer;
+        if (o >= (uint32_t)n_operands) {
+            continue;
+        }
+        const long long at = operands[o]->offset + elements[o] * itemsize;
         memcpy(args + plan->pointers[p].arg_offset, &at, sizeof at);
     }
 }
 
-/* Fills plan->launches: for every index of the dimensions other than z, all chunks of z. */
-static smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
-                              const smk_matrix *const *operands, const void *args,
-                              smk_status *status) {
-    snprintf(plan->entry, sizeof plan->entry, "%s_%s", smk_op_names[s->row->op], s->row->name);
-    if (w->total == 0 || s->tiles == 0) {
+/* The kernels of one batch, or of up to MAX_GRID_Z of them. */
+static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void *args) {
+    for (int k = 0; k < s->n_kernels; k++) {
+        const kernel *own = &s->kernels[k];
+        out[k] = (smk_launch){
+            .entry = own->entry,
+            .grid = {own->blocks, 1, (uint32_t)(z < MAX_GRID_Z ? z : MAX_GRID_Z)},
+            .block = {own->threads[0], own->threads[1], own->threads[2]},
+            .shared_bytes = own->shared_bytes,
+            .args = args,
+        };
+    }
+}
+
+smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+                       const smk_matrix *const *operands, const void *args, smk_status *status) {
+    const size_t n_kernels = (size_t)s->n_kernels;
+    if (w->total == 0 || n_kernels == 0) {
         return SMK_OK;
     }
     int64_t z_size = walk_z_size(w);
     int64_t chunks = ceil_div(z_size, MAX_GRID_Z);
     size_t n = (size_t)(w->total / z_size * chunks);
-    plan->launches = calloc(n, sizeof *plan->launches);
+    plan->launches = calloc(n * n_kernels, sizeof *plan->launches);
     plan->args = calloc(n, plan->args_bytes);
     if (plan->launches == NULL || plan->args == NULL) {
         smk_plan_free(plan);
-        return smk_fail_memory(status, n * (sizeof *plan->launches + plan->args_bytes),
+        return smk_fail_memory(status, n * (n_kernels * sizeof *plan->launches + plan->args_bytes),
                                "the launches of a batch; make it contiguous to have one launch");
     }
-    plan->n_launches = n;
+    plan->n_launches = n * n_kernels;
 
     int64_t index[SMK_MAX_BATCH] = {0};
     for (size_t i = 0; i < n;) {
@@ -161,14 +151,8 @@ static smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
         for (int64_t z = 0; z < z_size; z += MAX_GRID_Z, i++) {
             unsigned char *own = plan->args + i * plan->args_bytes;
             memcpy(own, args, plan->args_bytes);
-            place_pointers(own, plan, operands, base, s->itemsize);
-            int64_t rest = z_size - z;
-            plan->launches[i] = (smk_launch){
-                .grid = {s->tiles, 1, (uint32_t)(rest < MAX_GRID_Z ? rest : MAX_GRID_Z)},
-                .block = {s->block[0], s->block[1], s->block[2]},
-                .shared_bytes = s->shared_bytes,
-                .args = own,
-            };
+            place_pointers(own, plan, w->n_operands, operands, base, s->itemsize);
+            launch_batch(plan->launches + i * n_kernels, s, z_size - z, own);
             for (int o = 0; o < w->n_operands; o++) {
                 base[o] += MAX_GRID_Z * walk_z_stride(w, o);
             }
@@ -193,10 +177,32 @@ void smk_plan_free(smk_plan *plan) {
 
 /* ---- the operations ---- */
 
+gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
+    return (gemm_args){
+        .M = problem->M,
+        .N = problem->N,
+        .K = problem->K,
+        .lda = problem->a.ld,
+        .ldb = problem->b.ld,
+        .ldc = problem->c.ld,
+        .step_a = problem->a.step,
+        .step_b = problem->b.step,
+        .batch_a = walk_z_stride(w, 0),
+        .batch_b = walk_z_stride(w, 1),
+        .batch_c = walk_z_stride(w, 2),
+        .alpha = problem->alpha,
+        .beta = problem->beta,
+    };
+}
+
 smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                        const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    if (row->wgmma.parts) {
+        return plan_wgmma(row, dtype, values, problem, plan, status);
+    }
     *plan = (smk_plan){
         .args_bytes = sizeof(gemm_args),
+        .n_parameters = 1,
         .pointers = {{offsetof(gemm_args, A), 0},
                      {offsetof(gemm_args, B), 1},
                      {offsetof(gemm_args, C), 2}},
@@ -209,19 +215,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     }
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     walk w = walk_fold(&problem->batch, operands, 3);
-    gemm_args args = {
-        .M = problem->M,
-        .N = problem->N,
-        .K = problem->K,
-        .lda = problem->a.ld,
-        .ldb = problem->b.ld,
-        .ldc = problem->c.ld,
-        .batch_a = walk_z_stride(&w, 0),
-        .batch_b = walk_z_stride(&w, 1),
-        .batch_c = walk_z_stride(&w, 2),
-        .alpha = problem->alpha,
-        .beta = problem->beta,
-    };
+    const gemm_args args = plan_gemm_args(problem, &w);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 
@@ -229,6 +223,7 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
                             const smk_transpose *problem, smk_plan *plan, smk_status *status) {
     *plan = (smk_plan){
         .args_bytes = sizeof(transpose_args),
+        .n_parameters = 1,
         .pointers = {{offsetof(transpose_args, x), 0}, {offsetof(transpose_args, y), 1}},
         .n_pointers = 2,
     };
@@ -268,6 +263,7 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
                         const smk_probe *problem, smk_plan *plan, smk_status *status) {
     *plan = (smk_plan){
         .args_bytes = sizeof(probe_args),
+        .n_parameters = 1,
         .pointers = {{offsetof(probe_args, x), 0}, {offsetof(probe_args, y), 1}},
         .n_pointers = 2,
     };

@@ -15,13 +15,13 @@
 #include "job.h"
 #include "registry.h"
 
-enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 3 };
+enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 3, SMK_MAX_MAPS = 3, SMK_MAX_POINTERS = 16 };
 
 /* A stack of row-major matrices within a buffer. Element (i, j) of batch (p, q, ...) stands at
- * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j) * itemsize. */
+ * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j*step) * itemsize. */
 typedef struct smk_matrix {
-    int64_t offset;               /* bytes */
-    int64_t ld;                   /* elements */
+    int64_t offset;               /* bytes; buffers begin at multiples of 16 */
+    int64_t ld, step;             /* elements; step is 1 unless the row takes any strides */
     int64_t batch[SMK_MAX_BATCH]; /* elements; 0: broadcast */
 } smk_matrix;
 
@@ -30,12 +30,13 @@ typedef struct smk_batch {
     int64_t size[SMK_MAX_BATCH];
 } smk_batch;
 
-/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C. */
+/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C; 3 is the workspace. */
 typedef struct smk_gemm {
     int64_t M, N, K;
     smk_batch batch;
     smk_matrix a, b, c;
     double alpha, beta;
+    int64_t multiprocessors; /* of the device, for kernels that have one block on each */
 } smk_gemm;
 
 /* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */
@@ -52,14 +53,23 @@ typedef struct smk_probe {
 } smk_probe;
 
 typedef struct smk_plan {
-    char entry[64];
     smk_launch *launches; /* none: there is nothing to compute */
     size_t n_launches;
-    unsigned char *args; /* n_launches * args_bytes */
+    unsigned char *args; /* args_bytes for each batch that is launched */
     size_t args_bytes;
-    smk_pointer pointers[SMK_MAX_OPERANDS];
+    uint32_t parameters[2 + SMK_MAX_MAPS]; /* where each begins */
+    size_t n_parameters;
+    smk_pointer pointers[SMK_MAX_POINTERS];
     size_t n_pointers;
+    smk_tensor_map maps[SMK_MAX_MAPS];
+    size_t n_maps;
+    size_t workspace; /* bytes of the buffer behind the operands' */
 } smk_plan;
+
+/* A row that reads A and B by any strides: views need not be packed. */
+static inline bool smk_takes_any_strides(const smk_row *row) {
+    return row->wgmma.parts > 0;
+}
 
 /* `values` are the row's, from smk_row_values. On success smk_plan_free is due. */
 smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,

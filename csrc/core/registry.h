@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "tensor_map.h"
 
 enum { SMK_MAX_PARAMS = 8, SMK_MAX_DTYPES = 8 };
 
@@ -38,9 +39,18 @@ typedef struct smk_geometry {
     int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
+/* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
+typedef struct smk_wgmma {
+    smk_tensor_type operand; /* what the tensor core reads; FLOAT32 as tf32 */
+    int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
+    bool scaled; /* rows of A and columns of B by powers of two */
+    const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
+} smk_wgmma;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
+    const char *entry; /* of its kernel: "gemm_tiled" */
     const char *summary;
     const char *differs_from; /* name of the row before it on the ladder, NULL for the first */
     int min_sm;               /* 80: compute capability 8.0 */
@@ -48,6 +58,7 @@ typedef struct smk_row {
     int n_dtypes;
     const smk_param *params;
     int n_params;
+    smk_wgmma wgmma;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */

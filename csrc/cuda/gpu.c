@@ -24,6 +24,11 @@ typedef struct run {
     bool left_running; /* interrupted: kernels of this call may still run */
 } run;
 
+/* Of the kernel that the others prepare for, as messages name it. */
+static const char *name_of(const smk_job *job) {
+    return job->launches[job->n_launches - 1].entry;
+}
+
 static smk_code check_job(const smk_job *job, smk_status *status) {
     for (size_t i = 0; i < job->n_pointers; i++) {
         const smk_pointer *pointer = &job->pointers[i];
@@ -32,17 +37,10 @@ static smk_code check_job(const smk_job *job, smk_status *status) {
             return smk_fail(status, SMK_VALUE,
                             "pointer %zu of kernel \"%s\" stands at byte %u of %zu argument bytes "
                             "and names buffer %u of %zu",
-                            i, job->entry, pointer->arg_offset, job->args_bytes, pointer->buffer,
+                            i, name_of(job), pointer->arg_offset, job->args_bytes, pointer->buffer,
                             job->n_buffers);
     }
     return SMK_OK;
-}
-
-static size_t largest_shared(const smk_job *job) {
-    size_t largest = 0;
-    for (size_t i = 0; i < job->n_launches; i++)
-        if (job->launches[i].shared_bytes > largest) largest = job->launches[i].shared_bytes;
-    return largest;
 }
 
 static smk_code wait_for_kernels(run *r, smk_status *status) {
@@ -91,9 +89,7 @@ static smk_code run_job(run *r, smk_status *status) {
     smk_code code;
     r->plan = (launch_plan){.job = job, .stream = r->stream};
     if ((code = module_acquire(r->d, &job->image, &r->module, status))) return code;
-    if ((code = module_function(r->d, r->module, job->entry, largest_shared(job), &r->plan.function,
-                                status)))
-        return code;
+    if ((code = launch_find(r->d, &r->plan, r->module, status))) return code;
     if ((code = buffers_in(r, status))) return code;
     if ((code = launch_make_args(r->d, &r->plan, r->addresses, status))) return code;
     if ((code = wait_for_producers(r, status))) return code;
@@ -134,7 +130,7 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     }
 
 host:
-    launch_free_args(&r->plan);
+    launch_free(&r->plan);
     free(r->addresses);
     return status->code;
 }
@@ -145,7 +141,7 @@ smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
     if (!code) code = device_enter(ordinal, &r.d, status);
     if (code) return code;
 
-    snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)", job->entry, ordinal,
+    snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)", name_of(job), ordinal,
              r.d->info.name);
     r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
     if (!r.addresses)

@@ -33,6 +33,26 @@ static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *
     return SMK_OK;
 }
 
+smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status) {
+    const smk_launch *launches = plan->job->launches;
+    const size_t n = plan->job->n_launches;
+    plan->functions = calloc(n, sizeof *plan->functions);
+    if (!plan->functions) return smk_fail_memory(status, n * sizeof *plan->functions, "launches");
+    for (size_t i = 0; i < n; i++) {
+        size_t shared = launches[i].shared_bytes;
+        if (plan->functions[i]) continue;
+        for (size_t j = i + 1; j < n; j++)
+            if (!strcmp(launches[j].entry, launches[i].entry) && launches[j].shared_bytes > shared)
+                shared = launches[j].shared_bytes;
+        if (module_function(d, m, launches[i].entry, shared, &plan->functions[i], status))
+            return status->code;
+        for (size_t j = i + 1; j < n; j++)
+            if (!strcmp(launches[j].entry, launches[i].entry))
+                plan->functions[j] = plan->functions[i];
+    }
+    return SMK_OK;
+}
+
 smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addresses,
                           smk_status *status) {
     const smk_job *job = plan->job;
@@ -63,24 +83,26 @@ smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addre
     return SMK_OK;
 }
 
-void launch_free_args(launch_plan *plan) {
+void launch_free(launch_plan *plan) {
+    free(plan->functions);
     free(plan->args);
     free(plan->parameters);
-    plan->args = NULL;
-    plan->parameters = NULL;
+    *plan = (launch_plan){0};
 }
 
-static smk_code refused(device *d, const launch_plan *plan, const smk_launch *launch,
-                        CUresult result, smk_status *status) {
+static smk_code refused(device *d, const launch_plan *plan, size_t i, CUresult result,
+                        smk_status *status) {
+    const smk_launch *launch = &plan->job->launches[i];
+    const CUfunction function = plan->functions[i];
     int threads = 0, registers = 0;
-    d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, plan->function);
-    d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, plan->function);
+    d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
+    d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     return device_fail(d, result, SMK_LAUNCH, status,
                        "cuLaunchKernel of \"%s\" with grid (%u, %u, %u), block (%u, %u, %u), %zu "
                        "bytes of dynamic shared memory and %zu bytes of arguments (it has %d "
                        "registers a thread and runs at most %d threads a block; a grid has at "
                        "most 2147483647 x 65535 x 65535 blocks)",
-                       plan->job->entry, launch->grid[0], launch->grid[1], launch->grid[2],
+                       launch->entry, launch->grid[0], launch->grid[1], launch->grid[2],
                        launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
                        plan->job->args_bytes, registers, threads);
 }
@@ -90,10 +112,10 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
     for (size_t i = 0; i < job->n_launches; i++) {
         const smk_launch *l = &job->launches[i];
         CUresult result =
-            d->cu->cuLaunchKernel(plan->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                  l->block[1], l->block[2], (unsigned)l->shared_bytes, plan->stream,
-                                  plan->parameters + i * job->n_parameters, NULL);
-        if (result) return refused(d, plan, l, result, status);
+            d->cu->cuLaunchKernel(plan->functions[i], l->grid[0], l->grid[1], l->grid[2],
+                                  l->block[0], l->block[1], l->block[2], (unsigned)l->shared_bytes,
+                                  plan->stream, plan->parameters + i * job->n_parameters, NULL);
+        if (result) return refused(d, plan, i, result, status);
     }
     return SMK_OK;
 }

@@ -80,9 +80,9 @@ static void module_close(emu_module *m) {
 
 /* ---- what the kernel can reach ---- */
 
-/* Atomics need aligned host memory. A buffer that is not is run on a copy. */
+/* Atomics need aligned host memory. A buffer that is not, or has no host memory, is run on a copy. */
 static bool needs_copy(const smk_buffer *b) {
-    return (uintptr_t)b->host % HOST_ALIGN;
+    return !b->host || (uintptr_t)b->host % HOST_ALIGN;
 }
 
 static smk_code map_buffers(const smk_job *job, region *regions, smk_status *status) {
@@ -92,10 +92,14 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
         if (needs_copy(b)) {
             host = aligned_alloc(HOST_ALIGN, (b->bytes + HOST_ALIGN) & ~(size_t)(HOST_ALIGN - 1));
             if (!host) return smk_fail_memory(status, b->bytes, "an aligned copy of a buffer");
-            memcpy(host, b->host, b->bytes);
+            if (b->host)
+                memcpy(host, b->host, b->bytes);
+            else
+                memset(host, 0xff, b->bytes); /* a number that nobody wrote should be a NaN */
         }
+        const bool writable = !b->host || b->access & SMK_OUT;
         regions[REGION_BUFFERS + k] =
-            (region){host, b->bytes, PTX_GLOBAL, b->access & SMK_OUT, b->access == SMK_OUT};
+            (region){host, b->bytes, PTX_GLOBAL, writable, !(b->access & SMK_IN)};
     }
     return SMK_OK;
 }
@@ -105,7 +109,7 @@ static void unmap_buffers(const smk_job *job, const region *regions) {
         const smk_buffer *b = &job->buffers[k];
         unsigned char *host = regions[REGION_BUFFERS + k].host;
         if (!host || !needs_copy(b)) continue;
-        if (b->access & SMK_OUT) memcpy(b->host, host, b->bytes);
+        if (b->host && b->access & SMK_OUT) memcpy(b->host, host, b->bytes);
         free(host);
     }
 }
@@ -129,19 +133,36 @@ static smk_code find_entry(const emu_module *m, const char *name, const ptx_func
                     n ? known : "none");
 }
 
-static smk_code run_launches(const smk_job *job, const program *program, region *regions,
+/* All programs are made before anything runs, so that a kernel that cannot run leaves no trace. */
+static smk_code make_programs(const smk_job *job, emu_module *m, bool observed,
+                              const program **programs, smk_status *status) {
+    for (size_t k = 0; k < job->n_launches; k++) {
+        const char *name = job->launches[k].entry;
+        const ptx_function *entry;
+        if (k && !strcmp(name, job->launches[k - 1].entry)) {
+            programs[k] = programs[k - 1];
+            continue;
+        }
+        if (find_entry(m, name, &entry, status)) return status->code;
+        programs[k] = program_get(m, entry, observed, status);
+        if (!programs[k]) return status->code;
+    }
+    return SMK_OK;
+}
+
+static smk_code run_launches(const smk_job *job, const program *const *programs, region *regions,
                              const emu_observer *observer, smk_status *status) {
     const uint32_t n_regions = REGION_BUFFERS + (uint32_t)job->n_buffers;
     for (size_t k = 0; k < job->n_launches; k++) {
         const smk_code code =
-            launch_run(job, &job->launches[k], program, regions, n_regions, observer, status);
+            launch_run(job, &job->launches[k], programs[k], regions, n_regions, observer, status);
         if (code) return code;
     }
     return SMK_OK;
 }
 
 /* A fault that was found as a hazard is no failure: the trace says that the run did not end. */
-static smk_code run_traced(const smk_job *job, const program *program, region *regions,
+static smk_code run_traced(const smk_job *job, const program *const *programs, region *regions,
                            smk_status *status) {
     const bool checked = job->hazards & SMK_FIND_HAZARDS;
     counts *c = counts_new();
@@ -154,7 +175,7 @@ static smk_code run_traced(const smk_job *job, const program *program, region *r
     observer_pair pair = {.first = counts_observer(c)};
     if (checked) pair.second = hazards_observer(h);
     const emu_observer observer = checked ? observer_of_pair(&pair) : pair.first;
-    code = run_launches(job, program, regions, &observer, status);
+    code = run_launches(job, programs, regions, &observer, status);
     if (code == SMK_LAUNCH && checked && hazards_stopped(h)) {
         *status = (smk_status){0};
         code = SMK_OK;
@@ -167,14 +188,14 @@ out:
     return code;
 }
 
-static smk_code run_timed(const smk_job *job, const program *program, region *regions,
+static smk_code run_timed(const smk_job *job, const program *const *programs, region *regions,
                           smk_status *status) {
     smk_job quiet = *job; /* it has printed already */
     quiet.printed = NULL;
     for (int k = 0; k < job->repeat; k++) {
         struct timespec begin, end;
         clock_gettime(CLOCK_MONOTONIC, &begin);
-        const smk_code code = run_launches(&quiet, program, regions, NULL, status);
+        const smk_code code = run_launches(&quiet, programs, regions, NULL, status);
         if (code) return code;
         clock_gettime(CLOCK_MONOTONIC, &end);
         job->milliseconds[k] = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
@@ -186,14 +207,17 @@ static smk_code run_timed(const smk_job *job, const program *program, region *re
 smk_code emu_run(const smk_job *job, smk_status *status) {
     emu_module *m = NULL;
     region *regions = NULL;
-    const ptx_function *entry = NULL;
-    const program *plain = NULL, *observed = NULL;
+    const program **plain = NULL, **observed;
     smk_code code = module_open(&job->image, &m, status);
-    if (!code) code = find_entry(m, job->entry, &entry, status);
-    if (code) goto out;
-    if (!job->trace || job->repeat > 0) plain = program_get(m, entry, false, status);
-    if (job->trace) observed = program_get(m, entry, true, status);
-    code = status->code;
+    if (code) return code;
+    plain = calloc(2 * job->n_launches, sizeof(program *));
+    if (!plain) {
+        code = smk_fail_memory(status, job->n_launches * sizeof(program *), "launches");
+        goto out;
+    }
+    observed = plain + job->n_launches;
+    if (!job->trace || job->repeat > 0) code = make_programs(job, m, false, plain, status);
+    if (!code && job->trace) code = make_programs(job, m, true, observed, status);
     if (code) goto out;
     regions = calloc(REGION_BUFFERS + job->n_buffers, sizeof *regions);
     if (!regions) {
@@ -212,6 +236,7 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     unmap_buffers(job, regions);
 out:
     free(regions);
+    free(plain);
     module_close(m);
     return code;
 }

@@ -11,6 +11,8 @@
 
 #include "../core/job.h"
 
+enum { EMU_MULTIPROCESSORS = 132 }; /* an H200's; a block's %smid is its number modulo this */
+
 smk_code emu_run(const smk_job *job, smk_status *status);
 
 /* Parameters of an entry, so that Python arguments can be laid out (both devices use this). */

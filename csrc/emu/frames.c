@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "block.h"
-
-enum { SM_COUNT = 132 /* an H200's; a block's %smid is its number modulo this */ };
+#include "emu.h"
 
 static void fill(unsigned char *slot, uint32_t bytes, uint64_t value) {
     switch (bytes) {
@@ -59,8 +58,8 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_CLUSTER_NCTAID_Z: return 1;
     case PTX_SPECIAL_WARPID: return w->index;
     case PTX_SPECIAL_NWARPID: return MAX_WARPS;
-    case PTX_SPECIAL_SMID: return b->linear % SM_COUNT;
-    case PTX_SPECIAL_NSMID: return SM_COUNT;
+    case PTX_SPECIAL_SMID: return b->linear % EMU_MULTIPROCESSORS;
+    case PTX_SPECIAL_NSMID: return EMU_MULTIPROCESSORS;
     case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return l->dynamic_shared_bytes;
     case PTX_SPECIAL_TOTAL_SMEM_SIZE:
     case PTX_SPECIAL_AGGR_SMEM_SIZE: return l->shared_bytes;

@@ -10,6 +10,14 @@
 #define SMK_POINTER(type) long long
 #endif
 
+/* Elements of 16 bits, as bits: what they mean is a matter of the instructions. */
+typedef struct float16 {
+    unsigned short bits;
+} float16;
+typedef struct bfloat16 {
+    unsigned short bits;
+} bfloat16;
+
 /* A kernel is compiled with the one of these that it uses; the other only has to be a type. */
 #ifndef REAL
 #define REAL double
@@ -18,16 +26,41 @@
 #define ELEMENT char
 #endif
 
-/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j]. blockIdx.z is the batch. */
+/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a], of B likewise. The
+ * steps are 1 but for rows of the table that take any strides. blockIdx.z is the batch. */
 typedef struct gemm_args {
     SMK_POINTER(const REAL) A;
     SMK_POINTER(const REAL) B;
     SMK_POINTER(REAL) C;
     long long M, N, K;
     long long lda, ldb, ldc;             /* elements */
+    long long step_a, step_b;            /* elements */
     long long batch_a, batch_b, batch_c; /* elements from one batch to the next; 0: broadcast */
     double alpha, beta;                  /* beta == 0: C is not read */
 } gemm_args;
+
+/* What wgmma_gemm.cuh takes beside gemm_args; core/plan_wgmma.c fills it.
+ *
+ * An operand is A, whose rows are meant, or B, whose columns are. Packed, it lies in the workspace row by
+ * row, K elements each, one part after the other. */
+enum { PACK_THREADS = 256, PACK_ROWS = 8, PACK_TILE = 64, LARGEST_ROWS = 32, LARGEST_K = 1024 };
+
+typedef struct wgmma_operand {
+    SMK_POINTER(unsigned char) packed;
+    SMK_POINTER(unsigned) magnitude; /* of rows that are scaled: the largest |element|, as bits */
+    SMK_POINTER(unsigned) partial;   /* the same of each LARGEST_K elements of them */
+    long long batch;   /* bytes from one batch's to the next in the workspace; 0: broadcast */
+    int rows, packing; /* blocks that pack it; 0: it is read where it is */
+    int by_rows;       /* a warp packs a row: its elements are neighbours */
+    int searching;     /* blocks that look for the largest, before */
+} wgmma_operand;
+
+typedef struct wgmma_args {
+    wgmma_operand a, b;
+    long long pitch; /* elements from one packed row to the next */
+    int steps;       /* stages of K */
+    int store_boxes; /* C is written by TMA */
+} wgmma_args;
 
 /* y[j*ldy + i] = x[i*ldx + j] for i < rows, j < cols. blockIdx.z is the batch. */
 typedef struct transpose_args {

@@ -40,8 +40,14 @@ int request_choose_row(const module_state *state, request *r, const char *dtype_
         }
     }
     if (r->dtype == NULL) {
-        PyErr_Format(PyExc_TypeError, "%s variant '%s' does not take %s", op, r->row->name,
-                     dtype_name);
+        char taken[128] = "";
+        for (int i = 0; i < r->row->n_dtypes; i++) {
+            size_t used = strlen(taken);
+            PyOS_snprintf(taken + used, sizeof taken - used, "%s%s", i ? ", " : "",
+                          r->row->dtypes[i].name);
+        }
+        PyErr_Format(PyExc_TypeError, "%s variant '%s' does not take %s; it takes: %s", op,
+                     r->row->name, dtype_name, taken);
         return -1;
     }
     smk_status status = {0};

@@ -39,6 +39,17 @@ int device_read(const module_state *state, PyObject *given, device *out) {
     return -1;
 }
 
+int device_multiprocessors(const module_state *state, const device *on, int64_t *out) {
+    smk_status status = {0};
+    gpu_info info = {.multiprocessors = EMU_MULTIPROCESSORS};
+    if (!on->emulated && gpu_describe(on->ordinal, &info, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    *out = info.multiprocessors;
+    return 0;
+}
+
 int stream_read(PyObject *given, const device *on, void **out) {
     *out = NULL;
     if (given == Py_None) {

@@ -171,7 +171,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         return PyErr_Format(PyExc_ValueError, "shared_bytes must not be negative, but is %zd",
                             shared_bytes);
     }
-    smk_launch launch = {.shared_bytes = (size_t)shared_bytes};
+    smk_launch launch = {.entry = self->signature.entry, .shared_bytes = (size_t)shared_bytes};
     if (read_extent(PyTuple_GET_ITEM(args, 0), "grid", grid_limit, launch.grid) ||
         read_extent(PyTuple_GET_ITEM(args, 1), "block", block_limit, launch.block)) {
         return NULL;
@@ -194,7 +194,6 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx)},
-            .entry = self->signature.entry,
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,

@@ -60,6 +60,8 @@ typedef struct device {
 /* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
 int device_read(const module_state *state, PyObject *given, device *out);
 
+int device_multiprocessors(const module_state *state, const device *on, int64_t *out);
+
 /* None or the address of a CUstream, as an int. */
 int stream_read(PyObject *given, const device *on, void **out);
 

@@ -67,16 +67,16 @@ static npy_intp span(const operand *o, npy_intp itemsize, npy_intp *low, npy_int
     return high - *low;
 }
 
-/* A kernel can read it in place: unit steps along a row, whole elements everywhere else, rows that
- * do not overlap, and not so thinly spread that moving the gaps to a GPU would cost more. */
-static bool is_readable(const operand *o, const char *data, npy_intp itemsize) {
+/* Unit steps along a row, and rows that do not overlap. */
+static bool has_plain_rows(const operand *o, npy_intp itemsize) {
     const npy_intp *dims = o->dims + o->ndim - 2, *strides = o->strides + o->ndim - 2;
-    if (dims[1] > 1 && strides[1] != itemsize) {
-        return false;
-    }
-    if (dims[0] > 1 && strides[0] / itemsize < dims[1]) {
-        return false;
-    }
+    return (dims[1] <= 1 || strides[1] == itemsize) &&
+           (dims[0] <= 1 || strides[0] / itemsize >= dims[1]);
+}
+
+/* A kernel can read it in place: whole elements, and not so thinly spread that moving the gaps to a
+ * GPU would cost more. */
+static bool is_readable(const operand *o, const char *data, npy_intp itemsize) {
     for (int d = 0; d < o->ndim; d++) {
         if (o->strides[d] % itemsize) {
             return false;
@@ -120,7 +120,7 @@ static int pack(operand *o, PyArray_Descr *from, PyArray_Descr *wanted) {
 }
 
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
-                  operand *out) {
+                  bool any_strides, operand *out) {
     *out = (operand){.array = array};
     Py_INCREF(array);
     as_matrices(array, one_dimensional, out);
@@ -130,7 +130,8 @@ int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one
     bool raw = wanted->type_num == NPY_VOID;
     PyArray_Descr *from = raw ? wanted : PyArray_DESCR(array);
     bool same = raw || PyArray_EquivTypes(from, wanted);
-    if (!same || !is_readable(out, PyArray_BYTES(array), itemsize)) {
+    if (!same || (!any_strides && !has_plain_rows(out, itemsize)) ||
+        !is_readable(out, PyArray_BYTES(array), itemsize)) {
         if (pack(out, from, wanted)) {
             operand_clear(out);
             return -1;
@@ -143,6 +144,7 @@ int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one
     out->buffer = (smk_buffer){PyArray_BYTES(out->array) + low, (size_t)bytes, SMK_IN};
     out->matrix.offset = -low;
     out->matrix.ld = rows > 1 ? out->strides[out->ndim - 2] / itemsize : cols > 1 ? cols : 1;
+    out->matrix.step = cols > 1 ? out->strides[out->ndim - 1] / itemsize : 1;
     for (int d = 0; d < out->ndim - 2; d++) {
         out->matrix.batch[d] = out->strides[d] / itemsize;
     }

@@ -19,10 +19,11 @@ PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
 
 typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
 
-/* Fills `out` from an array whose elements are to be of type `wanted`. Rows that lie in memory as a
- * kernel reads them are passed as they are; anything else is packed once. operand_clear is due. */
+/* Fills `out` from an array whose elements are to be of type `wanted`. What lies in memory as the
+ * kernel reads it is passed as it is: rows of neighbours or, with any_strides, whatever has whole
+ * elements. Anything else is packed once. operand_clear is due. */
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
-                  operand *out);
+                  bool any_strides, operand *out);
 void operand_clear(operand *o);
 
 #endif

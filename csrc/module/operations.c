@@ -22,23 +22,57 @@ static int refuse_dtype(PyArrayObject *array, const char *op, const char *name,
     return -1;
 }
 
-static int check_gemm_dtype(PyArrayObject *array, const char *name) {
-    int type = PyArray_TYPE(array);
-    if (type == NPY_FLOAT || type == NPY_DOUBLE) {
-        return 0;
+/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else, or if an error is set. */
+static const char *gemm_dtype(PyArrayObject *array) {
+    switch (PyArray_TYPE(array)) {
+    case NPY_FLOAT: return "float32";
+    case NPY_DOUBLE: return "float64";
+    case NPY_HALF: return "float16";
+    default: break;
     }
+    /* NumPy has no bfloat16 of its own; the ones that libraries add are known by name. */
+    PyObject *name = PyTypeNum_ISUSERDEF(PyArray_TYPE(array))
+                         ? PyObject_GetAttrString((PyObject *)PyArray_DESCR(array), "name")
+                         : NULL;
+    const char *found =
+        name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0
+            ? "bfloat16"
+            : NULL;
+    Py_XDECREF(name);
+    return found;
+}
+
+static int refuse_gemm_dtype(PyArrayObject *array, const char *name) {
+    int type = PyArray_TYPE(array);
     char remedy[200];
     bool complex_numbers = PyTypeNum_ISCOMPLEX(type);
     bool convertible = PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || type == NPY_OBJECT;
-    PyOS_snprintf(remedy, sizeof remedy, "float32 and float64 are taken%s%s%s",
+    PyOS_snprintf(remedy, sizeof remedy, "float32, float64, float16 and bfloat16 are taken%s%s%s",
                   complex_numbers ? ": multiply real and imaginary parts apart"
                   : convertible   ? ": convert it, as in "
                                   : "",
                   convertible && !complex_numbers ? name : "",
-                  complex_numbers || !convertible ? ""
-                  : type == NPY_HALF              ? ".astype(numpy.float32)"
-                                                  : ".astype(numpy.float64)");
+                  convertible && !complex_numbers ? ".astype(numpy.float64)" : "");
     return refuse_dtype(array, "gemm", name, remedy);
+}
+
+/* As NumPy promotes: float64 before float32, which also is what two kinds of 16 bits become. */
+static const char *gemm_result(const char *const names[2]) {
+    if (strcmp(names[0], names[1]) == 0) {
+        return names[0];
+    }
+    bool wide = strcmp(names[0], "float64") == 0 || strcmp(names[1], "float64") == 0;
+    return wide ? "float64" : "float32";
+}
+
+static PyArray_Descr *gemm_descr(const char *name, PyArrayObject *of_that_type) {
+    if (strcmp(name, "bfloat16") == 0) {
+        Py_INCREF(PyArray_DESCR(of_that_type));
+        return PyArray_DESCR(of_that_type);
+    }
+    return PyArray_DescrFromType(strcmp(name, "float32") == 0   ? NPY_FLOAT
+                                 : strcmp(name, "float64") == 0 ? NPY_DOUBLE
+                                                                : NPY_HALF);
 }
 
 /* numpy.matmul's broadcasting: strides of missing and of length-1 dimensions are 0 already. */
@@ -82,13 +116,21 @@ static int broadcast(operand *a, operand *b, PyArrayObject *arrays[2], smk_batch
 int request_make_gemm(module_state *state, request *r) {
     const call *asked = r->asked;
     PyArrayObject *arrays[2] = {NULL, NULL};
+    const char *dtypes[2];
     smk_gemm problem = {.alpha = asked->alpha, .beta = asked->beta};
     int result = -1;
 
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
         arrays[i] = operand_array(asked->inputs[i], "gemm", name);
-        if (arrays[i] == NULL || check_gemm_dtype(arrays[i], name)) {
+        if (arrays[i] == NULL) {
+            goto done;
+        }
+        dtypes[i] = gemm_dtype(arrays[i]);
+        if (dtypes[i] == NULL) {
+            if (!PyErr_Occurred()) {
+                refuse_gemm_dtype(arrays[i], name);
+            }
             goto done;
         }
         if (PyArray_NDIM(arrays[i]) == 0) {
@@ -99,9 +141,9 @@ int request_make_gemm(module_state *state, request *r) {
             goto done;
         }
     }
-    bool single = PyArray_TYPE(arrays[0]) == NPY_FLOAT && PyArray_TYPE(arrays[1]) == NPY_FLOAT;
-    r->descr = PyArray_DescrFromType(single ? NPY_FLOAT : NPY_DOUBLE);
-    if (r->descr == NULL || request_choose_row(state, r, single ? "float32" : "float64")) {
+    const char *dtype = gemm_result(dtypes);
+    r->descr = gemm_descr(dtype, arrays[0]);
+    if (r->descr == NULL || request_choose_row(state, r, dtype)) {
         goto done;
     }
 
@@ -117,11 +159,11 @@ int request_make_gemm(module_state *state, request *r) {
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    if (operand_place(arrays[0], r->descr, OPERAND_ROW, a)) {
+    if (operand_place(arrays[0], r->descr, OPERAND_ROW, smk_takes_any_strides(r->row), a)) {
         goto done;
     }
     r->n_inputs = 1;
-    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, b)) {
+    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, smk_takes_any_strides(r->row), b)) {
         goto done;
     }
     r->n_inputs = 2;
@@ -157,6 +199,9 @@ int request_make_gemm(module_state *state, request *r) {
     place_result(&problem.c, &problem.batch, problem.M, problem.N);
     problem.a = a->matrix;
     problem.b = b->matrix;
+    if (r->row->wgmma.parts && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+        goto done;
+    }
     smk_status status = {0};
     if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
         raise_status(state, &status);
@@ -223,7 +268,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, raw, OPERAND_ROW, x)) {
+    if (operand_place(array, raw, OPERAND_ROW, false, x)) {
         goto done;
     }
     r->n_inputs = 1;
@@ -279,7 +324,7 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, r->descr, OPERAND_ROW, x)) {
+    if (operand_place(array, r->descr, OPERAND_ROW, false, x)) {
         goto done;
     }
     r->n_inputs = 1;

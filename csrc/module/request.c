@@ -49,24 +49,26 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
                          &image_owner)) {
             goto done;
         }
-        smk_buffer buffers[CALL_MAX_INPUTS + 1];
+        smk_buffer buffers[CALL_MAX_INPUTS + 2];
         for (int i = 0; i < r->n_inputs; i++) {
             buffers[i] = r->inputs[i].buffer;
         }
         buffers[r->n_inputs] = (smk_buffer){PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
                                             reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
+        buffers[r->n_inputs + 1] = (smk_buffer){NULL, r->plan.workspace, 0};
         smk_job job = {
             .image = image,
-            .entry = r->plan.entry,
             .pointers = r->plan.pointers,
             .n_pointers = r->plan.n_pointers,
             .args_bytes = r->plan.args_bytes,
-            .parameters = (const uint32_t[]){0}, /* one struct */
-            .n_parameters = 1,
+            .parameters = r->plan.parameters,
+            .n_parameters = r->plan.n_parameters,
+            .tensor_maps = r->plan.maps,
+            .n_tensor_maps = r->plan.n_maps,
             .launches = r->plan.launches,
             .n_launches = r->plan.n_launches,
             .buffers = buffers,
-            .n_buffers = (size_t)r->n_inputs + 1,
+            .n_buffers = (size_t)r->n_inputs + 2,
             .stream = stream,
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
@@ -102,10 +104,11 @@ done:
 static PyObject *describe_args(smk_op op, const void *args) {
     if (op == SMK_GEMM) {
         const gemm_args *g = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsdsd}", "A", g->A, "B", g->B, "C", g->C, "M",
-                             g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb, "ldc",
-                             g->ldc, "batch_a", g->batch_a, "batch_b", g->batch_b, "batch_c",
-                             g->batch_c, "alpha", g->alpha, "beta", g->beta);
+        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsd}", "A", g->A, "B", g->B, "C", g->C,
+                             "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb, "ldc",
+                             g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
+                             g->batch_a, "batch_b", g->batch_b, "batch_c", g->batch_c, "alpha",
+                             g->alpha, "beta", g->beta);
     }
     if (op == SMK_TRANSPOSE) {
         const transpose_args *t = args;
@@ -119,8 +122,8 @@ static PyObject *describe_args(smk_op op, const void *args) {
 }
 
 static PyObject *describe_launch(smk_op op, const smk_launch *l) {
-    return Py_BuildValue("{s(III)s(III)snsN}", "grid", l->grid[0], l->grid[1], l->grid[2], "block",
-                         l->block[0], l->block[1], l->block[2], "shared_bytes",
+    return Py_BuildValue("{sss(III)s(III)snsN}", "entry", l->entry, "grid", l->grid[0], l->grid[1],
+                         l->grid[2], "block", l->block[0], l->block[1], l->block[2], "shared_bytes",
                          (Py_ssize_t)l->shared_bytes, "args", describe_args(op, l->args));
 }
 
@@ -145,7 +148,8 @@ PyObject *request_describe(const request *r) {
     }
     char image[256];
     smk_image_name(r->row, r->dtype, r->values, image, sizeof image);
-    return Py_BuildValue("{sssssssNsNsN}", "variant", r->row->name, "image", image, "entry",
-                         r->plan.entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
-                         "input_bytes", buffers, "launches", launches);
+    return Py_BuildValue("{sssssssNsnsNsN}", "variant", r->row->name, "image", image, "entry",
+                         r->row->entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
+                         "workspace", (Py_ssize_t)r->plan.workspace, "input_bytes", buffers,
+                         "launches", launches);
 }

@@ -58,13 +58,23 @@ static PyObject *dtypes_of(const smk_row *row) {
     return as_tuple(list);
 }
 
+/* Two parts of 11 bits lose 3 * 2^-22 of a product at most, one part twice 2^-11. None: nothing. */
+static PyObject *product_bits(const smk_row *row) {
+    const smk_wgmma *w = &row->wgmma;
+    if (w->parts == 2) {
+        return PyLong_FromLong(20);
+    }
+    return w->parts == 1 && w->operand == SMK_TENSOR_FLOAT32 ? PyLong_FromLong(10)
+                                                             : Py_NewRef(Py_None);
+}
+
 PyObject *table_variants(void) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < smk_n_rows; i++) {
         const smk_row *row = &smk_rows[i];
-        if (append(list, Py_BuildValue("(ssszlNN)", smk_op_names[row->op], row->name, row->summary,
+        if (append(list, Py_BuildValue("(ssszlNNN)", smk_op_names[row->op], row->name, row->summary,
                                        row->differs_from, (long)row->min_sm, dtypes_of(row),
-                                       params_of(row)))) {
+                                       params_of(row), product_bits(row)))) {
             Py_CLEAR(list);
         }
     }

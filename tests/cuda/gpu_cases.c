@@ -190,7 +190,7 @@ static void case_bad_image(char **arguments) {
     vector_job_free(&v);
 
     vector_job_make(&v, 10, "vectors");
-    v.job.entry = "absent";
+    v.launches[0].entry = v.launches[1].entry = "absent";
     CHECK(gpu_run(0, &v.job, &second) == SMK_KERNEL_IMAGE && strstr(second.message, "absent"));
     vector_job_free(&v);
     run_and_check(10);
@@ -280,7 +280,7 @@ static void case_crash(char **arguments) {
         vector_job v;
         smk_status status = {0};
         vector_job_make(&v, 10, "vectors");
-        v.job.entry = i ? "add" : "crash";
+        v.launches[0].entry = v.launches[1].entry = i ? "add" : "crash";
         CHECK(gpu_run(0, &v.job, &status) == SMK_LAUNCH);
         CHECK(strstr(status.message, i ? "lost earlier" : "is lost with it"));
         CHECK(strstr(status.message, fake ? "FAKE_700" : "ILLEGAL_ADDRESS"));
@@ -305,7 +305,7 @@ static void case_interrupt(char **arguments) {
     int polls = 0;
     if (fake) fake->kernels_hang = true;
     vector_job_make(&v, 1000, NULL);
-    v.job.entry = "spin";
+    v.launches[0].entry = v.launches[1].entry = "spin";
     v.job.poll = stop_at_third;
     v.job.poll_arg = &polls;
     double start = seconds();

@@ -77,13 +77,14 @@ void vector_job_make(vector_job *v, size_t n, const char *key) {
         uint64_t offset = i * half * sizeof(float), count = i ? n - half : half;
         v->args[i].x = v->args[i].y = v->args[i].z = offset;
         v->args[i].n = count;
-        v->launches[i] = (smk_launch){
-            .grid = {(uint32_t)(count / 256 + 1), 1, 1}, .block = {256, 1, 1}, .args = &v->args[i]};
+        v->launches[i] = (smk_launch){.entry = "add",
+                                      .grid = {(uint32_t)(count / 256 + 1), 1, 1},
+                                      .block = {256, 1, 1},
+                                      .args = &v->args[i]};
     }
     for (uint32_t i = 0; i < 3; i++)
         v->pointers[i] = (smk_pointer){8 * i, i};
     v->job = (smk_job){.image = {key, ptx, sizeof ptx - 1},
-                       .entry = "add",
                        .pointers = v->pointers,
                        .n_pointers = 3,
                        .args_bytes = sizeof v->args[0],

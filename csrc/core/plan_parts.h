@@ -1,0 +1,62 @@
+/* What the planners share: folding a batch, and launching kernels for all of it. */
+#ifndef SMK_PLAN_PARTS_H
+#define SMK_PLAN_PARTS_H
+
+#include "../kernels/args.h"
+#include "plan.h"
+
+enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_KERNELS = 3 };
+
+static inline int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* The operands' batch dimensions, folded as far as one stride describes them. */
+typedef struct walk {
+    int n_operands;
+    int n; /* dimensions left; the one that becomes blockIdx.z is `z`, -1: none is left */
+    int z;
+    int64_t size[SMK_MAX_BATCH];
+    int64_t stride[SMK_MAX_OPERANDS][SMK_MAX_BATCH];
+    int64_t total;
+} walk;
+
+walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands);
+int64_t walk_z_size(const walk *w);
+int64_t walk_z_stride(const walk *w, int operand);
+
+/* One kernel of a plan; the grid's z is the batch. */
+typedef struct kernel {
+    const char *entry;
+    uint32_t blocks, threads[3];
+    size_t shared_bytes;
+} kernel;
+
+/* All batches run all of these, in order. */
+typedef struct shape {
+    kernel kernels[MAX_KERNELS];
+    int n_kernels;
+    int itemsize;
+} shape;
+
+/* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */
+smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         int64_t n);
+
+/* The row's own kernel, with a block for each tile of a result of rows x cols. */
+smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g, int64_t rows,
+                    int64_t cols, shape *out, smk_status *status);
+
+/* Fills plan->launches: for every index of the dimensions other than z, all chunks of z. `args` has
+ * plan->args_bytes; a pointer to operand o gets that operand's place for the batch added. */
+smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+                       const smk_matrix *const *operands, const void *args, smk_status *status);
+
+/* All but the pointers. */
+gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w);
+
+/* plan_wgmma.c */
+smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                    const smk_gemm *problem, smk_plan *plan, smk_status *status);
+
+#endif

@@ -1,0 +1,262 @@
+/* Plans the rows whose kernel is kernels/wgmma_gemm.cuh: up to three launches.
+ *
+ *     <entry>_largest   scaled rows only: the largest of each row of A, of each column of B
+ *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts
+ *     <entry>           the product; _a, _b, _ab: of operands that are read where they are, across K
+ *
+ * All take gemm_args, wgmma_args and the tensor maps of A, B and C.
+ */
+#include "plan_parts.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "../kernels/args.h"
+
+enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, STORE_ROWS = 64, WORKSPACE = 3 };
+
+typedef struct arguments {
+    gemm_args gemm;
+    wgmma_args wgmma;
+    _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char maps[SMK_MAX_MAPS][SMK_TENSOR_MAP_BYTES];
+} arguments;
+
+/* One of A and B as the tensor core wants it: rows of K. Strides in elements. */
+typedef struct side {
+    int index; /* operand and buffer */
+    const smk_matrix *matrix;
+    int64_t rows, k, row_stride, k_stride;
+    int64_t tile;  /* rows of a tile */
+    bool in_place; /* TMA reads it where it is ... */
+    bool across;   /* ... and a row of its memory runs across K */
+} side;
+
+typedef struct work {
+    const smk_row *row;
+    smk_plan *plan;
+    const walk *walk;
+    arguments *args;
+    int element;  /* bytes of what the tensor core reads */
+    int64_t size; /* of the workspace so far */
+} work;
+
+static int64_t round_up(int64_t n, int64_t to) {
+    return ceil_div(n, to) * to;
+}
+
+static void point(work *w, size_t arg_offset, uint32_t buffer) {
+    w->plan->pointers[w->plan->n_pointers++] = (smk_pointer){(uint32_t)arg_offset, buffer};
+}
+
+/* A place in the workspace, as a pointer of the arguments: its value there, until the device adds the
+ * workspace's address. */
+static void point_into_workspace(work *w, long long *pointer, int64_t at) {
+    *pointer = at;
+    point(w, (size_t)((unsigned char *)pointer - (unsigned char *)w->args), WORKSPACE);
+}
+
+/* ---- tensor maps ---- */
+
+/* The map at place `index` of the arguments, of a tensor that begins `at` bytes into a buffer. Sizes and
+ * strides from the inside out; outer strides in bytes. */
+static void add_map(work *w, int index, uint32_t buffer, int64_t at, smk_tensor_type type,
+                    const int64_t size[3], const int64_t stride[2], const uint32_t box[2]) {
+    const size_t offset = offsetof(arguments, maps) + (size_t)index * SMK_TENSOR_MAP_BYTES;
+    *(long long *)(void *)w->args->maps[index] = at;
+    point(w, offset, buffer);
+    w->plan->maps[w->plan->n_maps++] = (smk_tensor_map){
+        .arg_offset = (uint32_t)offset,
+        .type = type,
+        .rank = 3,
+        .size = {(uint64_t)size[0], (uint64_t)size[1], (uint64_t)size[2]},
+        .stride = {smk_tensor_type_bytes(type), (uint64_t)stride[0], (uint64_t)stride[1]},
+        .box = {box[0], box[1], 1},
+        .step = {1, 1, 1},
+        .swizzle = SMK_SWIZZLE_128B};
+}
+
+/* How many matrices of an operand a launch sees. */
+static int64_t depth(const walk *w, int operand) {
+    const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
+    return walk_z_stride(w, operand) ? z : 1;
+}
+
+static bool is_multiple(const walk *w, int operand, int64_t elements) {
+    for (int d = 0; d < w->n; d++)
+        if (w->stride[operand][d] % elements) return false;
+    return true;
+}
+
+/* TMA wants every row, and every matrix of a batch, to begin at a multiple of 16 bytes. */
+static bool boxes_reach(const walk *w, int operand, const smk_matrix *m, int64_t rows,
+                        int64_t stride, int element) {
+    const int64_t unit = TMA_ALIGN / element;
+    return m->offset % TMA_ALIGN == 0 && is_multiple(w, operand, unit) &&
+           (rows == 1 || (stride > 0 && stride % unit == 0)) && walk_z_stride(w, operand) >= 0;
+}
+
+/* ---- operands ---- */
+
+static void look_in_place(const work *w, side *s) {
+    const bool along = s->k_stride == 1 || s->k == 1;
+    s->across = !along && (s->row_stride == 1 || s->rows == 1);
+    s->in_place =
+        w->row->wgmma.parts == 1 && w->element == 2 && (along || s->across) &&
+        (along ? boxes_reach(w->walk, s->index, s->matrix, s->rows, s->row_stride, w->element)
+               : boxes_reach(w->walk, s->index, s->matrix, s->k, s->k_stride, w->element));
+    s->across &= s->in_place;
+}
+
+static void map_in_place(work *w, const side *s) {
+    const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
+    const int64_t stride = s->across ? s->k_stride : s->row_stride;
+    const int64_t pitch = outer > 1 ? stride * w->element : round_up(inner * w->element, TMA_ALIGN);
+    const int64_t z = walk_z_stride(w->walk, s->index) * w->element;
+    const uint32_t line = (uint32_t)(SWIZZLE_BYTES / w->element);
+    add_map(w, s->index, (uint32_t)s->index, 0, w->row->wgmma.operand,
+            (int64_t[]){inner, outer, depth(w->walk, s->index)}, (int64_t[]){pitch, z ? z : pitch},
+            (uint32_t[]){line, s->across ? line : (uint32_t)s->tile});
+}
+
+/* Room in the workspace, and what the packing kernels have to know. */
+static void pack(work *w, const side *s, wgmma_operand *out) {
+    const smk_wgmma *kind = &w->row->wgmma;
+    const int64_t pitch = w->args->wgmma.pitch, z = depth(w->walk, s->index);
+    const int64_t parts = kind->parts * s->rows * pitch * w->element;
+    const int64_t words = s->rows * (int64_t)sizeof(unsigned);
+    const int64_t chunks = ceil_div(s->k, LARGEST_K);
+    int64_t slot = round_up(parts, SLOT_ALIGN);
+    out->by_rows = s->k_stride == 1 || s->k == 1;
+    out->packing = (int)(out->by_rows ? ceil_div(s->rows, PACK_ROWS)
+                                      : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
+    point_into_workspace(w, &out->packed, w->size);
+    if (kind->scaled) {
+        point_into_workspace(w, &out->magnitude, w->size + slot);
+        slot = round_up(slot + words, SLOT_ALIGN);
+        if (!out->by_rows) {
+            point_into_workspace(w, &out->partial, w->size + slot);
+            slot = round_up(slot + words * chunks, SLOT_ALIGN);
+            out->searching = (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks);
+        }
+    }
+    out->batch = walk_z_stride(w->walk, s->index) ? slot : 0;
+    add_map(w, s->index, WORKSPACE, w->size, kind->operand,
+            (int64_t[]){s->k, kind->parts * s->rows, z}, (int64_t[]){pitch * w->element, slot},
+            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / w->element), (uint32_t)s->tile});
+    w->size += slot * z;
+}
+
+/* ---- the plan ---- */
+
+/* Coordinates and counts of the kernel are ints. */
+static smk_code check_sizes(const smk_row *row, const smk_gemm *p, smk_status *status) {
+    const int64_t most = INT32_MAX / (2 * PACK_TILE) - 1;
+    if (p->M <= most && p->N <= most && p->K <= most &&
+        ceil_div(p->M, PACK_TILE) * ceil_div(p->K, PACK_TILE) <= INT32_MAX &&
+        ceil_div(p->N, PACK_TILE) * ceil_div(p->K, PACK_TILE) <= INT32_MAX)
+        return SMK_OK;
+    return smk_fail(status, SMK_VALUE,
+                    "gemm variant '%s': M, N and K may be %" PRId64 " at most, not %" PRId64
+                    ", %" PRId64 ", %" PRId64 "; take another variant, or split the arrays",
+                    row->name, most, p->M, p->N, p->K);
+}
+
+static smk_tensor_type type_of(const smk_dtype *dtype) {
+    int type = 0;
+    while (type < SMK_N_TENSOR_TYPES - 1 &&
+           strcmp(smk_tensor_type_name((smk_tensor_type)type), dtype->name))
+        type++;
+    return (smk_tensor_type)type;
+}
+
+static void place_operands(work *w, const smk_gemm *p, const smk_geometry *g, side sides[2]) {
+    wgmma_args *args = &w->args->wgmma;
+    sides[0] = (side){.index = 0,
+                      .matrix = &p->a,
+                      .rows = p->M,
+                      .row_stride = p->a.ld,
+                      .k_stride = p->a.step,
+                      .tile = g->output_tile[0]};
+    sides[1] = (side){.index = 1,
+                      .matrix = &p->b,
+                      .rows = p->N,
+                      .row_stride = p->b.step,
+                      .k_stride = p->b.ld,
+                      .tile = g->output_tile[1]};
+    args->pitch = round_up(p->K, SWIZZLE_BYTES / w->element);
+    args->steps = (int)ceil_div(p->K, SWIZZLE_BYTES / w->element);
+    for (int i = 0; i < 2; i++) {
+        wgmma_operand *operand = i ? &args->b : &args->a;
+        sides[i].k = p->K;
+        operand->rows = (int)sides[i].rows;
+        if (p->K == 0) continue;
+        look_in_place(w, &sides[i]);
+        if (sides[i].in_place)
+            map_in_place(w, &sides[i]);
+        else
+            pack(w, &sides[i], operand);
+    }
+}
+
+static void place_result(work *w, const smk_gemm *p, const smk_dtype *dtype) {
+    const int itemsize = dtype->itemsize;
+    if (p->beta != 0 || !boxes_reach(w->walk, 2, &p->c, p->M, p->c.ld, itemsize)) return;
+    const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
+    const int64_t z = walk_z_stride(w->walk, 2) * itemsize;
+    w->args->wgmma.store_boxes = 1;
+    add_map(w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, depth(w->walk, 2)},
+            (int64_t[]){pitch, z ? z : pitch},
+            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), STORE_ROWS});
+}
+
+/* The kernels before the row's own, which is all that `s` has so far. */
+static void add_kernels(const work *w, const side sides[2], int64_t multiprocessors, shape *s) {
+    const smk_wgmma *kind = &w->row->wgmma;
+    const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
+    kernel product = s->kernels[0];
+    product.entry = kind->products[sides[0].across][sides[1].across];
+    if (product.blocks > multiprocessors) product.blocks = (uint32_t)multiprocessors;
+    s->n_kernels = 0;
+    if (a->searching + b->searching)
+        s->kernels[s->n_kernels++] = (kernel){.entry = kind->largest,
+                                              .blocks = (uint32_t)(a->searching + b->searching),
+                                              .threads = {PACK_THREADS, 1, 1}};
+    if (a->packing + b->packing)
+        s->kernels[s->n_kernels++] = (kernel){.entry = kind->pack,
+                                              .blocks = (uint32_t)(a->packing + b->packing),
+                                              .threads = {PACK_THREADS, 1, 1}};
+    s->kernels[s->n_kernels++] = product;
+}
+
+smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                    const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
+    const walk folded = walk_fold(&problem->batch, operands, 3);
+    arguments args = {.gemm = plan_gemm_args(problem, &folded)};
+    work w = {.row = row,
+              .plan = plan,
+              .walk = &folded,
+              .args = &args,
+              .element = (int)smk_tensor_type_bytes(row->wgmma.operand)};
+    side sides[2];
+    shape s;
+    *plan = (smk_plan){.args_bytes = sizeof args,
+                       .parameters = {offsetof(arguments, gemm), offsetof(arguments, wgmma)},
+                       .n_parameters = 2 + SMK_MAX_MAPS};
+    for (size_t i = 0; i < SMK_MAX_MAPS; i++)
+        plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
+    if (check_sizes(row, problem, status) ||
+        shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status))
+        return status->code;
+    if (s.n_kernels == 0) return SMK_OK;
+    point(&w, offsetof(arguments, gemm.A), 0);
+    point(&w, offsetof(arguments, gemm.B), 1);
+    point(&w, offsetof(arguments, gemm.C), 2);
+    place_operands(&w, problem, &geometry, sides);
+    place_result(&w, problem, dtype);
+    add_kernels(&w, sides, problem->multiprocessors, &s);
+    plan->workspace = (size_t)w.size;
+    return plan_launches(plan, &s, &folded, operands, &args, status);
+}

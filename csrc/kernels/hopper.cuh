@@ -1,0 +1,214 @@
+/* Hopper's own instructions, one function each: mbarrier, TMA, wgmma, setmaxnreg.
+ *
+ * No standard headers: NVRTC compiles this too. Shared memory is named by its 32-bit address. Source of
+ * what they mean: PTX ISA 9.0.
+ */
+#ifndef SMK_HOPPER_CUH
+#define SMK_HOPPER_CUH
+
+#include "shared_address.cuh"
+
+/* What the driver's cuTensorMapEncodeTiled writes; a kernel only passes its address on. */
+typedef struct __align__(64) tensor_map {
+    unsigned long long words[16];
+} tensor_map;
+
+/* ---- mbarrier: a phase ends when `arrivals` threads have arrived and the expected bytes too ---- */
+
+__device__ __forceinline__ void barrier_init(unsigned barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+/* Makes barrier_init visible to the cluster and to TMA; a barrier among the threads must follow. */
+__device__ __forceinline__ void barrier_init_done() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Arrives, and lets the phase wait for this many bytes of TMA copies. */
+__device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/* Until the phase of this parity has ended: the first phase has parity 0; on a new barrier a wait for
+ * parity 1 returns at once. */
+__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
+    unsigned done;
+    do {
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, done;\n"
+                     "}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+/* ---- TMA: one thread starts the copy of a box; what lies outside of the matrix is read as 0 ---- */
+
+__device__ __forceinline__ void tma_prefetch_map(const tensor_map *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+/* The box at (column, row) of matrix z to `to`; its bytes arrive at `barrier`. */
+__device__ __forceinline__ void tma_load(unsigned to, const tensor_map *map, unsigned barrier,
+                                         int column, int row, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(column), "r"(row), "r"(z)
+                 : "memory");
+}
+
+/* The box from shared memory to (column, row) of matrix z; parts outside of it are left out. */
+__device__ __forceinline__ void tma_store(const tensor_map *map, unsigned from, int column, int row,
+                                          int z) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"
+                 " [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+                 "r"(from), "r"(column), "r"(row), "r"(z)
+                 : "memory");
+}
+
+__device__ __forceinline__ void tma_store_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until at most PENDING of this thread's groups of stores still read shared memory. */
+template <int PENDING> __device__ __forceinline__ void tma_store_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
+
+/* Orders this thread's ordinary accesses to shared memory before later ones by TMA and wgmma. */
+__device__ __forceinline__ void fence_async_proxy() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* ---- shared memory by address ---- */
+
+__device__ __forceinline__ void shared_store_pair(unsigned to, float x, float y) {
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ float shared_load(unsigned from) {
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
+/* Four 8 x 8 matrices of 16-bit elements; lane l has the address of row l % 8 of matrix l / 8. */
+__device__ __forceinline__ void shared_store_matrices(unsigned row, unsigned m0, unsigned m1,
+                                                      unsigned m2, unsigned m3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+                 "r"(m0), "r"(m1), "r"(m2), "r"(m3)
+                 : "memory");
+}
+
+/* Two neighbours, the first in the low half. */
+__device__ __forceinline__ unsigned pack_f16(float x, float y) {
+    unsigned both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+}
+
+__device__ __forceinline__ unsigned pack_bf16(float x, float y) {
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+}
+
+/* ---- groups of warps ---- */
+
+template <int REGISTERS> __device__ __forceinline__ void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+template <int REGISTERS> __device__ __forceinline__ void give_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+/* A barrier of `threads` threads; numbers 1..15 (0 is __syncthreads). */
+__device__ __forceinline__ void group_barrier(int number, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+/* ---- wgmma: 128 threads multiply tiles that lie in shared memory ---- */
+
+/* A tile in 128-byte rows, 128-byte swizzle, on a 1024-byte boundary.
+ *   along K (K-major): a row is 128 bytes of K of one m (or n); `stride` = 1024, from 8 rows to the next 8
+ *   across (MN-major): a row is 128 bytes of n of one k; stride = 1024, from 8 k to the next 8; `leading`
+ *                      leads from one column of such rows to the next */
+__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address, unsigned leading,
+                                                               unsigned stride) {
+    return (unsigned long long)((address & 0x3ffff) >> 4) |
+           (unsigned long long)(leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 |
+           1ull << 62;
+}
+
+/* Before the first wgmma, and whenever ordinary code has touched the accumulators since. */
+__device__ __forceinline__ void wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* Until at most PENDING of the groups committed last are still under way. */
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+/* Keeps the compiler from moving uses of the accumulators over this point. */
+template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[REGISTERS]) {
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
+        asm volatile("" : "+f"(d[i])::"memory");
+    }
+}
+
+/* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() for each N below,
+ * chosen by d's size. The kernel's macros are WGMMA_INPUT "f16", "bf16" or "tf32", WGMMA_K "16" or "8", and
+ * WGMMA_MAJORS, which of tf32 is empty: its operands are K-major always.
+ * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1} in
+ * d[4 j + 2 h + {0, 1}]. */
+#define WGMMA_OUT_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define WGMMA_OUT_16(d, i)                                                                         \
+    WGMMA_OUT_4(d, i), WGMMA_OUT_4(d, i + 4), WGMMA_OUT_4(d, i + 8), WGMMA_OUT_4(d, i + 12)
+#define WGMMA_OUT_32(d, i) WGMMA_OUT_16(d, i), WGMMA_OUT_16(d, i + 16)
+#define WGMMA_OUT_64(d)    WGMMA_OUT_32(d, 0), WGMMA_OUT_32(d, 32)
+#define WGMMA_OUT_128(d)   WGMMA_OUT_64(d), WGMMA_OUT_32(d, 64), WGMMA_OUT_32(d, 96)
+#define WGMMA_LIST_64                                                                              \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"   \
+    "%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define WGMMA_LIST_128                                                                             \
+    WGMMA_LIST_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,"  \
+                  "%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101," \
+                  "%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,"    \
+                  "%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+
+#define WGMMA_DEFINE(N, REGISTERS, A, B, ADD, MAJOR_A, MAJOR_B)                                    \
+    template <int A_ACROSS, int B_ACROSS>                                                          \
+    __device__ __forceinline__ void wgmma(float (&d)[REGISTERS], unsigned long long a,             \
+                                          unsigned long long b, int add) {                         \
+        asm volatile("{\n"                                                                         \
+                     ".reg .pred add;\n"                                                           \
+                     "setp.ne.b32 add, " ADD ", 0;\n"                                              \
+                     "wgmma.mma_async.sync.aligned.m64n" N "k" WGMMA_K ".f32." WGMMA_INPUT         \
+                     "." WGMMA_INPUT " {" WGMMA_LIST_##REGISTERS                                   \
+                     "}, " A ", " B ", add, 1, 1" WGMMA_MAJORS(MAJOR_A, MAJOR_B) ";\n"             \
+                                                                                 "}"               \
+                     : WGMMA_OUT_##REGISTERS(d)                                                    \
+                     : "l"(a), "l"(b), "r"(add), "n"(A_ACROSS), "n"(B_ACROSS));                    \
+    }
+
+WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
+WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
+
+#endif
