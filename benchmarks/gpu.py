@@ -186,6 +186,9 @@ def timed_by_torch(work, repeat: int) -> list[float]:
     return [start.elapsed_time(stop) for start, stop in events]
 
 
+GEMM_SHAPES = [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
+
+
 def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
     import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
     import numpy as np
@@ -319,9 +322,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
-        "gemm": lambda: gemm(
-            options.repeat, [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
-        ),
+        "gemm": lambda: gemm(options.repeat, GEMM_SHAPES),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
     }
     for step in options.steps or STEPS:

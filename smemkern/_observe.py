@@ -216,8 +216,8 @@ def _traced(
     assert raw is not None
     if isinstance(what, str):
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
-        names = [*named, "the result"]
-        arrays: tuple[object, ...] = (*(None for _ in named), result)
+        names = [*named, "the result", "the workspace"]
+        arrays: tuple[object, ...] = (*(None for _ in named), result, None)
         found = _hazards.rows(raw[3], names.__getitem__, arrays)
     else:
         found = _hazards.rows(raw[3], "argument {}".format, args[2:])

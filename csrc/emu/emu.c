@@ -99,7 +99,7 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
         }
         const bool writable = !b->host || b->access & SMK_OUT;
         regions[REGION_BUFFERS + k] =
-            (region){host, b->bytes, PTX_GLOBAL, writable, !(b->access & SMK_IN)};
+            (region){host, b->bytes, PTX_GLOBAL, writable, b->access == SMK_OUT};
     }
     return SMK_OK;
 }
