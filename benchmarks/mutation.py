@@ -68,7 +68,7 @@ class Image(NamedTuple):
 
 class Mutant(NamedTuple):
     image: Image
-    kind: str  # "barrier", "wait", "commit", "bounds", "value", "loop"
+    kind: str  # one of KINDS
     line: int  # of the PTX
     text: str
     source: str  # file:line of the CUDA source, as .loc says

@@ -4,6 +4,7 @@ A subset of benchmarks/mutation.py, in a process of its own because it forks.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,12 +21,22 @@ needs_tree = pytest.mark.skipif(
 )
 
 
+def record_of(folder, *options):
+    """What the harness finds out about one image a variant; the package is the one under test."""
+    results = folder / "mutation.json"
+    path = [str(Path(smemkern.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    subprocess.run(
+        [sys.executable, HARNESS, "--fast", "--results", results, *options],
+        check=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
+    )
+    return json.loads(results.read_text())
+
+
 @needs_tree
 def test_each_removal_is_reported(tmp_path):
-    results = tmp_path / "mutation.json"
-    command = [sys.executable, HARNESS, "--fast", "--results", results]
-    subprocess.run([*command, "--kinds", "barrier,wait,commit"], check=True, timeout=300)
-    record = json.loads(results.read_text())
+    record = record_of(tmp_path, "--kinds", "barrier,wait,commit")
     assert record["unmutated"]["with_findings"] == 0
     assert record["unmutated"]["wrong"] == 0
     assert record["unmutated"]["runs"] >= 5 * record["images"] - 20
@@ -87,9 +98,6 @@ def test_corrected_mistakes_are_clean(row):
 @needs_tree
 def test_a_result_read_before_it_is_written(tmp_path):
     """The branch on beta, one mutant of each image."""
-    results = tmp_path / "mutation.json"
-    command = [sys.executable, HARNESS, "--fast", "--results", results, "--kinds", "value"]
-    subprocess.run([*command, "--each", "1"], check=True, timeout=300)
-    found = json.loads(results.read_text())["mutants"]
+    found = record_of(tmp_path, "--kinds", "value", "--each", "1")["mutants"]
     assert len(found) >= 8
     assert all("uninitialised" in mutant["kinds"] for mutant in found), found
