@@ -51,6 +51,18 @@ BY_SCHEDULE = {
     "atomics_double": "a loop of compare-and-swap",
 }
 
+# Compared, and different.
+EXPLAINED = {
+    "k_means": "float atomics are a loop, which goes round again where warps meet: modelled",
+    "argmax": "64-bit `atomicMax` is a loop, which ends early where nothing changes: modelled",
+    "spmv_scalar": "ptxas unrolls the loop by 16 and by 4; lanes whose rows have different lengths "
+    "leave it at different places, and their loads become requests of their own",
+    "histogram_match": "the source loads `x[i]` twice, ptxas once",
+    "global_state": "the driver puts a variable elsewhere: `history` is one sector there, two here",
+    "recursion": "the counter adds 20 requests to the two stores that the kernel makes; the "
+    "instrumented code says two",
+}
+
 
 def cases() -> Iterator[Case]:
     for case in CASES:
