@@ -16,12 +16,13 @@ import smemkern
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from exactness.corpus import BY_SCHEDULE, CASES, EXPLAINED  # noqa: E402
+from exactness.corpus import CASES  # noqa: E402
 from exactness.operations import OPERATIONS  # noqa: E402
 from exactness.parts import compared_again  # noqa: E402
 from exactness.patterns import draw  # noqa: E402
 from exactness.play import PARTS  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
+from exactness.reasons import BY_SCHEDULE, EXPLAINED  # noqa: E402
 
 RESULTS = sorted((BENCHMARKS / "results").glob("exactness-*.json"))
 GOLDEN = [json.loads(file.read_text()) for file in RESULTS]
