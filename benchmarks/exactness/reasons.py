@@ -15,9 +15,9 @@ BY_SCHEDULE = {
 EXPLAINED = {
     "k_means": "float atomics are a loop, which goes round again where warps meet: modelled",
     "argmax": "64-bit `atomicMax` is a loop, which ends early where nothing changes: modelled",
-    "spmv_scalar": "ptxas unrolls the loop; lanes whose rows differ in length leave it at different "
-    "places, and their loads become requests of their own",
+    "spmv_scalar": "ptxas unrolls the loop; lanes whose rows differ in length leave it at "
+    "different places, and their loads become requests of their own",
     "histogram_match": "the source loads `x[i]` twice, ptxas once",
     "global_state": "a variable of the module begins on a sector there, and not here",
-    "recursion": "that counter adds 20 requests to the two stores that the machine code has and makes",
+    "recursion": "the counter has 20 requests more than the two stores that the machine code makes",
 }
