@@ -19,32 +19,32 @@ _Array = np.ndarray[Any, Any]
 _Extent = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
 
 def gemm(
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Any,  # ArrayLike, or an array on a GPU
+    b: Any,
     *,
     variant: str = "auto",
-    out: _Array | None = None,
+    out: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
 ) -> Any: ...
 def transpose(
-    a: ArrayLike,
+    a: Any,  # ArrayLike, or an array on a GPU
     *,
     variant: str = "auto",
-    out: _Array | None = None,
+    out: Any = None,
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
-) -> _Array: ...
+) -> Any: ...
 def probe(
     x: ArrayLike,
     *,
     variant: str = "stride_read",
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
 ) -> _Array: ...
 
@@ -66,7 +66,7 @@ class Kernel:
         *args: Any,
         shared_bytes: int = 0,
         device: str | None = None,
-        stream: int | None = None,
+        stream: Any = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -62,8 +62,8 @@ int request_choose_row(const module_state *state, request *r, const char *dtype_
 int request_check_out(const request *r) {
     PyObject *given = r->asked->out;
     const char *op = smk_op_names[r->asked->op];
-    if (given == NULL) {
-        return 0;
+    if (given == NULL || r->on_device) {
+        return 0; /* request_place_result looks at one on a device */
     }
     PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
     if (own == NULL) {
