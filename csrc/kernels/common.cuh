@@ -78,8 +78,7 @@ __device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REA
     return beta == 0 ? scaled : scaled + beta * *c;
 }
 
-/* The same for V neighbours, of which those from `first` on and before `valid` are stored; aligned: c is
- * on a 16-byte boundary. */
+/* The same for those of V neighbours that are in first..valid - 1; aligned: c is on a 16-byte boundary. */
 __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *sums, REAL *c,
                                                bool aligned, long long valid, long long first = 0) {
     vector v;

@@ -30,10 +30,10 @@
 #include "simt_tiles.cuh"
 
 /* When the next tile is loaded and stored, and after which column of the outer product the fence is. */
-#define FIRST_LOAD  1
-#define FIRST_STORE 9
-#define STORES_A_K  ((STORES + BLOCK_K - 2 - FIRST_STORE) / (BLOCK_K - 1 - FIRST_STORE))
-#define FENCE_AFTER 12
+#define FIRST_LOAD         1
+#define FIRST_STORE        9
+#define STORES_A_K         ((STORES + BLOCK_K - 2 - FIRST_STORE) / (BLOCK_K - 1 - FIRST_STORE))
+#define FENCE_AFTER        12
 #define SCHEDULING_FENCE() asm volatile("pmevent 1;" ::: "memory")
 
 /* sum += the tile's rows of A times its columns of B; a_lane, b_lane: bytes to the lane's fragments. */
@@ -131,8 +131,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 256 / THREADS)
 #pragma unroll
         for (int j = 0; j < THREAD_N; j += V) {
             const long long column = tile.column + n_lane + j / V * 32;
-            store_epilogue(g, &sum[i][j], C + row * g.ldc + column, c_aligned,
-                           g.N - column, own.column - column);
+            store_epilogue(g, &sum[i][j], C + row * g.ldc + column, c_aligned, g.N - column,
+                           own.column - column);
         }
     }
 }

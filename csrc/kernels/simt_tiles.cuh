@@ -57,7 +57,7 @@ enum access { VECTORS, WORDS, CHECKED };
 template <access how> struct tile_mover {
     const gemm_args &g;
     const REAL *A, *B, *a_from, *b_from;
-    long long row, column, k; /* of the thread's first words in the tile to load; B's row is `warp` on */
+    long long row, column, k; /* in the tile to load: the thread's row of A, the first column, k */
     unsigned a_k, warp, lane, a_to, b_to;
     vector next[LOADS];
 
