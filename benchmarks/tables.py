@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from claims import compared
+from exactness.reasons import BY_SCHEDULE, EXPLAINED
 from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
@@ -263,19 +264,55 @@ def patterns(results: Record) -> str:
     return f"{where(results)}, seed {results['seed']}.\n\n" + markdown(header, lines, 2)
 
 
-def variant_counts(results: Record) -> str:
-    calls = results["variants"]
-    different = [line for line in calls if line["differs"]]
-    lines = [
+def _differences(calls: Sequence[Record]) -> list[tuple[str, str, str, str]]:
+    return [
         (f"`{line['call']}`", what, str(said), str(measured))
-        for line in different
+        for line in calls
         for what, (said, measured) in line["differs"].items()
     ]
+
+
+def _equal(calls: Sequence[Record]) -> str:
+    return f"{sum(not line['differs'] for line in calls)} of {len(calls)}"
+
+
+def variant_counts(results: Record) -> str:
+    calls = results["variants"]["calls"]
     text = (
-        f"{len(calls) - len(different)} of {len(calls)} calls: all ten counts equal. "
+        f"{_equal(calls)} calls: all ten counts equal. "
         "The others differ in copies through `cp.async` on odd shapes, where it is modelled:"
     )
-    return text + "\n\n" + markdown(("call", "count", "predicted", "measured"), lines, 2)
+    header = ("call", "count", "predicted", "measured")
+    return text + "\n\n" + markdown(header, _differences(calls), 2)
+
+
+def corpus_counts(results: Record) -> str:
+    part = results["corpus"]
+    lines = [
+        (name, *rest, EXPLAINED[name.strip("`")])
+        for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0])
+    ]
+    left_out = "; ".join(f"`{name}`: {why}" for name, why in BY_SCHEDULE.items())
+    header = ("kernel", "count", "predicted", "measured", "why")
+    return (
+        f"{where(part)}.\n\n{_equal(part['calls'])} kernels: all twenty counts equal. The others:"
+        f"\n\n{markdown(header, lines, 2)}\n\n"
+        f"Not compared, since who comes first decides: {left_out}."
+    )
+
+
+def engine_counts(results: Record) -> str:
+    part = results["engine"]
+    kinds = {
+        "bulk copies of bytes": "bulk",
+        "boxes of tensors": "box",
+        "wgmma's operands": "wgmma",
+    }
+    lines = []
+    for what, begins in kinds.items():
+        calls = [line for line in part["calls"] if line["call"].startswith(begins)]
+        lines.append((what, "wavefronts" if begins == "wgmma" else "sectors", _equal(calls)))
+    return f"{where(part)}.\n\n" + markdown(("what", "counted", "equal"), lines, 2)
 
 
 def sections() -> dict[str, str]:
@@ -302,6 +339,8 @@ def documents() -> dict[Path, dict[str, str]]:
         EXACTNESS: {
             "exactness": "\n\n".join(patterns(g) for g in measured),
             "variants": "\n\n".join(variant_counts(g) for g in measured),
+            "corpus": "\n\n".join(corpus_counts(g) for g in measured),
+            "engine": "\n\n".join(engine_counts(g) for g in measured),
         },
     }
 

@@ -39,7 +39,7 @@ class SharedRow(NamedTuple):
         Of atomics most do; those that are loops in machine code depend on values, so none is
         called exact here.
         """
-        return self.op in ("load", "store", "ldmatrix", "stmatrix")
+        return self.op in ("load", "store", "ldmatrix", "stmatrix", "matrix")
 
     @property
     def factor(self) -> float:

@@ -16,11 +16,13 @@ import smemkern
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+from exactness.corpus import CASES  # noqa: E402
 from exactness.operations import OPERATIONS  # noqa: E402
+from exactness.parts import compared_again  # noqa: E402
 from exactness.patterns import draw  # noqa: E402
+from exactness.play import PARTS  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
-from exactness.variants import calls  # noqa: E402
-from exactness.variants import predicted as predicted_call  # noqa: E402
+from exactness.reasons import BY_SCHEDULE, EXPLAINED  # noqa: E402
 
 RESULTS = sorted((BENCHMARKS / "results").glob("exactness-*.json"))
 GOLDEN = [json.loads(file.read_text()) for file in RESULTS]
@@ -50,19 +52,27 @@ def test_patterns(seed, name, row):
         assert said == row["predicted"]
 
 
+@pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("golden", GOLDEN, ids=[file.stem for file in RESULTS])
-def test_variants(golden):
+def test_calls(golden, name, request):
     """Every call's totals are those measured, but for the differences that are on record."""
-    measured = {line["call"]: line for line in golden["variants"]}
-    for call in calls():
-        line = measured[str(call)]
-        said = predicted_call(call)
-        differs = {
-            what: [said[what], count]
-            for what, count in zip(said, line["measured"], strict=True)
-            if said[what] != count
-        }
-        assert differs == line["differs"], str(call)
+    if name == "corpus":
+        request.getfixturevalue("nvrtc")
+    part, lines = PARTS[name], golden[name]["calls"]
+    assert [line["call"] for line in lines] == [part.name(call) for call in part.calls()]
+    assert compared_again(part, lines) == lines
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=[file.stem for file in RESULTS])
+def test_what_differs_is_explained(golden):
+    different = {
+        name: {line["call"] for line in golden[name]["calls"] if line["differs"]} for name in PARTS
+    }
+    assert different["engine"] == set()
+    assert different["corpus"] == set(EXPLAINED)
+    assert all("pipelined" in call for call in different["variants"])
+    assert set(BY_SCHEDULE) | set(EXPLAINED) <= {case.name for case in CASES}
+    assert not set(BY_SCHEDULE) & set(EXPLAINED)
 
 
 def traced(body: str) -> smemkern.Trace:

@@ -18,6 +18,7 @@ import smemkern
 
 from . import engine, variants
 from .parts import Part
+from .reasons import BY_SCHEDULE
 
 TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path.append(str(TESTS))
@@ -38,17 +39,6 @@ COUNTERS = {
         variants.GLOBAL.format("requests", "red"): 1,
     },
     **engine.COUNTERS,
-}
-
-# Not compared: how often these try, or where they write, is decided by who comes first.
-BY_SCHEDULE = {
-    "spin_lock": "threads try until they have the lock",
-    "scan_look_back": "blocks read until their predecessors have published",
-    "union_find": "trees are united in the order of arrival",
-    "bfs": "who claims a node is who comes first",
-    "compact_ballot-many": "warps write where the one before has left off",
-    "string_search": "matches are written in the order of arrival",
-    "atomics_double": "a loop of compare-and-swap",
 }
 
 

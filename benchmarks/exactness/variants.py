@@ -50,6 +50,10 @@ class Call:
         return f"{self.op} {self.variant}{params} {self.dtype} {'x'.join(map(str, self.shape))}"
 
 
+# Their counters have not been read yet: to be taken out with the next run on a GPU.
+NOT_MEASURED = ("tf32", "tf32x3", "fp16x3", "fp16", "bf16")
+
+
 def calls() -> Iterator[Call]:
     shapes: dict[str, list[Any]] = {
         "gemm": GEMM_SHAPES,
@@ -58,6 +62,8 @@ def calls() -> Iterator[Call]:
     }
     for op, of_op in shapes.items():
         for row in smemkern.variants(op):
+            if op == "gemm" and row.name in NOT_MEASURED:
+                continue
             for params in parameter_sets(row):
                 for dtype in row.dtypes:
                     for shape in of_op:

@@ -68,7 +68,7 @@ bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *what) {
     bulk_copy *copy = append(w, i, lane, what);
     if (!copy) return false;
     const bool load = what->kind == BULK_LOAD;
-    tile_report(w, i, lane, &what->tile, load ? EMU_BULK_READ : EMU_BULK_WRITE);
+    tile_report(w, i, lane, &what->tile, what->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
     tile_report_shared(w, i, lane, what->shared, what->bytes,
                        load ? EMU_BULK_WRITE : EMU_BULK_READ);
     return !load || tile_read(w, i, lane, &what->tile, copy->image);

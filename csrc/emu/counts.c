@@ -103,6 +103,10 @@ static void count_shared(const emu_request *r, atomic_form form, uint32_t *cost,
 }
 
 static void count_global(const emu_request *r, uint32_t *cost, uint32_t *ideal) {
+    if (r->filled) {
+        *cost = *ideal = r->filled;
+        return;
+    }
     const uint64_t first = r->address[0], step = r->step;
     if (step != ~(uint64_t)0) {
         const uint64_t last = r->address[LANES - 1] + r->width - 1;
@@ -141,8 +145,8 @@ static void add(tally *t, const emu_request *r, uint32_t cost, uint32_t ideal) {
     t->wavefronts += cost;
     t->ideal += ideal;
     t->bytes += (uint32_t)__builtin_popcount(r->active) * (uint64_t)r->width;
-    if (cost > t->worst) note_worst(t, r, cost);
-    t->width = r->width;
+    if (cost > t->worst && r->active) note_worst(t, r, cost);
+    if (r->width) t->width = r->width;
     t->operation = r->operation;
 }
 

@@ -435,7 +435,7 @@ static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
 }
 
 void access_request(watch *w, const emu_request *r) {
-    if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
+    if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
     /* Lanes that are pieces are all one thread's. */
     const bool pieces = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(w, r);

@@ -27,12 +27,11 @@ static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *addre
     return even ? step : ~(uint64_t)0;
 }
 
-/* source and reading: of the writes of cp.async; else NULL and 0. */
-static void report_copy(const warp *w, const insn *i, ptx_space space, emu_operation operation,
-                        uint32_t width, uint32_t active, const uint64_t *address,
-                        const uint64_t *source, uint32_t reading, uint32_t bulk_lane) {
+static emu_request request_of(const warp *w, const insn *i, ptx_space space,
+                              emu_operation operation, uint32_t width, uint32_t active,
+                              const uint64_t *address) {
     const block *b = w->block;
-    const emu_request request = {
+    return (emu_request){
         .ptx = i->ptx,
         .index = i->index,
         .function = w->fragment->frame->program->function,
@@ -42,9 +41,6 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
         .active = active,
         .address = address,
         .step = even_step(active, width, address),
-        .source = source,
-        .reading = reading,
-        .bulk_lane = bulk_lane,
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,
@@ -53,12 +49,16 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
         .elements = i->count,
         .slot_bytes = i->c,
     };
-    b->launch->observer->memory(b->observer_state, &request);
+}
+
+static void tell(const warp *w, const emu_request *request) {
+    w->block->launch->observer->memory(w->block->observer_state, request);
 }
 
 static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                    uint32_t width, uint32_t active, const uint64_t *address) {
-    report_copy(w, i, space, operation, width, active, address, NULL, 0, 0);
+    const emu_request request = request_of(w, i, space, operation, width, active, address);
+    tell(w, &request);
 }
 
 static ptx_space space_of(const block *b, uint64_t address) {
@@ -97,7 +97,17 @@ void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation
 
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
                   uint32_t width, const uint64_t *address, uint32_t active) {
-    report_copy(w, i, space, operation, width, active, address, NULL, 0, (uint32_t)lane);
+    emu_request request = request_of(w, i, space, operation, width, active, address);
+    request.bulk_lane = (uint32_t)lane;
+    tell(w, &request);
+}
+
+void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors) {
+    static const lanes_u64 nowhere;
+    emu_request request = request_of(w, i, PTX_GLOBAL, EMU_BULK_READ, 0, 0, nowhere);
+    request.bulk_lane = (uint32_t)lane;
+    request.filled = sectors;
+    tell(w, &request);
 }
 
 const insn *exec_observed(warp *w, const insn *i) {
@@ -112,10 +122,13 @@ const insn *exec_observed(warp *w, const insn *i) {
     if (copy && reading)
         observe_access(w, i, PTX_GLOBAL, EMU_COPY_ASYNC_READ, width, source, reading);
     const bool rows = i->operation == EMU_LDMATRIX || i->operation == EMU_STMATRIX;
-    if (copy)
-        report_copy(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, width, w->active, address, source,
-                    reading, 0);
-    else
+    if (copy) {
+        emu_request request =
+            request_of(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, width, w->active, address);
+        request.source = source;
+        request.reading = reading;
+        tell(w, &request);
+    } else
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, width, address,
                        rows ? ldmatrix_address_lanes(i) : w->active);
     return next;

@@ -17,5 +17,7 @@ void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation
 /* The same for pieces of a bulk copy that a lane has asked for, in global or shared memory. */
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
                   uint32_t width, const uint64_t *address, uint32_t active);
+/* ... and for sectors of zeros that a bulk load brings of what lies outside its tensor. */
+void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors);
 
 #endif

@@ -38,6 +38,9 @@ typedef struct emu_request {
     /* EMU_COPY_ASYNC_WRITE: where lanes read, and which of them do; else NULL, 0 */
     const uint64_t *source;
     uint32_t reading;
+    /* EMU_BULK_READ of global memory by no lane: sectors of zeros that come instead of what lies
+     * outside a tensor; address is not to be used */
+    uint32_t filled;
     uint32_t bulk_lane; /* EMU_BULK_...: the lane that asked for it; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
     uint32_t warp;  /* in the block */

@@ -15,17 +15,23 @@ uint32_t tile_bytes(const tile *t) {
     return (uint32_t)bytes;
 }
 
-/* A run of neighbouring bytes, and where it stands in the dense box. */
+/* A run of neighbouring bytes of the tensor, and where it stands in the dense box. */
 typedef bool (*run_fn)(void *context, uint64_t address, uint64_t bytes, uint64_t at);
+/* A run of the box that lies outside the tensor. */
+typedef void (*gap_fn)(void *context, uint64_t bytes, uint64_t at);
 
-static bool for_each_run(const tile *t, run_fn run, void *context) {
-    const int64_t left = (int64_t)t->size[0] - t->start[0];
+static void visit_gap(gap_fn gap, void *context, uint64_t bytes, uint64_t at) {
+    if (gap && bytes) gap(context, bytes, at);
+}
+
+static bool for_each_run(const tile *t, run_fn run, gap_fn gap, void *context) {
+    const int64_t count = (int64_t)t->count[0], left = (int64_t)t->size[0] - t->start[0];
     const int64_t first = t->start[0] < 0 ? -t->start[0] : 0;
-    const int64_t last = left < (int64_t)t->count[0] ? left : (int64_t)t->count[0];
+    const int64_t last = left < count ? left : count;
     const uint64_t element = t->element_bytes;
     uint32_t index[TILE_RANK] = {0};
     for (uint64_t at = 0;; at += t->count[0] * element) {
-        bool inside = first < last;
+        bool inside = first < last; /* else the whole row is a gap */
         uint64_t address = t->address + (uint64_t)(t->start[0] + first) * element;
         uint32_t d;
         for (d = 1; d < t->rank; d++) {
@@ -33,9 +39,11 @@ static bool for_each_run(const tile *t, run_fn run, void *context) {
             inside &= x >= 0 && (uint64_t)x < t->size[d];
             address += (uint64_t)x * t->stride[d];
         }
-        if (inside && !run(context, address, (uint64_t)(last - first) * element,
-                           at + (uint64_t)first * element))
-            return false;
+        const uint64_t begin = inside ? (uint64_t)first * element : t->count[0] * element;
+        const uint64_t end = inside ? (uint64_t)last * element : begin;
+        visit_gap(gap, context, begin, at);
+        if (inside && !run(context, address, end - begin, at + begin)) return false;
+        visit_gap(gap, context, t->count[0] * element - end, at + end);
         for (d = 1; d < t->rank && ++index[d] == t->count[d]; d++)
             index[d] = 0;
         if (d >= t->rank) return true;
@@ -51,6 +59,7 @@ typedef struct transfer {
     const unsigned char *from;
     const atomic_change *change;
     emu_operation operation;
+    uint64_t shared; /* where the box begins there */
 } transfer;
 
 /* Both ends of the run lie in one region, so all of it does. */
@@ -90,9 +99,7 @@ static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t 
     return true;
 }
 
-static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
-    const transfer *x = context;
-    (void)at;
+static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
     const uint64_t begin = address & ~(uint64_t)(TILE_CHUNK - 1), end = address + bytes;
     for (uint64_t from = begin; from < end; from += LANES * TILE_CHUNK) {
         const uint64_t pieces = (end - from + TILE_CHUNK - 1) / TILE_CHUNK;
@@ -102,7 +109,32 @@ static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t
         observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
                      pieces >= LANES ? FULL : (1u << pieces) - 1);
     }
+}
+
+/* The engine moves what belongs to one line of shared memory at a time, and a sector again for the next. */
+static uint64_t of_one_line(const transfer *x, uint64_t bytes, uint64_t at) {
+    const uint64_t room = TILE_LINE - (x->shared + at) % TILE_LINE;
+    return bytes < room ? bytes : room;
+}
+
+static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    for (uint64_t done = 0, step; done < bytes; done += step) {
+        step = of_one_line(x, bytes - done, at + done);
+        report_bytes(x, address + done, step);
+    }
     return true;
+}
+
+/* Zeros come as sectors too, as shared memory has them. */
+static void report_gap(void *context, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    for (uint64_t done = 0, step; done < bytes; done += step) {
+        step = of_one_line(x, bytes - done, at + done);
+        const uint64_t first = x->shared + at + done, last = first + step - 1;
+        observe_filled(x->w, x->i, x->lane,
+                       (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1);
+    }
 }
 
 bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *image) {
@@ -111,19 +143,22 @@ bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *i
     for (uint32_t at = 0; t->fill && at < bytes; at += t->element_bytes)
         memcpy(image + at, &t->fill, t->element_bytes);
     if (!t->fill) memset(image, 0, bytes);
-    return for_each_run(t, read_run, &x);
+    return for_each_run(t, read_run, NULL, &x);
 }
 
 bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *image,
                 const atomic_change *change) {
     transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .from = image, .change = change};
-    return for_each_run(t, write_run, &x);
+    return for_each_run(t, write_run, NULL, &x);
 }
 
-void tile_report(const warp *w, const insn *i, int lane, const tile *t, emu_operation operation) {
+void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                 emu_operation operation) {
     if (!w->block->launch->observer) return;
-    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation};
-    for_each_run(t, report_run, &x);
+    transfer x = {
+        .w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation, .shared = shared};
+    const bool fills = t->space == PTX_GLOBAL && operation == EMU_BULK_READ;
+    for_each_run(t, report_run, fills ? report_gap : NULL, &x);
 }
 
 void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
@@ -131,5 +166,5 @@ void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared,
     if (!w->block->launch->observer || !bytes) return;
     const tile t = {.space = PTX_SHARED};
     transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &t, .operation = operation};
-    report_run(&x, shared, bytes, 0);
+    report_bytes(&x, shared, bytes);
 }

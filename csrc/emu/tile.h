@@ -12,7 +12,7 @@
 #include "atomics.h"
 #include "block.h"
 
-enum { TILE_RANK = 5, TILE_CHUNK = 16, TILE_LINE = 128 };
+enum { TILE_RANK = 5, TILE_CHUNK = 16, TILE_LINE = 128, TILE_SECTOR = 32 };
 
 typedef struct tile {
     ptx_space space;  /* of address: global, or shared for copies within it */
@@ -43,7 +43,8 @@ bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned 
                 const atomic_change *change);
 
 /* Tells an observer of the tensor's bytes that the box touches. */
-void tile_report(const warp *w, const insn *i, int lane, const tile *t, emu_operation operation);
+void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                 emu_operation operation);
 /* ... and of `bytes` from an offset of shared memory. */
 void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
                         emu_operation operation);

@@ -1,9 +1,0 @@
-/* The address that instructions on shared memory take: 32 bits, within the block's own. */
-#ifndef SMK_SHARED_ADDRESS_CUH
-#define SMK_SHARED_ADDRESS_CUH
-
-__device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
-
-#endif
