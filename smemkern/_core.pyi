@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypedDict, final
+from typing import Any, Literal, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ def gemm(
     b: Any,
     *,
     variant: str = "auto",
+    accuracy: Literal["float32", "norm", "tf32"] = "float32",
     out: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,

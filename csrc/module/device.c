@@ -50,6 +50,17 @@ int device_multiprocessors(const module_state *state, const device *on, int64_t 
     return 0;
 }
 
+int device_sm(const module_state *state, const device *on, int *out) {
+    smk_status status = {0};
+    gpu_info info;
+    if (gpu_describe(on->ordinal, &info, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    *out = info.sm;
+    return 0;
+}
+
 int stream_read(PyObject *given, const device *on, void **out) {
     *out = NULL;
     if (given == Py_None) {

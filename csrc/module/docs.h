@@ -3,8 +3,8 @@
 #define SMK_DOCS_H
 
 static const char gemm_doc[] =
-    "gemm(a, b, *, variant='auto', out=None, alpha=1.0, beta=0.0, device=None, stream=None, "
-    "**params)\n"
+    "gemm(a, b, *, variant='auto', accuracy='float32', out=None, alpha=1.0, beta=0.0, device=None, "
+    "stream=None, **params)\n"
     "--\n\n"
     "alpha * (a @ b) + beta * out, by a kernel of the ladder.\n\n"
     "Parameters\n"
@@ -20,7 +20,11 @@ static const char gemm_doc[] =
     "    uses now; the call returns when its work is queued there. Nothing is copied: what the\n"
     "    variant cannot read as it is raises ValueError, and so does a mixture with host arrays.\n"
     "variant : str\n"
-    "    A row of variants('gemm'); 'auto' picks one.\n"
+    "    A row of variants('gemm'); 'auto' picks one by device, dtype, sizes and accuracy.\n"
+    "accuracy : {'float32', 'norm', 'tf32'}\n"
+    "    What 'auto' may do with float32. 'float32': no element is worse than fp32 sums make it.\n"
+    "    'norm': the result's norm is that accurate; small elements of rows of a or columns of b\n"
+    "    that span more than 2**17 may lose bits. 'tf32': operands are rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
     "    Of exactly the result's shape and dtype. May overlap a and b; it is written at the end,\n"
     "    and not at all if something fails. On a GPU it is written in place, may not overlap\n"

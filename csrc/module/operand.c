@@ -74,6 +74,12 @@ static bool has_plain_rows(const operand *o, npy_intp itemsize) {
            (dims[0] <= 1 || strides[0] / itemsize >= dims[1]);
 }
 
+bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional) {
+    operand o = {0};
+    as_matrices(array, one_dimensional, &o);
+    return has_plain_rows(&o, PyArray_ITEMSIZE(array));
+}
+
 /* Whole elements. */
 static bool is_aligned(const operand *o, const char *data, npy_intp itemsize) {
     for (int d = 0; d < o->ndim; d++) {

@@ -20,6 +20,9 @@ PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
 
 typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
 
+/* Rows of neighbours that do not overlap: what kernels read that do not take any strides. */
+bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional);
+
 /* Fills `out` from an array whose elements are to be of type `wanted`. What lies in memory as the
  * kernel reads it is passed as it is: rows of neighbours or, with any_strides, whatever has whole
  * elements. Anything else is packed once. operand_clear is due. */

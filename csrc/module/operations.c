@@ -130,12 +130,6 @@ int request_make_gemm(module_state *state, request *r) {
             goto done;
         }
     }
-    const char *dtype = gemm_result(dtypes);
-    r->descr = gemm_descr(dtype, arrays[0]);
-    if (r->descr == NULL || request_choose_row(state, r, dtype)) {
-        goto done;
-    }
-
     int rows_of_b = PyArray_NDIM(arrays[1]) == 1 ? 0 : PyArray_NDIM(arrays[1]) - 2;
     npy_intp k_a = PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 1);
     npy_intp k_b = PyArray_DIM(arrays[1], rows_of_b);
@@ -144,6 +138,19 @@ int request_make_gemm(module_state *state, request *r) {
                      "gemm: b has a mismatch in its core dimension 0, with signature "
                      "(n?,k),(k,m?)->(n?,m?) (size %zd is different from %zd)",
                      (Py_ssize_t)k_b, (Py_ssize_t)k_a);
+        goto done;
+    }
+
+    const char *dtype = gemm_result(dtypes);
+    const smk_question question = {
+        .dtype = dtype,
+        .M = PyArray_NDIM(arrays[0]) > 1 ? PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 2) : 1,
+        .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
+        .K = k_a,
+        .strided = r->on_device && !(operand_has_plain_rows(arrays[0], OPERAND_ROW) &&
+                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN))};
+    r->descr = gemm_descr(dtype, arrays[0]);
+    if (r->descr == NULL || request_choose_row(state, r, question)) {
         goto done;
     }
 
@@ -250,7 +257,7 @@ int request_make_transpose(module_state *state, request *r) {
     r->descr = PyArray_DESCR(array);
     Py_INCREF(r->descr);
     raw = raw_bytes(PyArray_ITEMSIZE(array));
-    if (raw == NULL || request_choose_row(state, r, bits)) {
+    if (raw == NULL || request_choose_row(state, r, (smk_question){.dtype = bits})) {
         goto done;
     }
     operand *x = &r->inputs[0];
@@ -307,7 +314,7 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     r->descr = PyArray_DescrFromType(NPY_FLOAT);
-    if (r->descr == NULL || request_choose_row(state, r, "float32")) {
+    if (r->descr == NULL || request_choose_row(state, r, (smk_question){.dtype = "float32"})) {
         goto done;
     }
     operand *x = &r->inputs[0];
