@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c, matrix.c, hazards_row.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
@@ -18,4 +18,5 @@
 #include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
+#include "pattern.c"
 #endif

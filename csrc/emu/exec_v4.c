@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64 with AVX-512: see isa.h.
+/* alu.c, memory.c, matrix.c, hazards_row.c and pattern.c for x86-64 with AVX-512: see isa.h.
  *
  * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
  * ("unrecognizable insn"), and halves are as fast in AVX2.
@@ -22,4 +22,5 @@
 #include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
+#include "pattern.c"
 #endif

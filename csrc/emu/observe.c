@@ -10,6 +10,7 @@
 #include "lanes.h"
 #include "copy_async.h"
 #include "ldmatrix.h"
+#include "widen.h"
 
 static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
     if (wide)
@@ -32,10 +33,12 @@ static void report_copy(const warp *w, const insn *i, ptx_space space, emu_opera
                         uint32_t width, uint32_t active, const uint64_t *address,
                         const uint64_t *source, uint32_t reading, uint32_t bulk_lane) {
     const block *b = w->block;
+    const program *p = w->fragment->frame->program;
     const emu_request request = {
         .ptx = i->ptx,
         .index = i->index,
-        .function = w->fragment->frame->program->function,
+        .function = p->function,
+        .machine = &p->widened[i->index],
         .space = space,
         .operation = operation,
         .width = width,
