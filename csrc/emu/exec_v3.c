@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c, hazards_row.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
@@ -18,5 +18,6 @@
 #include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
+#include "hazards_lanes.c"
 #include "pattern.c"
 #endif

@@ -9,12 +9,14 @@ extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], 
 
 #if ISA_VARIANTS
 extern const row_functions hazards_row_v3, hazards_row_v4;
+extern const lane_functions hazards_lanes_v3, hazards_lanes_v4;
 extern pattern_find_function *const pattern_find_v3, *const pattern_find_v4;
 extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3[],
     alu_opcodes_v4[], memory_opcodes_v4[], matrix_opcodes_v4[];
 #endif
 
 extern const row_functions hazards_row;
+extern const lane_functions hazards_lanes;
 extern pattern_find_function *const pattern_find;
 
 #if ISA_VARIANTS
@@ -68,6 +70,16 @@ const row_functions *row_functions_for_cpu(void) {
     return functions[level_of_cpu()];
 #else
     return &hazards_row;
+#endif
+}
+
+const lane_functions *lane_functions_for_cpu(void) {
+#if ISA_VARIANTS
+    static const lane_functions *const functions[] = {
+        [BASELINE] = &hazards_lanes, [V3] = &hazards_lanes_v3, [V4] = &hazards_lanes_v4};
+    return functions[level_of_cpu()];
+#else
+    return &hazards_lanes;
 #endif
 }
 
