@@ -137,12 +137,11 @@ static pattern *pattern_of(counts *c, const emu_request *r, bool *known) {
     if (r->reading) {
         enum { SOURCE = 1 << 2, LINE = 128 };
         const uint64_t kind = SOURCE | (r->source[__builtin_ctz(r->reading)] & (LINE - 1)) << 24;
-        const pattern *source =
-            c->find(c->patterns, r->source, r->reading, (pattern_key){kind, of}, known);
+        const pattern *source = c->find(c->patterns, r->source, r->reading, kind, of, known);
         if (!source) return NULL;
         of = source->number;
     }
-    return c->find(c->patterns, r->address, r->active, (pattern_key){kind_of(r), of}, known);
+    return c->find(c->patterns, r->address, r->active, kind_of(r), of, known);
 }
 
 static cost known_cost(counts *c, const emu_request *r) {

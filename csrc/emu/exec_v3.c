@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c, observe_lanes.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
 #include "isa.h"
 
 #if ISA_VARIANTS
@@ -19,5 +19,6 @@
 #include "memory.c"
 #include "hazards_row.c"
 #include "hazards_lanes.c"
+#include "observe_lanes.c"
 #include "pattern.c"
 #endif

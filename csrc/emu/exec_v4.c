@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c and pattern.c for x86-64 with AVX-512: see isa.h.
+/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c, observe_lanes.c and pattern.c for x86-64 with AVX-512: see isa.h.
  *
  * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
  * ("unrecognizable insn"), and halves are as fast in AVX2.
@@ -23,5 +23,6 @@
 #include "memory.c"
 #include "hazards_row.c"
 #include "hazards_lanes.c"
+#include "observe_lanes.c"
 #include "pattern.c"
 #endif

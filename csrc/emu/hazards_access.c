@@ -28,8 +28,12 @@ static bool touch_row(watch *w, const shadow *s, uint64_t offset, uint32_t width
                       bool write) {
     const bool is_shared = s == &w->shared;
     const uint64_t first = offset >> 2;
-    const row_marks m = {s->marks.write + first, s->marks.read + first, s->marks.other + first,
-                         s->marks.settled + first};
+    row_marks m = {.write = s->marks.write + first};
+    if (s->marks.read) {
+        m.read = s->marks.read + first;
+        m.other = s->marks.other + first;
+        m.settled = s->marks.settled + first;
+    }
     const uint32_t n = LANES * width / 4, shift = (uint32_t)__builtin_ctz(width / 4);
     const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
     if (write) return w->row->write(m, n, shift, mine, rest);
@@ -37,13 +41,14 @@ static bool touch_row(watch *w, const shadow *s, uint64_t offset, uint32_t width
            w->row->read(m, n, shift, mine, is_shared ? &w->shared_loads : &w->global, rest);
 }
 
-static bool touch_lanes(watch *w, const shadow *s, const lane_words *words, mark mine, bool write) {
+static bool touch_lanes(watch *w, const shadow *s, lane_words *words, mark mine, bool write) {
     const bool is_shared = s == &w->shared;
     const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
     if (write) return w->lanes->write(s->marks, words, mine, rest);
-    return w->lanes->settled(s->marks.settled, words, watch_floor(w),
-                             mark_strength(mine) != WEAK) ||
-           w->lanes->read(s->marks, words, mine, is_shared ? &w->shared_loads : &w->global, rest);
+    if (w->lanes->settled(s->marks.settled, words, watch_floor(w), mark_strength(mine) != WEAK))
+        return true;
+    if (words->active == FULL) words->active = w->lanes->two_of_each(words->address, words->active);
+    return w->lanes->read(s->marks, words, mine, is_shared ? &w->shared_loads : &w->global, rest);
 }
 
 /* All lanes' accesses at once, words of one region; false: look at each. */
@@ -56,8 +61,7 @@ static bool touch_all(watch *w, shadow *s, const emu_request *r, mark mine) {
     const bool row = r->step == r->width && !(offset & 3) && row_bytes <= s->bytes &&
                      offset <= s->bytes - row_bytes;
     lane_words words = {r->address, base, s->bytes, r->active, r->width};
-    if (!write && r->operation == EMU_LOAD && !row)
-        words.active = r->step == 0 ? 3 : w->lanes->two_of_each(r->address, r->active);
+    if (!write && r->step == 0) words.active = 3; /* one place: two lanes say what all say */
     const bool in_flight = flies(r, is_shared);
     if (in_flight) mine |= (mark)TIME_FLYING << MARK_TIME_AT;
     if (!(row ? touch_row(w, s, offset, r->width, mine, write)
@@ -123,8 +127,7 @@ static uint32_t site_number(watch *w, const emu_request *r) {
     return w->last_base ? w->last_base + r->index : 0;
 }
 
-static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
-    if (space == PTX_SHARED) return &w->shared;
+static shadow *global_shadow(watch *w, uint64_t address) {
     const uint64_t id = REGION_OF(address);
     if (id < REGION_GLOBAL || id >= w->launch->n_regions) return NULL;
     const region *r = &w->launch->regions[id];
@@ -138,6 +141,13 @@ static shadow *shadow_at(watch *w, ptx_space space, uint64_t address) {
     return s;
 }
 
+/* NULL: nothing to note there. */
+static shadow *shadow_at(watch *w, const emu_request *r, int lane) {
+    shadow *s = r->space == PTX_SHARED ? &w->shared : global_shadow(w, r->address[lane]);
+    if (s && !s->marks.read && !writes(r->operation) && !shadow_add_readers(w, s)) return NULL;
+    return s;
+}
+
 void access_request(watch *w, const emu_request *r) {
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
     /* Lanes that are pieces are all one thread's. */
@@ -148,7 +158,7 @@ void access_request(watch *w, const emu_request *r) {
         mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
     w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
     if (at->strength != WEAK && w->order.fine && !pieces) synchronise(w, r, at);
-    shadow *s = shadow_at(w, r->space, r->address[first_lane(r->active)]);
+    shadow *s = shadow_at(w, r, first_lane(r->active));
     const bool at_once = !pieces && !w->order.fine;
     if (at_once && s && touch_all(w, s, r, mine)) return;
     if (at_once && !s && !writes(r->operation) && w->lanes->in_one_region(r->address, r->active))
@@ -158,7 +168,7 @@ void access_request(watch *w, const emu_request *r) {
         lanes = w->lanes->two_of_each(r->address, r->active);
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        if (r->space == PTX_GLOBAL) s = shadow_at(w, r->space, r->address[lane]);
+        if (r->space == PTX_GLOBAL) s = shadow_at(w, r, lane);
         const uint32_t thread = pieces ? r->bulk_lane : (uint32_t)lane;
         if (s) touch_lane(w, s, r, lane, mine + ((mark)thread << MARK_THREAD_AT));
     }
@@ -208,7 +218,7 @@ void access_end_block(watch *w) {
     for (uint64_t k = 0; s->flying && k < n; k++)
         if (mark_time(s->marks.write[k]) == TIME_FLYING) s->marks.write[k] = 0;
     s->pending = s->flying = false;
-    for (uint64_t k = 0; w->order.fine && k < n; k++) {
+    for (uint64_t k = 0; w->order.fine && s->marks.other && k < n; k++) {
         for (uint32_t r = (uint32_t)s->marks.other[k], next; r; r = next) {
             next = w->readers[r].next;
             reader_spare(w, r);

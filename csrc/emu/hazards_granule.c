@@ -58,11 +58,7 @@ static bool is_strong_pair(mark a, mark b) {
 
 /* Uninitialised reads wait for the end of the block: a write that races with one explains it. */
 static void note_uninitialised(watch *w, shadow *s, uint64_t granule, mark now) {
-    if (!s->uninitialised) s->uninitialised = calloc(shadow_granules(s), sizeof(mark));
-    if (!s->uninitialised) {
-        w->out_of_memory = true;
-        return;
-    }
+    if (!s->uninitialised && !shadow_add_uninitialised(w, s)) return;
     s->pending = true;
     if (mark_time(s->uninitialised[granule]) < w->order.begin) s->uninitialised[granule] = now;
 }
@@ -203,14 +199,14 @@ void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_li
     if (!is_usual(*last, now, rest) || mark_strength(now) == ATOMIC)
         judge_write(w, s, granule, now, true, value);
     if (w->order.fine) {
-        judge_readers(w, s, granule, now);
-    } else if (is_usual(s->marks.read[granule], now, rest) ||
-               !judge_reader(w, s, granule, s->marks.read[granule], now)) {
+        if (s->marks.other) judge_readers(w, s, granule, now);
+    } else if (s->marks.read && (is_usual(s->marks.read[granule], now, rest) ||
+                                 !judge_reader(w, s, granule, s->marks.read[granule], now))) {
         if (!is_usual(s->marks.other[granule], now, rest))
             judge_reader(w, s, granule, s->marks.other[granule], now);
     }
     if (s->pending) settle_uninitialised(w, s, granule, now);
-    if (s->shift) s->marks.settled[granule] = 0;
+    if (s->marks.settled) s->marks.settled[granule] = 0;
     const bool recent = mark_time(*last) >= w->order.floor && mark_time(*last) != TIME_FLYING;
     const bool own = mark_thread(*last) == mark_thread(now);
     if (recent && own && mark_strength(*last) == WEAK && mark_strength(now) != WEAK)

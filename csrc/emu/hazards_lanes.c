@@ -9,23 +9,15 @@
 #include "isa.h"
 #include "lanes.h"
 
-/* Indices of the lanes' first words, of inactive lanes an active one's. False: not words of the region. */
-MARK_INLINE bool words_of(const lane_words *words, uint32_t *first) {
-    const uint64_t any = words->address[first_lane(words->active)] - words->base;
-    uint64_t highest = 0, bits = 0;
-    for (int l = 0; l < LANES; l++) {
-        const uint64_t runs = 0 - (uint64_t)(words->active >> l & 1);
-        const uint64_t offset = any ^ ((any ^ (words->address[l] - words->base)) & runs);
-        highest = offset > highest ? offset : highest;
-        bits |= offset;
-        first[l] = (uint32_t)(offset >> 2);
-    }
-    return !(bits & 3) && words->width <= words->bytes && highest <= words->bytes - words->width &&
-           highest >> 34 == 0;
+/* The lane's first word. False: not words of the region. */
+MARK_INLINE bool word_of(const lane_words *words, int lane, uint64_t *first) {
+    const uint64_t offset = words->address[lane] - words->base;
+    *first = offset >> 2;
+    return !(offset & 3) && words->width <= words->bytes && offset <= words->bytes - words->width;
 }
 
 /* One reader of one word. Branches pay here: what happens to one lane happens to the next. */
-MARK_INLINE bool read_word(row_marks m, uint32_t word, mark own, const row_limits *writes,
+MARK_INLINE bool read_word(row_marks m, uint64_t word, mark own, const row_limits *writes,
                            const row_limits *reads, uint32_t settled) {
     const mark write = m.write[word], first = m.read[word], other = m.other[word];
     if (!is_usual(write, own, writes)) return false;
@@ -45,13 +37,13 @@ MARK_INLINE bool read_lanes(row_marks m, const lane_words *words, uint32_t n, ma
                             const row_limits *writes, const row_limits *reads) {
     const row_limits w = *writes, r = *reads;
     const uint32_t settled = settled_at(w.begin + w.ordered, (mine & STRENGTH_BITS) != WEAK);
-    lanes_u32 first;
-    if (!words_of(words, first)) return false;
     for (uint32_t left = words->active; left; left &= left - 1) {
         const int lane = first_lane(left);
         const mark own = mine + (mark)lane * LANE_STEP;
+        uint64_t word;
+        if (!word_of(words, lane, &word)) return false;
         for (uint32_t k = 0; k < n; k++)
-            if (!read_word(m, first[lane] + k, own, &w, &r, settled)) return false;
+            if (!read_word(m, word + k, own, &w, &r, settled)) return false;
     }
     return true;
 }
@@ -59,15 +51,14 @@ MARK_INLINE bool read_lanes(row_marks m, const lane_words *words, uint32_t n, ma
 MARK_INLINE bool write_lanes(row_marks m, const lane_words *words, uint32_t n, mark mine,
                              const row_limits *limits) {
     const row_limits r = *limits;
-    lanes_u32 first;
-    if (!words_of(words, first)) return false;
     for (uint32_t left = words->active; left; left &= left - 1) {
         const int lane = first_lane(left);
         const mark own = mine + (mark)lane * LANE_STEP;
-        for (uint32_t k = 0; k < n; k++) {
-            const uint32_t word = first[lane] + k;
-            if (!is_usual(m.write[word], own, &r) || !is_usual(m.read[word], own, &r) ||
-                !is_usual(m.other[word], own, &r))
+        uint64_t word;
+        if (!word_of(words, lane, &word)) return false;
+        for (const uint64_t end = word + n; word < end; word++) {
+            if (!is_usual(m.write[word], own, &r)) return false;
+            if (m.read && !(is_usual(m.read[word], own, &r) && is_usual(m.other[word], own, &r)))
                 return false;
             m.write[word] = own;
         }
@@ -96,28 +87,51 @@ static bool write_some(row_marks m, const lane_words *words, mark mine, const ro
 static bool few_settled(const uint32_t *settled, const lane_words *words, mark floor,
                         bool for_strong) {
     for (uint32_t left = words->active; left; left &= left - 1) {
-        const uint64_t offset = words->address[first_lane(left)] - words->base;
-        if (offset & 3 || words->width > words->bytes || offset > words->bytes - words->width)
-            return false;
+        uint64_t first;
+        if (!word_of(words, first_lane(left), &first)) return false;
         for (uint32_t k = 0; k < words->width / 4; k++)
-            if (!is_settled(settled[(offset >> 2) + k], floor, for_strong)) return false;
+            if (!is_settled(settled[first + k], floor, for_strong)) return false;
     }
     return true;
+}
+
+/* The same of all lanes, of inactive ones an active one's. */
+MARK_INLINE bool words_of(const lane_words *words, uint32_t *first) {
+    const uint64_t any = words->address[first_lane(words->active)] - words->base;
+    uint64_t highest = 0, bits = 0;
+    for (int l = 0; l < LANES; l++) {
+        const uint64_t runs = 0 - (uint64_t)(words->active >> l & 1);
+        const uint64_t offset = any ^ ((any ^ (words->address[l] - words->base)) & runs);
+        highest = offset > highest ? offset : highest;
+        bits |= offset;
+        first[l] = (uint32_t)(offset >> 2);
+    }
+    return !(bits & 3) && words->width <= words->bytes && highest <= words->bytes - words->width &&
+           highest >> 34 == 0;
+}
+
+MARK_INLINE bool all_settled(const uint32_t *settled, const lane_words *words, uint32_t n,
+                             uint32_t want, uint32_t either) {
+    uint32_t different[4] = {0};
+    lanes_u32 first;
+    if (!words_of(words, first)) return false;
+    for (int l = 0; l < LANES; l++)
+        for (uint32_t k = 0; k < n; k++)
+            different[k % 4] |= (settled[first[l] + k] | either) ^ want;
+    return !(different[0] | different[1] | different[2] | different[3]);
 }
 
 static bool lanes_settled(const uint32_t *settled, const lane_words *words, mark floor,
                           bool for_strong) {
     enum { FEW = 8 };
-    const uint32_t want = settled_at(floor, false), either = for_strong;
-    uint32_t different = 0;
-    lanes_u32 first;
+    const uint32_t want = settled_at(floor, false);
     if (__builtin_popcount(words->active) <= FEW)
         return few_settled(settled, words, floor, for_strong);
-    if (!words_of(words, first)) return false;
-    for (uint32_t part = 0; part < words->width / 4; part++)
-        for (int l = 0; l < LANES; l++)
-            different |= (settled[(uint64_t)first[l] + part] | either) ^ want;
-    return !different;
+    switch (words->width) {
+    case 4: return all_settled(settled, words, 1, want, for_strong);
+    case 16: return all_settled(settled, words, 4, want, for_strong);
+    default: return all_settled(settled, words, words->width / 4, want, for_strong);
+    }
 }
 
 static uint32_t two_of_each(const uint64_t *address, uint32_t active) {

@@ -43,7 +43,11 @@ MARK_INLINE bool write_row(row_marks m, uint32_t n, uint32_t shift, mark mine,
     mark good = ~(mark)0;
     for (uint32_t k = 0; k < n; k++) {
         const mark own = mine + (k >> shift) * LANE_STEP;
-        good &= usual(m.write[k], own, &r) & usual(m.read[k], own, &r) & usual(m.other[k], own, &r);
+        good &= usual(m.write[k], own, &r);
+    }
+    for (uint32_t k = 0; m.read && k < n; k++) {
+        const mark own = mine + (k >> shift) * LANE_STEP;
+        good &= usual(m.read[k], own, &r) & usual(m.other[k], own, &r);
     }
     if (!good) return false;
     for (uint32_t k = 0; k < n; k++)

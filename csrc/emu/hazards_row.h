@@ -17,7 +17,7 @@ typedef struct row_limits {
 
 typedef struct row_marks {
     mark *write;
-    mark *read;  /* one reader since ... */
+    mark *read;  /* one reader since ...; NULL, as the rest: nobody has read anything */
     mark *other; /* ... and the last that was another thread */
     /* The interval in which the granule got two readers, its write being ordered before all threads
      * (settled_at): until then, or until it is written, there is nothing to note of a further reader.

@@ -131,7 +131,10 @@ void shadow_free(shadow *s);
 static inline uint64_t shadow_granules(const shadow *s) {
     return (s->bytes >> s->shift) + 1;
 }
-/* Words become bytes; false: out of memory. */
+/* Room for readers, which a region that is only written does not need, and for reads of what nobody has
+ * written; words become bytes. False: out of memory. */
+bool shadow_add_readers(watch *w, shadow *s);
+bool shadow_add_uninitialised(watch *w, shadow *s);
 bool shadow_refine(watch *w, shadow *s);
 /* A place in w->readers; 0: out of memory. */
 uint32_t reader_new(watch *w);

@@ -2,6 +2,7 @@
 #include "isa.h"
 
 #include "hazards_row.h"
+#include "observe_lanes.h"
 #include "pattern.h"
 
 extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], call_opcodes[],
@@ -10,6 +11,7 @@ extern const opcode_row address_opcodes[], atomic_opcodes[], barrier_opcodes[], 
 #if ISA_VARIANTS
 extern const row_functions hazards_row_v3, hazards_row_v4;
 extern const lane_functions hazards_lanes_v3, hazards_lanes_v4;
+extern const observe_functions observe_lanes_v3, observe_lanes_v4;
 extern pattern_find_function *const pattern_find_v3, *const pattern_find_v4;
 extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3[],
     alu_opcodes_v4[], memory_opcodes_v4[], matrix_opcodes_v4[];
@@ -17,6 +19,7 @@ extern const opcode_row alu_opcodes_v3[], memory_opcodes_v3[], matrix_opcodes_v3
 
 extern const row_functions hazards_row;
 extern const lane_functions hazards_lanes;
+extern const observe_functions observe_lanes;
 extern pattern_find_function *const pattern_find;
 
 #if ISA_VARIANTS
@@ -80,6 +83,16 @@ const lane_functions *lane_functions_for_cpu(void) {
     return functions[level_of_cpu()];
 #else
     return &hazards_lanes;
+#endif
+}
+
+const observe_functions *observe_functions_for_cpu(void) {
+#if ISA_VARIANTS
+    static const observe_functions *const functions[] = {
+        [BASELINE] = &observe_lanes, [V3] = &observe_lanes_v3, [V4] = &observe_lanes_v4};
+    return functions[level_of_cpu()];
+#else
+    return &observe_lanes;
 #endif
 }
 

@@ -11,34 +11,41 @@ static const lanes_u32 lane_factors = {
     0x589965cd, 0x75374cc3, 0x1d8e4e27, 0xeb44accb, 0x4cf5ad43, 0x2d358dcd, 0x93d765dd, 0x5bd1e995,
     0x1b873593, 0xcc9e2d51, 0xe6546b65, 0x38b34ae5, 0xa1e38b93, 0x369dea0f, 0xdb4f0b91, 0x7f4a7c15};
 
-static uint32_t pattern_place(uint32_t sum, uint32_t active, pattern_key key) {
-    const uint64_t mixed =
-        (sum ^ key.kind ^ (uint64_t)active << 32 ^ key.of << 17) * 0x9e3779b97f4a7c15u;
+static uint32_t pattern_place(uint32_t sum, uint32_t active, uint64_t kind, uint64_t of) {
+    const uint64_t mixed = (sum ^ kind ^ (uint64_t)active << 32 ^ of << 17) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(mixed >> 32) % N_PATTERNS;
 }
 
 static pattern *find_pattern(pattern_table *t, const uint64_t address[LANES], uint32_t active,
-                             pattern_key key, bool *known) {
+                             uint64_t kind, uint64_t of, bool *known) {
     const uint64_t base = address[first_lane(active)];
     lanes_u32 distance;
     uint64_t far = 0;
     uint32_t sum = 0, different = 0;
-    for (int l = 0; l < LANES; l++) {
-        const uint64_t d = (address[l] - base) & (0 - (uint64_t)(active >> l & 1));
-        far |= d + 0x80000000u;
-        distance[l] = (uint32_t)d;
-    }
+    if (active == FULL)
+        for (int l = 0; l < LANES; l++) {
+            const uint64_t d = address[l] - base;
+            far |= d + 0x80000000u;
+            distance[l] = (uint32_t)d;
+        }
+    else
+        for (int l = 0; l < LANES; l++) {
+            const uint64_t d = (address[l] - base) & (0 - (uint64_t)(active >> l & 1));
+            far |= d + 0x80000000u;
+            distance[l] = (uint32_t)d;
+        }
     if (far >> 32) return NULL;
     for (int l = 0; l < LANES; l++)
         sum += distance[l] * lane_factors[l];
-    pattern *p = &t->places[pattern_place(sum, active, key)];
+    pattern *p = &t->places[pattern_place(sum, active, kind, of)];
     for (int l = 0; l < LANES; l++)
         different |= p->distance[l] ^ distance[l];
-    *known = !different && p->active == active && p->key.kind == key.kind && p->key.of == key.of;
+    *known = !different && p->active == active && p->kind == kind && p->of == of;
     if (*known) return p;
     for (int l = 0; l < LANES; l++)
         p->distance[l] = distance[l];
-    p->key = key;
+    p->kind = kind;
+    p->of = of;
     p->active = active;
     p->number = ++t->last_number;
     return p;

@@ -11,16 +11,12 @@
 
 enum { N_PATTERNS = 1024, PATTERN_VALUES = 3 };
 
-/* Beside the pattern, what the cost depends on. */
-typedef struct pattern_key {
-    uint64_t kind; /* never 0 */
-    uint64_t of; /* pattern.number of one that this one goes with, an instruction's address, or 0 */
-} pattern_key;
-
 typedef struct pattern {
     uint32_t distance[LANES]; /* from the first active lane's address; of other lanes 0 */
-    pattern_key key;          /* .kind 0: none yet */
-    uint64_t number;          /* never given twice, never 0 */
+    /* Beside the pattern, what the cost depends on: the caller's own, ... */
+    uint64_t kind; /* ... 0: no pattern yet; */
+    uint64_t of; /* pattern.number of one that this one goes with, an instruction's address, or 0 */
+    uint64_t number; /* never given twice, never 0 */
     uint32_t active;
     uint32_t value[PATTERN_VALUES]; /* the caller's own */
 } pattern;
@@ -34,7 +30,7 @@ typedef struct pattern_table {
 /* The pattern of these addresses; `known`: it was there, else its values are the caller's to fill. NULL:
  * addresses so far apart have none. */
 typedef pattern *pattern_find_function(pattern_table *t, const uint64_t address[LANES],
-                                       uint32_t active, pattern_key key, bool *known);
+                                       uint32_t active, uint64_t kind, uint64_t of, bool *known);
 
 pattern_find_function *pattern_find_for_cpu(void);
 
