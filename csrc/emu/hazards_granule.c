@@ -211,9 +211,9 @@ void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_li
     const bool own = mark_thread(*last) == mark_thread(now);
     if (recent && own && mark_strength(*last) == WEAK && mark_strength(now) != WEAK)
         *last = (*last & 0xffffffffu) | (mark)mark_time(now) << MARK_TIME_AT; /* still not strong */
-    else if (recent && mark_strength(now) == ATOMIC &&
-             (mark_strength(*last) == ATOMICS || (mark_strength(*last) == ATOMIC && !own)))
-        *last = now | ATOMICS;
+    else if (recent && mark_strength(now) != WEAK &&
+             (mark_strength(*last) == SEVERAL || (mark_strength(*last) != WEAK && !own)))
+        *last = now | SEVERAL;
     else
         *last = now;
 }
