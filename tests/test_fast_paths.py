@@ -1,8 +1,8 @@
 """What traces work out for many lanes at once, or only once, against the rules themselves.
 
-Costs of requests are kept by pattern: here patterns come again at other bases, and are compared with the
-models of banks and coalescing, which keep nothing. Races are looked for in rows and scattered lanes at
-once: here random programs are compared with a definition of a race in a few lines.
+Costs of requests are kept by pattern: here patterns come again at other bases, and are compared with
+the models of banks and coalescing, which keep nothing. Races are looked for in rows and scattered
+lanes at once: here random programs are compared with a definition of a race in a few lines.
 """
 
 import numpy as np
@@ -101,9 +101,8 @@ def test_costs_by_pattern(rng, op, width):
     sectors = sum(
         smemkern.coalescing.sectors(a[m], width=width) for a, m in zip(byte, active, strict=True)
     )
-    [row] = [
-        r for r in t.global_ if r.width == width and r.op == op and r.line != t.global_[0].line
-    ]
+    accesses = [r for r in t.global_ if r.op == op and r.width == width]
+    row = max(accesses, key=lambda r: r.line)  # the table is read above it
     assert (row.requests, row.sectors) == (len(patterns), sectors)
 
 
@@ -145,8 +144,7 @@ def drawn_step(rng, whats, barriers):
 
 
 def races(steps):
-    """Kinds of races: of two accesses to one word with no barrier between, by different threads, one
-    writes, and one is plain."""
+    """Of two threads' accesses to a word with no barrier between, one writes, and one is plain."""
     found = set()
     since = {}  # by word: (thread, writes, strong)
     for step in steps:
