@@ -1,8 +1,8 @@
 """What traces work out for many lanes at once, or only once, against the rules themselves.
 
-Costs of requests are kept by pattern: here patterns come again at other bases, and are compared with
-the models of banks and coalescing, which keep nothing. Races are looked for in rows and scattered
-lanes at once: here random programs are compared with a definition of a race in a few lines.
+Costs of requests are kept by pattern: here patterns come again at other bases, and are compared
+with the models of banks and coalescing, which keep nothing. Races are looked for in rows and
+scattered lanes at once: here random programs are compared with a few lines that define a race.
 """
 
 import numpy as np
