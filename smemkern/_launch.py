@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,18 @@ class Launch(NamedTuple):
     block: Extent
     sources: Mapping[str, str]  # of a Kernel: file name to text
     shared_bytes: int = 0  # of a block, static and dynamic
+
+    @property
+    def title(self) -> str:
+        """The kernel's name as its author wrote it, without namespaces and types."""
+        mangled = re.match(r"_ZN?(\d+\w+)", self.kernel)
+        rest, name = mangled[1] if mangled else "", ""
+        while length := re.match(r"\d+", rest):
+            start = length.end()
+            name, rest = rest[start : start + int(length[0])], rest[start + int(length[0]) :]
+            if not self.kernel.startswith("_ZN"):
+                break
+        return name or self.kernel
 
 
 def _extent(given: int | tuple[int, ...]) -> Extent:

@@ -64,7 +64,7 @@ def page(trace: Trace) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(trace.launch.kernel)} - smemkern trace</title>"
+        f"<title>{escape(trace.launch.title)} - smemkern trace</title>"
         "<style>body{margin:0}</style></head>"
         f"<body>{fragment(trace)}</body></html>\n"
     )
@@ -138,7 +138,7 @@ def _head(trace: Trace) -> str:
     about += ["ended by a fault: the counts go so far"] if trace.incomplete else []
     shown = " \u00b7 ".join(about)
     return (
-        f"<h1>{escape(launch.kernel)}</h1>"
+        f"<h1>{escape(launch.title)}</h1>"
         f'<p class="sub">{escape(shown)}</p><div class="facts">{cells}</div>'
     )
 

@@ -261,10 +261,10 @@ class Profile:
 
     def __repr__(self) -> str:
         tables = [table(head, cells) for head, cells in self._tables()]
-        return "\n\n".join([self.trace.launch.kernel, *tables, f"$ {self.command}"])
+        return "\n\n".join([self.trace.launch.title, *tables, f"$ {self.command}"])
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><b>{html.escape(self.trace.launch.kernel)}</b></p>"]
+        parts = [f"<p><b>{html.escape(self.trace.launch.title)}</b></p>"]
         for head, cells in self._tables():
             top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
             body = "".join(

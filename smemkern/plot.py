@@ -68,10 +68,13 @@ def request(
         One request, as of smemkern.banks.explain.
     ax : matplotlib Axes, optional
     """
-    ax = _axes(ax, 7, 5.6)
+    return draw_request(_axes(ax, 7, 5.6), explain(addresses, width, op, active))
+
+
+def draw_request(ax: Axes, asked: Request) -> Axes:
+    """A request that is known already, such as the worst of a trace's row."""
     import matplotlib as mpl
 
-    asked = explain(addresses, width, op, active)
     served = _wavefront_of_lanes(asked)
     grid = np.full((LANES, BANKS), np.nan)
     words = max(asked.width // BANK_BYTES, 1)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from smemkern._launch import Launch
 from test_trace_rows import PTX, run
 
 VOID = {"meta", "rect", "line"}
@@ -110,8 +111,22 @@ def test_plot(conflicted):
     figure = conflicted.plot()
     bars, request = figure.axes[:2]
     assert len(bars.patches) == 2 * len(conflicted.shared)
-    [image] = request.images
-    depth = np.ma.filled(image.get_array().astype(float), np.nan)
-    assert np.nanmax(depth) == 32
+    assert "gemm_conflicted.cu:43 load: 32 wavefronts" in request.get_title()
+    served = np.ma.filled(request.collections[0].get_array().astype(float), np.nan)
+    assert np.nanmax(served) == 32
     a = np.ones((8, 8), np.float32)
     assert smemkern.trace("gemm", a, a, variant="naive").plot().axes
+
+
+@pytest.mark.parametrize(
+    ("entry", "title"),
+    [
+        ("gemm", "gemm"),
+        ("_Z12mma_ldmatrixPK6__halfS1_Pfii", "mma_ldmatrix"),
+        ("_ZN3foo3bar4gemmIfEEvPT_", "gemm"),
+        ("_ZN12_GLOBAL__N_11kEv", "k"),
+        ("_Z", "_Z"),
+    ],
+)
+def test_titles(entry, title):
+    assert Launch(entry, "Kernel", None, None, (), (1, 1, 1), {}).title == title

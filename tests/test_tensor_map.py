@@ -144,23 +144,32 @@ def random_array(rng, shape, dtype):
     return rng.integers(0, 256, n, dtype="u1").view(dtype).reshape(shape)
 
 
-# Starts lie inside, across each edge, and outside.
+# Starts lie inside, across each edge, and outside; the innermost at multiples of 16 bytes.
 CASES = [
-    ((100,), (32,), (90,), "f4"),
-    ((100,), (32,), (-7,), "f4"),
+    ((100,), (32,), (88,), "f4"),
     ((37, 52), (9, 16), (30, 44), "f4"),
-    ((37, 52), (9, 16), (-3, -5), "f4"),
     ((37, 52), (9, 16), (40, 0), "i4"),
+    ((37, 52), (9, 16), (3, 52), "i4"),
     ((11, 16), (16, 16), (0, 0), "u1"),
-    ((33, 24), (7, 8), (1, 3), "f2"),
-    ((9, 6), (4, 2), (7, 5), "f8"),
-    ((5, 7, 12), (3, 2, 8), (3, 6, 7), "i4"),
-    ((3, 4, 5, 16), (2, 3, 2, 8), (2, -1, 4, 9), "u2"),
-    ((2, 3, 4, 5, 8), (2, 2, 3, 2, 4), (1, 2, -1, 4, 5), "f4"),
+    ((9, 48), (4, 32), (5, 32), "u1"),
+    ((33, 24), (7, 8), (1, 8), "f2"),
+    ((9, 6), (4, 2), (7, 4), "f8"),
+    ((9, 6), (4, 4), (7, 4), "f8"),
+    ((5, 7, 12), (3, 2, 8), (3, 6, 8), "i4"),
+    ((3, 4, 5, 16), (2, 3, 2, 8), (2, 3, 4, 8), "u2"),
+    ((2, 3, 4, 5, 8), (2, 2, 3, 2, 4), (1, 2, 2, 4, 4), "f4"),
+]
+# Only loads may begin before the tensor does.
+BEFORE = [
+    ((100,), (32,), (-8,), "f4"),
+    ((37, 52), (9, 16), (-3, -4), "f4"),
+    ((33, 24), (7, 8), (1, -8), "f2"),
+    ((3, 4, 5, 16), (2, 3, 2, 8), (2, -1, 4, 8), "u2"),
+    ((2, 3, 4, 5, 8), (2, 2, 3, 2, 4), (1, 2, -1, 4, 4), "f4"),
 ]
 
 
-@pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES)
+@pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES + BEFORE)
 def test_loads(nvrtc, device, rng, shape, box, start, dtype):
     array = random_array(rng, shape, dtype)
     got, n = load(array, box, start, device)
@@ -184,7 +193,7 @@ def test_swizzles(nvrtc, device, rng, swizzle, dtype, rows):
 
 @pytest.mark.parametrize(
     ("box", "start", "steps"),
-    [((9, 8), (1, 2), (2, 1)), ((16, 8), (30, 0), (5, 1)), ((8, 8), (-3, 4), (8, 1))],
+    [((9, 8), (1, 4), (2, 1)), ((16, 8), (30, 0), (5, 1)), ((8, 8), (-3, 4), (8, 1))],
 )
 def test_element_strides(nvrtc, device, rng, box, start, steps):
     array = random_array(rng, (41, 12), "i4")
@@ -195,16 +204,16 @@ def test_element_strides(nvrtc, device, rng, box, start, steps):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_fill_with_nan(nvrtc, device, rng, dtype):
     array = random_array(rng, (10, 16), dtype)
-    got, n = load(array, (6, 8), (7, 12), device, fill="nan")
-    expected = box_of(array, (6, 8), (7, 12), fill=np.nan)
-    assert np.array_equal(got[:n].view(dtype).reshape(6, 8), expected, equal_nan=True)
+    got, n = load(array, (6, 16), (7, 8), device, fill="nan")
+    expected = box_of(array, (6, 16), (7, 8), fill=np.nan)
+    assert np.array_equal(got[:n].view(dtype).reshape(6, 16), expected, equal_nan=True)
 
 
 def test_a_view_with_gaps(nvrtc, device, rng):
     base = random_array(rng, (20, 32), "f4")
     array = base[1::3, 4:24]
-    got, n = load(array, (5, 8), (3, 15), device)
-    assert got[:n].tobytes() == box_of(array, (5, 8), (3, 15)).tobytes()
+    got, n = load(array, (5, 8), (3, 16), device)
+    assert got[:n].tobytes() == box_of(array, (5, 8), (3, 16)).tobytes()
 
 
 @pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES)
@@ -259,15 +268,15 @@ REDUCTIONS = [
 
 @pytest.mark.parametrize(("op", "dtype", "model"), REDUCTIONS)
 def test_reductions(nvrtc, device, rng, op, dtype, model):
-    array, tile = random_array(rng, (13, 16), dtype), random_array(rng, (8, 8), dtype)
+    array, tile = random_array(rng, (13, 16), dtype), random_array(rng, (8, 16), dtype)
     expected = array.copy()
-    expected[9:, 11:] = model(expected[9:, 11:], tile[:4, :5])
-    m = smemkern.TensorMap(array, (8, 8))
+    expected[9:, 8:] = model(expected[9:, 8:], tile[:4, :8])
+    m = smemkern.TensorMap(array, (8, 16))
     kernel("store_one", 2, f'-DREDUCE="{op}"')(
         1,
         32,
         m,
-        coordinates((9, 11)),
+        coordinates((9, 8)),
         tile,
         tile.nbytes,
         shared_bytes=tile.nbytes + 1024,
@@ -357,6 +366,10 @@ extern "C" __global__ void k(const __grid_constant__ Map map, const Map *other) 
     ("body", "message"),
     [
         ("load_box(tile + 64, map, c, &b);", "must begin at a multiple of 128"),
+        ("int odd[5] = {-2}; load_box(tile, map, odd, &b);", "-2, which is -8 bytes .* 16 bytes"),
+        ("int odd[5] = {3}; store_box(tile, map, odd);", "3, which is 12 bytes .* 16 bytes"),
+        ("int left[5] = {-4}; store_box(tile, map, left);", "-4 of dimension 0 .* only loads"),
+        ("int above[5] = {4, -1}; store_box(tile, map, above);", "-1 of dimension 1 .* only loads"),
         ("load_box(tile + 896, map, c, &b);", "out of bounds"),
         ("load_box(tile, *other, c, &b);", "no tensor map"),
         ("u64 *p = (u64 *)other; load_box(tile, *(Map *)(p + 4), c, &b);", "no tensor map"),

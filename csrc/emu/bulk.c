@@ -219,6 +219,13 @@ typedef struct bulk_form {
 static const insn *exec_bulk(warp *w, const insn *i) {
     const bulk_form *f = i->extra;
     const bool load = f->kind == BULK_LOAD;
+    /* The PTX ISA does not ask for it, but an H200 (driver 580) answers with an illegal instruction. */
+    if (f->from_space == PTX_SHARED && !w->block->launch->program->function->cluster[0])
+        return warp_fault(
+            w, i, SMK_LAUNCH, w->active,
+            "a bulk copy from shared memory to the cluster's shared memory in a kernel "
+            "without clusters; on a GPU the kernel must be compiled for them, if only "
+            "of one block (__cluster_dims__(1, 1, 1))");
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint32_t bytes = U32(w, f->size)[lane];

@@ -66,7 +66,8 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_AGGR_SMEM_SIZE: return l->shared_bytes;
     case SLOT_LOCAL_BASE: return REGION_BASE(REGION_LOCAL) + f->local_base;
     case SLOT_DYNAMIC_SHARED: return l->dynamic_shared_at;
-    default: return 0; /* GRIDID, CLUSTER_CTARANK, CLUSTER_CTAID_*, IS_EXPLICIT_CLUSTER */
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return l->program->function->cluster[0] != 0;
+    default: return 0; /* GRIDID, CLUSTER_CTARANK, CLUSTER_CTAID_* */
     }
 }
 

@@ -70,6 +70,12 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
                 "(%u, %u, %u) (.reqntid)",
                 f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
                 exact[2] ? exact[2] : 1);
+    for (int k = 0; k < 3; k++)
+        if (f->cluster[k] > 1)
+            return smk_fail(status, SMK_UNSUPPORTED,
+                            "kernel %s was compiled for clusters of (%u, %u, %u) blocks; the "
+                            "emulator runs clusters of one block (__cluster_dims__(1, 1, 1))",
+                            f->name, f->cluster[0], f->cluster[1], f->cluster[2]);
     return SMK_OK;
 }
 

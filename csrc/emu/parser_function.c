@@ -73,15 +73,16 @@ static bool header_directives(parser *p, ptx_function *f) {
         bool known;
         if (!parser_common_directive(p, &known)) return false;
         if (known) continue;
-        uint32_t *threads = parser_at_dot(p, "maxntid")   ? f->max_threads
-                            : parser_at_dot(p, "reqntid") ? f->required_threads
-                                                          : NULL;
-        if (threads) threads[0] = threads[1] = threads[2] = 1;
+        uint32_t *shape = parser_at_dot(p, "maxntid")             ? f->max_threads
+                          : parser_at_dot(p, "reqntid")           ? f->required_threads
+                          : parser_at_dot(p, "reqnctapercluster") ? f->cluster
+                                                                  : NULL;
+        if (shape) shape[0] = shape[1] = shape[2] = 1;
         parser_advance(p);
         for (uint32_t i = 0; p->token.kind == TOKEN_NUMBER; i++) {
             uint64_t value;
             if (!parser_integer(p, UINT32_MAX, "a directive's number", &value)) return false;
-            if (threads && i < 3) threads[i] = (uint32_t)value;
+            if (shape && i < 3) shape[i] = (uint32_t)value;
             if (!parser_take(p, ',')) break;
         }
     }

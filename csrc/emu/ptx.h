@@ -202,6 +202,7 @@ typedef struct ptx_function {
     uint32_t n_instructions;
     uint32_t frame_bytes;                         /* registers' slots; multiple of 256 */
     uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0 if not said */
+    uint32_t cluster[3];                          /* .reqnctapercluster; 0 if not said */
 } ptx_function;
 
 typedef struct ptx_module {

@@ -33,6 +33,27 @@ static atomic_change find_change(const char *name, smk_tensor_type type) {
     return atomic_find(name, types[type][1], false);
 }
 
+/* What the PTX ISA does not say and an H200 (driver 580) answers with an illegal instruction. */
+static bool check_start(warp *w, const insn *i, int lane, const tile *t, bool load) {
+    if (t->start[0] * t->element_bytes % TILE_CHUNK) {
+        warp_fault(
+            w, i, SMK_LAUNCH, 1u << lane,
+            "a tensor copy begins at the innermost coordinate %lld, which is %lld bytes into "
+            "the row; on a GPU that must be a multiple of %d bytes",
+            (long long)t->start[0], (long long)(t->start[0] * t->element_bytes), TILE_CHUNK);
+        return false;
+    }
+    for (uint32_t d = 0; !load && d < t->rank; d++)
+        if (t->start[d] < 0) {
+            warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                       "a tensor copy out of shared memory begins at the coordinate %lld of "
+                       "dimension %u from the innermost; on a GPU only loads may begin before 0",
+                       (long long)t->start[d], d);
+            return false;
+        }
+    return true;
+}
+
 static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
     const tensor_form *f = i->extra;
     int64_t start[TILE_RANK];
@@ -44,6 +65,7 @@ static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
     if (!tensor_map_open(w, i, lane, decoded_lane_address(w, &f->map, lane), f->rank, start,
                          &what->tile, &type))
         return false;
+    if (!check_start(w, i, lane, &what->tile, load)) return false;
     what->bytes = tile_bytes(&what->tile);
     what->shared = REGION_OFFSET(shared);
     if (shared % TILE_LINE) {

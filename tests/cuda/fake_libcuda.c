@@ -290,12 +290,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         CUstream stream, void **parameters, void **extra) {
     CALL(cuLaunchKernel);
     if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
-        (int)shared_bytes > function->dynamic_shared || !stream || parameters || !extra ||
-        extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
-        *(size_t *)extra[3] != 4 * sizeof(uint64_t))
+        (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
     uint64_t args[4];
-    memcpy(args, extra[1], sizeof args);
+    for (int i = 0; i < 4; i++)
+        memcpy(&args[i], parameters[i], sizeof args[i]);
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);

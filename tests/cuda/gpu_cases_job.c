@@ -58,6 +58,8 @@ static const char ptx[] = ".version 7.0\n"
                           "    ret;\n"
                           "}\n";
 
+static const uint32_t parameters[] = {0, 8, 16, 24};
+
 void vector_job_make(vector_job *v, size_t n, const char *key) {
     size_t bytes = n * sizeof(float);
     *v = (vector_job){
@@ -85,6 +87,8 @@ void vector_job_make(vector_job *v, size_t n, const char *key) {
                        .pointers = v->pointers,
                        .n_pointers = 3,
                        .args_bytes = sizeof v->args[0],
+                       .parameters = parameters,
+                       .n_parameters = 4,
                        .launches = v->launches,
                        .n_launches = 2,
                        .buffers = v->buffers,

@@ -123,9 +123,8 @@ def test_stores_are_done_when_the_block_ends(nvrtc, device):
     assert (out == np.arange(32) + 7).all()
 
 
-def test_within_shared_memory(nvrtc, device):
-    k = kernel(r"""
-    extern "C" __global__ void k(int *out) {
+WITHIN = r"""
+    extern "C" __global__ void CLUSTER k(int *out) {
         __shared__ alignas(16) int from[32], to[32];
         __shared__ u64 b;
         const int t = threadIdx.x;
@@ -141,10 +140,20 @@ def test_within_shared_memory(nvrtc, device):
         }
         wait(&b, 0);
         out[t] = to[t];
-    }""")
+    }"""
+
+
+def test_within_shared_memory(nvrtc, device):
+    k = kernel(WITHIN.replace("CLUSTER", "__cluster_dims__(1, 1, 1)"))
     out = np.zeros(32, "i4")
     k(1, 32, out, device=device)
     assert (out == 100 - np.arange(32)).all()
+
+
+def test_within_shared_memory_needs_a_cluster(nvrtc):
+    k = kernel(WITHIN.replace("CLUSTER", ""))
+    with pytest.raises(smemkern.LaunchError, match="without clusters"):
+        k(1, 32, np.zeros(32, "i4"), device="emu")
 
 
 REDUCTIONS = [

@@ -91,3 +91,11 @@ def test_addresses_and_ranks_of_the_only_block():
 def test_another_rank_is_refused():
     with pytest.raises(smemkern.LaunchError, match="block 3 of the cluster"):
         run("mov.u32 %r1, tile; mov.u32 %r2, 3; mapa.shared::cluster.u32 %r3, %r1, %r2;", 1)
+
+
+def test_clusters_of_blocks_are_refused():
+    ptx = KERNEL.replace("BODY", "").replace("cluster 1, 1, 1", "cluster 2, 1, 1")
+    with pytest.raises(
+        smemkern.UnsupportedInstructionError, match=r"clusters of \(2, 1, 1\) blocks"
+    ):
+        smemkern.Kernel(ptx, "k")(2, 32, np.zeros(64, "i4"), device="emu")
