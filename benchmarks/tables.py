@@ -219,7 +219,8 @@ def emulator() -> str:
         counting, hazards = (f"{peer['numba'] / peer[m]:.0f}" for m in modes[1:])
         parts.append(
             f"Numba's CUDA simulator takes {number(peer['numba'], 2)} s for `tiled` at "
-            f"{peer['n']}³: {counting} times as long as counting, {hazards} times as long as that with hazards."
+            f"{peer['n']}³: {counting} times as long as counting, {hazards} times as long as that "
+            "with hazards."
         )
     return "\n\n".join(parts)
 
