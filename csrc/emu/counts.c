@@ -130,23 +130,23 @@ static uint64_t kind_of(const emu_request *r) {
 }
 
 /* The pattern of the whole request; of a copy that of both sides. */
-static pattern *pattern_of(counts *c, const emu_request *r, bool *known) {
+static pattern *pattern_of(counts *c, const emu_request *r, pattern *last, bool *known) {
     uint64_t of = 0;
     if (r->operation == EMU_COPY_ASYNC_WRITE || r->operation == EMU_ATOMIC)
         of = (uint64_t)(uintptr_t)r->ptx;
     if (r->reading) {
         enum { SOURCE = 1 << 2, LINE = 128 };
         const uint64_t kind = SOURCE | (r->source[__builtin_ctz(r->reading)] & (LINE - 1)) << 24;
-        const pattern *source = c->find(c->patterns, r->source, r->reading, kind, of, known);
+        const pattern *source = c->find(c->patterns, r->source, r->reading, kind, of, NULL, known);
         if (!source) return NULL;
         of = source->number;
     }
-    return c->find(c->patterns, r->address, r->active, kind_of(r), of, known);
+    return c->find(c->patterns, r->address, r->active, kind_of(r), of, last, known);
 }
 
-static cost known_cost(counts *c, const emu_request *r) {
+static cost known_cost(counts *c, const emu_request *r, pattern **last) {
     bool known = false;
-    pattern *p = pattern_of(c, r, &known);
+    pattern *p = *last = pattern_of(c, r, *last, &known);
     if (known) return (cost){p->value[0], p->value[1], p->value[2]};
     const cost found = r->space == PTX_SHARED ? cost_of_shared(r) : cost_of_global(r);
     if (p) {
@@ -164,10 +164,10 @@ static uint32_t wavefronts_of_row(const emu_request *r, uint32_t width) {
     return groups > 1 && r->operation == EMU_LOAD && r->step == 0 ? groups / 2 : groups;
 }
 
-static cost cost_of(counts *c, const emu_request *r) {
+static cost cost_of(counts *c, const emu_request *r, pattern **at) {
     const bool even = r->step != ~(uint64_t)0;
     if (r->space == PTX_GLOBAL) {
-        if (!even) return known_cost(c, r);
+        if (!even) return known_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;
         return (cost){(uint32_t)(last / 32 - first / 32) + 1,
                       r->step ? (LANES * r->width + 31) / 32 : 1, 0};
@@ -175,7 +175,7 @@ static cost cost_of(counts *c, const emu_request *r) {
     const uint32_t machine = r->machine->width;
     if (!even || (machine && r->step) || r->operation == EMU_ATOMIC ||
         r->operation == EMU_COPY_ASYNC_WRITE)
-        return known_cost(c, r);
+        return known_cost(c, r, at);
     const uint32_t units = wavefronts_of_row(r, r->width);
     return (cost){units, units, machine ? wavefronts_of_row(r, machine) : units};
 }
@@ -198,7 +198,7 @@ static void on_memory(void *state, const emu_request *r) {
     tallies *at = &f->tallies[r->index];
     tally *t = tally_at(c, is_shared ? &at->shared : &at->global);
     if (!t) return;
-    const cost now = cost_of(c, r);
+    const cost now = cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.units;
     t->ideal += now.ideal;

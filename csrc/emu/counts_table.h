@@ -16,6 +16,7 @@ typedef struct tally {
 
 typedef struct tallies {
     tally *shared, *global; /* NULL: no request */
+    pattern *last;          /* of its requests: the next will often have the same */
 } tallies;
 
 typedef struct function_counts {

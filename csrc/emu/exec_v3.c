@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c, hazards_row.c, hazards_lanes.c, observe_lanes.c and pattern.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* The files of isa.h for x86-64-v3 (AVX2, FMA). */
 #include "isa.h"
 
 #if ISA_VARIANTS

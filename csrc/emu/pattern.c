@@ -16,12 +16,20 @@ static uint32_t pattern_place(uint32_t sum, uint32_t active, uint64_t kind, uint
     return (uint32_t)(mixed >> 32) % N_PATTERNS;
 }
 
+static inline bool is_same(const pattern *p, const uint32_t *distance, uint32_t active,
+                           uint64_t kind, uint64_t of) {
+    uint32_t different = 0;
+    for (int l = 0; l < LANES; l++)
+        different |= p->distance[l] ^ distance[l];
+    return !different && p->active == active && p->kind == kind && p->of == of;
+}
+
 static pattern *find_pattern(pattern_table *t, const uint64_t address[LANES], uint32_t active,
-                             uint64_t kind, uint64_t of, bool *known) {
+                             uint64_t kind, uint64_t of, pattern *guess, bool *known) {
     const uint64_t base = address[first_lane(active)];
     lanes_u32 distance;
     uint64_t far = 0;
-    uint32_t sum = 0, different = 0;
+    uint32_t sum = 0;
     if (active == FULL)
         for (int l = 0; l < LANES; l++) {
             const uint64_t d = address[l] - base;
@@ -35,12 +43,12 @@ static pattern *find_pattern(pattern_table *t, const uint64_t address[LANES], ui
             distance[l] = (uint32_t)d;
         }
     if (far >> 32) return NULL;
+    *known = guess && is_same(guess, distance, active, kind, of);
+    if (*known) return guess;
     for (int l = 0; l < LANES; l++)
         sum += distance[l] * lane_factors[l];
     pattern *p = &t->places[pattern_place(sum, active, kind, of)];
-    for (int l = 0; l < LANES; l++)
-        different |= p->distance[l] ^ distance[l];
-    *known = !different && p->active == active && p->kind == kind && p->of == of;
+    *known = is_same(p, distance, active, kind, of);
     if (*known) return p;
     for (int l = 0; l < LANES; l++)
         p->distance[l] = distance[l];

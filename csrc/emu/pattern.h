@@ -27,10 +27,11 @@ typedef struct pattern_table {
     uint64_t last_number;
 } pattern_table;
 
-/* The pattern of these addresses; `known`: it was there, else its values are the caller's to fill. NULL:
- * addresses so far apart have none. */
+/* The pattern of these addresses, which may be the guess (NULL: none). `known`: it was there, else its
+ * values are the caller's to fill. NULL: addresses so far apart have none. */
 typedef pattern *pattern_find_function(pattern_table *t, const uint64_t address[LANES],
-                                       uint32_t active, uint64_t kind, uint64_t of, bool *known);
+                                       uint32_t active, uint64_t kind, uint64_t of, pattern *guess,
+                                       bool *known);
 
 pattern_find_function *pattern_find_for_cpu(void);
 
