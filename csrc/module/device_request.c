@@ -88,6 +88,11 @@ int request_find_arrays(module_state *state, request *r, bool emulate) {
         } else if (device_read(state, asked->device, &r->on)) {
             return -1;
         }
+        if (emulate && !r->on.emulated) {
+            PyErr_SetString(PyExc_ValueError,
+                            "a trace counts on the emulator: leave device out, or pass 'emu'");
+            return -1;
+        }
         return stream_read(asked->stream, &r->on, &r->stream);
     }
     if (asked->device != Py_None && device_read(state, asked->device, &r->on)) {
