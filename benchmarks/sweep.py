@@ -1,7 +1,7 @@
 """Every shape counts: gemm by `auto` beside cuBLAS (through PyTorch), over shapes and layouts.
 
-A step of gpu.py. Arrays are on the GPU, results are written in place, times are between CUDA events and so
-hold whatever a call puts on the stream: packing too. The two are timed in turns.
+A step of gpu.py. Arrays are on the GPU, results are written in place, times are between CUDA events
+and so hold whatever a call puts on the stream: packing too. The two are timed in turns.
 """
 
 from __future__ import annotations
