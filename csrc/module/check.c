@@ -93,28 +93,11 @@ int request_choose_row(const module_state *state, request *r, smk_question quest
     return 0;
 }
 
-int request_check_out(const request *r) {
-    PyObject *given = r->asked->out;
+int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
     const char *op = smk_op_names[r->asked->op];
-    if (given == NULL || r->on_device) {
-        return 0; /* request_place_result looks at one on a device */
-    }
-    PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
-    if (own == NULL) {
-        return -1;
-    }
-    Py_DECREF(own);
-    if (!PyArray_Check(given)) {
-        PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
-                     Py_TYPE(given)->tp_name);
-        return -1;
-    }
-    PyArrayObject *out = (PyArrayObject *)given;
-    if (!PyArray_EquivTypes(PyArray_DESCR(out), r->descr)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: out has dtype %S, the result has %S; make it with "
-                     "numpy.empty(shape, '%S')",
-                     op, PyArray_DESCR(out), r->descr, r->descr);
+    if (!same_type) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, the result has %S", op,
+                     PyArray_DESCR(out), r->descr);
         return -1;
     }
     if (PyArray_NDIM(out) != r->ndim ||
@@ -134,4 +117,24 @@ int request_check_out(const request *r) {
         return -1;
     }
     return 0;
+}
+
+int request_check_out(const request *r) {
+    PyObject *given = r->asked->out;
+    const char *op = smk_op_names[r->asked->op];
+    if (given == NULL || r->on_device) {
+        return 0; /* request_place_result looks at one on a device */
+    }
+    PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
+    if (own == NULL) {
+        return -1;
+    }
+    Py_DECREF(own);
+    if (!PyArray_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
+                     Py_TYPE(given)->tp_name);
+        return -1;
+    }
+    PyArrayObject *out = (PyArrayObject *)given;
+    return request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr));
 }

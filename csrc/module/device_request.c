@@ -194,32 +194,12 @@ static int make_result(request *r) {
     return r->written ? 0 : -1;
 }
 
+/* A transpose moves bits, whatever they mean. */
 static int check_result(const request *r, PyArrayObject *view) {
-    const char *op = smk_op_names[r->asked->op];
-    const bool raw = r->asked->op == SMK_TRANSPOSE;
-    if (raw ? PyArray_ITEMSIZE(view) != PyDataType_ELSIZE(r->descr)
-            : !PyArray_EquivTypes(PyArray_DESCR(view), r->descr)) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, the result has %S", op,
-                     PyArray_DESCR(view), r->descr);
-        return -1;
-    }
-    if (PyArray_NDIM(view) != r->ndim ||
-        !PyArray_CompareLists(PyArray_DIMS(view), r->dims, r->ndim)) {
-        PyObject *has = PyArray_IntTupleFromIntp(PyArray_NDIM(view), PyArray_DIMS(view));
-        PyObject *wanted = PyArray_IntTupleFromIntp(r->ndim, r->dims);
-        if (has && wanted) {
-            PyErr_Format(PyExc_ValueError, "%s: out has shape %R, the result has %R", op, has,
-                         wanted);
-        }
-        Py_XDECREF(has);
-        Py_XDECREF(wanted);
-        return -1;
-    }
-    if (!PyArray_ISWRITEABLE(view)) {
-        PyErr_Format(PyExc_ValueError, "%s: out is read-only", op);
-        return -1;
-    }
-    return 0;
+    const bool same = r->asked->op == SMK_TRANSPOSE
+                          ? PyArray_ITEMSIZE(view) == PyDataType_ELSIZE(r->descr)
+                          : PyArray_EquivTypes(PyArray_DESCR(view), r->descr);
+    return request_fits_result(r, view, same);
 }
 
 /* Kernels write it while they read the inputs, and no element of it twice. */

@@ -56,6 +56,9 @@ int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted
 int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
                          int64_t cols, smk_matrix *out);
 
+/* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
+int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
+
 /* `out` is a writable array of exactly the result's shape and type. */
 int request_check_out(const request *r);
 
