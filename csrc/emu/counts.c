@@ -268,7 +268,7 @@ void tally_merge(tally *into, const tally *from) {
     into->bytes += from->bytes;
     into->machine_requests += from->machine_requests;
     into->machine_wavefronts += from->machine_wavefronts;
-    into->width = from->width;
+    if (from->width) into->width = from->width; /* sectors of zeros have none */
     into->operation = from->operation;
 }
 

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "atomic_form.h"
 #include "alignment.h"
+#include "atomic_form.h"
 #include "cfg.h"
 
 enum { MAX_OPEN = 64, MAX_JOINED = 4, NOBODY = 0xffffffff };

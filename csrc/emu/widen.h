@@ -1,4 +1,5 @@
-/* Which shared loads and stores ptxas joins: see widen.c. */
+/* What ptxas makes of accesses to shared memory: loads and stores that it joins (widen.c), atomics
+ * (atomic_form.c). */
 #ifndef EMU_WIDEN_H
 #define EMU_WIDEN_H
 
