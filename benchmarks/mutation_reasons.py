@@ -65,7 +65,7 @@ REASONS = [
     (
         "bounds|term",
         r"transpose_vectorized",
-        r"if \(i0 \+ r < g\.rows && j0 \+ c < g\.cols\)",
+        r"if \(i0 \+ r < g\.rows && j0 \+ c < g\.cols\) \{",
         UNROLLED,
     ),
     (

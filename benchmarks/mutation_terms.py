@@ -12,6 +12,7 @@ how often a loop runs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -44,19 +45,26 @@ def instructions(lines: list[str], opcodes: str) -> list[Instruction]:
 
 def removals(lines: list[str]) -> Iterator[Removal]:
     for line, _, (to, *terms) in instructions(lines, r"(and|or)\.pred"):
-        for other in reversed(terms):
+        for other in terms:
             yield Removal(line, "term", f"mov.pred {to}, {other};")
     choices = instructions(lines, rf"selp\.{INTEGER}")
-    allowing: dict[str, list[bool]] = {}
-    for _, _, (_, first, second, predicate) in choices:
-        if "0" in (first, second):
-            allowing.setdefault(predicate, []).append(second == "0")
+    allows = {  # whether the check allows more where the predicate is true
+        predicate: second == "0"
+        for _, _, (_, first, second, predicate) in choices
+        if "0" in (first, second)
+    }
     for line, opcode, (to, first, second, predicate) in choices:
-        allowed = first if allowing[predicate][0] else second
+        if predicate not in allows:
+            raise ValueError(
+                f"line {line + 1}: neither side of {opcode} is known to be the check's"
+            )
+        allowed = first if allows[predicate] else second
         yield Removal(line, "choice", f"mov{opcode.removeprefix('selp')} {to}, {allowed};")
+    # One check behind several choices, such as a size and an address, goes as a whole too.
+    uses = Counter(choice.operands[3] for choice in choices)
     for line, _, (predicate, *_) in instructions(lines, r"setp\..*"):
-        if sum(choice.operands[3] == predicate for choice in choices) > 1:
-            value = -1 if allowing[predicate][0] else 0
+        if uses[predicate] > 1:
+            value = -1 if allows[predicate] else 0
             yield Removal(line, "choice", f"mov.pred {predicate}, {value};")
     for line, opcode, (to, *sides) in instructions(lines, rf"min\.{INTEGER}"):
         for side in sides:
