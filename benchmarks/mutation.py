@@ -58,6 +58,8 @@ SHAPES = {
     ],
     "probe": [(1000,), (9001,), (5,), (65,), (60001,)],
 }
+# A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
+WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
 KINDS = ("barrier", "wait", "commit", "bounds", "value", "term", "choice")
@@ -203,7 +205,7 @@ def takes(op: str, given: list[np.ndarray], keywords: dict[str, Any]) -> bool:
 def calls(image: Image):
     """(arguments, keywords) of each call that a mutant has to get right."""
     rng = np.random.default_rng(3)
-    for shape in SHAPES[image.op]:
+    for shape in (*SHAPES[image.op], *WHOLE_TILES.get(image.variant, ())):
         given, keywords = arguments(image, shape, rng), {"variant": image.variant, **image.params}
         if takes(image.op, given, keywords):
             yield given, keywords
