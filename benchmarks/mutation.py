@@ -62,6 +62,9 @@ SHAPES = {
 WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
+# Kernels whose checks are not taken apart: simt's terms also choose which tile a block makes, and a
+# tile that nobody makes is no hazard.
+WHOLE_CHECKS = ("simt",)
 KINDS = ("barrier", "wait", "commit", "bounds", "value", "term", "choice")
 OLD = 2.0  # what C holds in the calls that add to it
 SECONDS = 20  # a mutant that loops for ever has been found out
@@ -154,7 +157,7 @@ def mutants(image: Image) -> list[Mutant]:
             kind, instead = "bounds", re.sub(r"^@!?%p\d+\s+", "", text)
         if kind:
             found.append(Mutant(image, kind, n + 1, text, source[n], instead))
-    for n, kind, instead in removals(lines):
+    for n, kind, instead in () if image.variant in WHOLE_CHECKS else removals(lines):
         found.append(Mutant(image, kind, n + 1, lines[n].strip(), source[n], instead))
     return found
 

@@ -3,7 +3,8 @@
 `row < M && col < N` is two setp and one and.pred or or.pred: each side of it is a term, and without
 one term the other side is all of the check. Where a check only chooses a number, such as how many
 bytes a cp.async reads and from where, there is no branch at all but selp or min. Without the check
-the number is the one that it allows: of selp the side that is not 0, of min either side.
+the number is the one that it allows: of selp the side that is not 0, of min either side, and so of
+a selp without a 0 that no other one explains.
 
 Not touched: selp of floats, which chooses between results, and max, which the compiler makes from
 how often a loop runs.
@@ -54,16 +55,13 @@ def removals(lines: list[str]) -> Iterator[Removal]:
         if "0" in (first, second)
     }
     for line, opcode, (to, first, second, predicate) in choices:
-        if predicate not in allows:
-            raise ValueError(
-                f"line {line + 1}: neither side of {opcode} is known to be the check's"
-            )
-        allowed = first if allows[predicate] else second
-        yield Removal(line, "choice", f"mov{opcode.removeprefix('selp')} {to}, {allowed};")
+        known = predicate in allows
+        for side in (first if allows[predicate] else second,) if known else (first, second):
+            yield Removal(line, "choice", f"mov{opcode.removeprefix('selp')} {to}, {side};")
     # One check behind several choices, such as a size and an address, goes as a whole too.
     uses = Counter(choice.operands[3] for choice in choices)
     for line, _, (predicate, *_) in instructions(lines, r"setp\..*"):
-        if uses[predicate] > 1:
+        if uses[predicate] > 1 and predicate in allows:
             value = -1 if allows[predicate] else 0
             yield Removal(line, "choice", f"mov.pred {predicate}, {value};")
     for line, opcode, (to, *sides) in instructions(lines, rf"min\.{INTEGER}"):
