@@ -3,9 +3,9 @@
     python benchmarks/mutation.py                 # every kernel; writes results/mutation.json
     python benchmarks/mutation.py --fast          # one image a variant
 
-In the PTX of each image that the build made, each barrier, each cp.async wait and commit, and each
-branch or guard around memory accesses goes in turn. The mutant runs on the emulator over small, odd
-shapes. What is removed is
+In the PTX of each image that the build made, each barrier, each cp.async wait and commit, each
+branch or guard around memory accesses, and each part of a check goes in turn. The mutant runs on
+the emulator over small, odd shapes. What is removed is
 
     reported    the detector finds a hazard
     endless     it never ends, in the branch at the end of a loop: nobody can take it for right
@@ -18,6 +18,7 @@ The kernels as they are must have no findings and right results.
     barrier, wait, commit   the order of accesses
     bounds                  whether an access happens: branches and guards around one
     value                   which value counts (beta == 0), and so whether C is read at all
+    term, choice            parts of checks, and checks without a branch: mutation_terms.py
 """
 
 from __future__ import annotations
@@ -38,23 +39,33 @@ import numpy as np
 
 import smemkern
 from mutation_reasons import reason, text_of
+from mutation_terms import removals
 from rows import ROOT, parameter_sets, table
 from smemkern import reference
 
-# Odd, with every remainder of the vectors and of the unrolled loops; tiles with one row or column.
+# Odd, with every remainder of the vectors and of the unrolled loops; tiles with one row or column;
+# a last row in each part of a tile, beside a last column that is not the tile's; aligned rows of
+# which a tile has only a part; more tiles than stages; more than fits into shared memory.
 SHAPES = {
     "gemm": [
         *[(67, 45, 31), (64, 64, 64), (5, 129, 7), (33, 17, 0)],
         *[(66, 46, 2), (65, 47, 29), (1, 1, 1), (8, 3, 18), (130, 132, 20), (70, 131, 3)],
+        *[(90, 131, 21), (40, 130, 17), (128, 128, 20), (20, 19, 81)],
     ],
-    "transpose": [(67, 45), (1, 129), (64, 64), (33, 130), (1, 1), (3, 2), (80, 31)],
-    "probe": [(1000,), (9001,), (5,), (65,)],
+    "transpose": [
+        *[(67, 45), (1, 129), (64, 64), (33, 130), (1, 1), (3, 2), (80, 31)],
+        *[(84, 33), (31, 35), (23, 37), (26, 35), (64, 80), (80, 64), (128, 16), (16, 128)],
+    ],
+    "probe": [(1000,), (9001,), (5,), (65,), (60001,)],
 }
 # A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
 WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
-KINDS = ("barrier", "wait", "commit", "bounds", "value")
+# Kernels whose checks are not taken apart: simt's terms also choose which tile a block makes, and a
+# tile that nobody makes is no hazard.
+WHOLE_CHECKS = ("simt",)
+KINDS = ("barrier", "wait", "commit", "bounds", "value", "term", "choice")
 OLD = 2.0  # what C holds in the calls that add to it
 SECONDS = 20  # a mutant that loops for ever has been found out
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
@@ -74,6 +85,7 @@ class Mutant(NamedTuple):
     line: int  # of the PTX
     text: str
     source: str  # file:line of the CUDA source, as .loc says
+    instead: str  # what stands there now: nothing, or the rest of it
 
     @property
     def name(self) -> str:
@@ -112,20 +124,26 @@ def chooses_value(source: str) -> bool:
     return "beta" in text_of(source)
 
 
+def sources(lines: list[str]) -> list[str]:
+    """The file:line of each line of the PTX, as the last .loc says."""
+    files, source, found = {}, "?", []
+    for line in lines:
+        if m := re.match(r'\s*\.file\s+(\d+)\s+"([^"]+)"', line):
+            files[m[1]] = m[2]
+    for line in lines:
+        if (m := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", line)) and m[2] != "0":
+            source = f"{files.get(m[1], '?')}:{m[2]}"
+        found.append(source)
+    return found
+
+
 def mutants(image: Image) -> list[Mutant]:
     """Everything of the image that can be removed."""
     lines = read_ptx(image).splitlines()
     labels = {m[1]: n for n, line in enumerate(lines) if (m := re.match(r"(\$\w+):", line))}
-    source, found = "?", []
-    files = {}
-    for line in lines:
-        if m := re.match(r'\s*\.file\s+(\d+)\s+"([^"]+)"', line):
-            files[m[1]] = m[2]
+    source, found = sources(lines), []
     for n, line in enumerate(lines):
-        text = line.strip()
-        if m := re.match(r"\.loc\s+(\d+)\s+(\d+)", text):
-            source = f"{files.get(m[1], '?')}:{m[2]}" if m[2] != "0" else source
-        kind = None
+        text, kind, instead = line.strip(), None, ""
         if re.match(r"bar(rier)?\.", text):
             kind = "barrier"
         elif re.match(r"cp\.async\.wait", text):
@@ -134,19 +152,19 @@ def mutants(image: Image) -> list[Mutant]:
             kind = "commit"
         elif m := re.match(r"@!?%p\d+ bra\s+(\$\w+);", text):
             if any(ACCESS.search(skipped) for skipped in lines[n : labels[m[1]]]):
-                kind = "value" if chooses_value(source) else "bounds"
+                kind = "value" if chooses_value(source[n]) else "bounds"
         elif text.startswith("@") and ACCESS.search(text):
-            kind = "bounds"
+            kind, instead = "bounds", re.sub(r"^@!?%p\d+\s+", "", text)
         if kind:
-            found.append(Mutant(image, kind, n + 1, text, source))
+            found.append(Mutant(image, kind, n + 1, text, source[n], instead))
+    for n, kind, instead in () if image.variant in WHOLE_CHECKS else removals(lines):
+        found.append(Mutant(image, kind, n + 1, lines[n].strip(), source[n], instead))
     return found
 
 
 def mutate(mutant: Mutant) -> str:
     lines = read_ptx(mutant.image).splitlines()
-    guarded_access = mutant.text.startswith("@") and " bra" not in mutant.text
-    kept = re.sub(r"^@!?%p\d+\s+", "", mutant.text) if guarded_access else ""
-    lines[mutant.line - 1] = kept
+    lines[mutant.line - 1] = mutant.instead
     return "\n".join(lines) + "\n"
 
 
@@ -257,9 +275,10 @@ def run(every: list[Image], workers: int, kinds: list[str], each: int | None) ->
             "kind": what.kind,
             "ptx_line": what.line,
             "text": what.text,
+            **({"instead": what.instead} if what.instead else {}),
             "source": what.source,
             **result,
-            **({} if result["kinds"] else {"reason": reason(what.source)}),
+            **({} if result["kinds"] else {"reason": reason(what.kind, what.text, what.source)}),
         }
         for what, result in zip(todo, results, strict=True)
         if isinstance(what, Mutant)

@@ -26,20 +26,56 @@ WIDE = (
     "Chooses 16-byte accesses where all of a tile exists and is aligned. Without it the narrow "
     "form runs, which is right everywhere."
 )
+TWICE = (
+    "One check decides how many bytes are copied and from where. Without it for one of the two, "
+    "either 0 bytes are read or the array's first element, which exists: no thread uses it, or it "
+    "is multiplied by 0 (wrong only for an infinity or a NaN). Without it for both is reported."
+)
+NEXT_ROW = (
+    "Of a copy whose rows always have rows of the matrix below them: past K it reads the start of "
+    "the next row, which exists and is multiplied by 0 (wrong only for an infinity or a NaN)."
+)
 
-# (file, text of the line): the first that matches both.
+# (what is removed, file, text of the line): the first that matches all.
 REASONS = [
-    (r"gemm_(tiled|conflicted|padded|swizzle)", r"for \(long long k0 = 0; k0 < g\.K;", ZEROS),
-    (r"gemm_(vectorized|pipelined|double_buffer)", r"for \(long long k0 = 0; k0 < g\.K \+", ALWAYS),
-    (r"gemm_(double_buffer|vectorized)", r"if \(fetch\)", LAST_ROUND),
-    (r"gemm_pipelined", r"if \(k0 < g\.K\)", LAST_ROUND),
-    (r"transpose_(naive|tiled|padded|swizzle)", r"for \(int r = threadIdx\.y", UNROLLED),
-    (r"transpose_(naive|tiled|padded|swizzle)", r"if \(i < g\.rows && j < g\.cols\)", UNROLLED),
-    (r"transpose_vectorized", r"if \(whole && rows_aligned", WIDE),
-    (r"transpose_vectorized", r"for \(unsigned first = t; first < TILE \* TILE", ALWAYS),
-    (r"transpose_vectorized", r"for \(unsigned e = t; e < TILE \* TILE", UNROLLED),
-    (r"transpose_vectorized", r"if \(i0 \+ r < g\.rows && j0 \+ c < g\.cols\)", UNROLLED),
-    (r"probe_stride_read", r"for \(int i = lane; i < WORDS|word\[i\] = i < g\.n_x", UNROLLED),
+    (
+        "bounds",
+        r"gemm_(tiled|conflicted|padded|swizzle)",
+        r"for \(long long k0 = 0; k0 < g\.K;",
+        ZEROS,
+    ),
+    (
+        "bounds",
+        r"gemm_(vectorized|pipelined|double_buffer)",
+        r"for \(long long k0 = 0; k0 < g\.K \+",
+        ALWAYS,
+    ),
+    ("bounds", r"gemm_(double_buffer|vectorized)", r"if \(fetch\)", LAST_ROUND),
+    ("bounds", r"gemm_pipelined", r"if \(k0 < g\.K\)", LAST_ROUND),
+    ("bounds", r"transpose_(naive|tiled|padded|swizzle)", r"for \(int r = threadIdx\.y", UNROLLED),
+    (
+        "bounds|term",
+        r"transpose_(naive|tiled|padded|swizzle)",
+        r"if \(i < g\.rows && j < g\.cols\)",
+        UNROLLED,
+    ),
+    ("bounds", r"transpose_vectorized", r"if \(whole && rows_aligned", WIDE),
+    ("bounds", r"transpose_vectorized", r"for \(unsigned first = t; first < TILE \* TILE", ALWAYS),
+    ("bounds", r"transpose_vectorized", r"for \(unsigned e = t; e < TILE \* TILE", UNROLLED),
+    (
+        "bounds|term",
+        r"transpose_vectorized",
+        r"if \(i0 \+ r < g\.rows && j0 \+ c < g\.cols\) \{",
+        UNROLLED,
+    ),
+    (
+        "bounds",
+        r"probe_stride_read",
+        r"for \(int i = lane; i < WORDS|word\[i\] = i < g\.n_x",
+        UNROLLED,
+    ),
+    ("choice selp", r"gemm_pipelined|probe_(copy|pipeline)_async", r"COPY_ASYNC_", TWICE),
+    ("term", r"gemm_pipelined", r"whole_k = k0 \+ BLOCK_K <= g\.K", NEXT_ROW),
 ]
 
 
@@ -49,10 +85,10 @@ def text_of(source: str) -> str:
     return (ROOT / "csrc" / "kernels" / file).read_text().splitlines()[int(line) - 1].strip()
 
 
-def reason(source: str) -> str:
-    """Why what stands there can go; "" if nobody has said."""
-    text = text_of(source)
-    for file, pattern, why in REASONS:
-        if re.match(file, source) and re.search(pattern, text):
+def reason(kind: str, removed: str, source: str) -> str:
+    """Why that instruction, which stands there, can go; "" if nobody has said."""
+    what, text = f"{kind} {removed}", text_of(source)
+    for removals, file, pattern, why in REASONS:
+        if re.match(removals, what) and re.match(file, source) and re.search(pattern, text):
             return why
     return ""

@@ -3,6 +3,7 @@
 A subset of benchmarks/mutation.py, in a process of its own because it forks.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -57,15 +58,94 @@ def test_every_removal_of_the_record_is_accounted_for():
         ), mutant
 
 
-@needs_tree
-def test_the_page_is_fresh():
+def harness(name):
+    """A module of benchmarks/."""
     sys.path.insert(0, str(HARNESS.parent))
     try:
-        import hazard_docs
+        return importlib.import_module(name)
     finally:
         sys.path.remove(str(HARNESS.parent))
+
+
+@needs_tree
+def test_the_page_is_fresh():
+    hazard_docs = harness("hazard_docs")
     text = hazard_docs.PAGE.read_text()
     assert hazard_docs.page(text) == text
+
+
+@needs_tree
+@pytest.mark.parametrize(
+    "ptx, wanted",
+    [
+        (
+            ["and.pred \t%p3, %p1, %p2;"],
+            [(0, "term", "mov.pred %p3, %p1;"), (0, "term", "mov.pred %p3, %p2;")],
+        ),
+        (
+            ["or.pred %p3, %p1, %p2;", "min.s64 %rd2, %rd1, 7;"],
+            [
+                (0, "term", "mov.pred %p3, %p1;"),
+                (0, "term", "mov.pred %p3, %p2;"),
+                (1, "choice", "mov.s64 %rd2, %rd1;"),
+                (1, "choice", "mov.s64 %rd2, 7;"),
+            ],
+        ),
+        # one check, a size and an address: each alone, and the check itself
+        (
+            [
+                "setp.lt.s64 %p1, %rd1, %rd2;",
+                "selp.b64 %rd3, %rd4, %rd5, %p1;",
+                "selp.b32 %r1, 4, 0, %p1;",
+            ],
+            [
+                (0, "choice", "mov.pred %p1, -1;"),
+                (1, "choice", "mov.b64 %rd3, %rd4;"),
+                (2, "choice", "mov.b32 %r1, 4;"),
+            ],
+        ),
+        # the same, the other way round
+        (
+            [
+                "setp.ge.s64 %p1, %rd1, %rd2;",
+                "selp.b64 %rd3, 0, %rd5, %p1;",
+                "selp.b32 %r1, 0, 4, %p1;",
+            ],
+            [
+                (0, "choice", "mov.pred %p1, 0;"),
+                (1, "choice", "mov.b64 %rd3, %rd5;"),
+                (2, "choice", "mov.b32 %r1, 4;"),
+            ],
+        ),
+        # the next stage of a ring
+        (
+            ["setp.eq.s32 %p1, %r1, 3;", "selp.b32 %r2, 0, %r1, %p1;"],
+            [(1, "choice", "mov.b32 %r2, %r1;")],
+        ),
+        # which side the check is for is not known: either
+        (
+            ["selp.b64 %rd1, %rd2, %rd3, %p1;"],
+            [(0, "choice", "mov.b64 %rd1, %rd2;"), (0, "choice", "mov.b64 %rd1, %rd3;")],
+        ),
+        # results, and how often a loop runs
+        (["selp.f32 %f1, %f2, %f3, %p1;", "max.s64 %rd1, %rd2, 1;", "and.b32 %r1, %r2, 7;"], []),
+    ],
+)
+def test_what_can_be_removed_from_a_check(ptx, wanted):
+    found = harness("mutation_terms").removals([f"\t{line}" for line in ptx])
+    assert sorted(found) == sorted(wanted)
+
+
+@needs_tree
+def test_parts_of_checks(tmp_path):
+    """The first terms of each image; of the probes, which have none, what their checks choose."""
+    found = record_of(tmp_path, "--kinds", "term,choice", "--each", "3")["mutants"]
+    terms = [m for m in found if m["kind"] == "term" and m["image"].startswith("gemm")]
+    assert len(terms) >= 25
+    assert {m["verdict"] for m in terms} == {"reported"}
+    checks = [m for m in found if m["text"].startswith(("setp", "min"))]
+    assert len(checks) >= 3
+    assert {m["verdict"] for m in checks} == {"reported"}
 
 
 # What makes each mistake right.
