@@ -114,17 +114,16 @@ template <operand_of OPERAND, bool CHUNKS> struct copies {
         others = (int)min(n - other, 0x7fffffffll);
     }
 
-    /* On to the next tile. */
-    __device__ __forceinline__ void next() { from += OPERAND == OF_A ? BLOCK_K : BLOCK_K * ld; }
-
-    /* Copy i of COUNT to the tile at `tile`, of which k_left of K's elements exist. */
-    __device__ __forceinline__ void copy(unsigned tile, int i, int k_left) const {
+    /* Copy i of COUNT, in turn, to the tile at `tile`, of which k_left of K's elements exist. */
+    __device__ __forceinline__ void copy(unsigned tile, int i, int k_left) {
         const unsigned r = threadIdx.x / ACROSS + i * DOWN, e = threadIdx.x % ACROSS * WIDE;
         const unsigned to = tile + r * COLUMNS * (unsigned)sizeof(REAL) +
                             ((e / CHUNK ^ swizzle<OPERAND>(r)) << 4) + e % CHUNK * sizeof(REAL);
         const bool row_exists = OPERAND == OF_A ? i * (int)DOWN < others : (int)r < k_left;
         const int there = row_exists ? (OPERAND == OF_A ? k_left - (int)e : others) : 0;
-        const REAL *x = from + i * DOWN * ld;
+        const REAL *x = from;
+        from += DOWN * ld;
+        if (OPERAND == OF_A && i == COUNT - 1) from += BLOCK_K - ROWS * ld; /* on to the next tile */
         if constexpr (WIDE * sizeof(REAL) == 16 && !CHUNKS) {
             REAL v[CHUNK] = {};
 #pragma unroll
@@ -147,13 +146,13 @@ template <operand_of OPERAND, bool CHUNKS> struct copies {
 template <bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], const gemm_args &g,
                                            const REAL *A, const REAL *B, unsigned ring,
-                                           const warp_place &w, long long row, long long column) {
+                                           const warp_place &w, tile_place block) {
     const int tiles = (int)((g.K + BLOCK_K - 1) / BLOCK_K);
     const lane_reads reads = reads_of(w);
     copies<OF_A, CHUNKS> a_copies;
     copies<OF_B, CHUNKS> b_copies;
-    a_copies.start(A, g.lda, g.M, row);
-    b_copies.start(B, g.ldb, g.N, column);
+    a_copies.start(A, g.lda, g.M, (long long)block.row * BLOCK_M);
+    b_copies.start(B, g.ldb, g.N, (long long)block.column * BLOCK_N);
     long long k = 0; /* of the next tile that is copied */
     constexpr int A_COUNT = copies<OF_A, CHUNKS>::COUNT, B_COUNT = copies<OF_B, CHUNKS>::COUNT;
     /* Past the end of K all of a copy is zeros: no tile is special. */
@@ -167,8 +166,6 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
     };
     auto end_copies = [&]() {
         copy_async_commit();
-        a_copies.next();
-        b_copies.next();
         k += BLOCK_K;
     };
 #pragma unroll 1
@@ -228,18 +225,17 @@ __device__ __forceinline__ void product(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const tile_place at = place(blockIdx.x, down, across);
-    const long long row = (long long)at.row * BLOCK_M, column = (long long)at.column * BLOCK_N;
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
     if (is_chunks(A, g.lda, g.K) && is_chunks(B, g.ldb, g.N)) {
-        accumulate<true>(sum, g, A, B, ring, w, row, column);
+        accumulate<true>(sum, g, A, B, ring, w, at);
     } else {
-        accumulate<false>(sum, g, A, B, ring, w, row, column);
+        accumulate<false>(sum, g, A, B, ring, w, at);
     }
-    store(g, sum, w, row + w.row, column + w.column);
+    store(g, sum, w, (long long)at.row * BLOCK_M + w.row, (long long)at.column * BLOCK_N + w.column);
 }
 
 #define MMA_GEMM(name)                                                                             \
