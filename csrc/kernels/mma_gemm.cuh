@@ -123,7 +123,9 @@ template <operand_of OPERAND, bool CHUNKS> struct copies {
         const int there = row_exists ? (OPERAND == OF_A ? k_left - (int)e : others) : 0;
         const REAL *x = from;
         from += DOWN * ld;
-        if (OPERAND == OF_A && i == COUNT - 1) from += BLOCK_K - ROWS * ld; /* on to the next tile */
+        asm("" : "+l"(from)); /* else COUNT multiples of ld would take registers */
+        if (OPERAND == OF_A && i == COUNT - 1)
+            from += BLOCK_K - ROWS * ld; /* on to the next tile */
         if constexpr (WIDE * sizeof(REAL) == 16 && !CHUNKS) {
             REAL v[CHUNK] = {};
 #pragma unroll
@@ -155,13 +157,19 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
     b_copies.start(B, g.ldb, g.N, (long long)block.column * BLOCK_N);
     long long k = 0; /* of the next tile that is copied */
     constexpr int A_COUNT = copies<OF_A, CHUNKS>::COUNT, B_COUNT = copies<OF_B, CHUNKS>::COUNT;
+    /* Copies go in turns, each after the products of 16 rows; single elements in few turns of many. */
+    constexpr int COPIES = A_COUNT + B_COUNT, GAP = CHUNKS ? 1 : (M_TILES * (STEPS - 1) + 3) / 4;
+    constexpr int TURNS = M_TILES * (STEPS - 1) / GAP;
     /* Past the end of K all of a copy is zeros: no tile is special. */
-    auto copy = [&](unsigned stage, int i) {
+    auto copy = [&](unsigned stage, int first, int last) {
         const int k_left = (int)min(g.K - k, (long long)BLOCK_K);
-        if (i < A_COUNT) {
-            a_copies.copy(stage, i, k_left);
-        } else {
-            b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
+#pragma unroll CHUNKS ? COPIES : 1
+        for (int i = first; i < last; i++) {
+            if (i < A_COUNT) {
+                a_copies.copy(stage, i, k_left);
+            } else {
+                b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
+            }
         }
     };
     auto end_copies = [&]() {
@@ -170,10 +178,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
     };
 #pragma unroll 1
     for (int tile = 0; tile < STAGES - 1; tile++) {
-#pragma unroll
-        for (int i = 0; i < A_COUNT + B_COUNT; i++) {
-            copy(ring + tile * STAGE, i);
-        }
+        copy(ring + tile * STAGE, 0, COPIES);
         end_copies();
     }
     copy_async_wait<STAGES - 2>();
@@ -205,12 +210,9 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
             for (int m = 0; m < M_TILES; m++) {
                 multiply(&sum[m][group * GROUP_TILES], a[m], b[step % 2]);
                 if (then % GROUPS == 0) load_a(a[m], from + reads.a, m, then / GROUPS);
-                constexpr int TURNS = (STEPS - 1) * M_TILES;
-                const int turn = step * M_TILES + m;
-#pragma unroll
-                for (int i = turn * (A_COUNT + B_COUNT) / TURNS;
-                     i < (turn + 1) * (A_COUNT + B_COUNT) / TURNS && then != 0; i++) {
-                    copy(free, i);
+                const int turn = (step * M_TILES + m) / GAP;
+                if ((step * M_TILES + m) % GAP == 0 && turn < TURNS) {
+                    copy(free, turn * COPIES / TURNS, (turn + 1) * COPIES / TURNS);
                 }
             }
         }
@@ -235,7 +237,8 @@ __device__ __forceinline__ void product(const gemm_args &g) {
     } else {
         accumulate<false>(sum, g, A, B, ring, w, at);
     }
-    store(g, sum, w, (long long)at.row * BLOCK_M + w.row, (long long)at.column * BLOCK_N + w.column);
+    store(g, sum, w, (long long)at.row * BLOCK_M + w.row,
+          (long long)at.column * BLOCK_N + w.column);
 }
 
 #define MMA_GEMM(name)                                                                             \
