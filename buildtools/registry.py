@@ -211,7 +211,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
         product_bits=_get(entry, "product_bits", int, where, 0),
-        portable=_get(entry, "portable", bool, where, min_sm < 90),
+        portable=_portable(entry, min_sm, where),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
@@ -248,6 +248,14 @@ def _pair(pair: object, where: str) -> tuple[str, str]:
     if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
         raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
     return pair[0], pair[1]
+
+
+def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
+    """Before sm_90 no chip has instructions that later ones lack."""
+    portable = _get(entry, "portable", bool, where, min_sm < 90)
+    if not portable and min_sm < 90:
+        raise TableError(f"{where}: portable = false is for rows from min_sm = 90 on")
+    return portable
 
 
 def _wgmma(entry: object, where: str) -> Wgmma:

@@ -5,8 +5,8 @@
  *      multiplied: 4 steps of 4 DMMAs
  *      registers: 128 sums, 32 of A, 2 x 16 of B
  *
- * Clocks: a multiprocessor makes 128 multiply-adds a clock, so a stage takes 2048; it reads 96 wavefronts a
- * warp, 768, 37 % of what shared memory serves, and 32 KiB from L2, 16 bytes a clock.
+ * Clocks: a multiprocessor makes 128 multiply-adds a clock, so a stage takes 2048. Shared memory serves 96
+ * wavefronts of reads to each warp and 256 of copies, half of that time; L2 16 bytes a clock.
  * Banks: mma_words.cuh.
  * FLOPs: 2 M N K at DMMA's rate, with fp64's own rounding after each product of the sum.
  * Before sm_90 there is 8 x 8 x 4 only, at half the rate of a Hopper; ptxas makes that of this for sm_100 and on.

@@ -5,8 +5,10 @@
  *      is multiplied: 4 steps of 8 MMAs
  *      registers: 128 sums, 16 of A, 2 x 4 of B: two blocks fit a multiprocessor of sm_90
  *
- * Clocks: an MMA of 16 x 8 x 16 takes a sub-partition 8 on sm_80 and about 6 on sm_90: a stage 1024 or 770; it
- * reads 128 wavefronts a warp, 512 of those. From L2, 32 KiB a stage: 32 or 42 bytes a clock.
+ * Clocks: an MMA of 16 x 8 x 16 takes a sub-partition 8 on sm_80, about 6 on sm_90: a stage 1024 or 770.
+ * Shared memory serves 128 wavefronts of reads to each warp and 256 of copies, 768: on sm_90 it binds as soon
+ * as the tensor core does. From L2, 32 KiB a stage: 32 or 42 bytes a clock. Blocks of 256 columns (8 warps,
+ * 144 KiB) have 704 wavefronts and 31 bytes for as much work.
  * Banks: mma_halves.cuh.
  * FLOPs: 2 M N K at mma.sync's 16-bit rate, on sm_90 some 60 % of wgmma's.
  * Differs from mma_fp16 by the type: fp32's range, 8 bits.

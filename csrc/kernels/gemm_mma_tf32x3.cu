@@ -11,9 +11,10 @@
  * so it adds 16 k only; FADDs, which round to nearest, add those. What comes out as NaN is computed again.
  * A split is an addition and an AND on bits (half a unit up, then cut) and an FADD. NaN, infinity and what
  * rounds to it leave a rest that is NaN or infinite, so the sum becomes NaN: nothing is looked for before.
- * Issue slots, a warp and slab: 96 MMAs; 48 elements' splits 144; 64 FADDs; 12 LDS.128.
- * Clocks: an MMA takes a sub-partition 8 on sm_80 and about 6 on sm_90, so 96 take 768 or 600; two warps
- * issue some 2 * 350 in the 2 * 768. Shared memory: 48 wavefronts a warp, 192 of 768.
+ * Clocks, a warp and slab: 96 MMAs at 8 of a sub-partition on sm_80, about 6 on sm_90: 768 or 580. Issued
+ * are 356: the MMAs, 144 for the splits of 48 elements, 64 FADDs, 12 LDS.128, copies and addresses. Two
+ * warps share a sub-partition, so the tensor core is what binds. Shared memory: 1024 wavefronts a stage,
+ * copies included, of 3072 or 2300 clocks.
  * Banks: mma_words.cuh.
  * FLOPs: 3 times 2 M N K at mma.sync's tf32 rate.
  * Differs from tf32x3 by mma.sync, which all chips have, and by splitting in registers: no workspace.
