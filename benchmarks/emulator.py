@@ -1,8 +1,10 @@
-"""Speed of the emulator: warp instructions and FLOPs a second, bare and while counting.
+"""Speed of the emulator: warp instructions a second bare, while it counts, and while it counts and
+looks for hazards; and how long Numba's CUDA simulator takes for one of the kernels.
 
-    python benchmarks/emulator.py
+    python benchmarks/emulator.py --numba path/to/a/python/with/numba
 
-Two GEMM kernels at 256^3, on all CPU threads, best of several runs; writes
+GEMM at 256^3 and transposes of 1024^2, fp32, on all CPU threads. The modes take turns, and of each
+the fastest run counts: other work on the machine only makes runs longer. Writes
 benchmarks/results/emulator.json.
 """
 
@@ -22,8 +24,23 @@ import numpy as np
 import smemkern
 
 ROOT = Path(__file__).resolve().parent.parent
-N = 256
-VARIANTS = ("tiled", "register_tiled")
+SHAPES = {"gemm": (256, 256), "transpose": (1024, 1024)}
+VARIANTS = {
+    "gemm": (
+        "tiled",
+        "padded",
+        "swizzle",
+        "double_buffer",
+        "register_tiled",
+        "vectorized",
+        "pipelined",
+        "conflicted",
+    ),
+    "transpose": ("tiled", "padded", "swizzle", "vectorized"),
+}
+MODES = ("bare", "counts", "hazards")  # hazards: and counts
+PEER = dict(variant="tiled", tile=16)  # as numba_simulator.py has it
+PEER_N = 64
 
 
 def cpu_name() -> str:
@@ -39,37 +56,61 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def measure(variant: str, repeat: int) -> dict[str, object]:
+def operands(op: str, shape: tuple[int, ...]) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
-    a, b = (rng.standard_normal((N, N), dtype="f4") for _ in range(2))
-    arguments = {"variant": variant, "device": "emu"}
-    instructions = smemkern.trace("gemm", a, b, **arguments).warp_instructions
+    return [rng.standard_normal(shape, dtype="f4") for _ in range(2 if op == "gemm" else 1)]
 
-    plain = min(smemkern._measure("gemm", a, b, repeat=repeat, **arguments)[1]) / 1e3
-    counted = float("inf")
+
+def seconds(mode: str, op: str, arrays: list[np.ndarray], params: dict[str, object]) -> float:
+    """Of one run: bare that of the launches, else that of the whole call."""
+    if mode == "bare":
+        return smemkern._measure(op, *arrays, repeat=1, device="emu", **params)[1][0] / 1e3
+    started = time.perf_counter()
+    smemkern.trace(op, *arrays, hazards=mode == "hazards", **params)
+    return time.perf_counter() - started
+
+
+def fastest(
+    op: str, arrays: list[np.ndarray], params: dict[str, object], repeat: int
+) -> dict[str, float]:
+    best = dict.fromkeys(MODES, float("inf"))
     for _ in range(repeat):
-        started = time.perf_counter()
-        smemkern.trace("gemm", a, b, **arguments)
-        counted = min(counted, time.perf_counter() - started)
+        for mode in MODES:
+            best[mode] = min(best[mode], seconds(mode, op, arrays, params))
+    return best
 
-    def speed(seconds: float) -> dict[str, float]:
-        return {
-            "seconds": seconds,
-            "warp_instructions_per_s": instructions / seconds,
-            "gflops": 2 * N**3 / seconds * 1e-9,
-        }
 
+def measure(op: str, variant: str, repeat: int) -> dict[str, object]:
+    arrays = operands(op, SHAPES[op])
+    t = smemkern.trace(op, *arrays, variant=variant)
+    best = fastest(op, arrays, {"variant": variant}, repeat)
     return {
+        "op": op,
         "variant": variant,
-        "warp_instructions": instructions,
-        "plain": speed(plain),
-        "counted": speed(counted),
+        "shape": SHAPES[op],
+        "warp_instructions": t.warp_instructions,
+        "flops": t.flops,
+        "seconds": best,
     }
+
+
+def peer(python: str, repeat: int) -> dict[str, object]:
+    """The same product by Numba's simulator, and here."""
+    done = subprocess.run(
+        [python, str(ROOT / "benchmarks" / "numba_simulator.py"), str(PEER_N)],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    arrays = operands("gemm", (PEER_N, PEER_N))
+    return {"n": PEER_N, "numba": float(done.stdout)} | fastest("gemm", arrays, PEER, repeat)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=10)
+    parser.add_argument("--repeat", type=int, default=30)
+    parser.add_argument("--numba", help="a Python that has Numba")
     parser.add_argument("--commit", default=commit())
     parser.add_argument(
         "--results", type=Path, default=ROOT / "benchmarks" / "results" / "emulator.json"
@@ -78,21 +119,26 @@ def main() -> None:
     record = {
         "cpu": cpu_name(),
         "threads": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
         "date": datetime.date.today().isoformat(),
         "commit": options.commit,
-        "lines": [measure(variant, options.repeat) for variant in VARIANTS],
+        "lines": [measure(op, v, options.repeat) for op, names in VARIANTS.items() for v in names],
     }
+    if options.numba:
+        record["peer"] = peer(options.numba, options.repeat)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     options.results.write_text(json.dumps(record, indent=1) + "\n")
+    print("M warp instructions/s" + "".join(f"{mode:>10}" for mode in MODES))
     for line in record["lines"]:
-        print(f"{line['variant']}: {line['warp_instructions'] / 1e6:.1f} M warp instructions")
-        for name in ("plain", "counted"):
-            s = line[name]
-            print(
-                f"  {name:8} {s['seconds'] * 1e3:8.1f} ms  "
-                f"{s['warp_instructions_per_s'] / 1e6:6.1f} M warp instructions/s  "
-                f"{s['gflops']:6.2f} GFLOP/s"
-            )
+        rates = [line["warp_instructions"] / line["seconds"][mode] * 1e-6 for mode in MODES]
+        print(f"{line['op'] + ' ' + line['variant']:21}" + "".join(f"{r:10.1f}" for r in rates))
+    if options.numba:
+        ours = record["peer"]
+        times = {mode: ours["numba"] / ours[mode] for mode in MODES}
+        print(
+            f"Numba's simulator, tiled, {PEER_N}^3: {ours['numba']:.2f} s; here "
+            + ", ".join(f"{mode} {t:.0f} times as fast" for mode, t in times.items())
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-STEPS = ("build", "tests", "sanitizers", "exact", "gemm", "transpose")
+STEPS = ("build", "tests", "sanitizers", "exact", "gemm", "transpose", "sweep", "overhead")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 Record = dict[str, Any]
@@ -289,6 +289,18 @@ def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
     return {"torch": torch.__version__, "lines": lines}
 
 
+def sweep() -> Record:
+    import sweep as shapes
+
+    return shapes.sweep()
+
+
+def overhead() -> Record:
+    import sweep as shapes
+
+    return shapes.overhead()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -324,6 +336,8 @@ def main() -> int:
         "exact": lambda: exact(options.results, options.commit, options.patterns),
         "gemm": lambda: gemm(options.repeat, GEMM_SHAPES),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
+        "sweep": sweep,
+        "overhead": overhead,
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)

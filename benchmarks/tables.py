@@ -202,21 +202,28 @@ def emulator() -> str:
     if not file.exists():
         return "Not yet measured."
     record = json.loads(file.read_text())
+    modes = ("bare", "counts", "hazards")
     lines = [
         (
-            f"`{line['variant']}`",
-            number(line["plain"]["warp_instructions_per_s"] / 1e6),
-            number(line["plain"]["gflops"]),
-            number(line["counted"]["warp_instructions_per_s"] / 1e6),
-            number(line["counted"]["gflops"]),
+            f"{line['op']} `{line['variant']}`",
+            *(number(line["warp_instructions"] / line["seconds"][m] / 1e6) for m in modes),
         )
         for line in record["lines"]
     ]
-    header = ("256³, fp32", "M warp instructions/s", "GFLOP/s", "counting, M/s", "GFLOP/s")
-    return (
+    header = ("M warp instructions/s", "bare", "counting", "and looking for hazards")
+    parts = [
         f"{record['cpu']}, {record['threads']} threads, {record['date']}, "
-        f"commit {record['commit'] or 'unknown'}.\n\n" + markdown(header, lines, 1)
-    )
+        f"commit {record['commit'] or 'unknown'}; GEMM of 256³, transposes of 1024², fp32.",
+        markdown(header, lines, 1),
+    ]
+    if peer := record.get("peer"):
+        counting, hazards = (f"{peer['numba'] / peer[m]:.0f}" for m in modes[1:])
+        parts.append(
+            f"Numba's CUDA simulator takes {number(peer['numba'], 2)} s for `tiled` at "
+            f"{peer['n']}³: {counting} times as long as counting, {hazards} times as long as that "
+            "with hazards."
+        )
+    return "\n\n".join(parts)
 
 
 # ---- exactness

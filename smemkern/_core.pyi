@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypedDict, final
+from typing import Any, Literal, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,32 +19,33 @@ _Array = np.ndarray[Any, Any]
 _Extent = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
 
 def gemm(
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Any,  # ArrayLike, or an array on a GPU
+    b: Any,
     *,
     variant: str = "auto",
-    out: _Array | None = None,
+    accuracy: Literal["float32", "norm", "tf32"] = "float32",
+    out: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
 ) -> Any: ...
 def transpose(
-    a: ArrayLike,
+    a: Any,  # ArrayLike, or an array on a GPU
     *,
     variant: str = "auto",
-    out: _Array | None = None,
+    out: Any = None,
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
-) -> _Array: ...
+) -> Any: ...
 def probe(
     x: ArrayLike,
     *,
     variant: str = "stride_read",
     device: str | None = None,
-    stream: int | None = None,
+    stream: Any = None,
     **params: int,
 ) -> _Array: ...
 
@@ -66,7 +67,7 @@ class Kernel:
         *args: Any,
         shared_bytes: int = 0,
         device: str | None = None,
-        stream: int | None = None,
+        stream: Any = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

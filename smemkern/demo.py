@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+with contextlib.suppress(ImportError):
+    import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 
 from . import reference
 from ._devices import devices
@@ -17,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 COUNTED = 256  # n of the matrices that are traced; a GPU is timed at a larger one
 TIMED_ON_GPU = 4096
-ODD = (67, 61, 73)  # M, N, K of a second check, in float64, which fit no tile
+ODD = (67, 61, 73)  # M, N, K of a second check, which fit no tile
 PROBE_ELEMENTS = 1 << 16
 
 
@@ -132,6 +136,18 @@ RUN: dict[str, Callable[[Variant, str], Line]] = {
 }
 
 
+def why_not(row: Variant, capability: tuple[int, int] | None) -> str:
+    """Why a row cannot run on a device (None: the emulator); "" if it can."""
+    if capability and row.min_sm >= 90 and divmod(row.min_sm, 10) != capability:
+        return "it is for GPUs of compute capability {}.{}".format(*divmod(row.min_sm, 10))
+    try:
+        np.dtype(row.dtypes[0])
+    except TypeError:
+        if row.op != "transpose":
+            return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
+    return ""
+
+
 # ---- what the numbers say
 
 
@@ -184,15 +200,22 @@ def run(device: str | None = None) -> int:
     described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
     n = COUNTED if name == "emu" else TIMED_ON_GPU
     print(f"device {name}{described[0] if described else ''}")
-    print(f"gemm {n}^3, transpose {n}^2 in float32; checked there, and in float64 at odd sizes")
+    print(f"gemm {n}^3, transpose {n}^2, of 32 bits or the row's first type; checked there, and at")
+    print("odd sizes in its last type")
     print(
         f"requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = {COUNTED}"
     )
     print("error: against NumPy in float64, 1 is the most that rounding can do\n")
-    lines = [RUN[row.op](row, name) for row in variants()]
+    capability = next((d.compute_capability for d in known if name in d.name), None)
+    reasons = [why_not(row, capability) for row in variants()]
+    rows = list(zip(variants(), reasons, strict=True))
+    lines = [RUN[row.op](row, name) for row, reason in rows if not reason]
     print(table(HEADER, [line.cells() for line in lines]))
     print()
     print(textwrap.fill(conclusion(lines, name), 100))
+    for row, reason in rows:
+        if reason:
+            print(f"\n{row.op} {row.name} was left out: {reason}")
     wrong = [f"{line.row.op} {line.row.name}" for line in lines if not line.correct]
     if wrong:
         print(f"\nWRONG: {', '.join(wrong)}")

@@ -28,7 +28,7 @@ def test_the_ladder_is_whole():
     }
     assert set(names["gemm"]) >= {
         *("naive", "coalesced", "tiled", "conflicted", "padded", "swizzle", "double_buffer"),
-        *("register_tiled", "vectorized", "pipelined"),
+        *("register_tiled", "vectorized", "pipelined", "simt"),
     }
     assert set(names["transpose"]) >= {"naive", "tiled", "padded", "swizzle", "vectorized"}
     assert len(names["probe"]) >= 6

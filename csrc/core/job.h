@@ -19,10 +19,11 @@ typedef struct smk_image {
     size_t size; /* bytes, without the NUL of PTX text */
 } smk_image;
 
-enum { SMK_IN = 1, SMK_OUT = 2 };
+enum { SMK_IN = 1, SMK_OUT = 2, SMK_ON_DEVICE = 4 };
 
 /* Host memory that the kernel sees. "cuda" copies it in (SMK_IN) and back (SMK_OUT); "emu" maps it.
- * Neither: there is no host memory, the kernels use it among themselves. A buffer that is not SMK_IN
+ * SMK_ON_DEVICE, alone: `host` is an address in the device's memory, and is used in place.
+ * None of them: there is no host memory, the kernels use it among themselves. A buffer that is not SMK_IN
  * starts with unspecified contents. If a run fails, its contents are
  * unspecified: module/ always hands over a fresh array and copies to the user's `out` at the end. */
 typedef struct smk_buffer {
@@ -87,6 +88,7 @@ typedef struct smk_job {
     smk_text *printed;
 
     void *stream;       /* "cuda": a CUstream, NULL for the device's own */
+    bool asynchronous;  /* "cuda": done when all is on the stream; all buffers are on the device */
     void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
     size_t n_after;
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */

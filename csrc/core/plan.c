@@ -289,12 +289,3 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
     walk w = walk_fold(&(smk_batch){0}, operands, 2);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
-
-const smk_row *smk_plan_auto(smk_op op, bool emulated) {
-    static const char *const names[SMK_N_OPS][2] = {
-        [SMK_GEMM] = {"pipelined", "vectorized"},
-        [SMK_TRANSPOSE] = {"vectorized", "vectorized"},
-    };
-    const char *name = names[op][emulated];
-    return name ? smk_row_find(op, name) : NULL;
-}

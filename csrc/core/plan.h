@@ -66,11 +66,6 @@ typedef struct smk_plan {
     size_t workspace; /* bytes of the buffer behind the operands' */
 } smk_plan;
 
-/* A row that reads A and B by any strides: views need not be packed. */
-static inline bool smk_takes_any_strides(const smk_row *row) {
-    return row->wgmma.parts > 0;
-}
-
 /* `values` are the row's, from smk_row_values. On success smk_plan_free is due. */
 smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                        const smk_gemm *problem, smk_plan *plan, smk_status *status);
@@ -83,8 +78,5 @@ void smk_plan_free(smk_plan *plan);
 /* How many elements a probe makes of n, and whether n is enough. */
 smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                         int64_t n, int64_t *n_y, smk_status *status);
-
-/* What variant "auto" stands for; NULL where the operation has no such thing. */
-const smk_row *smk_plan_auto(smk_op op, bool emulated);
 
 #endif

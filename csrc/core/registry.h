@@ -67,6 +67,11 @@ typedef struct smk_row {
     const char *(*conflict)(const int64_t *values, int itemsize);
 } smk_row;
 
+/* A row that reads A and B by any strides: views need not be packed. */
+static inline bool smk_takes_any_strides(const smk_row *row) {
+    return row->wgmma.parts > 0;
+}
+
 extern const smk_row smk_rows[];
 extern const size_t smk_n_rows;
 extern const char *const smk_op_names[SMK_N_OPS];

@@ -52,6 +52,10 @@ static smk_code wait_for_kernels(run *r, smk_status *status) {
 static smk_code buffers_in(run *r, smk_status *status) {
     for (size_t i = 0; i < r->job->n_buffers; i++) {
         const smk_buffer *buffer = &r->job->buffers[i];
+        if (buffer->access & SMK_ON_DEVICE) {
+            r->addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
+            continue;
+        }
         if (buffer->bytes == 0) continue;
         smk_code code = pool_allocate(r->d, r->stream, buffer->bytes, &r->addresses[i], status);
         if (!code && (buffer->access & SMK_IN))
@@ -93,7 +97,7 @@ static smk_code run_job(run *r, smk_status *status) {
     if ((code = buffers_in(r, status))) return code;
     if ((code = launch_make_args(r->d, &r->plan, r->addresses, status))) return code;
     if ((code = wait_for_producers(r, status))) return code;
-    if ((code = launch_all(r->d, &r->plan, status))) return code;
+    if ((code = launch_all(r->d, &r->plan, status)) || job->asynchronous) return code;
     if ((code = wait_for_kernels(r, status))) return code;
 
     /* Before the repeats, which change a buffer that is both read and written. */
@@ -115,7 +119,12 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     if (atomic_load(&d->lost)) goto host;
 
     for (size_t i = 0; i < r->job->n_buffers; i++)
-        if (r->addresses[i]) pool_free(d, r->stream, r->addresses[i], status);
+        if (r->addresses[i] && !(r->job->buffers[i].access & SMK_ON_DEVICE))
+            pool_free(d, r->stream, r->addresses[i], status);
+    if (r->job->asynchronous && !code) {
+        module_keep(d, r->module);
+        goto host;
+    }
     if (!r->left_running) {
         /* For host memory that is pinned, which is copied behind our back; and a synchronize is
          * where the pool drops what is above its threshold. */

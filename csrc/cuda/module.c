@@ -12,6 +12,7 @@ struct module {
     char *key; /* NULL: unloaded when nobody holds it */
     CUmodule handle;
     int holders;
+    bool kept; /* for good; one of the holders is nobody */
     module *next;
 };
 
@@ -131,6 +132,15 @@ smk_code module_acquire(device *d, const smk_image *image, module **out, smk_sta
 void module_release(device *d, module *m) {
     pthread_mutex_lock(&d->modules_mutex);
     drop_holder(d, m);
+    pthread_mutex_unlock(&d->modules_mutex);
+}
+
+void module_keep(device *d, module *m) {
+    pthread_mutex_lock(&d->modules_mutex);
+    if (m->kept)
+        drop_holder(d, m);
+    else
+        m->kept = true; /* by the holder that is not dropped */
     pthread_mutex_unlock(&d->modules_mutex);
 }
 

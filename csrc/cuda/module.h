@@ -15,6 +15,9 @@ void module_release(device *d, module *m);
  * a kernel that was left running. */
 void module_release_after(device *d, module *m, CUstream stream, bool own_stream);
 
+/* Releases the module, but never unloads it: nobody says when its kernels have run. */
+void module_keep(device *d, module *m);
+
 /* A kernel of the module, allowed to use this much dynamic shared memory. */
 smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
                          CUfunction *out, smk_status *status);

@@ -8,6 +8,7 @@
 #include "bulk.h"
 #include "copy_async.h"
 #include "lanes.h"
+#include "observe_lanes.h"
 
 enum {
     IDLE_EVERY = 16,        /* slices: at most some milliseconds */
@@ -22,6 +23,7 @@ block *block_new(launch *l, void *observer_state) {
     b->launch = l;
     bulk_clear(b);
     b->observer_state = observer_state;
+    b->watching = observe_functions_for_cpu();
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
     b->regions = malloc(l->n_regions * sizeof *b->regions);

@@ -108,6 +108,7 @@ typedef struct launch {
 typedef struct block {
     launch *launch;
     void *observer_state;
+    const struct observe_functions *watching;
     uint32_t index[3];
     uint64_t linear;
     warp *warps;

@@ -44,7 +44,7 @@ static const char *kept_name(const char *file) {
     return file ? ptx_intern(file, strlen(file)) : NULL;
 }
 
-static site site_of(const cell *at, tally *t, bool shared) {
+static site site_of(const ptx_instruction *p, tally *t, bool shared) {
     static const struct {
         smk_access access;
         int direction;
@@ -60,7 +60,6 @@ static site site_of(const cell *at, tally *t, bool shared) {
         [EMU_BULK_WRITE] = {SMK_BULK, SMK_WRITE},
         [EMU_MATRIX_READ] = {SMK_MATRIX, SMK_READ},
     };
-    const ptx_instruction *p = at->ptx;
     smk_site s = {.file = kept_name(p->file),
                   .line = (int)(p->file ? p->line : p->ptx_line),
                   .shared = shared,
@@ -73,12 +72,12 @@ static site site_of(const cell *at, tally *t, bool shared) {
     return (site){s, t};
 }
 
-static smk_opcode_count opcode_of(const cell *at) {
-    smk_opcode_count out = {.warps = at->warps, .lanes = at->lanes};
-    out.flops = flops_of(at->ptx, at->warps, at->lanes);
-    size_t n = (size_t)snprintf(out.opcode, sizeof out.opcode, "%s", at->ptx->opcode);
-    for (uint32_t k = 0; k < at->ptx->n_modifiers && n < sizeof out.opcode; k++)
-        n += (size_t)snprintf(out.opcode + n, sizeof out.opcode - n, ".%s", at->ptx->modifiers[k]);
+static smk_opcode_count opcode_of(const ptx_instruction *p, const emu_executed *executed) {
+    smk_opcode_count out = {.warps = executed->warps, .lanes = executed->lanes};
+    out.flops = flops_of(p, executed->warps, executed->lanes);
+    size_t n = (size_t)snprintf(out.opcode, sizeof out.opcode, "%s", p->opcode);
+    for (uint32_t k = 0; k < p->n_modifiers && n < sizeof out.opcode; k++)
+        n += (size_t)snprintf(out.opcode + n, sizeof out.opcode - n, ".%s", p->modifiers[k]);
     return out;
 }
 
@@ -119,25 +118,27 @@ static size_t fold_opcodes(smk_opcode_count *opcodes, size_t n) {
     return kept;
 }
 
-/* The cells' tallies are what is folded: a report is made once. */
+/* The tallies are what is folded: a report is made once. */
 smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
-    size_t n_cells = 0, n = 0;
+    size_t n_instructions = 0, n = 0;
     for (const function_counts *f = c->functions; f; f = f->next)
-        n_cells += f->n;
-    site *found = calloc(2 * n_cells + 1, sizeof *found);
-    out->sites = calloc(2 * n_cells + 1, sizeof *out->sites);
-    out->opcodes = calloc(n_cells + 1, sizeof *out->opcodes);
+        n_instructions += f->function->n_instructions;
+    site *found = calloc(2 * n_instructions + 1, sizeof *found);
+    out->sites = calloc(2 * n_instructions + 1, sizeof *out->sites);
+    out->opcodes = calloc(n_instructions + 1, sizeof *out->opcodes);
     if (!found || !out->sites || !out->opcodes || c->out_of_memory) {
         free(found);
-        return smk_fail_memory(status, 2 * n_cells * sizeof *out->sites, "counts of a trace");
+        return smk_fail_memory(status, 2 * n_instructions * sizeof *out->sites,
+                               "counts of a trace");
     }
     for (function_counts *f = c->functions; f; f = f->next)
-        for (uint32_t k = 0; k < f->n; k++) {
-            cell *at = &f->cells[k];
-            if (!at->ptx) continue;
-            if (at->shared.requests) found[n++] = site_of(at, &at->shared, true);
-            if (at->global.requests) found[n++] = site_of(at, &at->global, false);
-            const smk_opcode_count opcode = opcode_of(at);
+        for (uint32_t k = 0; k < f->function->n_instructions; k++) {
+            const ptx_instruction *p = &f->function->instructions[k];
+            const tallies *t = &f->tallies[k];
+            if (!f->executed[k].warps) continue;
+            if (t->shared) found[n++] = site_of(p, t->shared, true);
+            if (t->global) found[n++] = site_of(p, t->global, false);
+            const smk_opcode_count opcode = opcode_of(p, &f->executed[k]);
             out->opcodes[out->n_opcodes++] = opcode;
             out->warp_instructions += opcode.warps;
             out->flops += opcode.flops;

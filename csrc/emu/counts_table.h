@@ -1,9 +1,10 @@
-/* What counts.c fills while a launch runs and counts_report.c reads: a cell for each instruction of each
- * function that ran. */
+/* What counts.c fills while a launch runs and counts_report.c reads: tables of each function that ran, by
+ * instruction. */
 #ifndef EMU_COUNTS_TABLE_H
 #define EMU_COUNTS_TABLE_H
 
 #include "counts.h"
+#include "pattern.h"
 
 typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst, bytes;
@@ -13,23 +14,22 @@ typedef struct tally {
     emu_operation operation;
 } tally;
 
-typedef struct cell {
-    const ptx_instruction *ptx; /* NULL: never run */
-    uint64_t warps, lanes;
-    tally shared, global;
-} cell;
+typedef struct tallies {
+    tally *shared, *global; /* NULL: no request */
+    pattern *last;          /* of its requests: the next will often have the same */
+} tallies;
 
 typedef struct function_counts {
     struct function_counts *next;
     const ptx_function *function;
-    struct widened *widened;
-    uint8_t *atomic_forms;
-    uint32_t n;
-    cell cells[];
+    emu_executed *executed;
+    tallies *tallies;
 } function_counts;
 
 struct counts {
     function_counts *functions; /* the one used last is first */
+    pattern_table *patterns;    /* values: cost, ideal, the machine's cost */
+    pattern_find_function *find;
     uint64_t barriers;
     bool out_of_memory;
 };

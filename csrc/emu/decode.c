@@ -14,6 +14,7 @@
 #include "decoder.h"
 #include "isa.h"
 #include "observe.h"
+#include "widen.h"
 
 /* ---- what select functions wish ---- */
 
@@ -192,6 +193,10 @@ smk_code decode_function(program *p, smk_status *status) {
     emit(&dc, (insn){.exec = exec_exit});
     if (dc.out_of_memory) {
         code = smk_fail_memory(status, sizeof(insn) * f->n_instructions, "decoded PTX");
+        goto out;
+    }
+    if (p->observed && !(p->widened = widen_accesses(f))) {
+        code = smk_fail_memory(status, f->n_instructions * sizeof(widened), "decoded PTX");
         goto out;
     }
     resolve_targets(&dc);

@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64-v3 (AVX2, FMA): see isa.h. */
+/* The files of isa.h for x86-64-v3 (AVX2, FMA). */
 #include "isa.h"
 
 #if ISA_VARIANTS
@@ -18,4 +18,7 @@
 #include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
+#include "hazards_lanes.c"
+#include "observe_lanes.c"
+#include "pattern.c"
 #endif

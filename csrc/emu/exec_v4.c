@@ -1,4 +1,4 @@
-/* alu.c, memory.c, matrix.c and hazards_row.c for x86-64 with AVX-512: see isa.h.
+/* The files of isa.h for x86-64 with AVX-512.
  *
  * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
  * ("unrecognizable insn"), and halves are as fast in AVX2.
@@ -22,4 +22,7 @@
 #include "matrix.c"
 #include "memory.c"
 #include "hazards_row.c"
+#include "hazards_lanes.c"
+#include "observe_lanes.c"
+#include "pattern.c"
 #endif

@@ -152,6 +152,7 @@ static void *on_fork(void *self) {
     w->all = h;
     w->launch = l;
     w->row = row_functions_for_cpu();
+    w->lanes = lane_functions_for_cpu();
     w->regions = calloc(l->n_regions, sizeof *w->regions);
     w->position = calloc((size_t)l->n_warps * h->sites.n, sizeof *w->position);
     const bool started = order_init(&w->order, l, h->sites.fine, h->sites.sequential) &&

@@ -41,6 +41,7 @@ static void report_read(hazards *h, const watch *writer, mark write, const watch
 }
 
 static mark any_reader(const watch *w, const shadow *s, uint64_t offset) {
+    if (!s->marks.read) return 0;
     if (!w->order.fine) return mark_at(s->marks.read, s, offset);
     const uint32_t k = (uint32_t)mark_at(s->marks.other, s, offset);
     return k ? w->readers[k].m : 0;

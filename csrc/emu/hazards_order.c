@@ -173,7 +173,7 @@ bool order_before(const order *o, mark m, uint32_t thread) {
     }
     if (time < o->floor) return true;
     if (time == TIME_FLYING) return false;
-    if (other == thread) return mark_strength(m) != ATOMICS || o->fine;
+    if (other == thread) return mark_strength(m) != SEVERAL || o->fine;
     if (!o->fine) return false;
     const uint32_t warp = thread / LANES;
     if (other / LANES == warp &&

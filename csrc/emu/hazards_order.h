@@ -17,7 +17,7 @@
 /* Who touched a granule last, and when: time, site of the instruction, thread, strength. */
 typedef uint64_t mark;
 
-enum strength { WEAK, STRONG, ATOMIC, ATOMICS /* of several threads, unordered */ };
+enum strength { WEAK, STRONG, ATOMIC, SEVERAL /* strong ones of several threads */ };
 enum {
     MARK_THREAD_AT = 2,
     MARK_SITE_AT = 12,

@@ -1,8 +1,8 @@
-/* Marks of a row of neighbouring granules, for all lanes at once: the accesses of most kernels.
+/* Marks of a whole request at once: a row of neighbouring granules, or those of scattered lanes.
  *
- * Each function either sees that nothing about the row is unusual, notes the accesses and returns true,
- * or changes nothing and returns false: the caller then looks lane by lane. Compiled once per
- * instruction set of the host (isa.h).
+ * Each function either sees that nothing about the request is unusual, notes the accesses and returns true,
+ * or returns false, having noted nothing that looking lane by lane would not note as well: which the
+ * caller then does. Compiled once per instruction set of the host (isa.h).
  */
 #ifndef EMU_HAZARDS_ROW_H
 #define EMU_HAZARDS_ROW_H
@@ -17,27 +17,52 @@ typedef struct row_limits {
 
 typedef struct row_marks {
     mark *write;
-    mark *read;  /* one reader since ... */
+    mark *read;  /* one reader since ...; NULL, as the rest: nobody has read anything */
     mark *other; /* ... and the last that was another thread */
-    /* The floor of the interval in which the granule got two readers, its write being ordered before all
-     * threads: until then, or until it is written, there is nothing to note of a further reader. */
+    /* The interval in which the granule got two readers, its write being ordered before all threads
+     * (settled_at): until then, or until it is written, there is nothing to note of a further reader.
+     * Looked at by words only. */
     uint32_t *settled;
 } row_marks;
 
+/* What `settled` is in an interval. Two strong readers say it for strong readers, two weak ones for all. */
+static inline uint32_t settled_at(mark floor, bool by_strong) {
+    return 2 * mark_time(floor) + !by_strong;
+}
+static inline bool is_settled(uint32_t settled, mark floor, bool for_strong) {
+    return (settled | for_strong) == settled_at(floor, false);
+}
+
+/* The words of some lanes: `width` bytes at base + address[] each, of the active lanes. */
+typedef struct lane_words {
+    const uint64_t *address;
+    uint64_t base, bytes; /* of the region */
+    uint32_t active, width;
+} lane_words;
+
 typedef struct row_functions {
-    /* n granules, of which lane l has those from l << shift on; mine is lane 0's mark. */
+    /* n words, of which lane l has those from l << shift on; mine is lane 0's mark. */
     bool (*read)(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *writes,
                  const row_limits *reads);
     bool (*write)(row_marks m, uint32_t n, uint32_t shift, mark mine, const row_limits *limits);
-    /* Whether n granules are settled; whether the granules of `width` bytes at base + offset[] are, of the
-     * active lanes (others have 0 there), all within `bytes`. */
-    bool (*row_settled)(const uint32_t *settled, uint32_t n, uint32_t floor);
-    bool (*lanes_settled)(const uint32_t *settled, uint64_t bytes, const uint64_t *address,
-                          uint64_t base, uint32_t active, uint32_t width, uint32_t floor);
-    /* Of active neighbours that have one address, two: they say of a place what all say. */
-    uint32_t (*two_of_each)(const uint64_t *address, uint32_t active);
+    bool (*settled)(const uint32_t *settled, uint32_t n, mark floor, bool for_strong);
 } row_functions;
 
+typedef struct lane_functions {
+    bool (*read)(row_marks m, const lane_words *words, mark mine, const row_limits *writes,
+                 const row_limits *reads);
+    bool (*write)(row_marks m, const lane_words *words, mark mine, const row_limits *limits);
+    bool (*settled)(const uint32_t *settled, const lane_words *words, mark floor, bool for_strong);
+    /* Of active neighbours that have one address, two: they say of a place what all say. */
+    uint32_t (*two_of_each)(const uint64_t *address, uint32_t active);
+    bool (*in_one_region)(const uint64_t *address, uint32_t active);
+    /* value[] from the elements of a store; `bytes` of an element in memory. */
+    void (*note_values)(unsigned char *value, const lane_words *words, const unsigned char *frame,
+                        const uint32_t *slots, uint32_t slot_bytes, uint32_t elements,
+                        uint32_t bytes);
+} lane_functions;
+
 const row_functions *row_functions_for_cpu(void);
+const lane_functions *lane_functions_for_cpu(void);
 
 #endif

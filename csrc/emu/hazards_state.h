@@ -3,8 +3,11 @@
  *     hazards.c           the observer: launches, host threads, blocks, events
  *     hazards_sites.c     what is known of each instruction before anything runs
  *     hazards_order.c     what happens before what
- *     hazards_row.c       marks of a whole row at once
- *     hazards_access.c    an access against the marks of earlier ones
+ *     hazards_shadow.c    the memory of marks
+ *     hazards_row.c       marks of a whole row at once ...
+ *     hazards_lanes.c     ... and of scattered lanes
+ *     hazards_granule.c   an access to one granule against the marks of earlier ones
+ *     hazards_access.c    requests: which of these looks at them
  *     hazards_barrier.c   barriers that not everybody reaches
  *     hazards_blocks.c    blocks that ran on different host threads
  *     hazards_findings.c  folding, and telling
@@ -107,6 +110,7 @@ typedef struct watch {
     uint32_t (*blocks)[3];
     size_t n_blocks, room_blocks;
     const row_functions *row;
+    const lane_functions *lanes;
     row_limits blank_loads, shared_rest, global;
     bool out_of_memory;
 } watch;
@@ -114,12 +118,41 @@ typedef struct watch {
 /* Since a synchronisation: what the fast paths compare with. */
 void watch_set_limits(watch *w);
 
+/* The mark's time from which on nothing is ordered yet. */
+static inline mark watch_floor(const watch *w) {
+    return (mark)w->order.floor << MARK_TIME_AT;
+}
+
 finding_party watch_party(const watch *w, mark m);
 
-/* ---- hazards_access.c ---- */
+/* ---- hazards_shadow.c ---- */
 
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values);
 void shadow_free(shadow *s);
+static inline uint64_t shadow_granules(const shadow *s) {
+    return (s->bytes >> s->shift) + 1;
+}
+/* Room for readers, which a region that is only written does not need, and for reads of what nobody has
+ * written; words become bytes. False: out of memory. */
+bool shadow_add_readers(watch *w, shadow *s);
+bool shadow_add_uninitialised(watch *w, shadow *s);
+bool shadow_refine(watch *w, shadow *s);
+/* A place in w->readers; 0: out of memory. */
+uint32_t reader_new(watch *w);
+void reader_spare(watch *w, uint32_t k);
+
+/* ---- hazards_granule.c ---- */
+
+void granule_report(watch *w, const shadow *s, uint64_t granule, smk_hazard_kind kind, mark party,
+                    mark other);
+void granule_read(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *writes,
+                  const row_limits *rest);
+/* value: the bytes that are written, NULL: not known */
+void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *rest,
+                   const unsigned char *value);
+
+/* ---- hazards_access.c ---- */
+
 void access_request(watch *w, const emu_request *request);
 void access_mbarrier(watch *w, const emu_sync *event);
 void access_copy_done(watch *w, const emu_sync *event);

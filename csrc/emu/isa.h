@@ -1,6 +1,6 @@
 /* One source, several instruction sets. Files whose speed comes from vector code (alu.c, memory.c, matrix.c,
- * hazards_row.c) are compiled as they are for the baseline, and again by exec_v3.c and exec_v4.c for
- * x86-64 with AVX2 and FMA and with AVX-512; the first look at the CPU decides which are used.
+ * hazards_row.c, hazards_lanes.c, observe_lanes.c, pattern.c) are compiled as they are for the baseline,
+ * and again by exec_v3.c and exec_v4.c for x86-64 with AVX2 and FMA and with AVX-512; the first look at the CPU decides which are used.
  *
  * setuptools has no flags for single files, hence a pragma in the including file. Clang has no such
  * pragma: it builds the baseline only (or everything for -march=..., if the user says so).

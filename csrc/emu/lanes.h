@@ -86,6 +86,10 @@ static inline bool lanes_evenly_u64(const uint64_t *a, uint64_t step) {
 #endif
 }
 
+static inline uint32_t count_lanes(uint32_t bits) {
+    return bits == FULL ? LANES : (uint32_t)__builtin_popcount(bits);
+}
+
 static inline int first_lane(uint32_t bits) {
     return __builtin_ctz(bits);
 }

@@ -10,37 +10,25 @@
 #include "lanes.h"
 #include "copy_async.h"
 #include "ldmatrix.h"
-
-static void note_addresses(const warp *w, uint32_t slot, bool wide, int64_t imm, lanes_u64 out) {
-    if (wide)
-        for (int l = 0; l < LANES; l++)
-            out[l] = U64(w, slot)[l] + (uint64_t)imm;
-    else
-        for (int l = 0; l < LANES; l++)
-            out[l] = (uint32_t)(U32(w, slot)[l] + (uint32_t)imm);
-}
-
-static uint64_t even_step(uint32_t active, uint32_t width, const uint64_t *address) {
-    const uint64_t step = address[1] - address[0];
-    const bool even =
-        active == FULL && (step == 0 || step == width) && lanes_evenly_u64(address, step);
-    return even ? step : ~(uint64_t)0;
-}
+#include "observe_lanes.h"
+#include "widen.h"
 
 static emu_request request_of(const warp *w, const insn *i, ptx_space space,
                               emu_operation operation, uint32_t width, uint32_t active,
                               const uint64_t *address) {
     const block *b = w->block;
+    const program *p = w->fragment->frame->program;
     return (emu_request){
         .ptx = i->ptx,
         .index = i->index,
-        .function = w->fragment->frame->program->function,
+        .function = p->function,
+        .machine = &p->widened[i->index],
         .space = space,
         .operation = operation,
         .width = width,
         .active = active,
         .address = address,
-        .step = even_step(active, width, address),
+        .step = b->watching->step(active, width, address),
         .block = {b->index[0], b->index[1], b->index[2]},
         .warp = w->index,
         .clock = (uint32_t)w->clock,
@@ -115,7 +103,7 @@ const insn *exec_observed(warp *w, const insn *i) {
     const bool copy = i->operation == EMU_COPY_ASYNC_WRITE;
     const uint32_t width = (uint32_t)i->width * i->count;
     uint32_t reading = w->active;
-    note_addresses(w, i->a, i->wide, i->imm, address);
+    w->block->watching->note(w, i->a, i->wide, i->imm, address);
     if (copy) reading = copy_async_source(w, i, source);
     const insn *next = i->observed(w, i);
     if (!next) return NULL;

@@ -29,7 +29,8 @@ typedef struct emu_request {
     const ptx_instruction *ptx;
     uint32_t index; /* instruction's index in its function */
     const ptx_function *function;
-    ptx_space space; /* never PTX_GENERIC */
+    const struct widened *machine; /* what the assembler makes of it (widen.h) */
+    ptx_space space;               /* never PTX_GENERIC */
     emu_operation operation;
     uint32_t width; /* bytes a lane: 1, 2, 4, 8, 16 */
     uint32_t active;
@@ -94,6 +95,11 @@ typedef struct emu_fault {
     const char *message; /* lives as long as the call */
 } emu_fault;
 
+/* How often an instruction ran. */
+typedef struct emu_executed {
+    uint64_t warps, lanes; /* lanes: those whose guard held, perhaps none */
+} emu_executed;
+
 struct launch;
 
 typedef struct emu_observer {
@@ -105,9 +111,8 @@ typedef struct emu_observer {
     void (*join)(void *self, void *state); /* merges and frees state */
     void (*finish)(void *self);            /* every host thread has joined */
     void (*memory)(void *state, const emu_request *request);
-    /* active: of the lanes that came here those whose guard holds, perhaps none */
-    void (*instruction)(void *state, const ptx_function *function, const ptx_instruction *ptx,
-                        uint32_t index, uint32_t active);
+    /* Where the interpreter shall count what runs of a function, by instruction; NULL: nowhere. */
+    emu_executed *(*executed)(void *state, const ptx_function *function);
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
                     bool complete); /* an arrival; complete: this one released the block */
     void (*sync)(void *state, const emu_sync *event);

@@ -50,10 +50,13 @@ static void on_memory(void *state, const emu_request *request) {
     BOTH(s->pair, memory, s->first, s->second, request);
 }
 
-static void on_instruction(void *state, const ptx_function *function, const ptx_instruction *ptx,
-                           uint32_t index, uint32_t active) {
+/* One of the two, at most, counts what runs. */
+static emu_executed *on_executed(void *state, const ptx_function *function) {
     const pair_state *s = state;
-    BOTH(s->pair, instruction, s->first, s->second, function, ptx, index, active);
+    const emu_observer *first = &s->pair->first, *second = &s->pair->second;
+    return first->executed    ? first->executed(s->first, function)
+           : second->executed ? second->executed(s->second, function)
+                              : NULL;
 }
 
 static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
@@ -84,7 +87,7 @@ emu_observer observer_of_pair(observer_pair *pair) {
                           .join = on_join,
                           .finish = on_finish,
                           .memory = on_memory,
-                          .instruction = on_instruction,
+                          .executed = on_executed,
                           .barrier = on_barrier,
                           .sync = on_sync,
                           .block = on_block,

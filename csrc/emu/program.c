@@ -93,6 +93,7 @@ static void program_free(program *p) {
         free(a);
     }
     free(p->code);
+    free(p->widened);
     free(p->constants);
     free(p->specials);
     free(p);

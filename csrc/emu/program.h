@@ -35,6 +35,7 @@ typedef struct program {
     bool observed; /* memory handlers report to the observer */
     bool decoded;
     insn *code;
+    struct widened *widened; /* by instruction; of an observed program */
     uint32_t frame_bytes;
     constant_slot *constants;
     uint32_t n_constants;

@@ -44,11 +44,18 @@ static const insn *run_slice(warp *w, const insn *i) {
 static const insn *run_slice_observed(warp *w, const insn *i) {
     const uint64_t end = w->clock + SLICE;
     const emu_observer *observer = w->block->launch->observer;
-    void *state = w->block->observer_state;
+    const program *at = NULL;
+    emu_executed *executed = NULL;
     do {
-        if (i->ptx && observer->instruction)
-            observer->instruction(state, w->fragment->frame->program->function, i->ptx, i->index,
-                                  i->exec == exec_guarded ? guard_lanes(w, i) : w->active);
+        const program *p = w->fragment->frame->program;
+        if (p != at && observer->executed)
+            executed = observer->executed(w->block->observer_state, p->function);
+        at = p;
+        if (i->ptx && executed) {
+            const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
+            executed[i->index].warps++;
+            executed[i->index].lanes += count_lanes(lanes);
+        }
         i = i->exec(w, i);
     } while (i && ++w->clock < end);
     return i;

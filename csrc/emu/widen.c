@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "alignment.h"
+#include "atomic_form.h"
 #include "cfg.h"
 
 enum { MAX_OPEN = 64, MAX_JOINED = 4, NOBODY = 0xffffffff };
@@ -240,9 +241,10 @@ static bool *block_starts(const ptx_function *f) {
 widened *widen_accesses(const ptx_function *f) {
     low_bits *facts = alignment_of_registers(f);
     bool *starts = block_starts(f);
+    uint8_t *forms = atomic_forms(f);
     search *s = malloc(sizeof *s);
     widened *out = calloc(f->n_instructions + 1, sizeof *out);
-    if (facts && starts && s && out) {
+    if (facts && starts && forms && s && out) {
         s->f = f, s->facts = facts, s->out = out, s->n = 0;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             const ptx_instruction *p = &f->instructions[k];
@@ -255,6 +257,7 @@ widened *widen_accesses(const ptx_function *f) {
             else if (is_other_load(p))
                 close_stores(s);
             if (p->n_operands) close_register(s, p->operands);
+            out[k].atomic = forms[k];
         }
         close_all(s);
     } else {
@@ -263,6 +266,7 @@ widened *widen_accesses(const ptx_function *f) {
     }
     free(facts);
     free(starts);
+    free(forms);
     free(s);
     return out;
 }

@@ -1,4 +1,5 @@
-/* Which shared loads and stores ptxas joins: see widen.c. */
+/* What ptxas makes of accesses to shared memory: loads and stores that it joins (widen.c), atomics
+ * (atomic_form.c). */
 #ifndef EMU_WIDEN_H
 #define EMU_WIDEN_H
 
@@ -6,9 +7,10 @@
 
 /* What becomes of an instruction of PTX. */
 typedef struct widened {
-    bool joined;   /* another one does its work: the machine does not run it */
-    uint8_t width; /* bytes a lane that the machine moves instead; 0: as written */
-    int8_t shift;  /* from the address written to the machine's: at most 0 */
+    bool joined;    /* another one does its work: the machine does not run it */
+    uint8_t width;  /* bytes a lane that the machine moves instead; 0: as written */
+    int8_t shift;   /* from the address written to the machine's: at most 0 */
+    uint8_t atomic; /* of an atomic: its atomic_form */
 } widened;
 
 /* One for each instruction of the function, to be freed; NULL: out of memory. */

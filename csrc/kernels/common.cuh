@@ -77,11 +77,11 @@ __device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REA
     return beta == 0 ? scaled : scaled + beta * *c;
 }
 
-/* The same for V neighbours, of which the first `valid` exist; aligned: c is on a 16-byte boundary. */
+/* The same for those of V neighbours that are in first..valid - 1; aligned: c is on a 16-byte boundary. */
 __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *sums, REAL *c,
-                                               bool aligned, long long valid) {
+                                               bool aligned, long long valid, long long first = 0) {
     vector v;
-    if (aligned && valid >= V) {
+    if (aligned && valid >= V && first <= 0) {
         if ((REAL)g.beta != 0) v = *reinterpret_cast<const vector *>(c);
 #pragma unroll
         for (int i = 0; i < V; i++) {
@@ -91,7 +91,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++) {
-            if (i < valid) c[i] = epilogue(g, sums[i], c + i);
+            if (i >= first && i < valid) c[i] = epilogue(g, sums[i], c + i);
         }
     }
 }

@@ -172,8 +172,9 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
             }
         }
     };
+    constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4; /* else they are stores */
     auto end_copies = [&]() {
-        copy_async_commit();
+        if (ASYNC) copy_async_commit();
         k += BLOCK_K;
     };
 #pragma unroll 1
@@ -181,7 +182,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
         copy(ring + tile * STAGE, 0, COPIES);
         end_copies();
     }
-    copy_async_wait<STAGES - 2>();
+    if (ASYNC) copy_async_wait<STAGES - 2>();
     __syncthreads();
 
     a_fragment a[M_TILES];
@@ -200,7 +201,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
             const int then = (step + 1) % STEPS, group = step % GROUPS;
             if (then == 0) {
                 end_copies();
-                copy_async_wait<STAGES - 2>();
+                if (ASYNC) copy_async_wait<STAGES - 2>();
                 __syncthreads();
                 free = at;
                 from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
@@ -217,7 +218,6 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
             }
         }
     }
-    copy_async_wait<0>();
 }
 
 __device__ __forceinline__ void product(const gemm_args &g) {

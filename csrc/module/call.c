@@ -40,6 +40,18 @@ static int read_variant(PyObject *given, const char **out) {
     return *out ? 0 : -1;
 }
 
+static int read_accuracy(PyObject *given, smk_accuracy *out) {
+    for (int i = 0; PyUnicode_Check(given) && i < SMK_N_ACCURACIES; i++) {
+        if (PyUnicode_CompareWithASCIIString(given, smk_accuracy_names[i]) == 0) {
+            *out = (smk_accuracy)i;
+            return 0;
+        }
+    }
+    PyErr_Format(PyUnicode_Check(given) ? PyExc_ValueError : PyExc_TypeError,
+                 "accuracy must be 'float32', 'norm' or 'tf32', not %R", given);
+    return -1;
+}
+
 static int read_param(call *c, const char *name, PyObject *given) {
     if (c->n_params == CALL_MAX_PARAMS) {
         return 0; /* too many already: one of those that are noted is unknown */
@@ -94,6 +106,9 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
     }
     if (c->op == SMK_GEMM && strcmp(name, "beta") == 0) {
         return read_real(given, name, &c->beta);
+    }
+    if (c->op == SMK_GEMM && strcmp(name, "accuracy") == 0) {
+        return read_accuracy(given, &c->accuracy);
     }
     return read_param(c, name, given);
 }

@@ -13,6 +13,7 @@ typedef struct call {
     const char *variant;             /* NULL: not said */
     PyObject *out, *device, *stream; /* NULL: None or not given */
     double alpha, beta;
+    smk_accuracy accuracy;
     const char *params[CALL_MAX_PARAMS]; /* one more than any row has, so that a surplus shows */
     int64_t values[CALL_MAX_PARAMS];
     int n_params;

@@ -1,8 +1,48 @@
 /* Checks that the operations share: which row is meant, and whether the result fits `out`. */
 #include "request.h"
 
-int request_choose_row(const module_state *state, request *r, const char *dtype_name) {
+static int refuse_variant(const char *op, smk_op which, const char *variant) {
+    PyObject *names = PyUnicode_FromString(which == SMK_PROBE ? "" : "auto");
+    for (size_t i = 0; names && i < smk_n_rows; i++) {
+        if (smk_rows[i].op == which) {
+            bool first = PyUnicode_GET_LENGTH(names) == 0;
+            PyObject *more =
+                PyUnicode_FromFormat("%U%s%s", names, first ? "" : ", ", smk_rows[i].name);
+            Py_SETREF(names, more);
+        }
+    }
+    if (names) {
+        PyErr_Format(PyExc_ValueError, "%s has no variant '%s'; there are: %U", op, variant, names);
+        Py_DECREF(names);
+    }
+    return -1;
+}
+
+/* What "auto" stands for on the request's device. */
+static int choose(const module_state *state, request *r, smk_question q) {
+    if (!r->on.emulated && device_sm(state, &r->on, &q.sm)) {
+        return -1;
+    }
+    r->row = smk_auto(&q);
+    if (r->row == NULL && q.strided) { /* to be refused with the remedy */
+        q.strided = false;
+        r->row = smk_auto(&q);
+    }
+    if (r->row == NULL) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
+                     "float32, or pass device='emu'",
+                     smk_op_names[q.op], q.dtype, q.sm / 10, q.sm % 10);
+        return -1;
+    }
+    return 0;
+}
+
+int request_choose_row(const module_state *state, request *r, smk_question question) {
+    const char *dtype_name = question.dtype;
     const call *asked = r->asked;
+    question.op = asked->op;
+    question.accuracy = asked->accuracy;
     const char *op = smk_op_names[asked->op];
     const char *fallback = asked->op == SMK_PROBE ? "stride_read" : "auto";
     const char *variant = asked->variant ? asked->variant : fallback;
@@ -15,24 +55,18 @@ int request_choose_row(const module_state *state, request *r, const char *dtype_
                      op, asked->params[0]);
         return -1;
     }
-    r->row =
-        automatic ? smk_plan_auto(asked->op, r->on.emulated) : smk_row_find(asked->op, variant);
-    if (r->row == NULL) {
-        PyObject *names = PyUnicode_FromString(automatic || asked->op == SMK_PROBE ? "" : "auto");
-        for (size_t i = 0; names && i < smk_n_rows; i++) {
-            if (smk_rows[i].op == asked->op) {
-                bool first = PyUnicode_GET_LENGTH(names) == 0;
-                PyObject *more =
-                    PyUnicode_FromFormat("%U%s%s", names, first ? "" : ", ", smk_rows[i].name);
-                Py_SETREF(names, more);
-            }
-        }
-        if (names) {
-            PyErr_Format(PyExc_ValueError, "%s has no variant '%s'; there are: %U", op, variant,
-                         names);
-            Py_DECREF(names);
-        }
+    if (!automatic && asked->accuracy != SMK_ACCURACY_FLOAT32) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: accuracy is for variant 'auto' to choose by; variant '%s' has its own",
+                     op, variant);
         return -1;
+    }
+    if (automatic) {
+        if (choose(state, r, question)) {
+            return -1;
+        }
+    } else if ((r->row = smk_row_find(asked->op, variant)) == NULL) {
+        return refuse_variant(op, asked->op, variant);
     }
     for (int i = 0; i < r->row->n_dtypes; i++) {
         if (strcmp(r->row->dtypes[i].name, dtype_name) == 0) {
@@ -59,28 +93,11 @@ int request_choose_row(const module_state *state, request *r, const char *dtype_
     return 0;
 }
 
-int request_check_out(const request *r) {
-    PyObject *given = r->asked->out;
+int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
     const char *op = smk_op_names[r->asked->op];
-    if (given == NULL) {
-        return 0;
-    }
-    PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
-    if (own == NULL) {
-        return -1;
-    }
-    Py_DECREF(own);
-    if (!PyArray_Check(given)) {
-        PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
-                     Py_TYPE(given)->tp_name);
-        return -1;
-    }
-    PyArrayObject *out = (PyArrayObject *)given;
-    if (!PyArray_EquivTypes(PyArray_DESCR(out), r->descr)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: out has dtype %S, the result has %S; make it with "
-                     "numpy.empty(shape, '%S')",
-                     op, PyArray_DESCR(out), r->descr, r->descr);
+    if (!same_type) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, the result has %S", op,
+                     PyArray_DESCR(out), r->descr);
         return -1;
     }
     if (PyArray_NDIM(out) != r->ndim ||
@@ -100,4 +117,24 @@ int request_check_out(const request *r) {
         return -1;
     }
     return 0;
+}
+
+int request_check_out(const request *r) {
+    PyObject *given = r->asked->out;
+    const char *op = smk_op_names[r->asked->op];
+    if (given == NULL || r->on_device) {
+        return 0; /* request_place_result looks at one on a device */
+    }
+    PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
+    if (own == NULL) {
+        return -1;
+    }
+    Py_DECREF(own);
+    if (!PyArray_Check(given)) {
+        PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
+                     Py_TYPE(given)->tp_name);
+        return -1;
+    }
+    PyArrayObject *out = (PyArrayObject *)given;
+    return request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr));
 }

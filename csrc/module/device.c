@@ -50,6 +50,17 @@ int device_multiprocessors(const module_state *state, const device *on, int64_t 
     return 0;
 }
 
+int device_sm(const module_state *state, const device *on, int *out) {
+    smk_status status = {0};
+    gpu_info info;
+    if (gpu_describe(on->ordinal, &info, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    *out = info.sm;
+    return 0;
+}
+
 int stream_read(PyObject *given, const device *on, void **out) {
     *out = NULL;
     if (given == Py_None) {
@@ -59,13 +70,23 @@ int stream_read(PyObject *given, const device *on, void **out) {
         PyErr_SetString(PyExc_ValueError, "stream belongs to device 'cuda'; device 'emu' has none");
         return -1;
     }
-    if (!PyLong_Check(given)) {
-        PyErr_Format(PyExc_TypeError,
-                     "stream must be None or the address of a CUDA stream as an int, not %.200s",
-                     Py_TYPE(given)->tp_name);
-        return -1;
+    if (PyLong_Check(given)) {
+        *out = PyLong_AsVoidPtr(given);
+        return PyErr_Occurred() ? -1 : 0;
     }
-    *out = PyLong_AsVoidPtr(given);
+    /* The CUDA stream protocol: (version, address). */
+    PyObject *pair = PyObject_HasAttrString(given, "__cuda_stream__")
+                         ? PyObject_CallMethod(given, "__cuda_stream__", NULL)
+                         : NULL;
+    if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2) {
+        *out = PyLong_AsVoidPtr(PyTuple_GET_ITEM(pair, 1));
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError,
+                     "stream must be None, the address of a CUDA stream as an int, or an object "
+                     "with __cuda_stream__, not %.200s",
+                     Py_TYPE(given)->tp_name);
+    }
+    Py_XDECREF(pair);
     return PyErr_Occurred() ? -1 : 0;
 }
 

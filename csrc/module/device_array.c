@@ -68,6 +68,10 @@ static int interface_address(PyObject *interface, uint64_t *out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+static bool is_host_memory(int dlpack_type) {
+    return dlpack_type == DL_CPU || dlpack_type == DL_CUDA_HOST;
+}
+
 int device_array_ordinal(const module_state *state, PyObject *given, Py_ssize_t index,
                          int *ordinal) {
     int type, id;
@@ -79,16 +83,15 @@ int device_array_ordinal(const module_state *state, PyObject *given, Py_ssize_t 
         *ordinal = id;
         return 0;
     }
-    if (type != 0 && type != DL_CPU) {
+    if (type != 0 && !is_host_memory(type)) {
         PyErr_Format(PyExc_ValueError,
                      "argument %zd (%.200s) is in memory of DLPack's device type %d; host memory "
-                     "(1) and CUDA's (2) are taken%s",
-                     index, Py_TYPE(given)->tp_name, type,
-                     type == DL_CUDA_HOST ? ": pass numpy.asarray(...) of pinned memory" : "");
+                     "(1), also pinned (3), and CUDA's (2) are taken",
+                     index, Py_TYPE(given)->tp_name, type);
         return -1;
     }
     PyObject *interface;
-    int found = type == DL_CPU ? 0 : attribute(given, "__cuda_array_interface__", &interface);
+    int found = type != 0 ? 0 : attribute(given, "__cuda_array_interface__", &interface);
     if (found <= 0) {
         return found;
     }
@@ -114,7 +117,7 @@ int host_array_view(PyObject *given, PyArrayObject **out) {
     if (dlpack_device(given, &type, &id)) {
         return -1;
     }
-    if (type != DL_CPU) {
+    if (!is_host_memory(type)) {
         return 0;
     }
     PyObject *numpy = PyImport_ImportModule("numpy");
@@ -159,15 +162,23 @@ static int refuse_strides(Py_ssize_t index) {
     return -1;
 }
 
-static int open_dlpack(PyObject *method, Py_ssize_t index, void *stream, device_array *out) {
+/* method(stream=...): a capsule. */
+static int call_dlpack(PyObject *method, void *stream, PyObject **out) {
     PyObject *none = PyTuple_New(0);
     PyObject *number = PyLong_FromVoidPtr(stream);
     PyObject *keywords = number ? Py_BuildValue("{sO}", "stream", number) : NULL;
-    out->owner = none && keywords ? PyObject_Call(method, none, keywords) : NULL;
+    *out = none && keywords ? PyObject_Call(method, none, keywords) : NULL;
     Py_XDECREF(none);
     Py_XDECREF(number);
     Py_XDECREF(keywords);
-    const dl_tensor *t = out->owner ? PyCapsule_GetPointer(out->owner, "dltensor") : NULL;
+    return *out ? 0 : -1;
+}
+
+static int open_dlpack(PyObject *method, Py_ssize_t index, void *stream, device_array *out) {
+    if (call_dlpack(method, stream, &out->owner)) {
+        return -1;
+    }
+    const dl_tensor *t = PyCapsule_GetPointer(out->owner, "dltensor");
     if (t == NULL) {
         return -1;
     }
@@ -251,4 +262,161 @@ int device_array_open(PyObject *given, Py_ssize_t index, void *stream, device_ar
         Py_CLEAR(out->owner);
     }
     return failed ? -1 : 0;
+}
+
+/* ---- as a NumPy array that is only looked at ---- */
+
+/* What both protocols say, in NumPy's terms: strides in bytes. */
+typedef struct description {
+    uint64_t address;
+    PyArray_Descr *descr;
+    int n;
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    bool has_strides, read_only;
+} description;
+
+/* bfloat16 is a type that ml_dtypes brings. Without it its bits can still be moved. */
+static PyArray_Descr *describe_bfloat16(void) {
+    PyArray_Descr *descr = NULL;
+    PyObject *module = PyImport_ImportModule("ml_dtypes");
+    PyObject *type = module ? PyObject_GetAttrString(module, "bfloat16") : NULL;
+    if (type) {
+        PyArray_DescrConverter(type, &descr);
+    } else {
+        PyErr_Clear();
+        PyObject *bits = PyUnicode_FromString("V2");
+        if (bits) {
+            PyArray_DescrConverter(bits, &descr);
+        }
+        Py_XDECREF(bits);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return descr;
+}
+
+static PyArray_Descr *describe_text(PyObject *text) {
+    PyArray_Descr *descr = NULL;
+    if (text) {
+        PyArray_DescrConverter(text, &descr);
+        Py_DECREF(text);
+    }
+    return descr;
+}
+
+static PyArray_Descr *describe_dlpack(const dl_tensor *t) {
+    static const char kinds[] = {'i', 'u', 'f', 0, 'f', 'c', 'b'};
+    enum { BFLOAT = 4 };
+    if (t->type_code == BFLOAT && t->type_bits == 16 && t->type_lanes == 1) {
+        return describe_bfloat16();
+    }
+    if (t->type_code >= sizeof kinds || !kinds[t->type_code] || t->type_lanes != 1 ||
+        t->type_bits % 8) {
+        PyErr_Format(PyExc_TypeError, "DLPack's type (code %d, %d bits, %d lanes) is not taken",
+                     t->type_code, t->type_bits, t->type_lanes);
+        return NULL;
+    }
+    return describe_text(PyUnicode_FromFormat("%c%d", kinds[t->type_code], t->type_bits / 8));
+}
+
+static int check_rank(int n, const char *op, const char *name) {
+    if (n >= 0 && n <= NPY_MAXDIMS) {
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError, "%s: %s has %d dimensions; there may be %d at most", op, name, n,
+                 NPY_MAXDIMS);
+    return -1;
+}
+
+static int describe_by_dlpack(PyObject *method, const char *op, const char *name, void *stream,
+                              description *out, PyObject **owner) {
+    if (call_dlpack(method, stream, owner)) {
+        return -1;
+    }
+    const dl_tensor *t = PyCapsule_GetPointer(*owner, "dltensor");
+    if (t == NULL || check_rank(t->n_dims, op, name) || (out->descr = describe_dlpack(t)) == NULL) {
+        return -1;
+    }
+    out->n = t->n_dims;
+    out->address = (uint64_t)(uintptr_t)t->data + t->byte_offset;
+    out->has_strides = t->strides != NULL;
+    for (int d = 0; d < out->n; d++) {
+        out->shape[d] = (npy_intp)t->shape[d];
+        out->strides[d] = t->strides ? (npy_intp)t->strides[d] * PyDataType_ELSIZE(out->descr) : 0;
+    }
+    return 0;
+}
+
+static int describe_by_interface(PyObject *interface, const char *op, const char *name,
+                                 description *out) {
+    PyObject *shape = PyDict_Check(interface) ? PyDict_GetItemString(interface, "shape") : NULL;
+    if (interface_address(interface, &out->address)) {
+        return -1;
+    }
+    PyObject *strides = PyDict_GetItemString(interface, "strides");
+    PyObject *type = PyDict_GetItemString(interface, "typestr");
+    PyObject *data = PyDict_GetItemString(interface, "data");
+    int64_t extents[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    out->n = shape && PyTuple_Check(shape) ? (int)PyTuple_GET_SIZE(shape) : -1;
+    out->has_strides = strides && strides != Py_None;
+    if (check_rank(out->n, op, name) || read_extents(shape, out->n, extents) ||
+        (out->has_strides && read_extents(strides, out->n, steps)) ||
+        (out->descr = describe_text(Py_XNewRef(type))) == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__ has no usable typestr");
+        }
+        return -1;
+    }
+    out->read_only = PyTuple_GET_SIZE(data) > 1 && PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
+    for (int d = 0; d < out->n; d++) {
+        out->shape[d] = (npy_intp)extents[d];
+        out->strides[d] = out->has_strides ? (npy_intp)steps[d] : 0;
+    }
+    return 0;
+}
+
+/* A negative extent would make NumPy fail with a word of its own. */
+static int check_shape(const description *d, const char *op, const char *name) {
+    for (int i = 0; i < d->n; i++) {
+        if (d->shape[i] < 0) {
+            PyErr_Format(PyExc_ValueError, "%s: %s says that its dimension %d has %zd elements", op,
+                         name, i, (Py_ssize_t)d->shape[i]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int device_array_view(PyObject *given, const char *op, const char *name, void *stream,
+                      PyArrayObject **out, PyObject **owner) {
+    description d = {0};
+    PyObject *found;
+    *out = NULL;
+    *owner = NULL;
+    int has = attribute(given, "__dlpack__", &found);
+    int failed = has < 0;
+    if (has > 0) {
+        failed = describe_by_dlpack(found, op, name, stream, &d, owner);
+    } else if (has == 0) {
+        has = attribute(given, "__cuda_array_interface__", &found);
+        failed = has <= 0 || describe_by_interface(found, op, name, &d);
+        *owner = Py_NewRef(given);
+    }
+    if (has > 0) {
+        Py_DECREF(found);
+    }
+    if (!failed && !check_shape(&d, op, name)) {
+        enum { NOWHERE = 64 }; /* of an empty array: NumPy would allocate for NULL */
+        void *data = (void *)(uintptr_t)(d.address ? d.address : NOWHERE);
+        Py_INCREF(d.descr);
+        *out = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, d.descr, d.n, d.shape,
+                                                     d.has_strides ? d.strides : NULL, data,
+                                                     d.read_only ? 0 : NPY_ARRAY_WRITEABLE, NULL);
+    }
+    Py_XDECREF(d.descr);
+    if (*out == NULL) {
+        Py_CLEAR(*owner);
+        return -1;
+    }
+    return 0;
 }

@@ -25,4 +25,9 @@ typedef struct device_array {
 /* The memory itself, to be used on `stream`. */
 int device_array_open(PyObject *given, Py_ssize_t index, void *stream, device_array *out);
 
+/* Its shape, strides and type as a NumPy array whose data is the address in the GPU's memory: to be
+ * looked at, never to be read. *owner keeps the memory. `name` is the argument's, for messages. */
+int device_array_view(PyObject *given, const char *op, const char *name, void *stream,
+                      PyArrayObject **out, PyObject **owner);
+
 #endif

@@ -126,12 +126,7 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
     request r;
     PyObject *result = NULL;
     if (request_make(state, &asked, observed->trace != NULL, &r) == 0) {
-        if (observed->trace && !r.on.emulated) {
-            PyErr_SetString(PyExc_ValueError,
-                            "a trace counts on the emulator: leave device out, or pass 'emu'");
-        } else {
-            result = request_run(state, &r, observed);
-        }
+        result = request_run(state, &r, observed);
     }
     request_clear(&r);
     return result;

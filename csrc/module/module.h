@@ -29,6 +29,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include "../core/auto.h"
 #include "../core/job.h"
 #include "../core/plan.h"
 #include "../core/registry.h"
@@ -60,7 +61,11 @@ typedef struct device {
 /* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
 int device_read(const module_state *state, PyObject *given, device *out);
 
+/* Of the device, or of the GPU that the emulator stands for. */
 int device_multiprocessors(const module_state *state, const device *on, int64_t *out);
+
+/* Of a GPU: 90 for compute capability 9.0. */
+int device_sm(const module_state *state, const device *on, int *out);
 
 /* None or the address of a CUstream, as an int. */
 int stream_read(PyObject *given, const device *on, void **out);

@@ -31,12 +31,12 @@ PyArrayObject *operand_array(PyObject *given, const char *op, const char *name) 
 /* The array's dimensions as a stack of matrices; strides that are never used are made 0. */
 static void as_matrices(PyArrayObject *array, operand_shape one_dimensional, operand *o) {
     int ndim = PyArray_NDIM(array);
-    if (ndim == 1) {
+    if (ndim < 2) {
         bool column = one_dimensional == OPERAND_COLUMN;
         o->ndim = 2;
         o->dims[0] = o->dims[1] = 1;
-        o->dims[!column] = PyArray_DIM(array, 0);
-        o->strides[!column] = PyArray_STRIDE(array, 0);
+        o->dims[!column] = ndim ? PyArray_DIM(array, 0) : 1;
+        o->strides[!column] = ndim ? PyArray_STRIDE(array, 0) : 0;
     } else {
         o->ndim = ndim;
         memcpy(o->dims, PyArray_DIMS(array), (size_t)ndim * sizeof(npy_intp));
@@ -74,9 +74,14 @@ static bool has_plain_rows(const operand *o, npy_intp itemsize) {
            (dims[0] <= 1 || strides[0] / itemsize >= dims[1]);
 }
 
-/* A kernel can read it in place: whole elements, and not so thinly spread that moving the gaps to a
- * GPU would cost more. */
-static bool is_readable(const operand *o, const char *data, npy_intp itemsize) {
+bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional) {
+    operand o = {0};
+    as_matrices(array, one_dimensional, &o);
+    return has_plain_rows(&o, PyArray_ITEMSIZE(array));
+}
+
+/* Whole elements. */
+static bool is_aligned(const operand *o, const char *data, npy_intp itemsize) {
     for (int d = 0; d < o->ndim; d++) {
         if (o->strides[d] % itemsize) {
             return false;
@@ -84,8 +89,14 @@ static bool is_readable(const operand *o, const char *data, npy_intp itemsize) {
     }
     npy_intp low, distinct;
     npy_intp bytes = span(o, itemsize, &low, &distinct);
-    return ((npy_uintp)(data + low) % (npy_uintp)itemsize == 0 || bytes == 0) &&
-           bytes / 2 <= distinct;
+    return (npy_uintp)(data + low) % (npy_uintp)itemsize == 0 || bytes == 0;
+}
+
+/* Not so thinly spread that moving the gaps to a GPU would cost more than packing. */
+static bool is_dense(const operand *o, npy_intp itemsize) {
+    npy_intp low, distinct;
+    npy_intp bytes = span(o, itemsize, &low, &distinct);
+    return bytes / 2 <= distinct;
 }
 
 /* A C-contiguous copy of what the operand shows, broadcast dimensions taken once. */
@@ -119,38 +130,68 @@ static int pack(operand *o, PyArray_Descr *from, PyArray_Descr *wanted) {
     return 0;
 }
 
+/* A transpose asks for raw bytes of the array's own width: those need no conversion. */
+static PyArray_Descr *type_of(PyArrayObject *array, PyArray_Descr *wanted) {
+    return wanted->type_num == NPY_VOID ? wanted : PyArray_DESCR(array);
+}
+
+static bool can_stay(const operand *o, PyArrayObject *array, PyArray_Descr *wanted,
+                     bool any_strides) {
+    npy_intp itemsize = PyDataType_ELSIZE(wanted);
+    return PyArray_EquivTypes(type_of(array, wanted), wanted) &&
+           (any_strides || has_plain_rows(o, itemsize)) &&
+           is_aligned(o, PyArray_BYTES(array), itemsize);
+}
+
+/* Buffer and matrix of an operand whose array is as the kernel reads it. */
+static void place(operand *o, npy_intp itemsize) {
+    npy_intp low, distinct;
+    npy_intp bytes = span(o, itemsize, &low, &distinct);
+    npy_intp rows = o->dims[o->ndim - 2], cols = o->dims[o->ndim - 1];
+    o->buffer = (smk_buffer){PyArray_BYTES(o->array) + low, (size_t)bytes, SMK_IN};
+    o->matrix.offset = -low;
+    o->matrix.ld = rows > 1 ? o->strides[o->ndim - 2] / itemsize : cols > 1 ? cols : 1;
+    o->matrix.step = cols > 1 ? o->strides[o->ndim - 1] / itemsize : 1;
+    for (int d = 0; d < o->ndim - 2; d++) {
+        o->matrix.batch[d] = o->strides[d] / itemsize;
+    }
+}
+
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
                   bool any_strides, operand *out) {
+    npy_intp itemsize = PyDataType_ELSIZE(wanted);
     *out = (operand){.array = array};
     Py_INCREF(array);
     as_matrices(array, one_dimensional, out);
-    npy_intp itemsize = PyDataType_ELSIZE(wanted);
-
-    /* A transpose asks for raw bytes of the array's own width: those need no conversion. */
-    bool raw = wanted->type_num == NPY_VOID;
-    PyArray_Descr *from = raw ? wanted : PyArray_DESCR(array);
-    bool same = raw || PyArray_EquivTypes(from, wanted);
-    if (!same || (!any_strides && !has_plain_rows(out, itemsize)) ||
-        !is_readable(out, PyArray_BYTES(array), itemsize)) {
-        if (pack(out, from, wanted)) {
-            operand_clear(out);
-            return -1;
-        }
+    if ((!can_stay(out, array, wanted, any_strides) || !is_dense(out, itemsize)) &&
+        pack(out, type_of(array, wanted), wanted)) {
+        operand_clear(out);
+        return -1;
     }
+    place(out, itemsize);
+    return 0;
+}
 
-    npy_intp low, distinct;
-    npy_intp bytes = span(out, itemsize, &low, &distinct);
-    npy_intp rows = out->dims[out->ndim - 2], cols = out->dims[out->ndim - 1];
-    out->buffer = (smk_buffer){PyArray_BYTES(out->array) + low, (size_t)bytes, SMK_IN};
-    out->matrix.offset = -low;
-    out->matrix.ld = rows > 1 ? out->strides[out->ndim - 2] / itemsize : cols > 1 ? cols : 1;
-    out->matrix.step = cols > 1 ? out->strides[out->ndim - 1] / itemsize : 1;
-    for (int d = 0; d < out->ndim - 2; d++) {
-        out->matrix.batch[d] = out->strides[d] / itemsize;
+int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
+                            operand_shape one_dimensional, bool any_strides, operand *out,
+                            bool *fits) {
+    *out = (operand){.array = array};
+    as_matrices(array, one_dimensional, out);
+    *fits = can_stay(out, array, wanted, any_strides);
+    if (!*fits) {
+        *out = (operand){0};
+        return 0;
     }
+    Py_INCREF(array);
+    place(out, PyDataType_ELSIZE(wanted));
+    /* Plans count on buffers that begin at multiples of 16. */
+    npy_uintp begin = (npy_uintp)out->buffer.host, before = begin % 16;
+    out->buffer = (smk_buffer){(void *)(begin - before), out->buffer.bytes + before, SMK_ON_DEVICE};
+    out->matrix.offset += (int64_t)before;
     return 0;
 }
 
 void operand_clear(operand *o) {
     Py_CLEAR(o->array);
+    Py_CLEAR(o->owner);
 }

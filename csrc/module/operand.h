@@ -5,7 +5,8 @@
 #include "module.h"
 
 typedef struct operand {
-    PyArrayObject *array; /* owns the memory: the caller's array, or a packed copy */
+    PyArrayObject *array; /* the caller's array, or a packed copy */
+    PyObject *owner;      /* keeps memory that the array does not: a device array's; or NULL */
     int ndim;             /* at least 2: a 1-D array counts as a row or a column */
     npy_intp dims[NPY_MAXDIMS + 1];
     npy_intp strides[NPY_MAXDIMS + 1];
@@ -19,11 +20,20 @@ PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
 
 typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
 
+/* Rows of neighbours that do not overlap: what kernels read that do not take any strides. */
+bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional);
+
 /* Fills `out` from an array whose elements are to be of type `wanted`. What lies in memory as the
  * kernel reads it is passed as it is: rows of neighbours or, with any_strides, whatever has whole
  * elements. Anything else is packed once. operand_clear is due. */
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
                   bool any_strides, operand *out);
+
+/* The same of an array whose data is an address in a GPU's memory: it is never packed. *fits is false, and
+ * `out` empty, where it would have to be. */
+int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
+                            operand_shape one_dimensional, bool any_strides, operand *out,
+                            bool *fits);
 void operand_clear(operand *o);
 
 #endif

@@ -2,17 +2,6 @@
  * them. */
 #include "request.h"
 
-/* How the result lies in its fresh, C-contiguous array. `batch` are its dimensions but the last two
- * of its matrices. */
-static void place_result(smk_matrix *c, const smk_batch *batch, int64_t rows, int64_t cols) {
-    int64_t stride = rows * cols;
-    c->ld = cols > 1 ? cols : 1;
-    for (int d = batch->n - 1; d >= 0; d--) {
-        c->batch[d] = stride;
-        stride *= batch->size[d];
-    }
-}
-
 /* ---- gemm ---- */
 
 static int refuse_dtype(PyArrayObject *array, const char *op, const char *name,
@@ -122,7 +111,7 @@ int request_make_gemm(module_state *state, request *r) {
 
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
-        arrays[i] = operand_array(asked->inputs[i], "gemm", name);
+        arrays[i] = request_array(r, i);
         if (arrays[i] == NULL) {
             goto done;
         }
@@ -141,12 +130,6 @@ int request_make_gemm(module_state *state, request *r) {
             goto done;
         }
     }
-    const char *dtype = gemm_result(dtypes);
-    r->descr = gemm_descr(dtype, arrays[0]);
-    if (r->descr == NULL || request_choose_row(state, r, dtype)) {
-        goto done;
-    }
-
     int rows_of_b = PyArray_NDIM(arrays[1]) == 1 ? 0 : PyArray_NDIM(arrays[1]) - 2;
     npy_intp k_a = PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 1);
     npy_intp k_b = PyArray_DIM(arrays[1], rows_of_b);
@@ -158,16 +141,24 @@ int request_make_gemm(module_state *state, request *r) {
         goto done;
     }
 
+    const char *dtype = gemm_result(dtypes);
+    const smk_question question = {
+        .dtype = dtype,
+        .M = PyArray_NDIM(arrays[0]) > 1 ? PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 2) : 1,
+        .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
+        .K = k_a,
+        .strided = r->on_device && !(operand_has_plain_rows(arrays[0], OPERAND_ROW) &&
+                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN))};
+    r->descr = gemm_descr(dtype, arrays[0]);
+    if (r->descr == NULL || request_choose_row(state, r, question)) {
+        goto done;
+    }
+
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    if (operand_place(arrays[0], r->descr, OPERAND_ROW, smk_takes_any_strides(r->row), a)) {
-        goto done;
-    }
-    r->n_inputs = 1;
-    if (operand_place(arrays[1], r->descr, OPERAND_COLUMN, smk_takes_any_strides(r->row), b)) {
-        goto done;
-    }
-    r->n_inputs = 2;
-    if (broadcast(a, b, arrays, &problem.batch)) {
+    bool any_strides = smk_takes_any_strides(r->row);
+    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, any_strides) ||
+        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, any_strides) ||
+        broadcast(a, b, arrays, &problem.batch)) {
         goto done;
     }
     problem.M = a->dims[a->ndim - 2];
@@ -195,8 +186,10 @@ int request_make_gemm(module_state *state, request *r) {
                      "gemm: beta scales what is in out; pass out= with it, or leave beta at 0");
         goto done;
     }
-
-    place_result(&problem.c, &problem.batch, problem.M, problem.N);
+    operand_shape vector = PyArray_NDIM(arrays[1]) == 1 ? OPERAND_COLUMN : OPERAND_ROW;
+    if (request_place_result(r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
+        goto done;
+    }
     problem.a = a->matrix;
     problem.b = b->matrix;
     if (r->row->wgmma.parts && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
@@ -238,7 +231,7 @@ static const char *bits_name(PyArrayObject *array) {
 }
 
 int request_make_transpose(module_state *state, request *r) {
-    PyArrayObject *array = operand_array(r->asked->inputs[0], "transpose", "a");
+    PyArrayObject *array = request_array(r, 0);
     PyArray_Descr *raw = NULL;
     smk_transpose problem = {0};
     int result = -1;
@@ -264,15 +257,13 @@ int request_make_transpose(module_state *state, request *r) {
     r->descr = PyArray_DESCR(array);
     Py_INCREF(r->descr);
     raw = raw_bytes(PyArray_ITEMSIZE(array));
-    if (raw == NULL || request_choose_row(state, r, bits)) {
+    if (raw == NULL || request_choose_row(state, r, (smk_question){.dtype = bits})) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, raw, OPERAND_ROW, false, x)) {
+    if (request_place(r, 0, array, raw, OPERAND_ROW, false)) {
         goto done;
     }
-    r->n_inputs = 1;
-
     problem.rows = x->dims[ndim - 2];
     problem.cols = x->dims[ndim - 1];
     problem.batch.n = ndim - 2;
@@ -285,7 +276,10 @@ int request_make_transpose(module_state *state, request *r) {
     if (request_check_out(r)) {
         goto done;
     }
-    place_result(&problem.y, &problem.batch, problem.cols, problem.rows);
+    if (request_place_result(r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
+                             &problem.y)) {
+        goto done;
+    }
     problem.x = x->matrix;
     smk_status status = {0};
     if (smk_plan_transpose(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
@@ -303,7 +297,7 @@ done:
 /* ---- probe ---- */
 
 int request_make_probe(module_state *state, request *r) {
-    PyArrayObject *array = operand_array(r->asked->inputs[0], "probe", "x");
+    PyArrayObject *array = request_array(r, 0);
     int result = -1;
     if (array == NULL) {
         goto done;
@@ -320,14 +314,13 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     r->descr = PyArray_DescrFromType(NPY_FLOAT);
-    if (r->descr == NULL || request_choose_row(state, r, "float32")) {
+    if (r->descr == NULL || request_choose_row(state, r, (smk_question){.dtype = "float32"})) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (operand_place(array, r->descr, OPERAND_ROW, false, x)) {
+    if (request_place(r, 0, array, r->descr, OPERAND_ROW, false)) {
         goto done;
     }
-    r->n_inputs = 1;
 
     smk_probe problem = {.n_x = PyArray_DIM(array, 0), .offset_x = x->matrix.offset};
     smk_status status = {0};

@@ -1,7 +1,8 @@
 /* From a call to its result: check, plan, run.
  *
  * The kernels write into an array of our own, never into the caller's `out`: that is copied at the
- * very end. So `out` may overlap the inputs, and nothing partial is in it when a run fails.
+ * very end. So `out` may overlap the inputs, and nothing partial is in it when a run fails. Arrays on a
+ * GPU are used in place (device_request.c).
  */
 #include "request.h"
 
@@ -9,9 +10,7 @@
 
 int request_make(module_state *state, const call *asked, bool emulate, request *out) {
     *out = (request){.asked = asked};
-    if (emulate && asked->device == Py_None) {
-        out->on.emulated = true;
-    } else if (device_read(state, asked->device, &out->on)) {
+    if (request_find_arrays(state, out, emulate)) {
         return -1;
     }
     switch (asked->op) {
@@ -25,65 +24,80 @@ void request_clear(request *r) {
     for (int i = 0; i < r->n_inputs; i++) {
         operand_clear(&r->inputs[i]);
     }
+    operand_clear(&r->result);
     smk_plan_free(&r->plan);
+    for (int i = 0; i < CALL_MAX_INPUTS; i++) {
+        Py_CLEAR(r->owners[i]);
+    }
+    Py_CLEAR(r->written);
     Py_CLEAR(r->descr);
 }
 
-PyObject *request_run(module_state *state, request *r, const observation *observed) {
-    PyObject *image_owner = NULL, *result = NULL;
+/* The plan on the buffers: inputs, result, workspace. */
+static int run_plan(module_state *state, request *r, const smk_buffer *result,
+                    const observation *observed) {
+    PyObject *image_owner;
     smk_image image;
-    void *stream;
-    bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
+    if (r->plan.n_launches == 0) {
+        return 0;
+    }
+    if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner)) {
+        return -1;
+    }
+    smk_buffer buffers[CALL_MAX_INPUTS + 2];
+    for (int i = 0; i < r->n_inputs; i++) {
+        buffers[i] = r->inputs[i].buffer;
+    }
+    buffers[r->n_inputs] = *result;
+    buffers[r->n_inputs + 1] = (smk_buffer){NULL, r->plan.workspace, 0};
+    smk_job job = {
+        .image = image,
+        .pointers = r->plan.pointers,
+        .n_pointers = r->plan.n_pointers,
+        .args_bytes = r->plan.args_bytes,
+        .parameters = r->plan.parameters,
+        .n_parameters = r->plan.n_parameters,
+        .tensor_maps = r->plan.maps,
+        .n_tensor_maps = r->plan.n_maps,
+        .launches = r->plan.launches,
+        .n_launches = r->plan.n_launches,
+        .buffers = buffers,
+        .n_buffers = (size_t)r->n_inputs + 2,
+        .stream = r->stream,
+        .asynchronous = r->on_device && observed->repeat == 0,
+        .repeat = observed->repeat,
+        .milliseconds = observed->milliseconds,
+        .trace = observed->trace,
+        .blocks = observed->blocks,
+        .n_blocks = observed->n_blocks,
+        .hazards = observed->hazards,
+    };
+    int failed = device_run(state, &r->on, &job);
+    Py_DECREF(image_owner);
+    for (size_t i = 0; !failed && observed->trace && i < observed->trace->n_hazards; i++) {
+        observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
+        observed->trace->hazards[i].argument_at = observed->trace->hazards[i].offset;
+    }
+    return failed;
+}
 
+PyObject *request_run(module_state *state, request *r, const observation *observed) {
+    if (r->on_device) {
+        return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
+    }
+    PyObject *result = NULL;
+    bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
     Py_INCREF(r->descr);
     PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
                                                                  r->dims, NULL, NULL, 0, NULL);
-    if (fresh == NULL || stream_read(r->asked->stream, &r->on, &stream)) {
-        goto done;
+    if (fresh == NULL) {
+        return NULL;
     }
-    if (reads_result && PyArray_CopyInto(fresh, (PyArrayObject *)r->asked->out) < 0) {
+    const smk_buffer buffer = {PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
+                               reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
+    if ((reads_result && PyArray_CopyInto(fresh, (PyArrayObject *)r->asked->out) < 0) ||
+        run_plan(state, r, &buffer, observed)) {
         goto done;
-    }
-    if (r->plan.n_launches > 0) {
-        if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image,
-                         &image_owner)) {
-            goto done;
-        }
-        smk_buffer buffers[CALL_MAX_INPUTS + 2];
-        for (int i = 0; i < r->n_inputs; i++) {
-            buffers[i] = r->inputs[i].buffer;
-        }
-        buffers[r->n_inputs] = (smk_buffer){PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
-                                            reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
-        buffers[r->n_inputs + 1] = (smk_buffer){NULL, r->plan.workspace, 0};
-        smk_job job = {
-            .image = image,
-            .pointers = r->plan.pointers,
-            .n_pointers = r->plan.n_pointers,
-            .args_bytes = r->plan.args_bytes,
-            .parameters = r->plan.parameters,
-            .n_parameters = r->plan.n_parameters,
-            .tensor_maps = r->plan.maps,
-            .n_tensor_maps = r->plan.n_maps,
-            .launches = r->plan.launches,
-            .n_launches = r->plan.n_launches,
-            .buffers = buffers,
-            .n_buffers = (size_t)r->n_inputs + 2,
-            .stream = stream,
-            .repeat = observed->repeat,
-            .milliseconds = observed->milliseconds,
-            .trace = observed->trace,
-            .blocks = observed->blocks,
-            .n_blocks = observed->n_blocks,
-            .hazards = observed->hazards,
-        };
-        if (device_run(state, &r->on, &job)) {
-            goto done;
-        }
-        for (size_t i = 0; observed->trace && i < observed->trace->n_hazards; i++) {
-            observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
-            observed->trace->hazards[i].argument_at = observed->trace->hazards[i].offset;
-        }
     }
     if (r->asked->out == NULL) {
         result = PyArray_Return(fresh); /* steals; a 0-d array becomes a scalar, as in NumPy */
@@ -94,7 +108,6 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
 
 done:
     Py_XDECREF(fresh);
-    Py_XDECREF(image_owner);
     return result;
 }
 

@@ -13,6 +13,11 @@ typedef struct request {
     int64_t values[SMK_MAX_PARAMS];
     operand inputs[CALL_MAX_INPUTS];
     int n_inputs;
+    bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
+    void *stream;
+    PyObject *owners[CALL_MAX_INPUTS]; /* on_device: what keeps the inputs' memory */
+    PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
+    operand result;       /* on_device: as a kernel writes it */
     PyArray_Descr *descr; /* of the result */
     int ndim;             /* of the result */
     npy_intp dims[NPY_MAXDIMS];
@@ -31,10 +36,28 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
 /* The plan as a dict, for tests. */
 PyObject *request_describe(const request *r);
 
-/* ---- between the files of a request: check.c, operations.c ---- */
+/* ---- between the files of a request: check.c, operations.c, device_request.c ---- */
 
-/* Picks the row, its entry for a dtype ("float32", "b16"), and the values of its parameters. */
-int request_choose_row(const module_state *state, request *r, const char *dtype_name);
+/* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
+ * Of the question, what is particular to the operation has been filled in. */
+int request_choose_row(const module_state *state, request *r, smk_question question);
+
+/* Where the arrays are, and so where the call runs. */
+int request_find_arrays(module_state *state, request *r, bool emulate);
+
+/* Input i as a NumPy array; of one on a device it is a view that is only looked at. A new reference. */
+PyArrayObject *request_array(request *r, int i);
+
+/* operand_place, wherever the array is. */
+int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
+                  operand_shape one_dimensional, bool any_strides);
+
+/* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
+int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
+                         int64_t cols, smk_matrix *out);
+
+/* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
+int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
 
 /* `out` is a writable array of exactly the result's shape and type. */
 int request_check_out(const request *r);

@@ -50,7 +50,7 @@ def create(function: str, argument: object) -> int:
 class DeviceArray:
     def __init__(self, values: np.ndarray) -> None:
         self.n = values.size
-        self.address = create("cuMemAlloc", ctypes.c_size_t(4 * self.n))
+        self.address = create("cuMemAlloc", ctypes.c_size_t(4 * self.n or 4))
         self.host = np.ctypeslib.as_array(
             ctypes.cast(self.address, ctypes.POINTER(ctypes.c_float)), (self.n,)
         )
@@ -173,8 +173,8 @@ def refused() -> None:
     r.device = (2, 1)
     refuse(ValueError, "cuda:0 and argument 2 in that of cuda:1", p, p, r, 50)
     refuse(ValueError, "memory of cuda:1, but the device is cuda:0", r, r, r, 50, device="cuda")
-    r.device = (3, 0)
-    refuse(ValueError, "DLPack's device type 3", r, r, r, 50)
+    r.device = (10, 0)
+    refuse(ValueError, "DLPack's device type 10", r, r, r, 50)
     try:
         smemkern.trace(kernel, 1, 1, p, p, p, 50)
     except ValueError as error:

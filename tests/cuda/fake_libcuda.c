@@ -1,7 +1,8 @@
-/* A libcuda.so.1 for machines with no GPU: device memory is host memory, the kernel "add" is a C
- * loop, and everything is counted. It is as strict as the driver where that matters: calls need a
+/* A libcuda.so.1 for machines with no GPU: device memory is host memory, a few kernels are C
+ * loops, and everything is counted. It is as strict as the driver where that matters: calls need a
  * current context, copies and kernels must stay inside allocations, a crash is sticky.
  */
+#include "../../csrc/kernels/args.h"
 #include "fake_internal.h"
 
 #include <pthread.h>
@@ -18,8 +19,10 @@ struct CUfunc_st {
     int dynamic_shared;
 };
 
+enum { N_FUNCTIONS = 5 };
+
 struct CUmod_st {
-    struct CUfunc_st functions[3];
+    struct CUfunc_st functions[N_FUNCTIONS];
 };
 
 EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
@@ -227,9 +230,10 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_opti
             if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: nonsense");
         return fail(INVALID_IMAGE);
     }
-    static const char *const names[] = {"add", "spin", "crash"};
+    static const char *const names[N_FUNCTIONS] = {"add", "spin", "crash", "gemm_naive",
+                                                   "transpose_naive"};
     *module = calloc(1, sizeof **module);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < N_FUNCTIONS; i++) {
         strcpy((*module)->functions[i].name, names[i]);
         (*module)->functions[i].dynamic_shared = 48 << 10;
     }
@@ -246,7 +250,7 @@ CUresult cuModuleUnload(CUmodule module) {
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     CALL(cuModuleGetFunction);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < N_FUNCTIONS; i++) {
         *function = &module->functions[i];
         if (!strcmp(name, module->functions[i].name)) return CUDA_SUCCESS;
     }
@@ -285,6 +289,35 @@ static int run_add(const uint64_t *args) {
     return CUDA_SUCCESS;
 }
 
+static float *at(long long address, long long elements) {
+    return (float *)(uintptr_t)address + elements;
+}
+
+/* What the kernels of that name do, of float. */
+static int run_gemm(const gemm_args *g, unsigned batches) {
+    for (unsigned z = 0; z < batches; z++)
+        for (long long i = 0; i < g->M; i++)
+            for (long long j = 0; j < g->N; j++) {
+                double sum = 0;
+                float *c = at(g->C, z * g->batch_c + i * g->ldc + j);
+                if (!fake_is_allocated((uintptr_t)c, sizeof *c)) return ILLEGAL_ADDRESS;
+                for (long long k = 0; k < g->K; k++)
+                    sum += *at(g->A, z * g->batch_a + i * g->lda + k) *
+                           *at(g->B, z * g->batch_b + k * g->ldb + j);
+                *c = (float)(g->alpha * sum + (g->beta == 0 ? 0 : g->beta * *c));
+            }
+    return CUDA_SUCCESS;
+}
+
+static int run_transpose(const transpose_args *t, unsigned batches) {
+    for (unsigned z = 0; z < batches; z++)
+        for (long long i = 0; i < t->rows; i++)
+            for (long long j = 0; j < t->cols; j++)
+                *at(t->y, z * t->batch_y + j * t->ldy + i) =
+                    *at(t->x, z * t->batch_x + i * t->ldx + j);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                         CUstream stream, void **parameters, void **extra) {
@@ -292,9 +325,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
         (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
-    uint64_t args[4];
-    for (int i = 0; i < 4; i++)
+    uint64_t args[4] = {0};
+    for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
         memcpy(&args[i], parameters[i], sizeof args[i]);
+    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid_z);
+    if (!strcmp(function->name, "transpose_naive"))
+        fake_cuda.sticky = run_transpose(parameters[0], grid_z);
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);

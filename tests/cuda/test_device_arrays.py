@@ -15,6 +15,10 @@ from checks import HAS_GPU
 
 HERE = Path(__file__).parent
 FAKE_CASES = ("interface", "dlpack", "beside_numpy", "empty", "streams", "refused")
+FAKE_MATRICES = (
+    *("gemm_in_place", "dlpack_and_streams", "batches_and_vectors", "transposes"),
+    *("results_of_a_library", "refused"),
+)
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 
 DOUBLE = """
@@ -45,12 +49,21 @@ def twice():
 
 
 @pytest.mark.parametrize("case", FAKE_CASES)
-def test_fake(fake_driver: Path, case: str) -> None:
+def test_fake_arrays(fake_driver: Path, case: str) -> None:
+    run_fake(fake_driver, "fake_arrays.py", case)
+
+
+@pytest.mark.parametrize("case", FAKE_MATRICES)
+def test_fake_matrices(fake_driver: Path, case: str) -> None:
+    run_fake(fake_driver, "fake_matrices.py", case)
+
+
+def run_fake(fake_driver: Path, script: str, case: str) -> None:
     root = HERE.parent.parent
     paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver), "PYTHONPATH": paths}
     done = subprocess.run(
-        [sys.executable, HERE / "fake_arrays.py", case],
+        [sys.executable, HERE / script, case],
         env=environment,
         capture_output=True,
         text=True,
@@ -151,3 +164,98 @@ def test_numba(twice):
     x = cuda.to_device(np.arange(32, dtype="f4"))
     twice(1, 32, x)
     assert np.array_equal(x.copy_to_host(), 2 * np.arange(32))
+
+
+# ---- gemm and transpose
+
+
+@pytest.fixture
+def torch():
+    module = pytest.importorskip("torch")
+    if not HAS_GPU or not module.cuda.is_available():
+        pytest.skip("no NVIDIA GPU here")
+    return module
+
+
+GEMMS = [
+    pytest.param(row, dtype, id=f"{row.name}-{dtype}")
+    for row in smemkern.variants("gemm")
+    for dtype in row.dtypes
+]
+
+
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("shape", [(96, 136, 72), (65, 131, 67)], ids=["whole", "odd"])
+@pytest.mark.parametrize(("row", "dtype"), GEMMS)
+def test_gemm_of_torch(torch, row, dtype, shape, turned):
+    m, n, k = shape
+    kind = getattr(torch, dtype)
+    a = torch.randn(*((k, m) if turned[0] else (m, k)), device="cuda").to(kind)
+    b = torch.randn(*((n, k) if turned[1] else (k, n)), device="cuda").to(kind)
+    a, b = a.T if turned[0] else a, b.T if turned[1] else b
+    if any(turned) and row.min_sm < 90:
+        with pytest.raises(ValueError, match="contiguous"):
+            smemkern.gemm(a, b, variant=row.name)
+        return
+    out = torch.full((m, n), float("nan"), dtype=kind, device="cuda")
+    assert smemkern.gemm(a, b, variant=row.name, out=out) is out
+    host = [smemkern.gemm(x.cpu(), y.cpu(), variant=row.name, device="cuda") for x, y in [(a, b)]]
+    made = smemkern.gemm(a, b, variant=row.name)
+    assert type(made) is torch.Tensor and made.dtype == kind and made.device == a.device
+    assert torch.equal(out, made)
+    assert torch.equal(out.cpu().view(-1), torch.from_numpy(np.asarray(host[0])).view(-1))
+
+
+def test_transpose_of_torch(torch):
+    a = torch.randn(3, 70, 45, device="cuda")
+    assert torch.equal(smemkern.transpose(a), a.transpose(1, 2))
+    wide = torch.zeros(3, 45, 80, device="cuda")
+    smemkern.transpose(a, out=wide[:, :, :70])
+    assert torch.equal(wide[:, :, :70], a.transpose(1, 2)) and not wide[:, :, 70:].any()
+
+
+def test_nothing_waits(torch):
+    """A call comes back while the stream is still busy, and later work is ordered after it."""
+    a = torch.randn(64, 64, device="cuda")
+    smemkern.gemm(a, a, variant="tiled")  # loads the kernel
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        c = smemkern.gemm(a, a, variant="tiled")
+        assert not stream.query()
+        d = c + 1
+    stream.synchronize()
+    assert torch.allclose(d, a @ a + 1, atol=1e-3)
+
+
+def test_capture_in_a_graph(torch):
+    a, b = torch.randn(200, 128, device="cuda"), torch.randn(128, 72, device="cuda")
+    out = torch.empty(200, 72, device="cuda")
+    for variant in ("vectorized", "tf32x3", "fp16x3"):
+        smemkern.gemm(a, b, variant=variant, out=out)  # loads the kernel
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            smemkern.gemm(a, b, variant=variant, out=out)
+        for _ in range(3):
+            a.normal_()
+            out.fill_(float("nan"))
+            graph.replay()
+            assert torch.allclose(out, a @ b, atol=1e-3)
+
+
+def test_gemm_of_cupy():
+    cupy = pytest.importorskip("cupy")
+    if not HAS_GPU:
+        pytest.skip("no NVIDIA GPU here")
+    a = cupy.random.standard_normal((3, 50, 70)).astype("f4")
+    b = cupy.random.standard_normal((70, 33)).astype("f4")
+    c = smemkern.gemm(a, b, variant="pipelined")
+    assert type(c) is cupy.ndarray
+    assert cupy.allclose(c, a @ b, atol=1e-4)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        assert cupy.allclose(smemkern.gemm(a[0], b, variant="tiled"), a[0] @ b, atol=1e-4)
+    assert cupy.allclose(
+        smemkern.gemm(a[0], b, variant="tiled", stream=stream), a[0] @ b, atol=1e-4
+    )
