@@ -35,6 +35,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 import smemkern
@@ -60,6 +61,8 @@ SHAPES = {
 }
 # A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
 WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
+# Kernels whose tiles are long: K that takes several.
+LONG = {"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]}
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
 # Kernels whose checks are not taken apart: simt's terms also choose which tile a block makes, and a
@@ -188,7 +191,8 @@ def is_right(
     if image.op == "gemm":
         a, b = (x.astype("f8") for x in given)
         old = keywords.get("beta", 0) * OLD
-        allowed = (a.shape[1] + 4) * np.finfo(image.dtype).eps * (np.abs(a) @ np.abs(b) + old)
+        eps = float(ml_dtypes.finfo(image.dtype).eps)
+        allowed = (a.shape[1] + 4) * eps * (np.abs(a) @ np.abs(b) + old)
         return bool(np.all(np.abs(result - (a @ b + old)) <= allowed))
     if image.op == "transpose":
         return result.tobytes() == np.ascontiguousarray(given[0].T).tobytes()
@@ -208,7 +212,11 @@ def takes(op: str, given: list[np.ndarray], keywords: dict[str, Any]) -> bool:
 def calls(image: Image):
     """(arguments, keywords) of each call that a mutant has to get right."""
     rng = np.random.default_rng(3)
-    for shape in (*SHAPES[image.op], *WHOLE_TILES.get(image.variant, ())):
+    for shape in (
+        *SHAPES[image.op],
+        *WHOLE_TILES.get(image.variant, ()),
+        *LONG.get(image.variant, ()),
+    ):
         given, keywords = arguments(image, shape, rng), {"variant": image.variant, **image.params}
         if takes(image.op, given, keywords):
             yield given, keywords

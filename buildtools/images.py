@@ -52,9 +52,9 @@ class Image:
 
     @property
     def virtual(self) -> str:
-        """Architecture of the PTX. From 9.0 on the rows that ask for more use that chip's own
-        instructions ("a"), which run on no other."""
-        return f"{self.row.min_sm}a" if self.row.min_sm >= 90 else str(self.row.min_sm)
+        """Architecture of the PTX. Rows that are not portable use a chip's own instructions ("a"),
+        which run on no other."""
+        return f"{self.row.min_sm}{'' if self.row.portable else 'a'}"
 
     def real(self, architectures: Sequence[str]) -> list[str]:
         """Those of the architectures that its machine code can be made for."""

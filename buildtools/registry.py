@@ -47,6 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
+    *("product_bits", "portable"),
 }
 _WGMMA_KEYS = {"operand", "parts", "scaled"}
 OPERANDS = ("float16", "float32", "bfloat16")  # float32 stands for tf32
@@ -104,6 +105,8 @@ class Row:
     shared_bytes: str
     input: str
     output: str
+    product_bits: int  # 0: all that the type has
+    portable: bool
     wgmma: Wgmma | None
 
     @property
@@ -187,6 +190,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         raise TableError(f"{where}: {len(params)} parameters; at most {MAX_PARAMS}")
 
     require = tuple(_pair(pair, where) for pair in _get(entry, "require", list, where, []))
+    min_sm = _get(entry, "min_sm", int, where, 80)
     probe = op == "probe"
     for key in ("input", "output") if not probe else ():
         if key in entry:
@@ -196,7 +200,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         name=name,
         summary=_get(entry, "summary", str, where),
         differs_from=_get(entry, "differs_from", str, where, None),
-        min_sm=_get(entry, "min_sm", int, where, 80),
+        min_sm=min_sm,
         dtypes=dtypes,
         params=params,
         prebuilt=_prebuilt(params, _get(entry, "prebuilt", list, where, []), where),
@@ -206,6 +210,8 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         shared_bytes=_get(entry, "shared_bytes", str, where, "0"),
         input=_get(entry, "input", str, where) if probe else "0",
         output=_get(entry, "output", str, where) if probe else "0",
+        product_bits=_get(entry, "product_bits", int, where, 0),
+        portable=_portable(entry, min_sm, where),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
@@ -242,6 +248,14 @@ def _pair(pair: object, where: str) -> tuple[str, str]:
     if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
         raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
     return pair[0], pair[1]
+
+
+def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
+    """Before sm_90 no chip has instructions that later ones lack."""
+    portable = _get(entry, "portable", bool, where, min_sm < 90)
+    if not portable and min_sm < 90:
+        raise TableError(f"{where}: portable = false is for rows from min_sm = 90 on")
+    return portable
 
 
 def _wgmma(entry: object, where: str) -> Wgmma:

@@ -114,6 +114,8 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_dtypes = {len(row.dtypes)},"
     yield f"        .params = {f'params_{row.stem}' if row.params else 'NULL'},"
     yield f"        .n_params = {len(row.params)},"
+    yield f"        .product_bits = {row.product_bits},"
+    yield f"        .portable = {str(row.portable).lower()},"
     if row.wgmma:
         operand, scaled = row.wgmma.operand.upper(), str(row.wgmma.scaled).lower()
         yield f"        .wgmma = {{SMK_TENSOR_{operand}, {row.wgmma.parts}, {scaled},"

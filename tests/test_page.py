@@ -71,10 +71,10 @@ def test_ptx_without_lines_is_its_own_source():
 
 @pytest.mark.parametrize("op", ["gemm", "transpose"])
 def test_pages_of_all_variants(op):
-    a = np.ones((32, 32), np.float32)
     for row in smemkern.variants(op):
         if row.min_sm > 80:
             continue
+        a = np.ones((32, 32), row.dtypes[0] if op == "gemm" else np.float32)
         t = smemkern.trace(op, *[a] * (2 if op == "gemm" else 1), variant=row.name)
         check(t.to_html())
         check(t._repr_html_())

@@ -30,6 +30,8 @@ static const rule rules[] = {
     /* Types that only tensor cores take. */
     {SMK_GEMM, ANY, EMULATED | GPU, 0, 0, "fp16"},
     {SMK_GEMM, ANY, EMULATED | GPU, 0, 0, "bf16"},
+    {SMK_GEMM, ANY, GPU, 0, 0, "mma_fp16"},
+    {SMK_GEMM, ANY, GPU, 0, 0, "mma_bf16"},
     /* H200, 4096^3: 39.8 TFLOP/s (pipelined) and about 55 (simt's prototypes); simt's tiles are large. */
     {SMK_GEMM, ANY, GPU, 1024, 1ll << 33, "simt"},
     {SMK_GEMM, ANY, GPU, 0, 0, "pipelined"},
@@ -43,9 +45,9 @@ static bool takes(const smk_row *row, const char *dtype) {
     return false;
 }
 
-/* Code for 9.0's own instructions (min_sm 90) runs on no other. */
+/* Code of one chip's own instructions runs on no other. */
 static bool runs(const smk_row *row, int sm) {
-    return sm == 0 || (row->min_sm >= 90 ? sm == row->min_sm : sm >= row->min_sm);
+    return sm == 0 || (row->portable ? sm >= row->min_sm : sm == row->min_sm);
 }
 
 const smk_row *smk_auto(const smk_question *q) {

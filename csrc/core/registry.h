@@ -58,6 +58,8 @@ typedef struct smk_row {
     int n_dtypes;
     const smk_param *params;
     int n_params;
+    int product_bits; /* of each product that are right; 0: all that the type has */
+    bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_wgmma wgmma;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);

@@ -111,19 +111,6 @@ __device__ __forceinline__ void shared_store_matrices(unsigned row, unsigned m0,
                  : "memory");
 }
 
-/* Two neighbours, the first in the low half. */
-__device__ __forceinline__ unsigned pack_f16(float x, float y) {
-    unsigned both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
-    return both;
-}
-
-__device__ __forceinline__ unsigned pack_bf16(float x, float y) {
-    unsigned both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
-    return both;
-}
-
 /* ---- groups of warps ---- */
 
 template <int REGISTERS> __device__ __forceinline__ void take_registers() {

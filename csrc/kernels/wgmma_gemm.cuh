@@ -34,7 +34,12 @@
 #define WGMMA_MAJORS(A, B) ", " A ", " B
 #endif
 #include "hopper.cuh"
+#include "sixteen_bits.cuh"
+#include "tile_order.cuh"
 #include "wgmma_pack.cuh"
+#if PARTS > 1
+#include "plain_product.cuh"
+#endif
 
 constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
 constexpr int BLOCK_M = 64 * CONSUMERS;
@@ -44,8 +49,6 @@ constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 constexpr int REGISTERS = BLOCK_N / 2;
 /* Registers a thread: 512 for the three warpgroups together. */
 constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
-/* Tiles in a column of the order that keeps L2 warm. */
-constexpr int GROUP = 8;
 
 /* ---- what C is made of ---- */
 
@@ -54,42 +57,6 @@ __device__ __forceinline__ float widen(float x) {
 }
 __device__ __forceinline__ float narrow(float x, float) {
     return x;
-}
-__device__ __forceinline__ float widen(float16 x) {
-    float y;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-    return y;
-}
-__device__ __forceinline__ float16 narrow(float x, float16 y) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ float widen(bfloat16 x) {
-    return __uint_as_float((unsigned)x.bits << 16);
-}
-__device__ __forceinline__ bfloat16 narrow(float x, bfloat16 y) {
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ unsigned pack_pair(float x, float y, float16) {
-    return pack_f16(x, y);
-}
-__device__ __forceinline__ unsigned pack_pair(float x, float y, bfloat16) {
-    return pack_bf16(x, y);
-}
-
-/* ---- which tile ---- */
-
-typedef struct tile_place {
-    int row, column; /* in tiles */
-} tile_place;
-
-/* Columns of GROUP tiles, top to bottom, then the next column: about as many different rows of A as
- * columns of B are in use at a time. */
-__device__ __forceinline__ tile_place place(int tile, int down, int across) {
-    const int band = tile / (GROUP * across), first = band * GROUP;
-    const int height = min(GROUP, down - first), in_band = tile - band * GROUP * across;
-    return {first + in_band % height, in_band / height};
 }
 
 /* ---- the ring ---- */
@@ -217,19 +184,6 @@ __device__ __forceinline__ int row_of(int i) {
 __device__ __forceinline__ int column_of(int i) {
     return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
 }
-
-#if PARTS > 1
-/* An element by FFMAs, out of line: it is almost never needed. */
-__device__ __noinline__ float plain_product(const gemm_args &g, int row, int column) {
-    const REAL *a = g.A + blockIdx.z * g.batch_a + row * g.lda;
-    const REAL *b = g.B + blockIdx.z * g.batch_b + column * g.step_b;
-    float sum = 0;
-    for (long long k = 0; k < g.K; k++) {
-        sum += a[k * g.step_a] * b[k * g.ldb];
-    }
-    return sum;
-}
-#endif
 
 /* alpha times what the sums mean. */
 __device__ __forceinline__ void finish(const gemm_args &g, const wgmma_args &w,

@@ -135,7 +135,7 @@ static PyObject *compile_row(module_state *state, const smk_row *row, const smk_
     const char *options[SMK_MAX_PARAMS + 4] = {"-lineinfo", "-std=c++17"};
     int n_options = 2;
     snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s", row->min_sm,
-             row->min_sm >= 90 ? "a" : "");
+             row->portable ? "" : "a");
     snprintf(texts[1], sizeof texts[1], "-D%s", dtype->define);
     options[n_options++] = texts[0];
     options[n_options++] = texts[1];

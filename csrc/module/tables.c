@@ -58,14 +58,8 @@ static PyObject *dtypes_of(const smk_row *row) {
     return as_tuple(list);
 }
 
-/* Two parts of 11 bits lose 3 * 2^-22 of a product at most, one part twice 2^-11. None: nothing. */
 static PyObject *product_bits(const smk_row *row) {
-    const smk_wgmma *w = &row->wgmma;
-    if (w->parts == 2) {
-        return PyLong_FromLong(20);
-    }
-    return w->parts == 1 && w->operand == SMK_TENSOR_FLOAT32 ? PyLong_FromLong(10)
-                                                             : Py_NewRef(Py_None);
+    return row->product_bits ? PyLong_FromLong(row->product_bits) : Py_NewRef(Py_None);
 }
 
 PyObject *table_variants(void) {

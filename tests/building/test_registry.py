@@ -64,6 +64,28 @@ def test_sets_and_names_of_images(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("keys", "virtual", "real"),
+    [
+        ("", "80", ["80", "90a", "100", "120"]),
+        ("min_sm = 90", "90a", ["90a"]),
+        ("min_sm = 90\nportable = true", "90", ["90a", "100", "120"]),
+    ],
+)
+def test_architectures_of_a_row(tmp_path, keys, virtual, real):
+    row = read(tmp_path, GOOD.replace('name = "first"', f'name = "first"\n{keys}'))[0]
+    image = images.images_of([row])[0]
+    assert image.virtual == virtual
+    assert image.real(images.ARCHITECTURES) == real
+    assert f".portable = {str(not virtual.endswith('a')).lower()}," in rows_c.c_source([row])
+
+
+def test_product_bits(tmp_path):
+    rows = read(tmp_path, GOOD.replace('name = "first"', 'name = "first"\nproduct_bits = 20'))
+    text = rows_c.c_source(rows)
+    assert text.index(".product_bits = 20,") < text.index(".product_bits = 0,")
+
+
 def test_text_is_quoted_for_c(tmp_path):
     rows = read(tmp_path, GOOD.replace('"a summary"', r'"a \"b\" \\ 3×f"', 1))
     assert r'.summary = "a \"b\" \\ 3\303\227f",' in rows_c.c_source(rows)
@@ -93,6 +115,11 @@ def test_text_is_quoted_for_c(tmp_path):
         ('input = "32 * stride"\n', "", "probe 'second': input is missing"),
         ('name = "second"', 'name = "second"\ndiffers_from = "first"', "should name a row above"),
         ('op = "probe"', "op = 3", "op = 3 should be of type str"),
+        (
+            'summary = "a summary"',
+            'summary = "a"\nportable = false',
+            "is for rows from min_sm = 90",
+        ),
         ("[[variant]]", "[[variants]]", "unknown variants"),
         ("[[variant]]", "[variant", "Expected"),
     ],

@@ -1,0 +1,78 @@
+/* GEMM of fp32 matrices by tf32 mma.sync, from sm_80 on: 3 products for one, split where they are used.
+ *
+ *      a = a0 + a1     a0: 11 bits, rounded      a b = a1 b0 + a0 b1 + a0 b0
+ *      b = b0 + b1     a1: exactly the rest, of which the tensor core takes 11 bits and cuts 2
+ *
+ *      block 128 x 128 x 32: 8 warps of 64 x 32        stage: 32 KiB, three of them: 96 of sm_86's 99 KiB
+ *      warp, a slab of 16 k: B's 16 x 32 is split once, A's 16 x 16 in turn; of each 16 x 8 of C
+ *      6 MMAs into zeros, the small products first, then 4 FADDs
+ *
+ * Precision: as of tf32x3, errors of 2^-22 of each product three times. The tensor core truncates as it adds,
+ * so it adds 16 k only; FADDs, which round to nearest, add those. What comes out as NaN is computed again.
+ * A split is an addition and an AND on bits (half a unit up, then cut) and an FADD. NaN, infinity and what
+ * rounds to it leave a rest that is NaN or infinite, so the sum becomes NaN: nothing is looked for before.
+ * Clocks, a warp and slab: 96 MMAs at 8 of a sub-partition on sm_80, about 6 on sm_90: 768 or 580. Issued
+ * are 356: the MMAs, 144 for the splits of 48 elements, 64 FADDs, 12 LDS.128, copies and addresses. Two
+ * warps share a sub-partition, so the tensor core is what binds. Shared memory: 1024 wavefronts a stage,
+ * copies included, of 3072 or 2300 clocks.
+ * Banks: mma_words.cuh.
+ * FLOPs: 3 times 2 M N K at mma.sync's tf32 rate.
+ * Differs from tf32x3 by mma.sync, which all chips have, and by splitting in registers: no workspace.
+ */
+#include "mma_words.cuh"
+#include "plain_product.cuh"
+
+/* Parts of N elements, as the bits of tf32. */
+template <int N>
+__device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
+                                      unsigned (&low)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        high[i] = (__float_as_uint(x[i]) + 0x1000) & 0xffffe000;
+        low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
+    }
+}
+
+/* d += a * b for 16 x 8 numbers and 8 k. */
+__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned *a, const unsigned *b) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
+        " {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a,
+                                         const b_fragment &b) {
+    unsigned a0[8], a1[8], b0[V][4], b1[V][4];
+    float d[V][4] = {};
+    split(a.x, a0, a1);
+#pragma unroll
+    for (int q = 0; q < V; q++) {
+        split(b.x[q], b0[q], b1[q]);
+    }
+#pragma unroll
+    for (int order = 0; order < 3; order++) { /* a1 b0, a0 b1, a0 b0 */
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+#pragma unroll
+            for (int q = 0; q < V; q++) {
+                tf32_product(d[q], (order == 0 ? a1 : a0) + 4 * k,
+                             (order == 1 ? b1 : b0)[q] + 2 * k);
+            }
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < V; q++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            sum[q][i] += d[q][i];
+        }
+    }
+}
+
+__device__ __forceinline__ void check(const gemm_args &g, float &sum, long long row,
+                                      long long column) {
+    if (sum != sum && row < g.M && column < g.N) sum = plain_product(g, row, column);
+}
+
+MMA_GEMM(gemm_mma_tf32x3)

@@ -1,0 +1,128 @@
+/* How 16-bit elements lie for mma.sync, read by ldmatrix; the rest is mma_gemm.cuh.
+ *
+ *      As[m]: 128 bytes of k, 8 chunks      ldmatrix.x4: 16 rows, 2 chunks: the 16 x 16 of a product
+ *      Bs[k]: BLOCK_N columns               ldmatrix.x4.trans: 16 rows, 2 chunks: 16 columns of two products
+ *
+ * Chunk c of row r lies at c ^ r % 8, in both: a matrix is 8 rows of one chunk, so 8 different chunks of
+ * 128 bytes. Banks: 4 wavefronts an ldmatrix.x4, the fewest there are; cp.async's 8 lanes stay in 128 bytes.
+ *
+ * A warp, a slab of 16 k: 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
+ * Sums are fp32, products exact. Stores: a lane has pairs of neighbours, four lanes 8 columns of a row. Four
+ * lanes turn 4 x 4 such words round, and each stores 16 bytes of its own: 64 neighbouring bytes a row.
+ */
+#ifndef SMK_MMA_HALVES_CUH
+#define SMK_MMA_HALVES_CUH
+
+#include "args.h"
+
+typedef float number;
+/* Rows g and g + 8 of the first 8 k, then of the others; two k a word. */
+typedef struct a_fragment {
+    unsigned x[4];
+} a_fragment;
+/* The first 8 k and the others, of each of two products. */
+typedef struct b_fragment {
+    unsigned x[2][2];
+} b_fragment;
+constexpr int GROUP_N = 16;
+
+#include "mma_gemm.cuh"
+#include "sixteen_bits.cuh"
+
+template <> __device__ __forceinline__ unsigned swizzle<OF_A>(unsigned row) {
+    return row % 8;
+}
+template <> __device__ __forceinline__ unsigned swizzle<OF_B>(unsigned row) {
+    return row % 8;
+}
+
+__device__ __forceinline__ lane_reads reads_of(const warp_place &w) {
+    const int row = w.lane % 16, chunk = w.lane / 16;
+    return {(unsigned)((w.row + row) * A_PITCH + ((chunk ^ row % 8) << 4)),
+            (unsigned)(row * B_PITCH + (((w.column / CHUNK + chunk) ^ row % 8) << 4))};
+}
+
+__device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a.x[0]), "=r"(a.x[1]), "=r"(a.x[2]), "=r"(a.x[3])
+                 : "r"((from ^ slab * 32) + 16 * tile * A_PITCH)
+                 : "memory");
+}
+
+__device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab) {
+    static_assert(WARP_N == 32 || WARP_N == 64, "the groups of a warp stay within 128 bytes");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(b.x[0][0]), "=r"(b.x[0][1]), "=r"(b.x[1][0]), "=r"(b.x[1][1])
+                 : "r"((from ^ group * 32) + slab * K_SLAB * B_PITCH)
+                 : "memory");
+}
+
+/* The kernel file says MMA_INPUT, "f16" or "bf16". */
+__device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a,
+                                         const b_fragment &b) {
+#pragma unroll
+    for (int q = 0; q < 2; q++) {
+        float *d = sum[q];
+        asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_INPUT "." MMA_INPUT ".f32"
+            " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[q][0]), "r"(b.x[q][1]));
+    }
+}
+
+/* 4 x 4 words of 4 lanes turned round: lane i's word j becomes lane j's word i. */
+__device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2) {
+        const bool odd = lane & bit;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (i & bit) continue;
+            const unsigned got = __shfl_xor_sync(0xffffffff, odd ? word[i] : word[i | bit], bit);
+            word[i] = odd ? got : word[i];
+            word[i | bit] = odd ? word[i | bit] : got;
+        }
+    }
+}
+
+__device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
+                                      const warp_place &w, long long row, long long column) {
+    REAL *C = g.C + blockIdx.z * g.batch_c;
+    const float alpha = (float)g.alpha, beta = (float)g.beta;
+    const bool turned = beta == 0 && is_chunks(C, g.ldc, g.N);
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const long long r = row + 16 * m + 8 * h + w.eighth;
+            REAL *c = C + r * g.ldc;
+            if (turned) {
+#pragma unroll
+                for (int n = 0; n < N_TILES; n += 4) {
+                    unsigned word[4];
+#pragma unroll
+                    for (int q = 0; q < 4; q++) {
+                        const float *d = &sum[m][n + q][2 * h];
+                        word[q] = pack_pair(alpha * d[0], alpha * d[1], REAL());
+                    }
+                    turn(word, w.pair);
+                    const long long at = column + 8 * (n + w.pair);
+                    if (r < g.M && at < g.N) {
+                        *reinterpret_cast<uint4 *>(c + at) =
+                            make_uint4(word[0], word[1], word[2], word[3]);
+                    }
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < 2 * N_TILES; i++) {
+                    const long long at = column + i / 2 * 8 + 2 * w.pair + i % 2;
+                    if (r >= g.M || at >= g.N) continue;
+                    const float x = alpha * sum[m][i / 2][2 * h + i % 2];
+                    c[at] = narrow(beta == 0 ? x : x + beta * widen(c[at]), REAL());
+                }
+            }
+        }
+    }
+}
+
+#endif
