@@ -64,7 +64,7 @@ static PyObject *product_bits(const smk_row *row) {
     if (w->parts == 2) {
         return PyLong_FromLong(20);
     }
-    return w->parts == 1 && w->operand == SMK_TENSOR_FLOAT32 ? PyLong_FromLong(10)
+    return w->parts == 1 && w->operand == SMK_TENSOR_TFLOAT32 ? PyLong_FromLong(10)
                                                              : Py_NewRef(Py_None);
 }
 
