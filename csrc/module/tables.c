@@ -65,7 +65,7 @@ static PyObject *product_bits(const smk_row *row) {
         return PyLong_FromLong(20);
     }
     return w->parts == 1 && w->operand == SMK_TENSOR_TFLOAT32 ? PyLong_FromLong(10)
-                                                             : Py_NewRef(Py_None);
+                                                              : Py_NewRef(Py_None);
 }
 
 PyObject *table_variants(void) {
