@@ -49,8 +49,8 @@ _ROW_KEYS = {
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable"),
 }
-_WGMMA_KEYS = {"operand", "parts", "scaled"}
-OPERANDS = ("float16", "float32", "bfloat16")  # float32 stands for tf32
+_WGMMA_KEYS = {"operand", "parts"}
+OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -86,7 +86,6 @@ class Wgmma:
 
     operand: str
     parts: int
-    scaled: bool
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
 
 def _wgmma(entry: object, where: str) -> Wgmma:
     if not isinstance(entry, dict):
-        raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts, scaled }}")
+        raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts }}")
     _only(_WGMMA_KEYS, entry, where)
     operand = _get(entry, "operand", str, where)
     if operand not in OPERANDS:
@@ -268,7 +267,7 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     parts = _get(entry, "parts", int, where, 1)
     if parts not in (1, 2):
         raise TableError(f"{where}: parts = {parts} should be 1 or 2")
-    return Wgmma(operand, parts, _get(entry, "scaled", bool, where, False))
+    return Wgmma(operand, parts)
 
 
 def _dims(

@@ -117,8 +117,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
     if row.wgmma:
-        operand, scaled = row.wgmma.operand.upper(), str(row.wgmma.scaled).lower()
-        yield f"        .wgmma = {{SMK_TENSOR_{operand}, {row.wgmma.parts}, {scaled},"
+        yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
         yield f"            {{{', '.join(products)}}}}},"

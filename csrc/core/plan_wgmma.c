@@ -1,7 +1,8 @@
-/* Plans the rows whose kernel is kernels/wgmma_gemm.cuh: up to three launches.
+/* Plans the rows whose kernels include kernels/wgmma_gemm.cuh: up to three launches.
  *
- *     <entry>_largest   scaled rows only: the largest of each row of A, of each column of B
- *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts
+ *     <entry>_largest   of two parts: the largest of each row of an A that has its neighbours in other rows
+ *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts; the largest of
+ *                       each column of a B that is split later
  *     <entry>           the product; _a, _b, _ab: of operands that are read where they are, across K
  *
  * All take gemm_args, wgmma_args and the tensor maps of A, B and C.
@@ -14,7 +15,7 @@
 
 #include "../kernels/args.h"
 
-enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, STORE_ROWS = 64, WORKSPACE = 3 };
+enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -27,9 +28,13 @@ typedef struct side {
     int index; /* operand and buffer */
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
-    int64_t tile;  /* rows of a tile */
-    bool in_place; /* TMA reads it where it is ... */
-    bool across;   /* ... and a row of its memory runs across K */
+    int64_t tile;         /* rows of a tile */
+    smk_tensor_type type; /* of what TMA loads */
+    int element;          /* its bytes */
+    int parts;            /* 1: its bits are the matrix's */
+    bool may_cross;       /* the kernel reads tiles whose rows run across K */
+    bool in_place;        /* TMA reads it where it is ... */
+    bool across;          /* ... and a row of its memory runs across K */
 } side;
 
 typedef struct work {
@@ -98,52 +103,68 @@ static bool boxes_reach(const walk *w, int operand, const smk_matrix *m, int64_t
 
 /* ---- operands ---- */
 
-static void look_in_place(const work *w, side *s) {
+/* B of a matrix of 32-bit elements passes through registers, which split it; wgmma reads A from shared
+ * memory, along K only. */
+static void place_side(const work *w, side *s, int itemsize) {
+    const smk_wgmma *kind = &w->row->wgmma;
+    const bool registers = s->index == 1 && itemsize == 4;
     const bool along = s->k_stride == 1 || s->k == 1;
-    s->across = !along && (s->row_stride == 1 || s->rows == 1);
+    s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
+    s->parts = registers ? 1 : kind->parts;
+    s->element = (int)smk_tensor_type_bytes(s->type);
+    s->may_cross = registers || itemsize == 2;
+    s->across = s->may_cross && !along && (s->row_stride == 1 || s->rows == 1);
     s->in_place =
-        w->row->wgmma.parts == 1 && w->element == 2 && (along || s->across) &&
-        (along ? boxes_reach(w->walk, s->index, s->matrix, s->rows, s->row_stride, w->element)
-               : boxes_reach(w->walk, s->index, s->matrix, s->k, s->k_stride, w->element));
+        s->parts == 1 && (along || s->across) &&
+        (along ? boxes_reach(w->walk, s->index, s->matrix, s->rows, s->row_stride, itemsize)
+               : boxes_reach(w->walk, s->index, s->matrix, s->k, s->k_stride, itemsize));
     s->across &= s->in_place;
 }
 
 static void map_in_place(work *w, const side *s) {
     const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
     const int64_t stride = s->across ? s->k_stride : s->row_stride;
-    const int64_t pitch = outer > 1 ? stride * w->element : round_up(inner * w->element, TMA_ALIGN);
-    const int64_t z = walk_z_stride(w->walk, s->index) * w->element;
-    const uint32_t line = (uint32_t)(SWIZZLE_BYTES / w->element);
-    add_map(w, s->index, (uint32_t)s->index, 0, w->row->wgmma.operand,
-            (int64_t[]){inner, outer, depth(w->walk, s->index)}, (int64_t[]){pitch, z ? z : pitch},
-            (uint32_t[]){line, s->across ? line : (uint32_t)s->tile});
+    const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
+    const int64_t z = walk_z_stride(w->walk, s->index) * s->element;
+    const uint32_t step = (uint32_t)(SWIZZLE_BYTES / w->element); /* of K */
+    add_map(
+        w, s->index, (uint32_t)s->index, 0, s->type,
+        (int64_t[]){inner, outer, depth(w->walk, s->index)}, (int64_t[]){pitch, z ? z : pitch},
+        (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element), s->across ? step : (uint32_t)s->tile});
 }
 
-/* Room in the workspace, and what the packing kernels have to know. */
-static void pack(work *w, const side *s, wgmma_operand *out) {
-    const smk_wgmma *kind = &w->row->wgmma;
+/* Room in the workspace, and what the kernels before have to know. */
+static void prepare(work *w, const side *s, wgmma_operand *out) {
     const int64_t pitch = w->args->wgmma.pitch, z = depth(w->walk, s->index);
-    const int64_t parts = kind->parts * s->rows * pitch * w->element;
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
-    int64_t slot = round_up(parts, SLOT_ALIGN);
+    const int64_t warps = ceil_div(s->rows, PACK_ROWS);
+    const bool of_a = s->index == 0;
+    int64_t slot = 0;
     out->by_rows = s->k_stride == 1 || s->k == 1;
-    out->packing = (int)(out->by_rows ? ceil_div(s->rows, PACK_ROWS)
-                                      : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
-    point_into_workspace(w, &out->packed, w->size);
-    if (kind->scaled) {
-        point_into_workspace(w, &out->magnitude, w->size + slot);
-        slot = round_up(slot + words, SLOT_ALIGN);
-        if (!out->by_rows) {
+    out->chunks = of_a || out->by_rows ? 1 : (int)chunks;
+    if (!s->in_place) {
+        slot = round_up(s->parts * s->rows * pitch * s->element, SLOT_ALIGN);
+        out->packing =
+            (int)(out->by_rows ? warps : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
+        point_into_workspace(w, &out->packed, w->size);
+    }
+    if (w->row->wgmma.parts == 2) {
+        point_into_workspace(w, &out->largest, w->size + slot);
+        slot = round_up(slot + words * out->chunks, SLOT_ALIGN);
+        out->searching = !out->by_rows ? (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks)
+                         : of_a        ? 0 /* the warp that packs a row does it */
+                                       : (int)warps;
+        if (!out->by_rows && of_a) {
             point_into_workspace(w, &out->partial, w->size + slot);
             slot = round_up(slot + words * chunks, SLOT_ALIGN);
-            out->searching = (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks);
         }
     }
     out->batch = walk_z_stride(w->walk, s->index) ? slot : 0;
-    add_map(w, s->index, WORKSPACE, w->size, kind->operand,
-            (int64_t[]){s->k, kind->parts * s->rows, z}, (int64_t[]){pitch * w->element, slot},
-            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / w->element), (uint32_t)s->tile});
+    if (!s->in_place)
+        add_map(w, s->index, WORKSPACE, w->size, s->type, (int64_t[]){s->k, s->parts * s->rows, z},
+                (int64_t[]){pitch * s->element, slot},
+                (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element), (uint32_t)s->tile});
     w->size += slot * z;
 }
 
@@ -170,7 +191,8 @@ static smk_tensor_type type_of(const smk_dtype *dtype) {
     return (smk_tensor_type)type;
 }
 
-static void place_operands(work *w, const smk_gemm *p, const smk_geometry *g, side sides[2]) {
+static void place_operands(work *w, const smk_gemm *p, const smk_dtype *dtype,
+                           const smk_geometry *g, side sides[2]) {
     wgmma_args *args = &w->args->wgmma;
     sides[0] = (side){.index = 0,
                       .matrix = &p->a,
@@ -191,23 +213,22 @@ static void place_operands(work *w, const smk_gemm *p, const smk_geometry *g, si
         sides[i].k = p->K;
         operand->rows = (int)sides[i].rows;
         if (p->K == 0) continue;
-        look_in_place(w, &sides[i]);
-        if (sides[i].in_place)
-            map_in_place(w, &sides[i]);
-        else
-            pack(w, &sides[i], operand);
+        place_side(w, &sides[i], dtype->itemsize);
+        if (sides[i].in_place) map_in_place(w, &sides[i]);
+        if (!sides[i].in_place || w->row->wgmma.parts == 2) prepare(w, &sides[i], operand);
     }
 }
 
 static void place_result(work *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int itemsize = dtype->itemsize;
-    if (p->beta != 0 || !boxes_reach(w->walk, 2, &p->c, p->M, p->c.ld, itemsize)) return;
+    if (!boxes_reach(w->walk, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = walk_z_stride(w->walk, 2) * itemsize;
     w->args->wgmma.store_boxes = 1;
-    add_map(w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, depth(w->walk, 2)},
-            (int64_t[]){pitch, z ? z : pitch},
-            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), STORE_ROWS});
+    add_map(
+        w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, depth(w->walk, 2)},
+        (int64_t[]){pitch, z ? z : pitch},
+        (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
 }
 
 /* The kernels before the row's own, which is all that `s` has so far. */
@@ -216,16 +237,18 @@ static void add_kernels(const work *w, const side sides[2], int64_t multiprocess
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = kind->products[sides[0].across][sides[1].across];
-    if (product.blocks > multiprocessors) product.blocks = (uint32_t)multiprocessors;
+    if (product.blocks > multiprocessors)
+        product.blocks =
+            (uint32_t)ceil_div(product.blocks, ceil_div(product.blocks, multiprocessors));
     s->n_kernels = 0;
-    if (a->searching + b->searching)
+    const int64_t packing = (int64_t)a->packing + b->packing + b->searching;
+    if (a->searching)
         s->kernels[s->n_kernels++] = (kernel){.entry = kind->largest,
-                                              .blocks = (uint32_t)(a->searching + b->searching),
+                                              .blocks = (uint32_t)a->searching,
                                               .threads = {PACK_THREADS, 1, 1}};
-    if (a->packing + b->packing)
-        s->kernels[s->n_kernels++] = (kernel){.entry = kind->pack,
-                                              .blocks = (uint32_t)(a->packing + b->packing),
-                                              .threads = {PACK_THREADS, 1, 1}};
+    if (packing)
+        s->kernels[s->n_kernels++] = (kernel){
+            .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};
     s->kernels[s->n_kernels++] = product;
 }
 
@@ -254,7 +277,7 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     point(&w, offsetof(arguments, gemm.A), 0);
     point(&w, offsetof(arguments, gemm.B), 1);
     point(&w, offsetof(arguments, gemm.C), 2);
-    place_operands(&w, problem, &geometry, sides);
+    place_operands(&w, problem, dtype, &geometry, sides);
     place_result(&w, problem, dtype);
     add_kernels(&w, sides, problem->multiprocessors, &s);
     plan->workspace = (size_t)w.size;

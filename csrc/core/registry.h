@@ -41,9 +41,9 @@ typedef struct smk_geometry {
 
 /* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
 typedef struct smk_wgmma {
-    smk_tensor_type operand; /* what the tensor core reads; FLOAT32 as tf32 */
+    smk_tensor_type
+        operand; /* what the tensor core reads; FLOAT32: rounded to tf32 before TMA loads it */
     int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
-    bool scaled; /* rows of A and columns of B by powers of two */
     const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
 } smk_wgmma;
 

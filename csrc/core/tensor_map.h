@@ -20,7 +20,9 @@
     X(FLOAT16, "float16", 2, true)                                                                 \
     X(FLOAT32, "float32", 4, true)                                                                 \
     X(FLOAT64, "float64", 8, true)                                                                 \
-    X(BFLOAT16, "bfloat16", 2, true)
+    X(BFLOAT16, "bfloat16", 2, true)                                                               \
+    X(FLOAT32_FTZ, "float32_ftz", 4, true) /* denormals load as 0 */                               \
+    X(TFLOAT32, "tfloat32", 4, true)       /* loads round to tf32 */
 
 typedef enum smk_tensor_type {
 #define X(type, name, bytes, is_float) SMK_TENSOR_##type,

@@ -23,11 +23,12 @@ typedef struct tensor_form {
 /* The map says the type; what .and, .or and .xor reduce has none. */
 static atomic_change find_change(const char *name, smk_tensor_type type) {
     static const ptx_type types[][2] = {
-        [SMK_TENSOR_UINT8] = {PTX_U8, PTX_B8},     [SMK_TENSOR_UINT16] = {PTX_U16, PTX_B16},
-        [SMK_TENSOR_UINT32] = {PTX_U32, PTX_B32},  [SMK_TENSOR_INT32] = {PTX_S32, PTX_B32},
-        [SMK_TENSOR_UINT64] = {PTX_U64, PTX_B64},  [SMK_TENSOR_INT64] = {PTX_S64, PTX_B64},
-        [SMK_TENSOR_FLOAT16] = {PTX_F16, PTX_B16}, [SMK_TENSOR_FLOAT32] = {PTX_F32, PTX_B32},
-        [SMK_TENSOR_FLOAT64] = {PTX_F64, PTX_B64}, [SMK_TENSOR_BFLOAT16] = {PTX_BF16, PTX_B16}};
+        [SMK_TENSOR_UINT8] = {PTX_U8, PTX_B8},         [SMK_TENSOR_UINT16] = {PTX_U16, PTX_B16},
+        [SMK_TENSOR_UINT32] = {PTX_U32, PTX_B32},      [SMK_TENSOR_INT32] = {PTX_S32, PTX_B32},
+        [SMK_TENSOR_UINT64] = {PTX_U64, PTX_B64},      [SMK_TENSOR_INT64] = {PTX_S64, PTX_B64},
+        [SMK_TENSOR_FLOAT16] = {PTX_F16, PTX_B16},     [SMK_TENSOR_FLOAT32] = {PTX_F32, PTX_B32},
+        [SMK_TENSOR_FLOAT64] = {PTX_F64, PTX_B64},     [SMK_TENSOR_BFLOAT16] = {PTX_BF16, PTX_B16},
+        [SMK_TENSOR_FLOAT32_FTZ] = {PTX_F32, PTX_B32}, [SMK_TENSOR_TFLOAT32] = {PTX_F32, PTX_B32}};
     const atomic_change typed = atomic_find(name, types[type][0], false);
     if (typed.combine || smk_tensor_type_is_float(type)) return typed;
     return atomic_find(name, types[type][1], false);

@@ -43,9 +43,42 @@ void tensor_map_encode(const smk_tensor_map *map, uint64_t address,
 static uint64_t nan_bits(smk_tensor_type type) {
     switch (type) {
     case SMK_TENSOR_FLOAT64: return 0x7fffffffffffffff;
-    case SMK_TENSOR_FLOAT32: return 0x7fffffff;
+    case SMK_TENSOR_FLOAT32:
+    case SMK_TENSOR_FLOAT32_FTZ:
+    case SMK_TENSOR_TFLOAT32: return 0x7fffffff;
     default: return 0x7fff;
     }
+}
+
+/* ---- types that a load changes ----
+ *
+ * That TFLOAT32 rounds to nearest was measured (a GEMM's error is cuBLAS's, half of what cutting off
+ * makes); that ties go away from zero, as with cvt.rna.tf32, is assumed, and what FLOAT32_FTZ does too. */
+
+static uint32_t round_tf32(uint32_t x) {
+    const uint32_t magnitude = x & 0x7fffffff;
+    return magnitude >= 0x7f800000 ? x : (x + 0x1000) & 0xffffe000;
+}
+
+static uint32_t flush(uint32_t x) {
+    return x & 0x7f800000 ? x : x & 0x80000000;
+}
+
+static void change_words(unsigned char *image, uint32_t bytes, uint32_t (*change)(uint32_t)) {
+    for (uint32_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+        uint32_t x;
+        memcpy(&x, image + at, sizeof x);
+        x = change(x);
+        memcpy(image + at, &x, sizeof x);
+    }
+}
+
+static void image_to_tf32(unsigned char *image, uint32_t bytes) {
+    change_words(image, bytes, round_tf32);
+}
+
+static void image_flush(unsigned char *image, uint32_t bytes) {
+    change_words(image, bytes, flush);
 }
 
 bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_t rank,
@@ -90,7 +123,10 @@ bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_
                   .rank = rank,
                   .element_bytes = smk_tensor_type_bytes(map.type),
                   .span = map.swizzle ? (uint32_t)TILE_CHUNK << map.swizzle : 0,
-                  .fill = map.fill_nan ? nan_bits(map.type) : 0};
+                  .fill = map.fill_nan ? nan_bits(map.type) : 0,
+                  .loaded = map.type == SMK_TENSOR_TFLOAT32      ? image_to_tf32
+                            : map.type == SMK_TENSOR_FLOAT32_FTZ ? image_flush
+                                                                 : NULL};
     for (uint32_t d = 0; d < rank; d++) {
         out->count[d] = (map.box[d] + map.step[d] - 1) / map.step[d];
         out->step[d] = map.step[d];

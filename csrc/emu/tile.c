@@ -143,7 +143,9 @@ bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *i
     for (uint32_t at = 0; t->fill && at < bytes; at += t->element_bytes)
         memcpy(image + at, &t->fill, t->element_bytes);
     if (!t->fill) memset(image, 0, bytes);
-    return for_each_run(t, read_run, NULL, &x);
+    if (!for_each_run(t, read_run, NULL, &x)) return false;
+    if (t->loaded) t->loaded(image, bytes);
+    return true;
 }
 
 bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *image,

@@ -25,6 +25,8 @@ typedef struct tile {
     uint64_t stride[TILE_RANK]; /* bytes; stride[0] is not used */
     uint32_t span;              /* of the swizzle in bytes; 0: none */
     uint64_t fill;              /* bits of an element that is outside */
+    void (*loaded)(unsigned char *image,
+                   uint32_t bytes); /* what a load makes of it; NULL: nothing */
 } tile;
 
 uint32_t tile_bytes(const tile *t);

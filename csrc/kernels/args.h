@@ -39,7 +39,7 @@ typedef struct gemm_args {
     double alpha, beta;                  /* beta == 0: C is not read */
 } gemm_args;
 
-/* What wgmma_gemm.cuh takes beside gemm_args; core/plan_wgmma.c fills it.
+/* What the kernels of wgmma_gemm.cuh take beside gemm_args; core/plan_wgmma.c fills it.
  *
  * An operand is A, whose rows are meant, or B, whose columns are. Packed, it lies in the workspace row by
  * row, K elements each, one part after the other. */
@@ -47,12 +47,14 @@ enum { PACK_THREADS = 256, PACK_ROWS = 8, PACK_TILE = 64, LARGEST_ROWS = 32, LAR
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
-    SMK_POINTER(unsigned) magnitude; /* of rows that are scaled: the largest |element|, as bits */
-    SMK_POINTER(unsigned) partial;   /* the same of each LARGEST_K elements of them */
+    SMK_POINTER(unsigned) largest; /* of two parts: |element|s as bits, [chunks][rows] */
+    SMK_POINTER(unsigned)
+    partial;           /* the same before A is packed by tiles, of LARGEST_K elements each */
     long long batch;   /* bytes from one batch's to the next in the workspace; 0: broadcast */
     int rows, packing; /* blocks that pack it; 0: it is read where it is */
-    int by_rows;       /* a warp packs a row: its elements are neighbours */
-    int searching;     /* blocks that look for the largest, before */
+    int by_rows;       /* a warp takes a row: its elements are neighbours */
+    int searching;     /* blocks that look for the largest; of A in a launch before */
+    int chunks;
 } wgmma_operand;
 
 typedef struct wgmma_args {

@@ -7,11 +7,8 @@
  * FLOPs: 2 M N K at bfloat16's rate, fp16's.
  * Differs from fp16 by the type: fp32's range, 8 bits.
  */
-#define OPERAND_BITS
 #define WGMMA_INPUT "bf16"
-#define PARTS       1
-#define SCALED      0
-#include "wgmma_gemm.cuh"
+#include "wgmma_16bit.cuh"
 
 WGMMA_PREPARE(gemm_bf16_pack, pack)
 WGMMA_PRODUCT(gemm_bf16, 0, 0)

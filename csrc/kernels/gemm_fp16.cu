@@ -7,11 +7,8 @@
  * FLOPs: 2 M N K at fp16's rate.
  * Differs from tf32 by the type, and by reading operands where they are.
  */
-#define OPERAND_BITS
 #define WGMMA_INPUT "f16"
-#define PARTS       1
-#define SCALED      0
-#include "wgmma_gemm.cuh"
+#include "wgmma_16bit.cuh"
 
 WGMMA_PREPARE(gemm_fp16_pack, pack)
 WGMMA_PRODUCT(gemm_fp16, 0, 0)

@@ -7,14 +7,13 @@
  * fp32 sums lose when K is large. An element below 2^-17 of its row's largest keeps fewer bits: where rows of A
  * or columns of B span more than 2^12 in magnitude, look at tf32x3.
  * FLOPs: 3 times 2 M N K at fp16's rate, twice tf32's. Bytes: wgmma_pack.cuh's beside the operands'.
- * Differs from tf32x3 by fp16's smaller range, which the scales make up for, and its rate.
+ * Differs from tf32x3 by fp16's smaller range and its rate.
  */
 #define OPERAND_F16
-#define WGMMA_INPUT "f16"
-#define PARTS       2
-#define SCALED      1
-#include "wgmma_gemm.cuh"
+#define PARTS 2
+#include "wgmma_fp32.cuh"
 
 WGMMA_PREPARE(gemm_fp16x3_largest, find_largest)
 WGMMA_PREPARE(gemm_fp16x3_pack, pack)
-WGMMA_PRODUCT(gemm_fp16x3, 0, 0)
+WGMMA_PRODUCT(gemm_fp16x3, 0)
+WGMMA_PRODUCT(gemm_fp16x3_b, 1)

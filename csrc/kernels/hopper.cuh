@@ -103,12 +103,46 @@ __device__ __forceinline__ float shared_load(unsigned from) {
     return v;
 }
 
+/* An element of 16 bits. */
+template <typename T> __device__ __forceinline__ T shared_load_half(unsigned from) {
+    T v;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v.bits) : "r"(from) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ float2 shared_load_pair(unsigned from) {
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(from) : "memory");
+    return v;
+}
+
 /* Four 8 x 8 matrices of 16-bit elements; lane l has the address of row l % 8 of matrix l / 8. */
 __device__ __forceinline__ void shared_store_matrices(unsigned row, unsigned m0, unsigned m1,
                                                       unsigned m2, unsigned m3) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
                  "r"(m0), "r"(m1), "r"(m2), "r"(m3)
                  : "memory");
+}
+
+/* x rounded to tf32, to nearest. */
+__device__ __forceinline__ unsigned round_tf32(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+/* The two halves as floats. */
+__device__ __forceinline__ float2 unpack_f16(unsigned both) {
+    float2 v;
+    asm("{\n"
+        ".reg .b16 low, high;\n"
+        "mov.b32 {low, high}, %2;\n"
+        "cvt.f32.f16 %0, low;\n"
+        "cvt.f32.f16 %1, high;\n"
+        "}"
+        : "=f"(v.x), "=f"(v.y)
+        : "r"(both));
+    return v;
 }
 
 /* ---- groups of warps ---- */
@@ -162,8 +196,9 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
 }
 
 /* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() for each N below,
- * chosen by d's size. The kernel's macros are WGMMA_INPUT "f16", "bf16" or "tf32", WGMMA_K "16" or "8", and
- * WGMMA_MAJORS, which of tf32 is empty: its operands are K-major always.
+ * chosen by d's size; A in shared memory, or in registers. The kernel's macros are WGMMA_INPUT "f16", "bf16" or
+ * "tf32", WGMMA_K "16" or "8", and for what it uses of the two: WGMMA_MAJORS(A, B), of A in shared memory, and
+ * WGMMA_MAJOR, of B where A is in registers, which is empty for tf32: its operands are K-major always.
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1} in
  * d[4 j + 2 h + {0, 1}]. */
 #define WGMMA_OUT_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -197,7 +232,30 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
                      : "l"(a), "l"(b), "r"(add), "n"(A_ACROSS), "n"(B_ACROSS));                    \
     }
 
+/* Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h of A, the words t % 4 + 4 q of the 8 that
+ * make 32 bytes of K in a[h + 2 q]. */
+#define WGMMA_DEFINE_A_IN_REGISTERS(N, REGISTERS, A0, A1, A2, A3, B, ADD)                          \
+    __device__ __forceinline__ void wgmma(float (&d)[REGISTERS], const unsigned (&a)[4],           \
+                                          unsigned long long b, int add) {                         \
+        asm volatile("{\n"                                                                         \
+                     ".reg .pred add;\n"                                                           \
+                     "setp.ne.b32 add, " ADD ", 0;\n"                                              \
+                     "wgmma.mma_async.sync.aligned.m64n" N "k" WGMMA_K ".f32." WGMMA_INPUT         \
+                     "." WGMMA_INPUT " {" WGMMA_LIST_##REGISTERS                                   \
+                     "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B ", add, 1, 1" WGMMA_MAJOR ";\n"     \
+                     "}"                                                                           \
+                     : WGMMA_OUT_##REGISTERS(d)                                                    \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
+    }
+
+#ifdef WGMMA_MAJORS
 WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
 WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
+#endif
+
+#ifdef WGMMA_MAJOR
+WGMMA_DEFINE_A_IN_REGISTERS("128", 64, "%64", "%65", "%66", "%67", "%68", "%69")
+WGMMA_DEFINE_A_IN_REGISTERS("256", 128, "%128", "%129", "%130", "%131", "%132", "%133")
+#endif
 
 #endif

@@ -226,7 +226,7 @@ __device__ __forceinline__ void product(const gemm_args &g) {
     const REAL *A = g.A + blockIdx.z * g.batch_a, *B = g.B + blockIdx.z * g.batch_b;
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const tile_place at = place(blockIdx.x, down, across);
+    const tile_place at = place<8>(blockIdx.x, down, across);
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};

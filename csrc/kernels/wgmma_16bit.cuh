@@ -1,0 +1,189 @@
+/* GEMM of 16-bit matrices by wgmma, both operands read from shared memory (wgmma_gemm.cuh has the picture).
+ *
+ * Operands lie along K (A row-major, B transposed) or across (A transposed, B row-major); wgmma reads
+ * elements of 16 bits either way, so nothing is copied before unless rows are off 16-byte boundaries.
+ * A block makes tiles of 128 x BLOCK_N, 64 rows a warpgroup.
+ *
+ * Arithmetic, a stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2.
+ * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns and 96 for
+ * 128, of 128 B/clk; the 128-byte swizzle keeps 8 rows of one column apart.
+ *
+ * A file that includes this says WGMMA_INPUT.
+ */
+#ifndef SMK_WGMMA_16BIT_CUH
+#define SMK_WGMMA_16BIT_CUH
+
+#define PARTS              1
+#define WGMMA_K            "16"
+#define WGMMA_MAJORS(A, B) ", " A ", " B
+constexpr int BLOCK_M = 128;
+typedef unsigned short operand;
+#include "wgmma_gemm.cuh"
+
+constexpr int BLOCK_K = 64; /* a stage: 128 bytes */
+constexpr int A_TILE = BLOCK_M * 128, B_TILE = BLOCK_N * 128, STAGE = A_TILE + B_TILE;
+constexpr int REGISTERS = BLOCK_N / 2;
+
+/* A tile along K is one box; across it is one for each 128 bytes of rows. */
+template <int ACROSS, int ROWS>
+__device__ __forceinline__ void load_tile(unsigned to, const tensor_map *map, unsigned full, int k,
+                                          int row, int z) {
+    if (ACROSS) {
+#pragma unroll
+        for (int box = 0; box < ROWS / BLOCK_K; box++) {
+            tma_load(to + box * BLOCK_K * 128, map, full, row + box * BLOCK_K, k, z);
+        }
+    } else {
+        tma_load(to, map, full, k, row, z);
+    }
+}
+
+/* Fills the next stage with the tiles of one step of K. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map,
+                                     const tensor_map *b_map, const ring &r, int step, int row,
+                                     int column) {
+    const unsigned full = r.full + 8 * r.at;
+    const unsigned a = r.stages + r.at * STAGE, b = a + A_TILE;
+    const int z_a = g.batch_a ? blockIdx.z : 0, z_b = g.batch_b ? blockIdx.z : 0;
+    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
+    barrier_expect(full, STAGE);
+    load_tile<A_ACROSS, BLOCK_M>(a, a_map, full, step * BLOCK_K, row, z_a);
+    load_tile<B_ACROSS, BLOCK_N>(b, b_map, full, step * BLOCK_K, column, z_b);
+}
+
+/* Waits for a stage and starts its products, d (+)= A B. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, int consumer,
+                                         int add) {
+    /* From 32 bytes of K to the next. */
+    constexpr int a_step = A_ACROSS ? 16 * 128 : 32, b_step = B_ACROSS ? 16 * 128 : 32;
+    barrier_wait(r.full + 8 * r.at, r.parity);
+    const unsigned a = r.stages + r.at * STAGE + consumer * 64 * 128;
+    const unsigned b = r.stages + r.at * STAGE + A_TILE;
+    const unsigned long long a_tile = wgmma_descriptor(a, BLOCK_K * 128, 1024);
+    const unsigned long long b_tile = wgmma_descriptor(b, BLOCK_K * 128, 1024);
+    wgmma_pin(d);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        wgmma<A_ACROSS, B_ACROSS>(d, a_tile + (k * a_step >> 4), b_tile + (k * b_step >> 4), add);
+        add = 1;
+    }
+    wgmma_commit();
+    wgmma_pin(d);
+}
+
+/* The sum over all of K for a warpgroup's 64 rows of a tile. */
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, int consumer,
+                                           int steps) {
+    int before = 0;
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++)
+        sum[i] = 0;
+    for (int step = 0; step < steps; step++, next(r)) {
+        multiply<A_ACROSS, B_ACROSS>(sum, r, consumer, step > 0);
+        wgmma_wait<1>();
+        if (step > 0) release(r, before);
+        before = r.at;
+    }
+    wgmma_wait<0>();
+    wgmma_pin(sum);
+    if (steps > 0) release(r, before);
+}
+
+/* A warp's 16 of 64 rows of 128 bytes. */
+__device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
+    const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) {
+        const float *d = sum + 4 * j;
+        shared_store_matrices(box_piece(box, row, j + lane / 16), pack_pair(d[0], d[1], REAL()),
+                              pack_pair(d[2], d[3], REAL()), pack_pair(d[4], d[5], REAL()),
+                              pack_pair(d[6], d[7], REAL()));
+    }
+}
+
+/* The last two boxes leave while the next tile is on its way. */
+__device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
+                                      const tensor_map *c_map, const float (&sum)[REGISTERS],
+                                      unsigned buffers, int consumer, int row0, int column0) {
+    const bool leader = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int box = 0; box < BLOCK_N / OUT_COLUMNS; box++) {
+        const unsigned buffer = buffers + box % 2 * OUT_BUFFER;
+        const int column = column0 + box * OUT_COLUMNS;
+        if (w.store_boxes) {
+            if (leader) tma_store_wait_read<1>();
+            group_barrier(1 + consumer, 128);
+        }
+        write_rows(sum + box * (OUT_COLUMNS / 2), buffer);
+        fence_async_proxy();
+        group_barrier(1 + consumer, 128);
+        if (!w.store_boxes) {
+            store_box<64>(g, buffer, row0, column);
+        } else if (leader) {
+            tma_store(c_map, buffer, column, row0, blockIdx.z);
+            tma_store_commit();
+        }
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <int A_ACROSS, int B_ACROSS>
+__device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
+                                        const tensor_map *a_map, const tensor_map *b_map,
+                                        const tensor_map *c_map) {
+    ring r = ring_init(STAGE);
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
+    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    const int group = threadIdx.x / 128;
+    if (group == 0) {
+        give_registers<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) {
+            tma_prefetch_map(a_map);
+            tma_prefetch_map(b_map);
+            for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
+                const tile_place at = place<GROUP>(tile, down, across);
+                for (int step = 0; step < w.steps; step++, next(r)) {
+                    fill<A_ACROSS, B_ACROSS>(g, a_map, b_map, r, step, at.row * BLOCK_M,
+                                             at.column * BLOCK_N);
+                }
+            }
+        }
+    } else {
+        take_registers<CONSUMER_REGISTERS>();
+        const int consumer = group - 1;
+        const float alpha = (float)g.alpha;
+        for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
+            const tile_place at = place<GROUP>(tile, down, across);
+            const int row = at.row * BLOCK_M + consumer * 64, column = at.column * BLOCK_N;
+            float sum[REGISTERS];
+            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, w.steps);
+#pragma unroll
+            for (int i = 0; i < REGISTERS; i++)
+                sum[i] *= alpha;
+            if ((float)g.beta != 0) {
+                const int t = threadIdx.x % 128;
+                add_old(g, sum, [&](int i) {
+                    return make_int2(row + t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8,
+                                     column + i / 4 * 8 + t % 4 * 2 + i % 2);
+                });
+            }
+            store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column);
+        }
+        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before its shared memory goes */
+    }
+}
+
+#define WGMMA_PRODUCT(name, A_ACROSS, B_ACROSS)                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                       \
+        name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
+             const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
+             const __grid_constant__ tensor_map c_map) {                                           \
+        product<A_ACROSS, B_ACROSS>(g, w, &a_map, &b_map, &c_map);                                 \
+    }
+
+#endif

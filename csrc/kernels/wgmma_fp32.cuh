@@ -1,0 +1,313 @@
+/* GEMM of fp32 matrices by wgmma: B is rounded or split on its way into registers (wgmma_gemm.cuh has the
+ * picture of the rest).
+ *
+ * wgmma wants 32-bit operands K-major, and B is row-major: its k are a row apart. But wgmma's first operand
+ * may come from registers, read from a tile of any layout. So a block makes a tile of C^T = B^T A^T: B^T
+ * comes through registers, A, K-major as it is or packed, from shared memory.
+ *
+ *   TMA     B: raw fp32, 32 columns a box      A: PARTS copies, 128 bytes of k a row
+ *             |                                  |
+ *   ring   [k][n] 128-byte rows, swizzled     [part][m][k] 128-byte rows, swizzled
+ *             | LDS.64: n, n + 1 of one k        |
+ *           split into PARTS in registers        |
+ *             +------> wgmma: 64 n x BLOCK_M m <-+     a warpgroup; CONSUMERS of them side by side in n
+ *
+ * Every element of B is read from shared memory by one thread of the block, once, so the split costs no
+ * bytes; its 100 to 200 instructions a warp and stage run while the stage before is multiplied.
+ *
+ *   PARTS 1   tf32: TMA rounds A, cvt rounds B; nothing goes before where rows of A and B are aligned
+ *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split before; rows of A and columns of B
+ *             are scaled (wgmma_pack.cuh)
+ *
+ * Precision. The tensor core truncates as it adds, an error towards zero that grows with K. So with PARTS 2
+ * its sums are one stage long (4 steps, the small products first), and FADDs, which round to nearest, add
+ * them up, while the tensor core works for the other warpgroup. What comes out as NaN is computed again by
+ * FFMAs: infinity has a part 1 that the product may not have.
+ *
+ * Arithmetic, a stage per SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M 128: 1536
+ * clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB.
+ *
+ * A file that includes this says OPERAND_TF32 or OPERAND_F16, and PARTS.
+ */
+#ifndef SMK_WGMMA_FP32_CUH
+#define SMK_WGMMA_FP32_CUH
+
+#if defined(OPERAND_TF32)
+#define WGMMA_INPUT "tf32"
+#define WGMMA_K     "8"
+#define WGMMA_MAJOR ""
+typedef float operand;
+#else
+#define WGMMA_INPUT "f16"
+#define WGMMA_K     "16"
+#define WGMMA_MAJOR ", 0"
+typedef unsigned short operand;
+#endif
+#if PARTS == 2
+constexpr int BLOCK_M = 128; /* two sets of accumulators */
+#endif
+#if PARTS == 2
+#include "plain_product.cuh"
+#endif
+#include "wgmma_fragment.cuh"
+
+constexpr int A_PART = BLOCK_M * 128, B_TILE = BLOCK_N * BLOCK_K * 4;
+constexpr int STAGE = PARTS * A_PART + B_TILE;
+constexpr int REGISTERS = BLOCK_M / 2;
+
+/* Fills the next stage with the tiles of one step of K. */
+template <int B_ACROSS>
+__device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
+                                     const tensor_map *a_map, const tensor_map *b_map,
+                                     const ring &r, int step, int row, int column) {
+    const unsigned full = r.full + 8 * r.at;
+    const unsigned a = r.stages + r.at * STAGE, b = a + PARTS * A_PART;
+    const int z_a = g.batch_a ? blockIdx.z : 0, z_b = g.batch_b ? blockIdx.z : 0;
+    const int k = step * BLOCK_K;
+    barrier_wait(r.empty + 8 * r.at, r.parity ^ 1);
+    barrier_expect(full, STAGE);
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+        tma_load(a + part * A_PART, a_map, full, k, row + part * w.a.rows, z_a);
+#pragma unroll
+    for (int box = 0; box < B_TILE / B_BOX<B_ACROSS>; box++) {
+        const unsigned to = b + box * B_BOX<B_ACROSS>;
+        if (B_ACROSS) {
+            tma_load(to, b_map, full, column + box * 32, k, z_b);
+        } else {
+            tma_load(to, b_map, full, k + box * 32, column, z_b);
+        }
+    }
+}
+
+#if PARTS == 2
+/* The bits of the largest |x| of a column. */
+__device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const wgmma_args &w,
+                                                      int column) {
+    const unsigned *found =
+        of_batch(w.b.largest, blockIdx.z * w.b.batch) + min(column, w.b.rows - 1);
+    unsigned largest = 0;
+    for (int chunk = 0; chunk < w.b.chunks; chunk++)
+        largest = max(largest, found[(long long)chunk * w.b.rows]);
+    return largest;
+}
+#endif
+
+/* Waits for the next stage, and takes the thread's share of B out of it. */
+template <int B_ACROSS>
+__device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
+    barrier_wait(r.full + 8 * r.at, r.parity);
+    const unsigned tile = r.stages + r.at * STAGE + PARTS * A_PART;
+    next(r);
+    if (WORDS) {
+        load_words<B_ACROSS>(f, c, tile);
+    } else {
+        load_halves<B_ACROSS>(f, c, tile);
+    }
+}
+
+/* ---- products ---- */
+
+__device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &f, unsigned a,
+                                         int add) {
+    const unsigned long long tile = wgmma_descriptor(a, 0, 1024);
+    wgmma_pin(d);
+    wgmma_fence();
+#pragma unroll
+    for (int order = PARTS - 1; order >= 0; order--) {
+#pragma unroll
+        for (int i = 0; i <= order; i++) {
+#pragma unroll
+            for (int step = 0; step < 4; step++) {
+                wgmma(d, f.part[order - i][step], tile + ((i * A_PART + step * 32) >> 4), add);
+                add = 1;
+            }
+        }
+    }
+    wgmma_commit();
+}
+
+/* The sum over all of K for a warpgroup's 64 columns of a tile. */
+template <int B_ACROSS>
+__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
+                                           int steps) {
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++)
+        sum[i] = 0;
+    if (steps == 0) return;
+    fragment f[2]; /* this stage's and the next's */
+    int here = r.at;
+#if PARTS == 1
+    int before = 0;
+#endif
+    load<B_ACROSS>(f[0], mine, r);
+    for (int step = 0; step < steps; step += 2) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            if (step + half == steps) break;
+            const bool more = step + half + 1 < steps;
+#if PARTS == 1
+            multiply(sum, f[half], r.stages + here * STAGE, step + half > 0);
+            if (step + half > 0) {
+                wgmma_wait<1>();
+                release(r, before);
+            }
+            before = here;
+            here = r.at;
+            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+#else
+            float d[REGISTERS];
+            multiply(d, f[half], r.stages + here * STAGE, 0);
+            const int done = here;
+            here = r.at;
+            if (more) load<B_ACROSS>(f[half ^ 1], mine, r);
+            wgmma_wait<0>();
+            wgmma_pin(d);
+            release(r, done);
+#pragma unroll
+            for (int i = 0; i < REGISTERS; i++)
+                sum[i] += d[i];
+#endif
+        }
+    }
+#if PARTS == 1
+    wgmma_wait<0>();
+    wgmma_pin(sum);
+    release(r, before);
+#endif
+}
+
+/* ---- the end of a tile: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + h] ---- */
+
+__device__ __forceinline__ int row_of(int i) {
+    return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+}
+
+#if PARTS == 2
+/* Takes the scales out: the smaller factor first, because the product of both need not be a float, nor the
+ * sum times the larger. */
+__device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
+                                        float (&sum)[REGISTERS], int row0, int column) {
+    const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
+    float n[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        n[h] = power_of_two(-scale_of(largest_of_column(g, w, column + h)));
+#pragma unroll
+    for (int i = 0; i < REGISTERS; i++) {
+        const int row = row0 + row_of(i);
+        const float m = power_of_two(-scale_of(rows[min(row, w.a.rows - 1)]));
+        const float of_column = n[i / 2 % 2];
+        sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
+        if (sum[i] != sum[i] && row < g.M && column + i / 2 % 2 < g.N)
+            sum[i] = plain_product(g, row, column + i / 2 % 2);
+    }
+}
+#endif
+
+/* 8 rows of the tile, `j` of the accumulators, into two boxes of 32 columns a warpgroup. */
+__device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int row, int offset) {
+    const int q = threadIdx.x % 4;
+    const unsigned box = boxes + offset / 32 % 2 * OUT_BUFFER / 2;
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        const unsigned to = box_piece(box, row + 2 * q + e, offset % 32 / 4) + offset / 2 % 2 * 8;
+        shared_store_pair(to, sum[e], sum[2 + e]);
+    }
+}
+
+/* 32 rows of 64 columns at a time; the last two leave while the next tile is on its way. */
+__device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
+                                      const tensor_map *c_map, const float (&sum)[REGISTERS],
+                                      unsigned buffers, int consumer, int offset, int row0,
+                                      int column0) {
+    const bool leader = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int slice = 0; slice < BLOCK_M / 32; slice++) {
+        const unsigned buffer = buffers + slice % 2 * OUT_BUFFER, second = buffer + OUT_BUFFER / 2;
+        const int row = row0 + slice * 32;
+        if (w.store_boxes) {
+            if (leader) tma_store_wait_read<1>();
+            group_barrier(1 + consumer, 128);
+        }
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            write_rows(buffer, sum + 4 * (4 * slice + j), 8 * j, offset);
+        fence_async_proxy();
+        group_barrier(1 + consumer, 128);
+        if (!w.store_boxes) {
+            store_box<32>(g, buffer, row, column0);
+            store_box<32>(g, second, row, column0 + 32);
+        } else if (leader) {
+            tma_store(c_map, buffer, column0, row, blockIdx.z);
+            tma_store(c_map, second, column0 + 32, row, blockIdx.z);
+            tma_store_commit();
+        }
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <int B_ACROSS>
+__device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
+                                        const tensor_map *a_map, const tensor_map *b_map,
+                                        const tensor_map *c_map) {
+    ring r = ring_init(STAGE);
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
+    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    const int group = threadIdx.x / 128;
+    if (group == 0) {
+        give_registers<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) {
+            tma_prefetch_map(a_map);
+            tma_prefetch_map(b_map);
+            for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
+                const tile_place at = place<GROUP>(tile, down, across);
+                for (int step = 0; step < w.steps; step++, next(r)) {
+                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.row * BLOCK_M,
+                                   at.column * BLOCK_N);
+                }
+            }
+        }
+    } else {
+        take_registers<CONSUMER_REGISTERS>();
+        const int consumer = group - 1;
+        const float alpha = (float)g.alpha;
+        columns mine = my_columns<B_ACROSS>(consumer);
+        for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
+            const tile_place at = place<GROUP>(tile, down, across);
+            const int row0 = at.row * BLOCK_M, column0 = at.column * BLOCK_N;
+            const int column = column0 + mine.offset;
+            float sum[REGISTERS];
+#if PARTS == 2
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
+#endif
+            accumulate<B_ACROSS>(sum, r, mine, w.steps);
+#if PARTS == 2
+            if (w.steps > 0) unscale(g, w, sum, row0, column);
+#endif
+#pragma unroll
+            for (int i = 0; i < REGISTERS; i++)
+                sum[i] *= alpha;
+            if ((float)g.beta != 0) {
+                add_old(g, sum,
+                        [&](int i) { return make_int2(row0 + row_of(i), column + i / 2 % 2); });
+            }
+            store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
+                  column0 + consumer * 64);
+        }
+        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before its shared memory goes */
+    }
+}
+
+#define WGMMA_PRODUCT(name, B_ACROSS)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                       \
+        name(const __grid_constant__ gemm_args g, const __grid_constant__ wgmma_args w,            \
+             const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,   \
+             const __grid_constant__ tensor_map c_map) {                                           \
+        product<B_ACROSS>(g, w, &a_map, &b_map, &c_map);                                           \
+    }
+
+#endif

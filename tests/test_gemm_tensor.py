@@ -1,0 +1,74 @@
+"""What is particular to GEMM by wgmma: rounding, scales, and what goes before the product."""
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import assert_gemm, random_matrix
+
+THREE = ["tf32x3", "fp16x3"]
+
+
+def to_tf32(x):
+    """To nearest; no ties occur in random numbers."""
+    bits = x.view(np.uint32).astype(np.uint64) + 0x1000
+    return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [64, 67], ids=["aligned", "odd"])
+def test_tf32_rounds_to_nearest(side, order, n, device, rng):
+    """By TMA, by the packed copy's TMA, and in registers: all the same."""
+    x = np.asarray(random_matrix(rng, (n, n), "f4"), order=order)
+    one = np.eye(n, dtype="f4")
+    operands = (x, one) if side == "a" else (one, x)
+    result = smemkern.gemm(*operands, variant="tf32", device=device)
+    assert np.array_equal(result, to_tf32(np.ascontiguousarray(x)))
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b"),
+    [(1e-36, 1), (1e-40, 1e35), (1e37, 1e-3), (1e-3, 1e37), (1e-30, 1e30), (1e18, 1e18)],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("variant", THREE)
+def test_any_scale(variant, of_a, of_b, order, device, rng):
+    """As accurate as without; denormals have fewer bits, but all that they have."""
+    a = np.asarray((rng.standard_normal((70, 40)) * of_a).astype("f4"), order=order)
+    b = np.asarray((rng.standard_normal((40, 66)) * of_b).astype("f4"), order=order)
+    row = next(r for r in smemkern.variants("gemm") if r.name == variant)
+    result = smemkern.gemm(a, b, variant=variant, device=device)
+    assert_gemm(result, a, b, row=row)
+
+
+@pytest.mark.parametrize("variant", THREE)
+def test_rows_and_columns_of_different_scales(variant, device, rng):
+    a = random_matrix(rng, (70, 2100), "f4") * np.exp2(rng.integers(-60, 60, (70, 1))).astype("f4")
+    b = random_matrix(rng, (2100, 66), "f4") * np.exp2(rng.integers(-60, 60, (1, 66))).astype("f4")
+    row = next(r for r in smemkern.variants("gemm") if r.name == variant)
+    for left, right in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
+        assert_gemm(smemkern.gemm(left, right, variant=variant, device=device), a, b, row=row)
+
+
+LAUNCHES = {  # of A, B: row-major, transposed ("F"), or off 16-byte boundaries
+    ("tf32", "C", "C"): "_b",
+    ("tf32", "C", "F"): "",
+    ("tf32", "F", "C"): "_pack _b",
+    ("tf32", "C", "odd"): "_pack ",
+    ("tf32x3", "C", "C"): "_pack _b",
+    ("tf32x3", "C", "F"): "_pack ",
+    ("fp16x3", "F", "C"): "_largest _pack _b",
+    ("fp16x3", "C", "odd"): "_pack ",
+}
+
+
+@pytest.mark.parametrize(("variant", "of_a", "of_b"), LAUNCHES)
+def test_what_goes_before(variant, of_a, of_b):
+    def lie(how):
+        wide = np.ones((64, 65), "f4")
+        return wide[:, :64] if how == "odd" else np.asarray(wide[:, :64].copy(), order=how)
+
+    planned = smemkern._core.plan("gemm", (lie(of_a), lie(of_b)), {"variant": variant})
+    got = [launch["entry"] for launch in planned["launches"]]
+    assert got == [f"gemm_{variant}{end}" for end in LAUNCHES[variant, of_a, of_b].split(" ")]
