@@ -129,12 +129,7 @@ PyArrayObject *request_array(request *r, int i) {
     if (!r->on_device) {
         return operand_array(given, op, name);
     }
-    PyObject *owner;
-    if (device_array_view(given, op, name, r->stream, &view, &owner)) {
-        return NULL;
-    }
-    Py_XSETREF(r->owners[i], owner);
-    return view;
+    return device_array_view(given, op, name, r->stream, &view, &r->owners[i]) ? NULL : view;
 }
 
 static int refuse_layout(const request *r, const char *name, PyArrayObject *array,
@@ -253,7 +248,6 @@ static PyArrayObject *as_matrices(PyArrayObject *view, int ndim, operand_shape s
 int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
                          int64_t cols, smk_matrix *out) {
     PyArrayObject *view = NULL;
-    PyObject *owner = NULL;
     bool fits;
     if (!r->on_device) {
         place_fresh(out, batch, rows, cols);
@@ -266,10 +260,9 @@ int request_place_result(request *r, operand_shape shape, const smk_batch *batch
     }
     int failed =
         device_array_view(r->written, smk_op_names[r->asked->op], "out", r->stream, &view,
-                          &owner) ||
+                          &r->owners[CALL_MAX_INPUTS]) ||
         check_result(r, view) || (view = as_matrices(view, batch->n + 2, shape)) == NULL ||
         operand_place_on_device(view, PyArray_DESCR(view), shape, false, &r->result, &fits);
-    r->result.owner = owner;
     if (!failed && !fits) {
         failed = refuse_layout(r, "out", view, PyArray_DESCR(view));
     }

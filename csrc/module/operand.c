@@ -193,5 +193,4 @@ int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
 
 void operand_clear(operand *o) {
     Py_CLEAR(o->array);
-    Py_CLEAR(o->owner);
 }

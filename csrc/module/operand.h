@@ -6,7 +6,6 @@
 
 typedef struct operand {
     PyArrayObject *array; /* the caller's array, or a packed copy */
-    PyObject *owner;      /* keeps memory that the array does not: a device array's; or NULL */
     int ndim;             /* at least 2: a 1-D array counts as a row or a column */
     npy_intp dims[NPY_MAXDIMS + 1];
     npy_intp strides[NPY_MAXDIMS + 1];

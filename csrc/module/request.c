@@ -26,7 +26,7 @@ void request_clear(request *r) {
     }
     operand_clear(&r->result);
     smk_plan_free(&r->plan);
-    for (int i = 0; i < CALL_MAX_INPUTS; i++) {
+    for (int i = 0; i <= CALL_MAX_INPUTS; i++) {
         Py_CLEAR(r->owners[i]);
     }
     Py_CLEAR(r->written);

@@ -15,7 +15,8 @@ typedef struct request {
     int n_inputs;
     bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
     void *stream;
-    PyObject *owners[CALL_MAX_INPUTS]; /* on_device: what keeps the inputs' memory */
+    PyObject
+        *owners[CALL_MAX_INPUTS + 1]; /* on_device: what keeps the inputs' memory, the result's */
     PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
     operand result;       /* on_device: as a kernel writes it */
     PyArray_Descr *descr; /* of the result */
