@@ -15,18 +15,22 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import os
 import re
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "gemm", "transpose", "sweep", "overhead")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TF32_BITS = 10  # of each product that are right
 
 Record = dict[str, Any]
 
@@ -189,63 +193,65 @@ def timed_by_torch(work, repeat: int) -> list[float]:
 GEMM_SHAPES = [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
 
 
-def gemm(repeat: int, sizes: list[tuple[int, int, int]]) -> Record:
-    import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
-    import numpy as np
+def gemm_lines(
+    shape: tuple[int, int, int], dtype: str, seconds: float, rates: dict[str, float]
+) -> Iterator[Record]:
+    """Every rung on arrays that are on the GPU, each in turns with the cuBLAS of its accuracy.
+
+    `rates`: operations a second of a rung, from one size to the next: what would take over a
+    quarter of a second is left out.
+    """
     import torch
 
     import smemkern
     from rows import parameter_sets
+    from sweep import in_turns, operands
 
-    rng = np.random.default_rng(2026)
-    lines: list[Record] = []
+    a, b, out = operands(torch, 1, shape, "NN", getattr(torch, dtype))
+    theirs = torch.empty_like(out)
+    reference = a.double() @ b.double()
+    operations = 2 * math.prod(shape)
 
-    def tensor(x):
-        if x.dtype.name == "bfloat16":
-            return torch.from_numpy(x.view("i2")).cuda().view(torch.bfloat16)
-        return torch.from_numpy(x).cuda()
+    def cublas(tf32: bool) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.matmul(a, b, out=theirs)
 
-    def line(name: str, result, times: list[float], reference, **what: Any) -> None:
-        m, n, k = what["shape"]
+    def line(name: str, result, times: list[float], **more: Any) -> Record:
         timing = median_of(times)
         # Relative Frobenius norm. cuBLAS in float64 is itself the reference.
-        difference = torch.linalg.norm(result.double() - reference) / torch.linalg.norm(reference)
-        lines.append(
-            {
-                "variant": name,
-                **what,
-                **timing,
-                "tflops": 2 * m * n * k / timing["ms"] * 1e-9,
-                "error": float(difference),
-            }
-        )
-        print(json.dumps(lines[-1]), flush=True)
+        error = torch.linalg.norm(result.double() - reference) / torch.linalg.norm(reference)
+        return {
+            **{"variant": name, "dtype": dtype, "shape": shape, "params": {}, **timing},
+            **{"tflops": operations / timing["ms"] * 1e-9, "error": float(error), **more},
+        }
 
+    for tf32 in (False, True) if dtype == "float32" else (False,):
+        [times] = in_turns(torch, [partial(cublas, tf32)], seconds)
+        yield line("cuBLAS TF32" if tf32 else "cuBLAS", theirs, times)
+    for row in smemkern.variants("gemm"):
+        for params in parameter_sets(row) if dtype in row.dtypes else ():
+            name = f"{row.name} {params} {dtype}"
+            if operations / rates.get(name, math.inf) > 0.25:
+                continue
+            out.fill_(math.nan)
+            ours = partial(smemkern.gemm, a, b, variant=row.name, out=out, **params)
+            peer = partial(cublas, row.product_bits == TF32_BITS)
+            times, peers = in_turns(torch, [ours, peer], seconds)
+            rates[name] = operations / min(times) * 1e3
+            yield line(row.name, out, times, params=params, peer_ms=statistics.median(peers))
+
+
+def gemm(seconds: float, sizes: list[tuple[int, int, int]]) -> Record:
+    import torch
+
+    torch.manual_seed(2026)
+    lines: list[Record] = []
+    rates: dict[str, float] = {}
     for shape in sizes:
-        m, n, k = shape
         for dtype in ("float32", "float64", "float16", "bfloat16"):
-            a, b = (rng.standard_normal(s, dtype="f4").astype(dtype) for s in ((m, k), (k, n)))
-            on_gpu = [tensor(x) for x in (a, b)]
-            reference = on_gpu[0].double() @ on_gpu[1].double()
-            out = on_gpu[0] @ on_gpu[1]
-            for name in ("cuBLAS", "cuBLAS TF32") if dtype == "float32" else ("cuBLAS",):
-                torch.backends.cuda.matmul.allow_tf32 = name == "cuBLAS TF32"
-                times = timed_by_torch(lambda x=on_gpu, y=out: torch.matmul(*x, out=y), repeat)
-                line(name, out, times, reference, dtype=dtype, shape=shape, params={})
-            for row in smemkern.variants("gemm"):
-                for params in parameter_sets(row) if dtype in row.dtypes else ():
-                    result, times = smemkern._measure(
-                        "gemm", a, b, variant=row.name, device="cuda", repeat=repeat, **params
-                    )
-                    line(
-                        row.name,
-                        tensor(result),
-                        times,
-                        reference,
-                        dtype=dtype,
-                        shape=shape,
-                        params=params,
-                    )
+            for line in gemm_lines(shape, dtype, seconds, rates):
+                lines.append(line)
+                print(json.dumps(line), flush=True)
     count = torch.cuda.get_device_properties(0).multi_processor_count
     return {"torch": torch.__version__, "multiprocessors": count, "lines": lines}
 
@@ -316,7 +322,8 @@ def main() -> int:
     )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--patterns", type=int, default=120, help="of each operation, in exact")
-    parser.add_argument("--repeat", type=int, default=15, help="timed runs of each kernel")
+    parser.add_argument("--repeat", type=int, default=15, help="timed runs of each transpose")
+    parser.add_argument("--seconds", type=float, default=0.1, help="for timing each gemm")
     parser.add_argument(
         "--pytest", default="-q --benchmark-disable --durations=5", help="arguments for the tests"
     )
@@ -334,7 +341,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
-        "gemm": lambda: gemm(options.repeat, GEMM_SHAPES),
+        "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
         "sweep": sweep,
         "overhead": overhead,

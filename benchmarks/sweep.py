@@ -47,6 +47,7 @@ OTHERS = [
 ]
 BATCHES = [(16, (128, 128, 128)), (64, (256, 256, 64)), (8, (1024, 1024, 1024)), (96, (77, 77, 64))]
 LAYOUTS = ("NN", "NT", "TN", "TT")
+CYCLES_A_SECOND = 2e9  # about; of torch.cuda._sleep
 
 
 def shapes() -> Iterator[tuple[int, Shape, str]]:
@@ -70,31 +71,41 @@ def operands(torch: Any, batch: int, shape: Shape, layout: str, dtype: Any) -> t
     return a, b, torch.empty(*lead, m, n, dtype=dtype, device="cuda")
 
 
-def in_turns(torch: Any, work: list[Callable[[], object]], seconds: float) -> list[float]:
-    """The median milliseconds of each, timed one after the other, again and again."""
+def in_turns(torch: Any, work: list[Callable[[], object]], seconds: float) -> list[list[float]]:
+    """Milliseconds of the runs of each, timed one after the other, again and again.
+
+    The GPU sleeps until a batch of runs is queued, so that times are the GPU's: what a call costs
+    the host is measured by `overhead`.
+    """
     for one in work:
-        one()
         one()
     torch.cuda.synchronize()
     started = time.perf_counter()
     for one in work:
         one()
+    queued = time.perf_counter() - started
     torch.cuda.synchronize()
     once = max(time.perf_counter() - started, 1e-5)
-    runs = min(max(int(seconds / once), 5), 50)
-    events = [
-        [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in work] for _ in range(runs)
-    ]
-    for row in events:
-        for one, (start, stop) in zip(work, row, strict=True):
-            start.record()
-            one()
-            stop.record()
-    torch.cuda.synchronize()
-    return [
-        statistics.median(row[i][0].elapsed_time(row[i][1]) for row in events)
-        for i in range(len(work))
-    ]
+    runs = min(max(int(seconds / once), 3), 48)
+    batch = 16  # runs of each; the driver's queue holds some hundred launches
+    times: list[list[float]] = [[] for _ in work]
+    for first in range(0, runs, batch):
+        events = [
+            [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in work]
+            for _ in range(min(batch, runs - first))
+        ]
+        wait = 2 * queued * len(events) if once < 0.01 else 0.0
+        torch.cuda._sleep(int(min(wait, 0.05) * CYCLES_A_SECOND))
+        for row in events:
+            for one, (start, stop) in zip(work, row, strict=True):
+                start.record()
+                one()
+                stop.record()
+        torch.cuda.synchronize()
+        for row in events:
+            for own, (start, stop) in zip(times, row, strict=True):
+                own.append(start.elapsed_time(stop))
+    return times
 
 
 def sweep(seconds: float = 0.15, dtypes: tuple[str, ...] = ("float32",)) -> Record:
@@ -114,7 +125,7 @@ def sweep(seconds: float = 0.15, dtypes: tuple[str, ...] = ("float32",)) -> Reco
                 lambda a=a, b=b, peer=peer: torch.matmul(a, b, out=peer),
             ]
             out.fill_(math.nan)
-            ours, theirs = in_turns(torch, work, seconds)
+            ours, theirs = map(statistics.median, in_turns(torch, work, seconds))
             exact = a.double() @ b.double()
             size = torch.linalg.norm(exact)
             errors = [float(torch.linalg.norm(x.double() - exact) / size) for x in (out, peer)]
