@@ -28,6 +28,7 @@ class Variant(NamedTuple):
     dtypes: tuple[str, ...]  # "float32"; transposes move bits: "b8" to "b128"
     params: Mapping[str, Param]
     product_bits: int | None  # that are right of each product; None: all that the type has
+    any_strides: bool  # on a GPU: views of any strides are read where they are
 
     @property
     def source(self) -> str:
@@ -39,9 +40,9 @@ class Variant(NamedTuple):
 
 
 def _variant(row: tuple[Any, ...]) -> Variant:
-    op, name, summary, differs_from, min_sm, dtypes, params, product_bits = row
-    named = MappingProxyType({param: Param(*rest) for param, *rest in params})
-    return Variant(op, name, summary, differs_from, min_sm, dtypes, named, product_bits)
+    op, name, summary, differs_from, min_sm, dtypes, params, *rest = row
+    named = MappingProxyType({param: Param(*values) for param, *values in params})
+    return Variant(op, name, summary, differs_from, min_sm, dtypes, named, *rest)
 
 
 _rows: tuple[Variant, ...] = ()

@@ -34,9 +34,11 @@ def test_threads(rng):
     def work(seed):
         local = np.random.default_rng(seed)
         m, n, k = local.integers(1, 200, 3)
-        a, b = local.standard_normal((m, k)), local.standard_normal((k, n))
+        exact = local.standard_normal((m, k)), local.standard_normal((k, n))
         for row in smemkern.variants("gemm"):
-            assert_gemm(smemkern.gemm(a, b, variant=row.name, device="cuda"), a, b)
+            for dtype in row.dtypes:
+                a, b = (x.astype(dtype) for x in exact)
+                assert_gemm(smemkern.gemm(a, b, variant=row.name, device="cuda"), a, b, row=row)
         return True
 
     with ThreadPoolExecutor(16) as pool:

@@ -16,7 +16,7 @@ static smk_code refuse_ordinal(const driver *cu, int ordinal, smk_status *status
                     cu->n_devices == 1 ? " alone" : " and on");
 }
 
-smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
+static smk_code ask_device(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
     if (ordinal < 0 || ordinal >= cu->n_devices) return refuse_ordinal(cu, ordinal, status);
     int major = 0, minor = 0, shared = 0;
     CUdevice handle;
@@ -50,7 +50,7 @@ static smk_code open_device(const driver *cu, int ordinal, device **out, smk_sta
     device *d = calloc(1, sizeof *d);
     if (!d) return smk_fail_memory(status, sizeof *d, "the state of a device");
     d->cu = cu;
-    smk_code code = device_describe(cu, ordinal, &d->info, status);
+    smk_code code = ask_device(cu, ordinal, &d->info, status);
     if (code) goto fail;
 
     CUresult result = cu->cuDeviceGet(&d->handle, ordinal);
@@ -76,6 +76,15 @@ static device *find_device(int ordinal) {
     while (d && d->info.ordinal != ordinal)
         d = d->next;
     return d;
+}
+
+smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
+    pthread_mutex_lock(&opening);
+    const device *d = find_device(ordinal);
+    pthread_mutex_unlock(&opening);
+    if (!d) return ask_device(cu, ordinal, out, status);
+    *out = d->info; /* never changes */
+    return SMK_OK;
 }
 
 smk_code device_enter(int ordinal, device **out, smk_status *status) {

@@ -44,6 +44,8 @@ void device_leave(device *d);
 /* The same, only if this process has used the device and has not lost it; otherwise NULL. */
 device *device_enter_if_open(int ordinal);
 
+/* Of an open device what is known; of another what the driver says, which takes it a quarter of a
+ * millisecond. */
 smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status);
 
 /* driver_fail, and remembers when the result means that the context is lost. */

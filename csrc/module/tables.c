@@ -66,9 +66,10 @@ PyObject *table_variants(void) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < smk_n_rows; i++) {
         const smk_row *row = &smk_rows[i];
-        if (append(list, Py_BuildValue("(ssszlNNN)", smk_op_names[row->op], row->name, row->summary,
-                                       row->differs_from, (long)row->min_sm, dtypes_of(row),
-                                       params_of(row), product_bits(row)))) {
+        if (append(list, Py_BuildValue("(ssszlNNNN)", smk_op_names[row->op], row->name,
+                                       row->summary, row->differs_from, (long)row->min_sm,
+                                       dtypes_of(row), params_of(row), product_bits(row),
+                                       PyBool_FromLong(smk_takes_any_strides(row))))) {
             Py_CLEAR(list);
         }
     }

@@ -42,6 +42,14 @@ static void case_describe(char **arguments) {
     CHECK(info.sm >= 50 && info.multiprocessors > 0 && info.clock_khz > 100000);
     CHECK(info.memory_bytes >= 1 << 30 && info.shared_bytes_optin >= 48 << 10);
     CHECK(info.driver_version >= 12000);
+    run_and_check(10);
+    /* Of a device in use the driver is asked nothing. */
+    if (fake) {
+        fake->fail_call = "cuDeviceGetAttribute";
+        fake->fail_countdown = 1;
+        fake->fail_result = 999;
+    }
+    CHECK_OK(gpu_describe(0, &info, &status), status);
     CHECK(gpu_describe(99, &info, &status) == SMK_NO_DEVICE && strstr(status.message, "cuda:99"));
     printf("%s, sm_%d, driver for CUDA %d\n", info.name, info.sm, info.driver_version);
 }
