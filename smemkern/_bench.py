@@ -246,6 +246,7 @@ def _predict(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """(index, microseconds, terms) of those that run there, whatever their accuracy."""
     major, minor = on.compute_capability or (0, 0)
+    m, n, k = shape
     return [
         found
         for aligned in (False, True)
@@ -254,7 +255,7 @@ def _predict(
             timings[0].op,
             dtype,
             "tf32",
-            (*shape, 1),
+            (m, n, k, 1),
             10 * major + minor,
             on.multiprocessors or 1,
             False,
