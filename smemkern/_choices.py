@@ -63,7 +63,8 @@ def choices(
     name, sm, multiprocessors = H200
     if gpus:
         major, minor = gpus[0].compute_capability or (0, 0)
-        name, sm, multiprocessors = gpus[0].description, 10 * major + minor, gpus[0].multiprocessors
+        name, sm = gpus[0].description, 10 * major + minor
+        multiprocessors = gpus[0].multiprocessors or multiprocessors
     if aligned is None:
         bits = {"float64": 64, "float32": 32}.get(dtype, 16)
         aligned = n * bits % 128 == 0 and k * bits % 128 == 0
