@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple, Union
 
@@ -51,10 +52,28 @@ class Line(NamedTuple):
     rate: float  # TFLOP/s of a gemm, TB/s read and written of a transpose
 
 
-class Bench(Rows[Line]):
-    """What smemkern.bench returns: lines of times."""
+@dataclass(frozen=True, repr=False)
+class Bench:
+    """What smemkern.bench returns: a line for each time, which it is a sequence of."""
 
+    lines: Rows[Line]
     device: Device
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> Line:
+        return self.lines[index]
+
+    def __repr__(self) -> str:
+        return repr(self.lines)
+
+    def to_pandas(self) -> Any:
+        """The lines as a pandas.DataFrame; needs pandas."""
+        return self.lines.to_pandas()
 
     def plot(self, ax: Any = None) -> Any:
         """Rates by shape, a line for each variant; needs matplotlib. Returns the Axes."""
@@ -70,7 +89,7 @@ class Bench(Rows[Line]):
         ax.set_xticks(
             range(len(shapes)), [" x ".join(map(str, s)) for s in shapes], rotation=60, ha="right"
         )
-        ax.set_ylabel("TB/s" if self and self[0].op == "transpose" else "TFLOP/s")
+        ax.set_ylabel("TB/s" if self.lines and self[0].op == "transpose" else "TFLOP/s")
         ax.set_title(self.device.description)
         ax.legend()
         return ax
@@ -225,9 +244,7 @@ def bench(
         lines.append(
             Line(op, name, params, dtype, tuple(shape), ms, min(times), amount / ms * unit)
         )
-    result = Bench(lines)
-    result.device = on
-    return result
+    return Bench(Rows(lines), on)
 
 
 def _device(name: str | None) -> Device:

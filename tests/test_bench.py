@@ -11,6 +11,7 @@ from checks import HAS_GPU
 from smemkern import _core, _timings
 from smemkern.__main__ import main
 from smemkern._bench import Bench, Line, fit
+from smemkern._rows import Rows
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
@@ -113,9 +114,7 @@ def as_timed(timings, device, shapes, scale):
                     [timing], shape, timing.dtype, timing.accuracy, aligned=aligned
                 )
                 lines.append(Line(*timing[:4], shape, ms=us * scale / 1e3, best_ms=0.0, rate=0.0))
-    result = Bench(lines)
-    result.device = device
-    return result
+    return Bench(Rows(lines), device)
 
 
 def test_retuning_is_kept(config):
