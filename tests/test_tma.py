@@ -1,4 +1,4 @@
-"""gemm's `tma`: what is planned before it, and that it differs from `pipelined` by its copies alone."""
+"""gemm's `tma`: what is planned before it; it differs from `pipelined` by its copies alone."""
 
 import numpy as np
 import pytest
