@@ -202,7 +202,8 @@ int request_make_gemm(module_state *state, request *r) {
     problem.a = a->matrix;
     problem.b = b->matrix;
     int multiprocessors = 0;
-    if (r->row->wgmma.parts && device_multiprocessors(state, &r->on, &multiprocessors)) {
+    if ((r->row->split.rate || r->row->wgmma.parts) &&
+        device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
     problem.multiprocessors = multiprocessors;

@@ -117,11 +117,11 @@ done:
 static PyObject *describe_args(smk_op op, const void *args) {
     if (op == SMK_GEMM) {
         const gemm_args *g = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsd}", "A", g->A, "B", g->B, "C", g->C,
-                             "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb, "ldc",
-                             g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
+        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsdsL}", "A", g->A, "B", g->B, "C",
+                             g->C, "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb,
+                             "ldc", g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
                              g->batch_a, "batch_b", g->batch_b, "batch_c", g->batch_c, "alpha",
-                             g->alpha, "beta", g->beta);
+                             g->alpha, "beta", g->beta, "split", g->split);
     }
     if (op == SMK_TRANSPOSE) {
         const transpose_args *t = args;
