@@ -32,6 +32,7 @@ EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams;
 static _Thread_local int depth; /* contexts pushed by this thread */
+static _Thread_local int capture_mode;
 
 bool fake_stream_is_busy(CUstream stream) {
     return stream != DEFAULT_STREAM && stream->hangs && fake_cuda.kernels_hang;
@@ -212,6 +213,20 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventQuery(CUevent event) {
     CALL(cuEventQuery);
     return event->stream && fake_cuda.kernels_hang ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    CALL(cuStreamWaitEvent);
+    fake_cuda.waits++;
+    return fail(stream && event && !flags ? 0 : INVALID_VALUE);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    CALL(cuThreadExchangeStreamCaptureMode);
+    const int previous = capture_mode;
+    capture_mode = *mode;
+    *mode = previous;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent stop) {
