@@ -23,7 +23,7 @@ def current_stream(array: Any) -> int:
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the same library, type and device.
+    """A new array of the same library, type and device, where arrays have no method `new_empty`.
 
     Raises
     ------
@@ -31,8 +31,6 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
         If the library's arrays cannot be written, or it is not known here.
     """
     library = library_of(like)
-    if library == "torch":
-        return like.new_empty(shape)
     if library == "cupy":
         cupy = sys.modules["cupy"]
         with like.device:

@@ -34,8 +34,7 @@ int device_array_refuse(PyObject *exception, array_label label, const char *form
     return -1;
 }
 
-/* 1: *out is a new reference; 0: there is no such attribute. Without an exception made for it. */
-static int attribute(PyObject *given, PyObject *name, PyObject **out) {
+int attribute(PyObject *given, PyObject *name, PyObject **out) {
 #if PY_VERSION_HEX >= 0x030d0000
     return PyObject_GetOptionalAttr(given, name, out);
 #else
@@ -66,11 +65,12 @@ static int check_shape(const device_array *a, array_label label) {
     return 0;
 }
 
+/* Of an empty array as NumPy has it: as though the empty dimensions had length 1. */
 static void set_c_order(device_array *a) {
     npy_uintp stride = (npy_uintp)a->itemsize; /* unsigned: nonsense may overflow */
     for (int d = a->n_dims - 1; d >= 0; d--) {
         a->strides[d] = (npy_intp)stride;
-        stride *= (npy_uintp)a->shape[d];
+        stride *= a->shape[d] > 0 ? (npy_uintp)a->shape[d] : 1;
     }
 }
 

@@ -39,6 +39,9 @@ int device_array_read(module_state *state, PyObject *given, array_label label, v
                       device_array *out);
 void device_array_clear(device_array *a);
 
+/* 1: *out is a new reference; 0: there is no such attribute, and no exception was made for it. */
+int attribute(PyObject *given, PyObject *name, PyObject **out);
+
 /* Raises: the array, as the label names it, and what is wrong with it. -1. */
 int device_array_refuse(PyObject *exception, array_label label, const char *format, ...);
 

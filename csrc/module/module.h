@@ -53,6 +53,7 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
     X(requires_grad, "requires_grad")                                                              \
     X(is_neg, "is_neg")                                                                            \
     X(is_conj, "is_conj")                                                                          \
+    X(new_empty, "new_empty")                                                                      \
     X(data, "data")                                                                                \
     X(shape, "shape")                                                                              \
     X(stream, "stream")                                                                            \

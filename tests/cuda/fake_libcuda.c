@@ -340,6 +340,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
         (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
+    fake_cuda.launched_on = stream;
     uint64_t args[4] = {0};
     for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
         memcpy(&args[i], parameters[i], sizeof args[i]);
