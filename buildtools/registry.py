@@ -47,7 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable"),
+    *("product_bits", "portable", "rate"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -107,6 +107,7 @@ class Row:
     output: str
     product_bits: int  # 0: all that the type has
     portable: bool
+    rate: int  # of rows that cut K into parts; 0: it has none
     wgmma: Wgmma | None
 
     @property
@@ -212,6 +213,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         output=_get(entry, "output", str, where) if probe else "0",
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
+        rate=_rate(entry, params, where),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
@@ -256,6 +258,13 @@ def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
     if not portable and min_sm < 90:
         raise TableError(f"{where}: portable = false is for rows from min_sm = 90 on")
     return portable
+
+
+def _rate(entry: Mapping[str, object], params: Sequence[Param], where: str) -> int:
+    rate = _get(entry, "rate", int, where, 0)
+    if (rate > 0) != any(param.name == "split" and param.runtime for param in params):
+        raise TableError(f"{where}: rate, above 0, and params.split, at run time, go together")
+    return rate
 
 
 def _wgmma(entry: object, where: str) -> Wgmma:

@@ -116,6 +116,8 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_params = {len(row.params)},"
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
+    if row.rate:
+        yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
     if row.wgmma:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
         yield f"            {str(row.wgmma.b_by_rows).lower()},"

@@ -49,6 +49,12 @@ typedef struct smk_wgmma {
     const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
 } smk_wgmma;
 
+/* Rows that can cut K into parts; core/plan_split.c says how many. Their parameter "split" is a user's word. */
+typedef struct smk_split {
+    int rate;           /* multiply-adds a clock and multiprocessor; 0: the row cannot */
+    const char *reduce; /* the kernel that adds the parts up */
+} smk_split;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
@@ -62,6 +68,7 @@ typedef struct smk_row {
     int n_params;
     int product_bits; /* of each product that are right; 0: all that the type has */
     bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
+    smk_split split;
     smk_wgmma wgmma;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
@@ -79,6 +86,9 @@ extern const size_t smk_n_rows;
 extern const char *const smk_op_names[SMK_N_OPS];
 
 const smk_row *smk_row_find(smk_op op, const char *name);
+
+/* The index of a parameter; -1: the row has none of that name. */
+int smk_row_param(const smk_row *row, const char *name);
 
 /* Values for all parameters of a row from named ones; SMK_VALUE names the legal ones. */
 smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,

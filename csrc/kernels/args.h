@@ -37,7 +37,12 @@ typedef struct gemm_args {
     long long step_a, step_b;            /* elements */
     long long batch_a, batch_b, batch_c; /* elements from one batch to the next; 0: broadcast */
     double alpha, beta;                  /* beta == 0: C is not read */
+    /* Parts of K, each a block's; 1: all of it. Of more, sums go to the workspace: split_k.cuh. */
+    long long split, part_pitch; /* elements of a row of sums */
+    SMK_POINTER(unsigned char) parts;
 } gemm_args;
+
+enum { REDUCE_THREADS = 128 };
 
 /* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
  *

@@ -13,6 +13,7 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing. Where rows are not on 16-byte
  * boundaries, or end within 16 bytes, elements are copied one by one, lanes along the row: by cp.async where
  * they have 4 or 8 bytes, else through registers, 16 bytes put together at a time.
+ * Where C has few tiles a block makes a part of K only (split_k.cuh).
  * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; blocks go in the order of tile_order.cuh.
  *
  * mma_words.cuh (fp32, fp64) and mma_halves.cuh (16 bits) include this and say how tiles lie and what a warp
@@ -22,6 +23,7 @@
 #define SMK_MMA_GEMM_CUH
 
 #include "args.h"
+#include "split_k.cuh"
 #include "tile_order.cuh"
 
 constexpr int CHUNK = 16 / sizeof(REAL); /* elements; the unit of copies and swizzles */
@@ -39,6 +41,13 @@ typedef struct warp_place {
     int row, column, eighth, pair, lane;
 } warp_place;
 
+/* What a block makes: K's first..end - 1 of a tile of C. */
+typedef struct block_work {
+    tile_place tile;
+    int part;
+    long long first, end;
+} block_work;
+
 /* Addresses of a lane in a stage; the same in every stage but for the stage's own. */
 typedef struct lane_reads {
     unsigned a, b;
@@ -52,7 +61,8 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, long long row, long long column);
+                                      const warp_place &w, const block_work &block, long long row,
+                                      long long column);
 
 /* ---- copies ---- */
 
@@ -144,7 +154,7 @@ template <operand_of OPERAND, bool CHUNKS> struct copies {
 
 /* ---- the kernel ---- */
 
-/* The sum over all of K. */
+/* The sum over g.K of K. */
 template <bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], const gemm_args &g,
                                            const REAL *A, const REAL *B, unsigned ring,
@@ -220,24 +230,36 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
     }
 }
 
+/* Blocks that run together make all tiles of one part of K: they read the same of A and B. */
+__device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
+    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    const int part = (int)(blockIdx.x / (unsigned)(down * across));
+    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
+            (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
+}
+
 __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ __align__(128) unsigned char shared[];
     const unsigned ring = (unsigned)__cvta_generic_to_shared(shared);
-    const REAL *A = g.A + blockIdx.z * g.batch_a, *B = g.B + blockIdx.z * g.batch_b;
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const tile_place at = place<8>(blockIdx.x, down, across);
+    const block_work block = work_of_block(g);
+    const tile_place at = block.tile;
+    const REAL *A = g.A + blockIdx.z * g.batch_a + block.first;
+    const REAL *B = g.B + blockIdx.z * g.batch_b + block.first * g.ldb;
+    gemm_args part = g;
+    part.K = block.end - block.first;
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
     if (is_chunks(A, g.lda, g.K) && is_chunks(B, g.ldb, g.N)) {
-        accumulate<true>(sum, g, A, B, ring, w, at);
+        accumulate<true>(sum, part, A, B, ring, w, at);
     } else {
-        accumulate<false>(sum, g, A, B, ring, w, at);
+        accumulate<false>(sum, part, A, B, ring, w, at);
     }
-    store(g, sum, w, (long long)at.row * BLOCK_M + w.row,
+    store(g, sum, w, block, (long long)at.row * BLOCK_M + w.row,
           (long long)at.column * BLOCK_N + w.column);
 }
 
@@ -245,6 +267,7 @@ __device__ __forceinline__ void product(const gemm_args &g) {
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(const __grid_constant__ gemm_args g) {                                                \
         product(g);                                                                                \
-    }
+    }                                                                                              \
+    SUM_PARTS(name##_reduce)
 
 #endif
