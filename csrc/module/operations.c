@@ -192,8 +192,7 @@ int request_make_gemm(module_state *state, request *r) {
     }
     problem.a = a->matrix;
     problem.b = b->matrix;
-    if ((r->row->split.rate || r->row->wgmma.parts) &&
-        device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+    if (r->row->split.rate && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
         goto done;
     }
     smk_status status = {0};
