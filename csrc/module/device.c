@@ -39,7 +39,7 @@ int device_read(const module_state *state, PyObject *given, device *out) {
     return -1;
 }
 
-int device_multiprocessors(const module_state *state, const device *on, int64_t *out) {
+int device_multiprocessors(const module_state *state, const device *on, int *out) {
     smk_status status = {0};
     gpu_info info = {.multiprocessors = EMU_MULTIPROCESSORS};
     if (!on->emulated && gpu_describe(on->ordinal, &info, &status)) {

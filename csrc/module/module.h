@@ -43,6 +43,7 @@ typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
     PyTypeObject *kernel_type, *tensor_map_type;
     PyObject *images;           /* dict: name of a compiled kernel -> bytes */
+    PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
     PyObject *image_directory;  /* str; where the build left compiled kernels */
     PyObject *kernel_directory; /* str; where their sources are */
     bool nvrtc_sought;
@@ -62,7 +63,7 @@ typedef struct device {
 int device_read(const module_state *state, PyObject *given, device *out);
 
 /* Of the device, or of the GPU that the emulator stands for. */
-int device_multiprocessors(const module_state *state, const device *on, int64_t *out);
+int device_multiprocessors(const module_state *state, const device *on, int *out);
 
 /* Of a GPU: 90 for compute capability 9.0. */
 int device_sm(const module_state *state, const device *on, int *out);

@@ -22,6 +22,10 @@ typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* wha
 /* Rows of neighbours that do not overlap: what kernels read that do not take any strides. */
 bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional);
 
+/* Whether all rows (columns, where those have the unit step) begin at multiples of 16 bytes. On the host
+ * the first one does: buffers are copied to such places. */
+bool operand_is_chunks(PyArrayObject *array, bool on_device);
+
 /* Fills `out` from an array whose elements are to be of type `wanted`. What lies in memory as the
  * kernel reads it is passed as it is: rows of neighbours or, with any_strides, whatever has whole
  * elements. Anything else is packed once. operand_clear is due. */

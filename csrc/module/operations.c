@@ -64,6 +64,12 @@ static PyArray_Descr *gemm_descr(const char *name, PyArrayObject *of_that_type) 
                                                                 : NPY_HALF);
 }
 
+/* How many matrices an array holds. */
+static int64_t batch_size(PyArrayObject *array) {
+    const int n = PyArray_NDIM(array) - 2;
+    return n > 0 ? (int64_t)PyArray_MultiplyList(PyArray_DIMS(array), n) : 1;
+}
+
 /* numpy.matmul's broadcasting: strides of missing and of length-1 dimensions are 0 already. */
 static int broadcast(operand *a, operand *b, PyArrayObject *arrays[2], smk_batch *batch) {
     operand *both[] = {a, b};
@@ -147,8 +153,11 @@ int request_make_gemm(module_state *state, request *r) {
         .M = PyArray_NDIM(arrays[0]) > 1 ? PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 2) : 1,
         .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
         .K = k_a,
+        .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
         .strided = r->on_device && !(operand_has_plain_rows(arrays[0], OPERAND_ROW) &&
-                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN))};
+                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN)),
+        .aligned = operand_is_chunks(arrays[0], r->on_device) &&
+                   operand_is_chunks(arrays[1], r->on_device)};
     r->descr = gemm_descr(dtype, arrays[0]);
     if (r->descr == NULL || request_choose_row(state, r, question)) {
         goto done;
@@ -192,9 +201,11 @@ int request_make_gemm(module_state *state, request *r) {
     }
     problem.a = a->matrix;
     problem.b = b->matrix;
-    if (r->row->split.rate && device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+    int multiprocessors = 0;
+    if (r->row->split.rate && device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
+    problem.multiprocessors = multiprocessors;
     smk_status status = {0};
     if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
         raise_status(state, &status);

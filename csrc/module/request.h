@@ -41,7 +41,7 @@ PyObject *request_describe(const request *r);
 
 /* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
  * Of the question, what is particular to the operation has been filled in. */
-int request_choose_row(const module_state *state, request *r, smk_question question);
+int request_choose_row(module_state *state, request *r, smk_question question);
 
 /* Where the arrays are, and so where the call runs. */
 int request_find_arrays(module_state *state, request *r, bool emulate);
