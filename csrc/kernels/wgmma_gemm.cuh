@@ -90,8 +90,9 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp has done with a stage. */
+/* This warp has done with a stage: lane 0 says so, after what the others have read. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
+    __syncwarp();
     if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
 }
 
