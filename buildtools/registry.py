@@ -47,7 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable"),
+    *("product_bits", "portable", "both_orders"),
 }
 _WGMMA_KEYS = {"operand", "parts"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -106,6 +106,7 @@ class Row:
     output: str
     product_bits: int  # 0: all that the type has
     portable: bool
+    both_orders: bool
     wgmma: Wgmma | None
 
     @property
@@ -211,6 +212,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         output=_get(entry, "output", str, where) if probe else "0",
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
+        both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)

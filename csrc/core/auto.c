@@ -60,10 +60,9 @@ const smk_row *smk_auto(const smk_question *q) {
         /* In floating point: the product of three sizes need not be a 64-bit number. Where the
          * alternative is no result at all, size does not matter. */
         const double work = (double)q->M * (double)q->N * (double)q->K;
-        if (!q->strided && (side < r->side || work < (double)r->work)) continue;
+        if (q->strides == SMK_ROWS && (side < r->side || work < (double)r->work)) continue;
         const smk_row *row = smk_row_find(r->op, r->row);
-        if (row && takes(row, q->dtype) && runs(row, q->sm) &&
-            (!q->strided || smk_takes_any_strides(row)))
+        if (row && takes(row, q->dtype) && runs(row, q->sm) && smk_strides_of(row) >= q->strides)
             return row;
     }
     return NULL;

@@ -18,9 +18,9 @@ typedef struct smk_question {
     smk_op op;
     const char *dtype; /* as a row's */
     smk_accuracy accuracy;
-    int sm;          /* of the device; 0: the emulator */
-    int64_t M, N, K; /* gemm */
-    bool strided;    /* only a row that takes any strides can read the operands where they are */
+    int sm;              /* of the device; 0: the emulator */
+    int64_t M, N, K;     /* gemm */
+    smk_strides strides; /* what a row has to take to read the operands where they are */
 } smk_question;
 
 /* NULL where the operation has no "auto". */

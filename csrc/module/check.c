@@ -24,8 +24,8 @@ static int choose(const module_state *state, request *r, smk_question q) {
         return -1;
     }
     r->row = smk_auto(&q);
-    if (r->row == NULL && q.strided) { /* to be refused with the remedy */
-        q.strided = false;
+    if (r->row == NULL && q.strides > SMK_ROWS) { /* to be refused with the remedy */
+        q.strides = SMK_ROWS;
         r->row = smk_auto(&q);
     }
     if (r->row == NULL) {

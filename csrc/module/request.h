@@ -51,7 +51,7 @@ PyArrayObject *request_array(request *r, int i);
 
 /* operand_place, wherever the array is. */
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, bool any_strides);
+                  operand_shape one_dimensional, smk_strides taken);
 
 /* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
 int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
