@@ -275,7 +275,7 @@ def _predict(
             (m, n, k, 1),
             10 * major + minor,
             on.multiprocessors or 1,
-            False,
+            0,
             aligned,
         )
     ]
