@@ -47,9 +47,9 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "both_orders"),
+    *("product_bits", "portable", "both_orders", "rate"),
 }
-_WGMMA_KEYS = {"operand", "parts"}
+_WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -82,10 +82,11 @@ class Param:
 
 @dataclass(frozen=True)
 class Wgmma:
-    """What makes a row's kernel out of kernels/wgmma_gemm.cuh: smk_wgmma."""
+    """What a row's kernel reads by TMA: smk_wgmma."""
 
     operand: str
     parts: int
+    b_by_rows: bool
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class Row:
     product_bits: int  # 0: all that the type has
     portable: bool
     both_orders: bool
+    rate: int  # of rows that cut K into parts; 0: it has none
     wgmma: Wgmma | None
 
     @property
@@ -213,6 +215,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
         both_orders=_get(entry, "both_orders", bool, where, False),
+        rate=_rate(entry, params, where),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
     )
     _check_expressions(row, where)
@@ -259,6 +262,13 @@ def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
     return portable
 
 
+def _rate(entry: Mapping[str, object], params: Sequence[Param], where: str) -> int:
+    rate = _get(entry, "rate", int, where, 0)
+    if (rate > 0) != any(param.name == "split" and param.runtime for param in params):
+        raise TableError(f"{where}: rate, above 0, and params.split, at run time, go together")
+    return rate
+
+
 def _wgmma(entry: object, where: str) -> Wgmma:
     if not isinstance(entry, dict):
         raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts }}")
@@ -269,7 +279,7 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     parts = _get(entry, "parts", int, where, 1)
     if parts not in (1, 2):
         raise TableError(f"{where}: parts = {parts} should be 1 or 2")
-    return Wgmma(operand, parts)
+    return Wgmma(operand, parts, _get(entry, "b_by_rows", bool, where, False))
 
 
 def _dims(

@@ -54,7 +54,7 @@ def test_one_tile():
     assert launch["args"] == {
         **dict.fromkeys(("A", "B", "C", "batch_a", "batch_b", "batch_c"), 0),
         **{"M": 5, "N": 3, "K": 7, "lda": 7, "ldb": 3, "ldc": 3, "alpha": 2.0, "beta": 0.0},
-        **{"step_a": 1, "step_b": 1},
+        **{"step_a": 1, "step_b": 1, "split": 1},
     }
 
 

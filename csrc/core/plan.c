@@ -8,7 +8,7 @@
 
 #include "../kernels/args.h"
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024, STEP_BYTES = 128 /* of K, in mma_gemm.cuh */ };
 
 /* ---- batches: dimensions that one stride describes are folded into blockIdx.z ---- */
 
@@ -192,6 +192,7 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
         .batch_c = walk_z_stride(w, 2),
         .alpha = problem->alpha,
         .beta = problem->beta,
+        .split = 1,
     };
 }
 
@@ -224,7 +225,14 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     }
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     walk w = walk_fold(&problem->batch, operands, 3);
-    const gemm_args args = plan_gemm_args(problem, &w);
+    gemm_args args = plan_gemm_args(problem, &w);
+    if (row->split.rate && s.n_kernels) {
+        if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
+                       (split_place){plan, &args, 0}, &s, status)) {
+            return status->code;
+        }
+        split_add_reduce(row, dtype, &args, &s);
+    }
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 

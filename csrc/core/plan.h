@@ -36,7 +36,7 @@ typedef struct smk_gemm {
     smk_batch batch;
     smk_matrix a, b, c;
     double alpha, beta;
-    int64_t multiprocessors; /* of the device, for kernels that have one block on each */
+    int64_t multiprocessors; /* of the device; of rows that cut K, or have one block on each */
 } smk_gemm;
 
 /* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */

@@ -5,7 +5,7 @@
 #include "../kernels/args.h"
 #include "plan.h"
 
-enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_KERNELS = 3 };
+enum { MAX_GRID_X = 0x7fffffff, MAX_GRID_Z = 65535, MAX_KERNELS = 4 };
 
 static inline int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
@@ -54,6 +54,40 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
 
 /* All but the pointers. */
 gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w);
+
+/* ---- plan_split.c: K in parts ---- */
+
+typedef struct split_question {
+    int64_t tiles; /* of the result, and of as many batches as a launch has */
+    int64_t steps; /* of K */
+    double step_clocks;
+    double part_bytes; /* the sums of one part */
+    int64_t multiprocessors;
+} split_question;
+
+/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop. */
+split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         const int64_t sizes[3], int64_t batch, int64_t step,
+                         int64_t multiprocessors);
+
+/* The number of parts that takes the least time: 1 where tiles fill the machine, never more than steps. */
+int64_t split_choose(const split_question *q);
+
+/* Where a plan's gemm_args are, and where they begin in its arguments. */
+typedef struct split_place {
+    smk_plan *plan;
+    gemm_args *args;
+    size_t at;
+} split_place;
+
+/* Cuts K into parts of whole steps, as many as the parameter "split" or the shape says: more blocks for the
+ * only kernel of `s`, room for the sums behind plan->workspace, and what the kernels have to know. */
+smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                    const smk_gemm *p, const walk *w, int64_t step, split_place place, shape *s,
+                    smk_status *status);
+
+/* The launch that adds them up, behind the others; none where K is whole. */
+void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s);
 
 /* plan_wgmma.c */
 smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,

@@ -54,7 +54,7 @@ static bool is_legal(const smk_param *param, int64_t value) {
     return param->n_legal == 0 && param->first <= value && value <= param->last;
 }
 
-static int find_param(const smk_row *row, const char *name) {
+int smk_row_param(const smk_row *row, const char *name) {
     for (int i = 0; i < row->n_params; i++) {
         if (strcmp(row->params[i].name, name) == 0) {
             return i;
@@ -82,7 +82,7 @@ smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *nam
         values[i] = row->params[i].fallback;
     }
     for (int g = 0; g < n_given; g++) {
-        int i = find_param(row, names[g]);
+        int i = smk_row_param(row, names[g]);
         if (i < 0) {
             return fail_unknown(row, names[g], status);
         }

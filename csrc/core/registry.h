@@ -39,11 +39,13 @@ typedef struct smk_geometry {
     int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
-/* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
+/* Rows whose kernel reads A and B by TMA; core/plan_wgmma.c plans them. */
 typedef struct smk_wgmma {
     smk_tensor_type
-        operand; /* what the tensor core reads; FLOAT32: rounded to tf32 before TMA loads it */
+        operand; /* what lies in shared memory. Of two parts, FLOAT32 is rounded to tf32 before */
     int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
+    bool
+        b_by_rows; /* tiles of B are rows of B; otherwise, as the tensor core wants them, columns */
     const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
 } smk_wgmma;
 
@@ -53,6 +55,11 @@ typedef enum smk_strides {
     SMK_ROWS_OR_COLUMNS, /* or columns of neighbours */
     SMK_ANY_STRIDES
 } smk_strides;
+/* Rows that can cut K into parts; core/plan_split.c says how many. Their parameter "split" is a user's word. */
+typedef struct smk_split {
+    int rate;           /* multiply-adds a clock and multiprocessor; 0: the row cannot */
+    const char *reduce; /* the kernel that adds the parts up */
+} smk_split;
 
 typedef struct smk_row {
     smk_op op;
@@ -69,6 +76,7 @@ typedef struct smk_row {
     bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     const char
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
+    smk_split split;
     smk_wgmma wgmma;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
@@ -88,6 +96,9 @@ extern const size_t smk_n_rows;
 extern const char *const smk_op_names[SMK_N_OPS];
 
 const smk_row *smk_row_find(smk_op op, const char *name);
+
+/* The index of a parameter; -1: the row has none of that name. */
+int smk_row_param(const smk_row *row, const char *name);
 
 /* Values for all parameters of a row from named ones; SMK_VALUE names the legal ones. */
 smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,

@@ -30,6 +30,7 @@ __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, 
     }
 }
 
-__device__ __forceinline__ void check(const gemm_args &, double &, long long, long long) {}
+__device__ __forceinline__ void check(const gemm_args &, double &, const block_work &, long long,
+                                      long long) {}
 
 MMA_GEMM(gemm_fp64)

@@ -72,9 +72,10 @@ __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, i
     }
 }
 
-__device__ __forceinline__ void check(const gemm_args &g, float &sum, long long row,
-                                      long long column) {
-    if (sum != sum && row < g.M && column < g.N) sum = plain_product(g, row, column);
+__device__ __forceinline__ void check(const gemm_args &g, float &sum, const block_work &block,
+                                      long long row, long long column) {
+    if (sum != sum && row < g.M && column < g.N)
+        sum = plain_product(g, row, column, block.first, block.end);
 }
 
 MMA_GEMM(gemm_mma_tf32x3)

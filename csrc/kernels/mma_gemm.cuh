@@ -13,6 +13,7 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing. Where rows are not on 16-byte
  * boundaries, or end within 16 bytes, elements are copied one by one, lanes along the row: by cp.async where
  * they have 4 or 8 bytes, else through registers, 16 bytes put together at a time.
+ * Where C has few tiles a block makes a part of K only (split_k.cuh).
  * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; blocks go in the order of tile_order.cuh.
  *
  * mma_words.cuh (fp32, fp64) and mma_halves.cuh (16 bits) include this and say how tiles lie and what a warp
@@ -22,6 +23,7 @@
 #define SMK_MMA_GEMM_CUH
 
 #include "args.h"
+#include "split_k.cuh"
 #include "tile_order.cuh"
 
 constexpr int CHUNK = 16 / sizeof(REAL); /* elements; the unit of copies and swizzles */
@@ -44,6 +46,13 @@ typedef struct warp_place {
     int row, column, eighth, pair, lane;
 } warp_place;
 
+/* What a block makes: K's first..end - 1 of a tile of C. */
+typedef struct block_work {
+    tile_place tile;
+    int part;
+    long long first, end;
+} block_work;
+
 /* Where in an operand's tile a lane reads; the same in every stage, for tiles begin at multiples of 128. */
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w);
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w);
@@ -58,7 +67,8 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, long long row, long long column);
+                                      const warp_place &w, const block_work &block, long long row,
+                                      long long column);
 
 /* ---- copies ---- */
 
@@ -165,7 +175,7 @@ typedef struct operand_matrix {
     long long pitch, n, first; /* line of the block's tile */
 } operand_matrix;
 
-/* The sum over all of K. */
+/* The sum over K. */
 template <order OF_A, order OF_B, bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
@@ -243,28 +253,39 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
     }
 }
 
+/* Blocks that run together make all tiles of one part of K: they read the same of A and B. */
+__device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
+    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
+    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
+    const int part = (int)(blockIdx.x / (unsigned)(down * across));
+    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
+            (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
+}
+
 template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ __align__(128) unsigned char shared[];
     const unsigned ring = (unsigned)__cvta_generic_to_shared(shared);
-    const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
-    const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const tile_place at = place<8>(blockIdx.x, down, across);
-    const operand_matrix A = {g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, g.M,
-                              (long long)at.row * BLOCK_M};
-    const operand_matrix B = {g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb, g.N,
-                              (long long)at.column * BLOCK_N};
+    const block_work block = work_of_block(g);
+    const operand_matrix A = {g.A + blockIdx.z * g.batch_a + block.first * g.step_a,
+                              OF_A == ALONG ? g.lda : g.step_a, g.M,
+                              (long long)block.tile.row * BLOCK_M};
+    const operand_matrix B = {g.B + blockIdx.z * g.batch_b + block.first * g.ldb,
+                              OF_B == ALONG ? g.step_b : g.ldb, g.N,
+                              (long long)block.tile.column * BLOCK_N};
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
+    const long long K = block.end - block.first;
     if (is_chunks(A.x, A.pitch, OF_A == ALONG ? g.K : g.M) &&
         is_chunks(B.x, B.pitch, OF_B == ALONG ? g.K : g.N)) {
-        accumulate<OF_A, OF_B, true>(sum, g.K, A, B, ring, w);
+        accumulate<OF_A, OF_B, true>(sum, K, A, B, ring, w);
     } else {
-        accumulate<OF_A, OF_B, false>(sum, g.K, A, B, ring, w);
+        accumulate<OF_A, OF_B, false>(sum, K, A, B, ring, w);
     }
-    store(g, sum, w, A.first + w.row, B.first + w.column);
+    store(g, sum, w, block, A.first + w.row, B.first + w.column);
 }
 
 #define MMA_GEMM_ENTRY(name, of_a, of_b)                                                           \
@@ -273,11 +294,12 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
         product<of_a, of_b>(g);                                                                    \
     }
 
-/* One for each order: _a, _b, _ab of operands that lie column by column. */
+/* One for each order: _a, _b, _ab of operands that lie column by column; and what adds parts of K up. */
 #define MMA_GEMM(name)                                                                             \
     MMA_GEMM_ENTRY(name, ALONG, ACROSS)                                                            \
     MMA_GEMM_ENTRY(name##_a, ACROSS, ACROSS)                                                       \
     MMA_GEMM_ENTRY(name##_b, ALONG, ALONG)                                                         \
-    MMA_GEMM_ENTRY(name##_ab, ACROSS, ALONG)
+    MMA_GEMM_ENTRY(name##_ab, ACROSS, ALONG)                                                       \
+    SUM_PARTS(name##_reduce)
 
 #endif

@@ -111,7 +111,8 @@ __device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
 }
 
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, long long row, long long column) {
+                                      const warp_place &w, const block_work &block, long long row,
+                                      long long column) {
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const float alpha = (float)g.alpha, beta = (float)g.beta;
     const bool turned = beta == 0 && is_chunks(C, g.ldc, g.N);
@@ -121,7 +122,17 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
         for (int h = 0; h < 2; h++) {
             const long long r = row + 16 * m + 8 * h + w.eighth;
             REAL *c = C + r * g.ldc;
-            if (turned) {
+            if (g.split > 1) {
+#pragma unroll
+                for (int n = 0; n < N_TILES; n++) {
+                    const long long at = column + 8 * n + 2 * w.pair;
+                    const float *d = &sum[m][n][2 * h];
+                    if (r < g.M && at < g.part_pitch) {
+                        *reinterpret_cast<float2 *>(part_at(g, block.part, r, at)) =
+                            make_float2(d[0], d[1]);
+                    }
+                }
+            } else if (turned) {
 #pragma unroll
                 for (int n = 0; n < N_TILES; n += 4) {
                     unsigned word[4];

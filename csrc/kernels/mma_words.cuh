@@ -119,11 +119,12 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 }
 
 /* What a sum becomes before it is stored; of the kernel's file. */
-__device__ __forceinline__ void check(const gemm_args &g, REAL &sum, long long row,
-                                      long long column);
+__device__ __forceinline__ void check(const gemm_args &g, REAL &sum, const block_work &block,
+                                      long long row, long long column);
 
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, long long row, long long column) {
+                                      const warp_place &w, const block_work &block, long long row,
+                                      long long column) {
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL));
 #pragma unroll
@@ -135,13 +136,17 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
 #pragma unroll
             for (int i = 0; i < GROUPS * 2; i++) {
                 const long long c = column + i / 2 * GROUP_N + (w.pair + i % 2 * 4) * V;
-                REAL x[V];
+                alignas(16) REAL x[V];
 #pragma unroll
                 for (int q = 0; q < V; q++) {
                     x[q] = sum[m][i / 2 * V + q][2 * h + i % 2];
-                    check(g, x[q], r, c + q);
+                    check(g, x[q], block, r, c + q);
                 }
-                store_epilogue(g, x, C + r * g.ldc + c, aligned, r < g.M ? g.N - c : 0);
+                if (g.split == 1) {
+                    store_epilogue(g, x, C + r * g.ldc + c, aligned, r < g.M ? g.N - c : 0);
+                } else if (r < g.M && c < g.part_pitch) {
+                    store_vector(part_at(g, block.part, r, c), reinterpret_cast<uint4 &>(x));
+                }
             }
         }
     }

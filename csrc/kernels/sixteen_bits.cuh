@@ -1,4 +1,4 @@
-/* What float16 and bfloat16 have in common: to fp32 and back. */
+/* Elements to the type they are summed in, and back: fp32 of float16 and bfloat16. */
 #ifndef SMK_SIXTEEN_BITS_CUH
 #define SMK_SIXTEEN_BITS_CUH
 
@@ -19,6 +19,13 @@ __device__ __forceinline__ float widen(bfloat16 x) {
 __device__ __forceinline__ bfloat16 narrow(float x, bfloat16 y) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     return y;
+}
+
+template <typename T> __device__ __forceinline__ T widen(T x) {
+    return x;
+}
+template <typename T> __device__ __forceinline__ T narrow(T x, T) {
+    return x;
 }
 
 /* Two neighbours, the first in the low half. */

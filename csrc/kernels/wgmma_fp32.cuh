@@ -200,7 +200,7 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
         const float of_column = n[i / 2 % 2];
         sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
         if (sum[i] != sum[i] && row < g.M && column + i / 2 % 2 < g.N)
-            sum[i] = plain_product(g, row, column + i / 2 % 2);
+            sum[i] = plain_product(g, row, column + i / 2 % 2, 0, g.K);
     }
 }
 #endif

@@ -28,12 +28,6 @@ constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
 /* Tiles in a column of the order that keeps L2 warm. */
 constexpr int GROUP = 2048 / BLOCK_M;
 
-/* ---- what C is made of ---- */
-
-__device__ __forceinline__ float widen(float x) {
-    return x;
-}
-
 /* ---- the ring ---- */
 
 typedef struct ring {

@@ -86,6 +86,17 @@ smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional)
     return strides_of(&o, PyArray_ITEMSIZE(array));
 }
 
+bool operand_is_chunks(PyArrayObject *array, bool on_device) {
+    operand o = {0};
+    as_matrices(array, OPERAND_ROW, &o);
+    const npy_intp itemsize = PyArray_ITEMSIZE(array);
+    npy_uintp bits = on_device ? (npy_uintp)PyArray_BYTES(array) : 0;
+    for (int d = 0; d < o.ndim; d++) {
+        bits |= o.strides[d] == itemsize ? 0 : (npy_uintp)o.strides[d];
+    }
+    return bits % 16 == 0;
+}
+
 /* Whole elements. */
 static bool is_aligned(const operand *o, const char *data, npy_intp itemsize) {
     for (int d = 0; d < o->ndim; d++) {

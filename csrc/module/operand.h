@@ -22,6 +22,10 @@ typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* wha
 /* The least that a kernel has to take to read it where it is. */
 smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional);
 
+/* Whether all rows (columns, where those have the unit step) begin at multiples of 16 bytes. On the host
+ * the first one does: buffers are copied to such places. */
+bool operand_is_chunks(PyArrayObject *array, bool on_device);
+
 /* Fills `out` from an array whose elements are to be of type `wanted`. What has
  * whole elements and strides that the kernel takes is passed as it is. Anything else is packed once.
  * operand_clear is due. */

@@ -27,7 +27,7 @@ void request_clear(request *r) {
     operand_clear(&r->result);
     smk_plan_free(&r->plan);
     for (int i = 0; i <= CALL_MAX_INPUTS; i++) {
-        Py_CLEAR(r->owners[i]);
+        device_array_clear(&r->arrays[i]);
     }
     Py_CLEAR(r->written);
     Py_CLEAR(r->descr);
@@ -64,6 +64,8 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .buffers = buffers,
         .n_buffers = (size_t)r->n_inputs + 2,
         .stream = r->stream,
+        .after = r->after,
+        .n_after = r->n_after,
         .asynchronous = r->on_device && observed->repeat == 0,
         .repeat = observed->repeat,
         .milliseconds = observed->milliseconds,
@@ -117,11 +119,11 @@ done:
 static PyObject *describe_args(smk_op op, const void *args) {
     if (op == SMK_GEMM) {
         const gemm_args *g = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsd}", "A", g->A, "B", g->B, "C", g->C,
-                             "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb, "ldc",
-                             g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
+        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsdsL}", "A", g->A, "B", g->B, "C",
+                             g->C, "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb,
+                             "ldc", g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
                              g->batch_a, "batch_b", g->batch_b, "batch_c", g->batch_c, "alpha",
-                             g->alpha, "beta", g->beta);
+                             g->alpha, "beta", g->beta, "split", g->split);
     }
     if (op == SMK_TRANSPOSE) {
         const transpose_args *t = args;

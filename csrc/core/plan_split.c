@@ -1,0 +1,108 @@
+/* How many parts K is cut into, and what that adds to a plan: room for the parts' sums in the workspace,
+ * and a launch that adds them up (kernels/split_k.cuh has the picture).
+ *
+ * Multiprocessors take blocks in waves: 140 equal blocks take 132 multiprocessors as long as 264 do. So the
+ * time of a product cut into `split` parts is about, in clocks,
+ *
+ *     waves (split) * (steps of a part * clocks of a step + EDGE)  +  SECOND + bytes of sums / bandwidth
+ *
+ * and the second half is nothing where K stays whole. A step's clocks follow from the row's rate. Parts that
+ * fill up a wave are the ones worth a look, and fewer of them where the sums weigh more than the steps.
+ */
+#include "plan_parts.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "../kernels/args.h"
+
+enum {
+    EDGE = 3000,    /* clocks of a block before its first step and after its last */
+    SECOND = 4500,  /* clocks from the end of a launch to the end of a small one behind it */
+    BANDWIDTH = 16, /* bytes a clock and multiprocessor, written and read */
+    WAVES = 4,      /* more of them are even enough */
+    WORKSPACE = 3,  /* buffer */
+    PLACE = 256     /* where a part of the workspace may begin */
+};
+
+static double clocks_of(const split_question *q, int64_t split) {
+    const double waves = (double)ceil_div(q->tiles * split, q->multiprocessors);
+    const double product = waves * ((double)ceil_div(q->steps, split) * q->step_clocks + EDGE);
+    const double bytes = 2.0 * (double)split * q->part_bytes;
+    return split == 1 ? product
+                      : product + SECOND + bytes / (double)(BANDWIDTH * q->multiprocessors);
+}
+
+int64_t split_choose(const split_question *q) {
+    int64_t best = 1;
+    double least = clocks_of(q, best);
+    for (int64_t waves = 1; waves <= WAVES; waves++) {
+        int64_t split = waves * q->multiprocessors / q->tiles;
+        for (split = split < q->steps ? split : q->steps; split > 1; split = split * 3 / 4) {
+            /* As few as have no more steps than these. */
+            const int64_t even = ceil_div(q->steps, ceil_div(q->steps, split));
+            const double clocks = clocks_of(q, even);
+            if (clocks < least) {
+                least = clocks;
+                best = even;
+            }
+        }
+    }
+    return best;
+}
+
+/* Elements of a row of a part's sums. */
+static int64_t pitch_of(const smk_dtype *dtype, int64_t n) {
+    const int64_t wide = dtype->itemsize == 8 ? 2 : 4;
+    return ceil_div(n, wide) * wide;
+}
+
+split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         const int64_t sizes[3], int64_t batch, int64_t step,
+                         int64_t multiprocessors) {
+    const int64_t m = sizes[0], n = sizes[1], sum = dtype->itemsize == 8 ? 8 : 4;
+    const smk_geometry g = geometry_of(row, dtype, values, 0);
+    return (split_question){
+        .tiles = ceil_div(m, g.output_tile[0]) * ceil_div(n, g.output_tile[1]) * batch,
+        .steps = ceil_div(sizes[2], step),
+        .step_clocks = (double)(g.output_tile[0] * g.output_tile[1] * step) / row->split.rate,
+        .part_bytes = (double)m * (double)pitch_of(dtype, n) * (double)(batch * sum),
+        .multiprocessors = multiprocessors};
+}
+
+smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                    const smk_gemm *p, const walk *w, int64_t step, split_place place, shape *s,
+                    smk_status *status) {
+    if (w->total == 0) return SMK_OK;
+    const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
+    const split_question question =
+        split_ask(row, dtype, values, (int64_t[]){p->M, p->N, p->K}, z, step, p->multiprocessors);
+    int64_t split = values[smk_row_param(row, "split")];
+    split = split == 0 ? split_choose(&question) : split < question.steps ? split : question.steps;
+    if (split <= 1) return SMK_OK;
+
+    const double blocks = (double)s->kernels[0].blocks * (double)split;
+    if (blocks > MAX_GRID_X || question.part_bytes * (double)split > (double)INT64_MAX / 2)
+        return smk_fail(status, SMK_VALUE,
+                        "gemm variant '%s': split = %" PRId64 " of a result of %" PRId64
+                        " x %" PRId64 " is too much; leave it at 0",
+                        row->name, split, p->M, p->N);
+    const int64_t pitch = pitch_of(dtype, p->N), sum = dtype->itemsize == 8 ? 8 : 4;
+    smk_plan *plan = place.plan;
+    s->kernels[0].blocks *= (uint32_t)split;
+    place.args->split = split;
+    place.args->part_pitch = pitch;
+    place.args->parts = (int64_t)plan->workspace;
+    plan->pointers[plan->n_pointers++] =
+        (smk_pointer){(uint32_t)(place.at + offsetof(gemm_args, parts)), WORKSPACE};
+    plan->workspace += (size_t)(ceil_div(split * z * p->M * pitch * sum, PLACE) * PLACE);
+    return SMK_OK;
+}
+
+void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s) {
+    if (args->split == 1) return;
+    const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
+    s->kernels[s->n_kernels++] = (kernel){.entry = row->split.reduce,
+                                          .blocks = (uint32_t)ceil_div(vectors, REDUCE_THREADS),
+                                          .threads = {REDUCE_THREADS, 1, 1}};
+}

@@ -1,0 +1,122 @@
+/* K cut into parts, so that a result of few tiles keeps all multiprocessors busy.
+ *
+ *      A: |  K 0  |  K 1  |  K 2  |      parts, in the workspace          C
+ *      B: the same rows of K             [part][batch][M][N]
+ *                                         +----+ +----+ +----+   second   +----+
+ *      blocks: tiles of C x parts  ---->  | 0  | | 1  | | 2  |   launch   |    |  alpha (0 + 1 + 2) + beta C
+ *                                         +----+ +----+ +----+  ------->  +----+
+ *
+ * Each part is a product of its own, left as sums (fp32, of fp64 matrices fp64) before alpha and beta. The
+ * second launch adds them in the order of the parts, always the same: results do not change from run to run.
+ * A thread makes 16 bytes of sums; loads of 8 parts are under way at a time.
+ *
+ * Bytes beside the product's: written and read, 2 SPLIT M N sizeof(sum); C once. Rows of parts begin on
+ * 16-byte boundaries and have no end within 16 bytes, so all of it moves 16 bytes at a time, whatever C's
+ * leading dimension is. Errors: sums are SPLIT times shorter, SPLIT - 1 additions longer.
+ * How many parts: core/plan_split.c.
+ */
+#ifndef SMK_SPLIT_K_CUH
+#define SMK_SPLIT_K_CUH
+
+#include "args.h"
+#include "sixteen_bits.cuh"
+
+/* What products of REAL are summed in. */
+template <typename T> struct sum_of {
+    typedef float type;
+};
+template <> struct sum_of<double> {
+    typedef double type;
+};
+typedef sum_of<REAL>::type part_sum;
+
+constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums that move together */
+
+/* Which steps of K a part has: all parts get as many, or one less. */
+typedef struct part_range {
+    int first, end;
+} part_range;
+
+__device__ __forceinline__ part_range range_of_part(const gemm_args &g, int part, int steps) {
+    return {(int)((long long)steps * part / g.split),
+            (int)((long long)steps * (part + 1) / g.split)};
+}
+
+/* Sum (row, column) of a part of this block's batch. */
+__device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long long row,
+                                             long long column) {
+    const long long matrix = (long long)part * gridDim.z + blockIdx.z;
+    return reinterpret_cast<part_sum *>(g.parts) + (matrix * g.M + row) * g.part_pitch + column;
+}
+
+/* ---- the second launch: a thread makes PART_WIDE neighbours of C ---- */
+
+/* The widest stores that C's place allows. In PTX, because the compiler takes a vector apart that was put
+ * together from registers. */
+__device__ __forceinline__ void store_bits(void *p, uint4 v) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+__device__ __forceinline__ void store_bits(void *p, uint2 v) {
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(v.x), "r"(v.y) : "memory");
+}
+template <int BYTES> struct bits_type {
+    typedef uint4 type;
+};
+template <> struct bits_type<8> {
+    typedef uint2 type;
+};
+
+struct __align__(16) part_vector {
+    part_sum at[PART_WIDE];
+};
+struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
+    REAL at[PART_WIDE];
+};
+
+__device__ __forceinline__ void sum_parts(const gemm_args &g) {
+    const long long across = g.part_pitch / PART_WIDE;
+    const long long i = (long long)blockIdx.x * REDUCE_THREADS + threadIdx.x;
+    const long long row = i / across, column = (i - row * across) * PART_WIDE;
+    if (row >= g.M) return;
+    const part_sum *from = part_at(g, 0, row, column);
+    const long long next = gridDim.z * g.M * g.part_pitch;
+    part_vector sum = *reinterpret_cast<const part_vector *>(from);
+#pragma unroll 8
+    for (int part = 1; part < g.split; part++) {
+        from += next;
+        const part_vector more = *reinterpret_cast<const part_vector *>(from);
+#pragma unroll
+        for (int k = 0; k < PART_WIDE; k++) {
+            sum.at[k] += more.at[k];
+        }
+    }
+
+    /* Zero is what the sums' type makes of beta, as elsewhere. */
+    const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
+    REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
+    const bool whole =
+        column + PART_WIDE <= g.N && (unsigned long long)c % sizeof(result_vector) == 0;
+    result_vector x;
+    if (beta != 0 && whole) x = *reinterpret_cast<const result_vector *>(c);
+#pragma unroll
+    for (int k = 0; k < PART_WIDE; k++) {
+        part_sum y = alpha * sum.at[k];
+        if (beta != 0) {
+            if (!whole && column + k < g.N) x.at[k] = c[k];
+            y += beta * widen(x.at[k]);
+        }
+        x.at[k] = narrow(y, REAL());
+        if (!whole && column + k < g.N) c[k] = x.at[k];
+    }
+    if (whole) store_bits(c, reinterpret_cast<bits_type<sizeof x>::type &>(x));
+}
+
+#define SUM_PARTS(name)                                                                            \
+    extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)                                   \
+        name(const __grid_constant__ gemm_args g) {                                                \
+        sum_parts(g);                                                                              \
+    }
+
+#endif
