@@ -47,7 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate"),
+    *("product_bits", "portable", "rate", "skinny"),
 }
 _WGMMA_KEYS = {"operand", "parts"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -108,6 +108,7 @@ class Row:
     portable: bool
     rate: int  # of rows that cut K into parts; 0: it has none
     wgmma: Wgmma | None
+    skinny: bool
 
     @property
     def stem(self) -> str:
@@ -214,6 +215,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         portable=_portable(entry, min_sm, where),
         rate=_rate(entry, params, where),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
+        skinny=_get(entry, "skinny", bool, where, False),
     )
     _check_expressions(row, where)
     return row

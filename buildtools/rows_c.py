@@ -123,6 +123,9 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
         yield f"            {{{', '.join(products)}}}}},"
+    if row.skinny:
+        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in (1, 2, 4, 8, 16))
+        yield f"        .skinny = {{{{{', '.join(names)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

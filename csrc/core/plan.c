@@ -196,12 +196,8 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
     };
 }
 
-smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    if (row->wgmma.parts) {
-        return plan_wgmma(row, dtype, values, problem, plan, status);
-    }
-    *plan = (smk_plan){
+smk_plan plan_of_gemm(void) {
+    return (smk_plan){
         .args_bytes = sizeof(gemm_args),
         .n_parameters = 1,
         .pointers = {{offsetof(gemm_args, A), 0},
@@ -209,6 +205,17 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
                      {offsetof(gemm_args, C), 2}},
         .n_pointers = 3,
     };
+}
+
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    if (row->wgmma.parts) {
+        return plan_wgmma(row, dtype, values, problem, plan, status);
+    }
+    if (row->skinny.products[0][0]) {
+        return plan_skinny(row, dtype, values, problem, plan, status);
+    }
+    *plan = plan_of_gemm();
     const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {

@@ -53,6 +53,13 @@ typedef struct smk_split {
     const char *reduce; /* the kernel that adds the parts up */
 } smk_split;
 
+/* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
+enum { SMK_SKINNY_HEIGHTS = 5 };
+typedef struct smk_skinny {
+    /* Kernels: for 1, 2, 4, 8, 16 rows; across K or along it. NULL: another row. */
+    const char *products[SMK_SKINNY_HEIGHTS][2];
+} smk_skinny;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
@@ -68,6 +75,7 @@ typedef struct smk_row {
     bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_split split;
     smk_wgmma wgmma;
+    smk_skinny skinny;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
@@ -76,7 +84,7 @@ typedef struct smk_row {
 
 /* A row that reads A and B by any strides: views need not be packed. */
 static inline bool smk_takes_any_strides(const smk_row *row) {
-    return row->wgmma.parts > 0;
+    return row->wgmma.parts > 0 || row->skinny.products[0][0] != NULL;
 }
 
 extern const smk_row smk_rows[];
