@@ -47,9 +47,9 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate", "skinny"),
+    *("product_bits", "portable", "rate", "both_orders", "skinny"),
 }
-_WGMMA_KEYS = {"operand", "parts"}
+_WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -82,10 +82,11 @@ class Param:
 
 @dataclass(frozen=True)
 class Wgmma:
-    """What makes a row's kernel out of kernels/wgmma_gemm.cuh: smk_wgmma."""
+    """What a row's kernel reads by TMA: smk_wgmma."""
 
     operand: str
     parts: int
+    b_by_rows: bool
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class Row:
     product_bits: int  # 0: all that the type has
     portable: bool
     rate: int  # of rows that cut K into parts; 0: it has none
+    both_orders: bool
     wgmma: Wgmma | None
     skinny: bool
 
@@ -214,6 +216,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
         rate=_rate(entry, params, where),
+        both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=_get(entry, "skinny", bool, where, False),
     )
@@ -278,7 +281,7 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     parts = _get(entry, "parts", int, where, 1)
     if parts not in (1, 2):
         raise TableError(f"{where}: parts = {parts} should be 1 or 2")
-    return Wgmma(operand, parts)
+    return Wgmma(operand, parts, _get(entry, "b_by_rows", bool, where, False))
 
 
 def _dims(

@@ -43,7 +43,9 @@ from ._trace_rows import GlobalRow, SharedRow
 if _TYPE_CHECKING:
     from . import banks, coalescing, plot
     from ._architectures import architectures
+    from ._bench import bench
     from ._ceilings import ceilings
+    from ._choices import choices
     from ._occupancy import occupancy
     from ._roofline import roofline
 
@@ -53,7 +55,9 @@ _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__fil
 _MODULES = ("banks", "coalescing", "plot")
 _FUNCTIONS = {
     "architectures": "_architectures",
+    "bench": "_bench",
     "ceilings": "_ceilings",
+    "choices": "_choices",
     "occupancy": "_occupancy",
     "roofline": "_roofline",
 }
@@ -97,7 +101,9 @@ __all__ = [
     "_measure",
     "architectures",
     "banks",
+    "bench",
     "ceilings",
+    "choices",
     "coalescing",
     "devices",
     "gemm",

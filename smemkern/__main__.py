@@ -10,6 +10,7 @@ import sys
 
 from . import (
     _cli_banks,
+    _cli_bench,
     _cli_check,
     _cli_demo,
     _cli_info,
@@ -21,6 +22,7 @@ from . import (
 COMMANDS = {
     "info": _cli_info,
     "demo": _cli_demo,
+    "bench": _cli_bench,
     "trace": _cli_trace,
     "banks": _cli_banks,
     "occupancy": _cli_occupancy,

@@ -122,4 +122,17 @@ def config() -> _Config: ...
 def shared_requests(
     addresses: _Array, active: _Array, width: int, op: str, /
 ) -> tuple[_Array, _Array, _Array]: ...
+def set_timings(ordinal: int, timings: Sequence[tuple[Any, ...]] | None, /) -> None: ...
+def predict(
+    timings: Sequence[tuple[Any, ...]],
+    op: str,
+    dtype: str,
+    accuracy: str,
+    sizes: tuple[int, int, int, int],
+    sm: int,
+    multiprocessors: int,
+    strides: int,
+    aligned: bool,
+    /,
+) -> list[tuple[int, float, tuple[float, ...]]]: ...
 def configure(images: str, kernels: str) -> None: ...

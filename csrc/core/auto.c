@@ -1,48 +1,18 @@
-/* The rules of variant "auto", first come first served. Each says what it was measured with;
- * docs/choosing.md explains them. A row that the device's instructions or the dtype forbid is passed over,
- * so the last rules of an operation are those that always fit.
+/* A row's predicted time is a sum of five terms, each a count of the problem times a cost of the row:
+ * enough to know which row is faster, and little enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
 
 #include <string.h>
 
+#include "plan_parts.h"
+
 const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32"};
 
-enum { ANY = 1 << SMK_N_ACCURACIES, EMULATED = 1, GPU = 2 };
-
-typedef struct rule {
-    smk_op op;
-    unsigned accuracies; /* bits by smk_accuracy; ANY: all */
-    unsigned where;      /* EMULATED, GPU */
-    int64_t side;        /* least of M and N */
-    int64_t work;        /* least M N K */
-    const char *row;
-} rule;
-
-static const rule rules[] = {
-    /* The emulator's time is what its instructions take: long vectors and little else. */
-    {SMK_GEMM, ANY, EMULATED, 0, 0, "vectorized"},
-    /* H200, 1024^3 and up: 2.5 (tf32x3) and 3.7 times (fp16x3) cuBLAS SGEMM at 4096^3, 1.3 times at 1024^3.
-     * Below, preparing the operands and the few tiles cost more than the tensor cores save. */
-    {SMK_GEMM, 1 << SMK_ACCURACY_TF32, GPU, 128, 1 << 24, "tf32"},
-    {SMK_GEMM, 1 << SMK_ACCURACY_NORM, GPU, 128, 1 << 30, "fp16x3"},
-    {SMK_GEMM, ANY, GPU, 128, 1 << 27, "tf32x3"},
-    /* Types that only tensor cores take. */
-    {SMK_GEMM, ANY, EMULATED | GPU, 0, 0, "fp16"},
-    {SMK_GEMM, ANY, EMULATED | GPU, 0, 0, "bf16"},
-    {SMK_GEMM, ANY, GPU, 0, 0, "mma_fp16"},
-    {SMK_GEMM, ANY, GPU, 0, 0, "mma_bf16"},
-    /* H200, 4096^3: 39.8 TFLOP/s (pipelined) and about 55 (simt's prototypes); simt's tiles are large. */
-    {SMK_GEMM, ANY, GPU, 1024, 1ll << 33, "simt"},
-    {SMK_GEMM, ANY, GPU, 0, 0, "pipelined"},
-    /* 0.97 of a copy; every other row is behind it. */
-    {SMK_TRANSPOSE, ANY, EMULATED | GPU, 0, 0, "vectorized"},
-};
-
-static bool takes(const smk_row *row, const char *dtype) {
+static const smk_dtype *dtype_of(const smk_row *row, const char *name) {
     for (int i = 0; i < row->n_dtypes; i++)
-        if (!strcmp(row->dtypes[i].name, dtype)) return true;
-    return false;
+        if (!strcmp(row->dtypes[i].name, name)) return &row->dtypes[i];
+    return NULL;
 }
 
 /* Code of one chip's own instructions runs on no other. */
@@ -50,21 +20,74 @@ static bool runs(const smk_row *row, int sm) {
     return sm == 0 || (row->portable ? sm >= row->min_sm : sm == row->min_sm);
 }
 
-const smk_row *smk_auto(const smk_question *q) {
-    const int64_t side = q->M < q->N ? q->M : q->N;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const rule *r = &rules[i];
-        if (r->op != q->op || !(r->where & (q->sm ? GPU : EMULATED)) ||
-            (r->accuracies != ANY && !(r->accuracies & 1u << q->accuracy)))
-            continue;
-        /* In floating point: the product of three sizes need not be a 64-bit number. Where the
-         * alternative is no result at all, size does not matter. */
-        const double work = (double)q->M * (double)q->N * (double)q->K;
-        if (!q->strided && (side < r->side || work < (double)r->work)) continue;
-        const smk_row *row = smk_row_find(r->op, r->row);
-        if (row && takes(row, q->dtype) && runs(row, q->sm) &&
-            (!q->strided || smk_takes_any_strides(row)))
-            return row;
+static bool can_answer(const smk_row *row, const smk_question *q) {
+    return row->op == q->op && runs(row, q->sm) && smk_strides_of(row) >= q->strides;
+}
+
+enum { STEP_BYTES = 128 /* of K, in the kernels that cut it */ };
+
+/* Into how many parts the plan will cut K. */
+static double split_of(const smk_timing *t, const smk_question *q, double tiles) {
+    const bool few =
+        tiles > 0 && tiles < 1e6; /* else it will not be cut, nor be a number of tiles */
+    if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return 1;
+    const split_question ask =
+        split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+                  STEP_BYTES / t->dtype->itemsize, q->multiprocessors);
+    return (double)split_choose(&ask);
+}
+
+void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK_N_TERMS]) {
+    smk_geometry g = {.output_tile = {1, 1}};
+    t->row->geometry(t->values, t->dtype->itemsize, 0, &g);
+    /* In floating point: the product of three sizes need not be a 64-bit number. */
+    const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
+    const double tiles =
+        (double)ceil_div(q->M, g.output_tile[0]) * (double)ceil_div(q->N, g.output_tile[1]) * batch;
+    const double split = split_of(t, q, tiles), depth = k / split / 1024;
+    const double busiest =
+        __builtin_ceil(tiles * split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
+    out[SMK_TERM_CALL] = 1;
+    out[SMK_TERM_DEPTH] = depth;
+    out[SMK_TERM_TILE] = busiest;
+    out[SMK_TERM_STEP] = busiest * depth;
+    const double sums = split > 1 ? split * m * n : m * n;
+    out[SMK_TERM_BYTES] = batch * (m * k + k * n + sums) * t->dtype->itemsize * 1e-6;
+}
+
+bool smk_timing_fits(const smk_timing *t, const smk_question *q) {
+    return can_answer(t->row, q) && !strcmp(t->dtype->name, q->dtype) &&
+           t->accuracy <= q->accuracy && t->aligned == q->aligned;
+}
+
+double smk_timing_predicts(const smk_timing *t, const smk_question *q) {
+    double terms[SMK_N_TERMS], sum = 0;
+    smk_timing_terms(t, q, terms);
+    for (int i = 0; i < SMK_N_TERMS; i++)
+        sum += t->cost[i] * terms[i];
+    return sum;
+}
+
+const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_question *q) {
+    const smk_timing *best = NULL;
+    double least = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!smk_timing_fits(&timings[i], q)) continue;
+        const double time = smk_timing_predicts(&timings[i], q);
+        if (best == NULL || time < least) {
+            best = &timings[i];
+            least = time;
+        }
+    }
+    return best;
+}
+
+const smk_row *smk_only_choice(const smk_question *q) {
+    /* The emulator's time is what its instructions take: long vectors and little else. */
+    static const char *const names[] = {"vectorized", "fp16", "bf16", "mma_fp16", "mma_bf16"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const smk_row *row = smk_row_find(q->op, names[i]);
+        if (row && dtype_of(row, q->dtype) && can_answer(row, q)) return row;
     }
     return NULL;
 }

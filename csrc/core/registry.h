@@ -39,11 +39,13 @@ typedef struct smk_geometry {
     int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
-/* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
+/* Rows whose kernel reads A and B by TMA; core/plan_wgmma.c plans them. */
 typedef struct smk_wgmma {
     smk_tensor_type
-        operand; /* what the tensor core reads; FLOAT32: rounded to tf32 before TMA loads it */
+        operand; /* what lies in shared memory. Of two parts, FLOAT32 is rounded to tf32 before */
     int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
+    bool
+        b_by_rows; /* tiles of B are rows of B; otherwise, as the tensor core wants them, columns */
     const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
 } smk_wgmma;
 
@@ -52,6 +54,12 @@ typedef struct smk_split {
     int rate;           /* multiply-adds a clock and multiprocessor; 0: the row cannot */
     const char *reduce; /* the kernel that adds the parts up */
 } smk_split;
+/* What of an operand's strides a row's kernels read; each kind has those before it. */
+typedef enum smk_strides {
+    SMK_ROWS,            /* rows of neighbours that do not overlap */
+    SMK_ROWS_OR_COLUMNS, /* or columns of neighbours */
+    SMK_ANY_STRIDES
+} smk_strides;
 
 /* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
 enum { SMK_SKINNY_HEIGHTS = 5 };
@@ -74,6 +82,8 @@ typedef struct smk_row {
     int product_bits; /* of each product that are right; 0: all that the type has */
     bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_split split;
+    const char
+        *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
     smk_skinny skinny;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
@@ -82,9 +92,11 @@ typedef struct smk_row {
     const char *(*conflict)(const int64_t *values, int itemsize);
 } smk_row;
 
-/* A row that reads A and B by any strides: views need not be packed. */
-static inline bool smk_takes_any_strides(const smk_row *row) {
-    return row->wgmma.parts > 0 || row->skinny.products[0][0] != NULL;
+/* Views of such strides need not be packed. */
+static inline smk_strides smk_strides_of(const smk_row *row) {
+    return row->wgmma.parts > 0 || row->skinny.products[0][0] ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                              ? SMK_ROWS_OR_COLUMNS
+                                                              : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

@@ -113,6 +113,16 @@ void device_leave(device *d) {
     d->cu->cuCtxPopCurrent(&popped);
 }
 
+int device_ignore_captures(device *d) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    d->cu->cuThreadExchangeStreamCaptureMode(&mode); /* at worst the calls are refused after all */
+    return mode;
+}
+
+void device_heed_captures(device *d, int mode) {
+    d->cu->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 device *device_enter_if_open(int ordinal) {
     smk_status ignored = {0};
     if (!driver_open(&ignored)) return NULL; /* also keeps a forked child from the mutex */

@@ -44,6 +44,12 @@ void device_leave(device *d);
 /* The same, only if this process has used the device and has not lost it; otherwise NULL. */
 device *device_enter_if_open(int ordinal);
 
+/* While a thread captures a graph the driver refuses calls that could disturb it, such as creating a
+ * pool or asking for an event, and spoils the capture, unless the calling thread says that it knows. To be
+ * paired; returns what the other takes. */
+int device_ignore_captures(device *d);
+void device_heed_captures(device *d, int mode);
+
 /* Of an open device what is known; of another what the driver says, which takes it a quarter of a
  * millisecond. */
 smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status);

@@ -102,9 +102,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
  * next commit closes; a thread sees its own copies after waiting, the others' after a barrier too.
  */
 
-__device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
+#include "shared_address.cuh"
 
 /* 16 bytes, both sides aligned to 16; .cg: past the L1 cache, which would not be asked again. */
 #define COPY_ASYNC_16(to, from)                                                                    \

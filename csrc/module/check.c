@@ -1,5 +1,5 @@
 /* Checks that the operations share: which row is meant, and whether the result fits `out`. */
-#include "request.h"
+#include "choose.h"
 
 static int refuse_variant(const char *op, smk_op which, const char *variant) {
     PyObject *names = PyUnicode_FromString(which == SMK_PROBE ? "" : "auto");
@@ -18,27 +18,7 @@ static int refuse_variant(const char *op, smk_op which, const char *variant) {
     return -1;
 }
 
-/* What "auto" stands for on the request's device. */
-static int choose(const module_state *state, request *r, smk_question q) {
-    if (!r->on.emulated && device_sm(state, &r->on, &q.sm)) {
-        return -1;
-    }
-    r->row = smk_auto(&q);
-    if (r->row == NULL && q.strided) { /* to be refused with the remedy */
-        q.strided = false;
-        r->row = smk_auto(&q);
-    }
-    if (r->row == NULL) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
-                     "float32, or pass device='emu'",
-                     smk_op_names[q.op], q.dtype, q.sm / 10, q.sm % 10);
-        return -1;
-    }
-    return 0;
-}
-
-int request_choose_row(const module_state *state, request *r, smk_question question) {
+int request_choose_row(module_state *state, request *r, smk_question question) {
     const char *dtype_name = question.dtype;
     const call *asked = r->asked;
     question.op = asked->op;
@@ -47,6 +27,7 @@ int request_choose_row(const module_state *state, request *r, smk_question quest
     const char *fallback = asked->op == SMK_PROBE ? "stride_read" : "auto";
     const char *variant = asked->variant ? asked->variant : fallback;
 
+    bool with_values = false;
     bool automatic = asked->op != SMK_PROBE && strcmp(variant, "auto") == 0;
     if (automatic && asked->n_params > 0) {
         PyErr_Format(PyExc_ValueError,
@@ -62,7 +43,7 @@ int request_choose_row(const module_state *state, request *r, smk_question quest
         return -1;
     }
     if (automatic) {
-        if (choose(state, r, question)) {
+        if (request_choose(state, r, question, &with_values)) {
             return -1;
         }
     } else if ((r->row = smk_row_find(asked->op, variant)) == NULL) {
@@ -85,8 +66,8 @@ int request_choose_row(const module_state *state, request *r, smk_question quest
         return -1;
     }
     smk_status status = {0};
-    if (smk_row_values(r->row, r->dtype->itemsize, asked->params, asked->values, asked->n_params,
-                       r->values, &status)) {
+    if (!with_values && smk_row_values(r->row, r->dtype->itemsize, asked->params, asked->values,
+                                       asked->n_params, r->values, &status)) {
         raise_status(state, &status);
         return -1;
     }

@@ -114,6 +114,17 @@ static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
                                "What an operation would launch, without running it: for tests.\n";
 
+static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
+                                      "--\n\n"
+                                      "What `auto` predicts by on that GPU: as "
+                                      "smemkern._timings.load gives; None: all are loaded anew.\n";
+
+static const char predict_doc[] =
+    "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
+    "        aligned, /)\n"
+    "--\n\n"
+    "Of the timings that fit: (index, predicted microseconds, terms). strides: smk_strides.\n";
+
 static const char variants_doc[] =
     "variants()\n"
     "--\n\n"

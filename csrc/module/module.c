@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include "../emu/emu.h"
+#include "choose.h"
 #include "docs.h"
 #include "request.h"
 
@@ -228,6 +229,14 @@ static PyObject *core_configure(PyObject *module, PyObject *args, PyObject *kwar
     Py_RETURN_NONE;
 }
 
+static PyObject *core_set_timings(PyObject *module, PyObject *args) {
+    return choose_set_timings(PyModule_GetState(module), args);
+}
+
+static PyObject *core_predict(PyObject *Py_UNUSED(module), PyObject *args) {
+    return choose_predict(args);
+}
+
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
@@ -240,6 +249,8 @@ static PyMethodDef methods[] = {
     {"devices", core_devices, METH_NOARGS, devices_doc},
     {"config", core_config, METH_NOARGS, config_doc},
     {"shared_requests", model_shared_requests, METH_VARARGS, shared_requests_doc},
+    {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
+    {"predict", core_predict, METH_VARARGS, predict_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -251,13 +262,19 @@ static int core_exec(PyObject *module) {
     if (PyArray_ImportNumPyAPI() < 0 || make_exceptions(module, state) < 0) {
         return -1;
     }
+#define X(field, name) (state->names.field = PyUnicode_InternFromString(name)) == NULL ||
+    if (MODULE_NAMES(X) false) {
+        return -1;
+    }
+#undef X
     state->images = PyDict_New();
+    state->timings = PyDict_New();
     state->image_directory = PyUnicode_FromString(".");
     state->kernel_directory = PyUnicode_FromString(".");
     state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     state->tensor_map_type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_map_spec, NULL);
-    if (state->images == NULL || state->image_directory == NULL ||
+    if (state->images == NULL || state->timings == NULL || state->image_directory == NULL ||
         state->kernel_directory == NULL || state->kernel_type == NULL ||
         state->tensor_map_type == NULL) {
         return -1;
@@ -279,6 +296,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->tensor_map_type);
     Py_VISIT(state->images);
+    Py_VISIT(state->timings);
     return 0;
 }
 
@@ -290,8 +308,16 @@ static int core_clear(PyObject *module) {
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->tensor_map_type);
     Py_CLEAR(state->images);
+    Py_CLEAR(state->timings);
     Py_CLEAR(state->image_directory);
     Py_CLEAR(state->kernel_directory);
+#define X(field, name) Py_CLEAR(state->names.field);
+    MODULE_NAMES(X)
+#undef X
+    PyArray_Descr *bfloat16 = atomic_exchange(&state->bfloat16, NULL);
+    Py_XDECREF(bfloat16);
+    PyObject *helpers = atomic_exchange(&state->helpers, NULL);
+    Py_XDECREF(helpers);
     return 0;
 }
 

@@ -11,24 +11,15 @@ static int refuse_dtype(PyArrayObject *array, const char *op, const char *name,
     return -1;
 }
 
-/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else, or if an error is set. */
-static const char *gemm_dtype(PyArrayObject *array) {
+/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else. */
+static const char *gemm_dtype(const module_state *state, PyArrayObject *array) {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT: return "float32";
     case NPY_DOUBLE: return "float64";
     case NPY_HALF: return "float16";
     default: break;
     }
-    /* NumPy has no bfloat16 of its own; the ones that libraries add are known by name. */
-    PyObject *name = PyTypeNum_ISUSERDEF(PyArray_TYPE(array))
-                         ? PyObject_GetAttrString((PyObject *)PyArray_DESCR(array), "name")
-                         : NULL;
-    const char *found =
-        name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0
-            ? "bfloat16"
-            : NULL;
-    Py_XDECREF(name);
-    return found;
+    return is_bfloat16(state, PyArray_DESCR(array)) ? "bfloat16" : NULL;
 }
 
 static int refuse_gemm_dtype(PyArrayObject *array, const char *name) {
@@ -62,6 +53,12 @@ static PyArray_Descr *gemm_descr(const char *name, PyArrayObject *of_that_type) 
     return PyArray_DescrFromType(strcmp(name, "float32") == 0   ? NPY_FLOAT
                                  : strcmp(name, "float64") == 0 ? NPY_DOUBLE
                                                                 : NPY_HALF);
+}
+
+/* How many matrices an array holds. */
+static int64_t batch_size(PyArrayObject *array) {
+    const int n = PyArray_NDIM(array) - 2;
+    return n > 0 ? (int64_t)PyArray_MultiplyList(PyArray_DIMS(array), n) : 1;
 }
 
 /* numpy.matmul's broadcasting: strides of missing and of length-1 dimensions are 0 already. */
@@ -102,6 +99,12 @@ static int broadcast(operand *a, operand *b, PyArrayObject *arrays[2], smk_batch
     return 0;
 }
 
+static smk_strides strides_of_both(PyArrayObject *const arrays[2]) {
+    const smk_strides of_a = operand_strides(arrays[0], OPERAND_ROW);
+    const smk_strides of_b = operand_strides(arrays[1], OPERAND_COLUMN);
+    return of_a > of_b ? of_a : of_b;
+}
+
 int request_make_gemm(module_state *state, request *r) {
     const call *asked = r->asked;
     PyArrayObject *arrays[2] = {NULL, NULL};
@@ -111,15 +114,13 @@ int request_make_gemm(module_state *state, request *r) {
 
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
-        arrays[i] = request_array(r, i);
+        arrays[i] = request_array(state, r, i);
         if (arrays[i] == NULL) {
             goto done;
         }
-        dtypes[i] = gemm_dtype(arrays[i]);
+        dtypes[i] = gemm_dtype(state, arrays[i]);
         if (dtypes[i] == NULL) {
-            if (!PyErr_Occurred()) {
-                refuse_gemm_dtype(arrays[i], name);
-            }
+            refuse_gemm_dtype(arrays[i], name);
             goto done;
         }
         if (PyArray_NDIM(arrays[i]) == 0) {
@@ -147,17 +148,19 @@ int request_make_gemm(module_state *state, request *r) {
         .M = PyArray_NDIM(arrays[0]) > 1 ? PyArray_DIM(arrays[0], PyArray_NDIM(arrays[0]) - 2) : 1,
         .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
         .K = k_a,
-        .strided = r->on_device && !(operand_has_plain_rows(arrays[0], OPERAND_ROW) &&
-                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN))};
+        .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
+        .strides = r->on_device ? strides_of_both(arrays) : SMK_ROWS,
+        .aligned = operand_is_chunks(arrays[0], r->on_device) &&
+                   operand_is_chunks(arrays[1], r->on_device)};
     r->descr = gemm_descr(dtype, arrays[0]);
     if (r->descr == NULL || request_choose_row(state, r, question)) {
         goto done;
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    bool any_strides = smk_takes_any_strides(r->row);
-    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, any_strides) ||
-        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, any_strides) ||
+    const smk_strides taken = smk_strides_of(r->row);
+    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
+        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
         broadcast(a, b, arrays, &problem.batch)) {
         goto done;
     }
@@ -187,15 +190,17 @@ int request_make_gemm(module_state *state, request *r) {
         goto done;
     }
     operand_shape vector = PyArray_NDIM(arrays[1]) == 1 ? OPERAND_COLUMN : OPERAND_ROW;
-    if (request_place_result(r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
+    if (request_place_result(state, r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
         goto done;
     }
     problem.a = a->matrix;
     problem.b = b->matrix;
+    int multiprocessors = 0;
     if ((r->row->split.rate || r->row->wgmma.parts) &&
-        device_multiprocessors(state, &r->on, &problem.multiprocessors)) {
+        device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
+    problem.multiprocessors = multiprocessors;
     smk_status status = {0};
     if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
         raise_status(state, &status);
@@ -232,7 +237,7 @@ static const char *bits_name(PyArrayObject *array) {
 }
 
 int request_make_transpose(module_state *state, request *r) {
-    PyArrayObject *array = request_array(r, 0);
+    PyArrayObject *array = request_array(state, r, 0);
     PyArray_Descr *raw = NULL;
     smk_transpose problem = {0};
     int result = -1;
@@ -277,7 +282,7 @@ int request_make_transpose(module_state *state, request *r) {
     if (request_check_out(r)) {
         goto done;
     }
-    if (request_place_result(r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
+    if (request_place_result(state, r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
                              &problem.y)) {
         goto done;
     }
@@ -298,7 +303,7 @@ done:
 /* ---- probe ---- */
 
 int request_make_probe(module_state *state, request *r) {
-    PyArrayObject *array = request_array(r, 0);
+    PyArrayObject *array = request_array(state, r, 0);
     int result = -1;
     if (array == NULL) {
         goto done;

@@ -10,6 +10,7 @@ typedef struct fake_cuda {
     const char *fail_call;
     int fail_countdown, fail_result;
 
+    bool capturing;     /* somewhere a graph is being captured, in the mode that forbids most */
     bool no_pools;      /* the device says that it has no memory pools */
     bool kernels_hang;  /* kernels started while this is true run until it is false */
     size_t total_bytes; /* memory of the device */
@@ -19,6 +20,8 @@ typedef struct fake_cuda {
     size_t used_bytes, held_bytes;
     int fresh_blocks;           /* allocations that no pool could serve, so far */
     size_t bytes_in, bytes_out; /* copied so far */
+    int waits;                  /* of streams for events, so far */
+    void *launched_on;          /* the stream of the latest launch */
     int contexts_pushed;        /* and not popped, over all threads */
 } fake_cuda_state;
 

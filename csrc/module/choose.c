@@ -1,0 +1,258 @@
+/* The numbers that variant "auto" predicts by, a table for each GPU, and predictions from Python.
+ *
+ * A table comes from smemkern._timings, once for each GPU: a list of
+ * (op, variant, params, dtype, accuracy, aligned, (SMK_N_TERMS microseconds)).
+ */
+#include "choose.h"
+
+#include "../cuda/gpu.h"
+
+static const char capsule_name[] = "smemkern timings";
+
+typedef struct timings {
+    size_t n;
+    smk_timing entries[];
+} timings;
+
+/* ---- from Python ---- */
+
+static int name_in(const char *const *names, int n, const char *wanted) {
+    for (int i = 0; i < n; i++) {
+        if (strcmp(names[i], wanted) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int read_params(PyObject *params, smk_timing *out) {
+    const char *names[SMK_MAX_PARAMS];
+    int64_t given[SMK_MAX_PARAMS];
+    int n = 0;
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(params, &at, &key, &value)) {
+        if (n == SMK_MAX_PARAMS) {
+            PyErr_Format(PyExc_ValueError, "variant '%s' has no so many parameters",
+                         out->row->name);
+            return -1;
+        }
+        names[n] = PyUnicode_AsUTF8(key);
+        given[n] = PyLong_AsLongLong(value);
+        if (names[n++] == NULL || PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    smk_status status = {0};
+    if (smk_row_values(out->row, out->dtype->itemsize, names, given, n, out->values, &status)) {
+        PyErr_SetString(PyExc_ValueError, status.message);
+        return -1;
+    }
+    return 0;
+}
+
+static int read_timing(PyObject *entry, smk_timing *out) {
+    const char *op, *variant, *dtype, *accuracy;
+    PyObject *params;
+    int aligned;
+    double *c = out->cost;
+    if (!PyTuple_Check(entry)) {
+        PyErr_Format(PyExc_TypeError, "a timing is a tuple, not %.200s", Py_TYPE(entry)->tp_name);
+        return -1;
+    }
+    if (!PyArg_ParseTuple(entry, "ssO!ssp(ddddd):timing", &op, &variant, &PyDict_Type, &params,
+                          &dtype, &accuracy, &aligned, &c[0], &c[1], &c[2], &c[3], &c[4])) {
+        return -1;
+    }
+    const int which = name_in(smk_op_names, SMK_N_OPS, op);
+    const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
+    out->row = which < 0 ? NULL : smk_row_find((smk_op)which, variant);
+    for (int i = 0; out->row && i < out->row->n_dtypes; i++) {
+        if (strcmp(out->row->dtypes[i].name, dtype) == 0) {
+            out->dtype = &out->row->dtypes[i];
+        }
+    }
+    if (out->dtype == NULL || exact < 0) {
+        PyErr_Format(PyExc_ValueError, "there is no %s variant '%s' of %s with accuracy '%s'", op,
+                     variant, dtype, accuracy);
+        return -1;
+    }
+    out->accuracy = (smk_accuracy)exact;
+    out->aligned = aligned;
+    return read_params(params, out);
+}
+
+static timings *read_timings(PyObject *list) {
+    PyObject *entries = PySequence_Fast(list, "timings should be a sequence of tuples");
+    if (entries == NULL) {
+        return NULL;
+    }
+    const size_t n = (size_t)PySequence_Fast_GET_SIZE(entries);
+    timings *all = PyMem_Calloc(1, sizeof *all + n * sizeof *all->entries);
+    if (all == NULL) {
+        PyErr_NoMemory();
+    }
+    while (all && all->n < n) {
+        PyObject *entry = PySequence_Fast_GET_ITEM(entries, (Py_ssize_t)all->n);
+        if (read_timing(entry, &all->entries[all->n++])) {
+            PyMem_Free(all);
+            all = NULL;
+        }
+    }
+    Py_DECREF(entries);
+    return all;
+}
+
+/* ---- the table of a GPU ---- */
+
+static void free_capsule(PyObject *capsule) {
+    PyMem_Free(PyCapsule_GetPointer(capsule, capsule_name));
+}
+
+static int keep(module_state *state, PyObject *ordinal, PyObject *list) {
+    timings *all = read_timings(list);
+    PyObject *capsule = all ? PyCapsule_New(all, capsule_name, free_capsule) : NULL;
+    if (capsule == NULL) {
+        PyMem_Free(all);
+        return -1;
+    }
+    int failed = PyDict_SetItem(state->timings, ordinal, capsule);
+    Py_DECREF(capsule);
+    return failed;
+}
+
+static int load(module_state *state, PyObject *ordinal, int number) {
+    gpu_info info;
+    smk_status status = {0};
+    if (gpu_describe(number, &info, &status)) {
+        raise_status(state, &status);
+        return -1;
+    }
+    PyObject *module = PyImport_ImportModule("smemkern._timings");
+    PyObject *list = module ? PyObject_CallMethod(module, "load", "s", info.name) : NULL;
+    int failed = list ? keep(state, ordinal, list) : -1;
+    Py_XDECREF(list);
+    Py_XDECREF(module);
+    return failed;
+}
+
+/* A new reference to the capsule of the device's table. */
+static PyObject *table_of(module_state *state, int number) {
+    PyObject *ordinal = PyLong_FromLong(number);
+    PyObject *capsule = NULL;
+    if (ordinal && ((capsule = PyDict_GetItemWithError(state->timings, ordinal)) ||
+                    PyErr_Occurred() || load(state, ordinal, number) ||
+                    (capsule = PyDict_GetItemWithError(state->timings, ordinal)))) {
+        Py_XINCREF(capsule);
+    }
+    Py_XDECREF(ordinal);
+    return capsule;
+}
+
+/* ---- choosing ---- */
+
+static void take(const smk_timing *timing, request *r) {
+    r->row = timing->row;
+    memcpy(r->values, timing->values, sizeof r->values);
+}
+
+/* The row, and its parameters, that the question's answer is fastest by; r->row is NULL if none fits. */
+static int choose_on_gpu(module_state *state, request *r, const smk_question *q) {
+    PyObject *capsule = table_of(state, r->on.ordinal);
+    if (capsule == NULL) {
+        return -1;
+    }
+    const timings *all = PyCapsule_GetPointer(capsule, capsule_name);
+    const smk_timing *best = smk_fastest(all->entries, all->n, q);
+    if (best) {
+        take(best, r);
+    }
+    Py_DECREF(capsule);
+    return 0;
+}
+
+int request_choose(module_state *state, request *r, smk_question q, bool *with_values) {
+    if (!r->on.emulated && (device_sm(state, &r->on, &q.sm) ||
+                            device_multiprocessors(state, &r->on, &q.multiprocessors) ||
+                            choose_on_gpu(state, r, &q))) {
+        return -1;
+    }
+    *with_values = r->row != NULL;
+    if (*with_values) {
+        return 0;
+    }
+    r->row = smk_only_choice(&q);
+    if (r->row == NULL && q.strides > SMK_ROWS) { /* to be refused with the remedy */
+        q.strides = SMK_ROWS;
+        r->row = smk_only_choice(&q);
+    }
+    if (r->row == NULL) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
+                     "float32, or pass device='emu'",
+                     smk_op_names[q.op], q.dtype, q.sm / 10, q.sm % 10);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- from Python ---- */
+
+PyObject *choose_set_timings(module_state *state, PyObject *args) {
+    PyObject *ordinal, *list;
+    if (!PyArg_ParseTuple(args, "O!O:set_timings", &PyLong_Type, &ordinal, &list)) {
+        return NULL;
+    }
+    if (list == Py_None) {
+        PyDict_Clear(state->timings);
+    } else if (keep(state, ordinal, list)) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *choose_predict(PyObject *args) {
+    const char *op, *dtype, *accuracy;
+    long long m, n, k, batch;
+    int sm, multiprocessors, strides, aligned;
+    PyObject *list;
+    if (!PyArg_ParseTuple(args, "Osss(LLLL)iiip:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
+                          &batch, &sm, &multiprocessors, &strides, &aligned)) {
+        return NULL;
+    }
+    const int which = name_in(smk_op_names, SMK_N_OPS, op);
+    const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
+    if (which < 0 || exact < 0) {
+        return PyErr_Format(PyExc_ValueError, "there is no operation '%s' or no accuracy '%s'", op,
+                            accuracy);
+    }
+    const smk_question q = {.op = (smk_op)which,
+                            .dtype = dtype,
+                            .accuracy = (smk_accuracy)exact,
+                            .sm = sm,
+                            .multiprocessors = multiprocessors,
+                            .M = m,
+                            .N = n,
+                            .K = k,
+                            .batch = batch,
+                            .strides = (smk_strides)strides,
+                            .aligned = aligned};
+    timings *all = read_timings(list);
+    PyObject *result = all ? PyList_New(0) : NULL;
+    for (size_t i = 0; result && i < all->n; i++) {
+        const smk_timing *t = &all->entries[i];
+        double x[SMK_N_TERMS];
+        if (!smk_timing_fits(t, &q)) {
+            continue;
+        }
+        smk_timing_terms(t, &q, x);
+        PyObject *row = Py_BuildValue("(nd(ddddd))", (Py_ssize_t)i, smk_timing_predicts(t, &q),
+                                      x[0], x[1], x[2], x[3], x[4]);
+        if (row == NULL || PyList_Append(result, row)) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(row);
+    }
+    PyMem_Free(all);
+    return result;
+}

@@ -1,0 +1,15 @@
+/* What variant "auto" stands for in a call, and the numbers it is chosen by. */
+#ifndef SMK_CHOOSE_H
+#define SMK_CHOOSE_H
+
+#include "request.h"
+
+/* Sets the row and, unless its defaults are meant, the values of its parameters. Of the question, what
+ * the device says is filled in here. */
+int request_choose(module_state *state, request *r, smk_question question, bool *with_values);
+
+/* set_timings(ordinal, list or None) and predict(...), as docs.h says. */
+PyObject *choose_set_timings(module_state *state, PyObject *args);
+PyObject *choose_predict(PyObject *args);
+
+#endif

@@ -1,0 +1,336 @@
+"""How long variants take on a GPU, as a table; and fitting "auto" to it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from . import _core, _timings
+from ._devices import Device, devices
+from ._observe import _measure
+from ._registry import variants as rows_of
+from ._rows import Rows
+from ._timings import Timing
+from .errors import NoDeviceError
+
+Shape = tuple[int, ...]
+Named = Union[str, "tuple[str, Mapping[str, int]]"]
+
+ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
+LEAST = 6  # times that five costs are fitted to
+
+# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns;
+# the second half on odd pitches.
+SHAPES: tuple[Shape, ...] = (
+    *[(n, n, n) for n in (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096)],
+    *[(16384, 256, 1024), (128, 65536, 256), (4096, 4096, 64), (8192, 8192, 128)],
+    *[(64, 64, 16384), (256, 256, 16384), (512, 512, 4096), (1024, 1024, 8192)],
+    *[(1, 8192, 8192), (8192, 1, 8192), (4, 4096, 4096), (16, 8192, 8192), (64, 4096, 4096)],
+    *[(61, 67, 71), (251, 257, 263), (509, 521, 523), (777, 889, 999), (1021, 1031, 1033)],
+    *[(2039, 2053, 2063), (4093, 4099, 4111), (10001, 301, 1001), (101, 2001, 31)],
+    *[(41, 41, 8001), (401, 401, 4001), (1, 1025, 1025), (7, 5001, 2001), (2001, 101, 2001)],
+)
+
+
+class Line(NamedTuple):
+    """A variant's time of one shape."""
+
+    op: str
+    variant: str
+    params: dict[str, int]
+    dtype: str
+    shape: Shape
+    ms: float  # median
+    best_ms: float
+    rate: float  # TFLOP/s of a gemm, TB/s read and written of a transpose
+
+
+@dataclass(frozen=True, repr=False)
+class Bench:
+    """What smemkern.bench returns: a line for each time, which it is a sequence of."""
+
+    lines: Rows[Line]
+    device: Device
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> Line:
+        return self.lines[index]
+
+    def __repr__(self) -> str:
+        return repr(self.lines)
+
+    def to_pandas(self) -> Any:
+        """The lines as a pandas.DataFrame; needs pandas."""
+        return self.lines.to_pandas()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Rates by shape, a line for each variant; needs matplotlib. Returns the Axes."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots()
+        shapes = list(dict.fromkeys(line.shape for line in self))
+        for name in dict.fromkeys(_name(line) for line in self):
+            own = {line.shape: line.rate for line in self if _name(line) == name}
+            at = [i for i, shape in enumerate(shapes) if shape in own]
+            ax.plot(at, [own[shapes[i]] for i in at], marker="o", label=name)
+        ax.set_xticks(
+            range(len(shapes)), [" x ".join(map(str, s)) for s in shapes], rotation=60, ha="right"
+        )
+        ax.set_ylabel("TB/s" if self.lines and self[0].op == "transpose" else "TFLOP/s")
+        ax.set_title(self.device.description)
+        ax.legend()
+        return ax
+
+    def retune(self, store: bool = True) -> Rows[Fit]:
+        """Fit the numbers that "auto" chooses by to these times.
+
+        Parameters
+        ----------
+        store : bool
+            Keep them for this GPU's name, for this process and later ones.
+
+        Returns
+        -------
+        Rows of Fit
+            How well each row's times are predicted.
+
+        Raises
+        ------
+        ValueError
+            If a row of "auto"'s table has times here, but too few to be fitted to.
+        """
+        gpu = self.device.description
+        timings, fits = _timings.load(gpu), []
+        for i, timing in enumerate(timings):
+            terms, times = self._of(timing)
+            if times:
+                if len(times) < LEAST:
+                    raise ValueError(
+                        f"{timing.name} of {timing.dtype} ({_kind(timing)}) has {len(times)} times "
+                        f"here where {LEAST} are needed; run smemkern.bench without shapes"
+                    )
+                cost, error = fit(np.array(terms), np.array(times))
+                timings[i] = timing._replace(microseconds=tuple(cost))
+                fits.append(Fit(timing.name, timing.dtype, _kind(timing), len(times), error))
+        if store:
+            facts = {"gpu": gpu, "date": date.today().isoformat()}
+            _timings.write(_timings.stored(gpu), timings, facts)
+            _core.set_timings(0, None)
+        return Rows(fits)
+
+    def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float]]:
+        """The terms and the microseconds of the lines that a row of "auto"'s table is fitted to."""
+        terms, times = [], []
+        for line in self:
+            m, n, k = line.shape
+            if line[:4] == timing[:4] and timing.aligned == _is_aligned(line.shape, line.dtype):
+                [(_, _, own)] = _predict([timing], (m, n, k), timing.dtype, self.device)
+                terms.append(own)
+                times.append(line.ms * 1e3)
+        return terms, times
+
+
+class Fit(NamedTuple):
+    """How a row's predictions agree with its times."""
+
+    variant: str
+    dtype: str
+    operands: str  # "aligned" or "not aligned"
+    times: int
+    error: float  # median of |predicted / measured - 1|
+
+
+def fit(terms: np.ndarray, times: np.ndarray) -> tuple[list[float], float]:
+    """Costs >= 0 with the least squares of relative errors, and the median relative error.
+
+    With five terms every subset of them can be tried: the best that needs no negative cost is it.
+    """
+    a = terms / times[:, None]
+    best: tuple[float, np.ndarray] | None = None
+    n = terms.shape[1]
+    for size in range(1, n + 1):
+        for chosen in map(list, itertools.combinations(range(n), size)):
+            found, *_ = np.linalg.lstsq(a[:, chosen], np.ones(len(times)), rcond=None)
+            cost = np.zeros(n)
+            cost[chosen] = found
+            squares = float(np.sum((a @ cost - 1) ** 2))
+            if (cost >= 0).all() and (best is None or squares < best[0]):
+                best = squares, cost
+    assert best is not None  # one term by itself has a positive cost
+    return [float(f"{x:.4g}") for x in best[1]], float(np.median(np.abs(a @ best[1] - 1)))
+
+
+def bench(
+    shapes: Iterable[Shape] | None = None,
+    *,
+    op: str = "gemm",
+    variants: Iterable[Named] | None = None,
+    dtypes: Sequence[str] = ("float32",),
+    device: str | None = None,
+    seconds: float = 0.02,
+) -> Bench:
+    """Time variants on a GPU, on random data.
+
+    Parameters
+    ----------
+    shapes : iterable of (M, N, K) or, of a transpose, (rows, columns), optional
+        Without them, the shapes that "auto" is fitted to.
+    op : "gemm" or "transpose"
+    variants : iterable of str or (str, params), optional
+        Without them, the rows and parameters that "auto" chooses among.
+    dtypes : sequence of str
+        "float32", "float64", "float16", "bfloat16" (needs ml_dtypes).
+    device : str, optional
+        "cuda" or "cuda:1"; without it, the first GPU. "emu" times the emulator itself.
+    seconds : float
+        For each time: as many runs as fit, at least 3.
+
+    Returns
+    -------
+    Bench
+        A line for each variant and shape: kernels only, between CUDA events, without transfers.
+
+    Raises
+    ------
+    NoDeviceError
+        If there is no GPU and `device` is not "emu".
+
+    Examples
+    --------
+    >>> smemkern.bench([(1024, 1024, 1024)], variants=["tiled", "pipelined"])  # doctest: +SKIP
+    >>> smemkern.bench(dtypes=("float32", "float64")).retune()  # doctest: +SKIP
+    """
+    on = _device(device)
+    if variants is None:
+        variants = _candidates(op, dtypes, on)
+    known = {row.name: row for row in rows_of(op)}
+    chosen = []
+    for entry in variants:
+        name, params = (entry, {}) if isinstance(entry, str) else entry
+        if name not in known:
+            raise ValueError(f"{op} has no variant {name!r}; there are: {', '.join(known)}")
+        if (name, dict(params)) not in chosen:
+            chosen.append((name, dict(params)))
+    work = [
+        (shape, dtype, name, params)
+        for shape in (SHAPES if shapes is None else shapes)
+        for dtype in dtypes
+        for name, params in chosen
+        if known[name].dtypes[0] not in ALL_DTYPES or dtype in known[name].dtypes
+    ]
+    made: dict[Any, tuple[np.ndarray, ...]] = {}
+    lines = []
+    for shape, dtype, name, params in _progress(work):
+        if (shape, dtype) not in made:
+            made = {(shape, dtype): _operands(op, shape, dtype)}
+        times = _times(op, made[shape, dtype], seconds, name, params, on.name)
+        ms = statistics.median(times)
+        size = np.dtype(dtype).itemsize
+        amount = 2 * math.prod(shape) * (size if op == "transpose" else 1)
+        unit = 1e-9  # 10^12 in a second, by milliseconds
+        lines.append(
+            Line(op, name, params, dtype, tuple(shape), ms, min(times), amount / ms * unit)
+        )
+    return Bench(Rows(lines), on)
+
+
+def _device(name: str | None) -> Device:
+    found = devices()  # the emulator is the last
+    for device in found:
+        if device.name == ("cuda:0" if name in (None, "cuda") else name):
+            return device
+    raise NoDeviceError(
+        f"bench times a GPU, and there are {len(found) - 1} here; pass device='emu' to time the "
+        "emulator itself, or count with smemkern.trace"
+    )
+
+
+def _predict(
+    timings: Sequence[Timing], shape: Shape, dtype: str, on: Device
+) -> list[tuple[int, float, tuple[float, ...]]]:
+    """(index, microseconds, terms) of those that run there, whatever their accuracy."""
+    major, minor = on.compute_capability or (0, 0)
+    m, n, k = shape
+    return [
+        found
+        for aligned in (False, True)
+        for found in _core.predict(
+            timings,
+            timings[0].op,
+            dtype,
+            "tf32",
+            (m, n, k, 1),
+            10 * major + minor,
+            on.multiprocessors or 1,
+            0,
+            aligned,
+        )
+    ]
+
+
+def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
+    """What "auto" chooses among on a device."""
+    timings = [t for t in _timings.load(on.description) if t.op == op]
+    indices = {
+        i for dtype in dtypes if timings for i, _, _ in _predict(timings, (1, 1, 1), dtype, on)
+    }
+    return [(timings[i].variant, timings[i].params) for i in sorted(indices)]
+
+
+def _operands(op: str, shape: Shape, dtype: str) -> tuple[np.ndarray, ...]:
+    if dtype == "bfloat16":
+        import ml_dtypes  # noqa: F401 - makes it a dtype
+    rng = np.random.default_rng(2026)
+    if op == "transpose":
+        sizes = [shape]
+    else:
+        m, n, k = shape
+        sizes = [(m, k), (k, n)]
+    return tuple(rng.standard_normal(size, dtype="f4").astype(dtype) for size in sizes)
+
+
+def _times(
+    op: str,
+    arrays: tuple[np.ndarray, ...],
+    seconds: float,
+    name: str,
+    params: Mapping[str, int],
+    where: str,
+) -> list[float]:
+    _, [once] = _measure(op, *arrays, variant=name, device=where, repeat=1, **params)
+    repeat = min(max(int(seconds * 1e3 / max(once, 1e-3)), 3), 60)
+    return _measure(op, *arrays, variant=name, device=where, repeat=repeat, **params)[1]
+
+
+def _is_aligned(shape: Shape, dtype: str) -> bool:
+    _, n, k = shape
+    return n * np.dtype(dtype).itemsize % 16 == 0 and k * np.dtype(dtype).itemsize % 16 == 0
+
+
+def _kind(timing: Timing) -> str:
+    return "aligned" if timing.aligned else "not aligned"
+
+
+def _name(line: Line) -> str:
+    return Timing(line.op, line.variant, line.params, line.dtype, "", False, ()).name
+
+
+def _progress(work: list[Any]) -> Iterable[Any]:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return work
+    return tqdm(work, leave=False)

@@ -1,0 +1,80 @@
+"""What variant "auto" chooses among, and what it expects of each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _core, _timings
+from ._devices import devices
+from ._rows import Rows
+
+H200 = ("NVIDIA H200", 90, 132)  # whose times the packaged table has
+
+
+class Choice(NamedTuple):
+    """A row that could do it, and how long it is expected to take."""
+
+    variant: str
+    params: dict[str, int]
+    microseconds: float  # on the GPU
+
+
+def choices(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    dtype: str = "float32",
+    accuracy: str = "float32",
+    batch: int = 1,
+    aligned: bool | None = None,
+) -> Rows[Choice]:
+    """The rows that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
+
+    Parameters
+    ----------
+    m, n, k : int
+        C is m x n, sums are k long.
+    dtype : "float32", "float64", "float16" or "bfloat16"
+    accuracy : "float32", "norm" or "tf32"
+        What a float32 product may do with its operands.
+    batch : int
+        So many products.
+    aligned : bool, optional
+        Whether rows of the operands begin at multiples of 16 bytes; without it, whether those of
+        contiguous operands do.
+
+    Returns
+    -------
+    Rows of Choice
+        For the first GPU here; where there is none, for an H200.
+
+    Raises
+    ------
+    ValueError
+        If there is no such accuracy.
+
+    Examples
+    --------
+    >>> smemkern.choices(4096, 4096, 4096)[0].variant
+    'tf32x3'
+    """
+    gpus = [d for d in devices() if d.compute_capability]
+    name, sm, multiprocessors = H200
+    if gpus:
+        major, minor = gpus[0].compute_capability or (0, 0)
+        name, sm = gpus[0].description, 10 * major + minor
+        multiprocessors = gpus[0].multiprocessors or multiprocessors
+    if aligned is None:
+        bits = {"float64": 64, "float32": 32}.get(dtype, 16)
+        aligned = n * bits % 128 == 0 and k * bits % 128 == 0
+    timings = _timings.load(name)
+    shape = (m, n, k, batch)
+    fitting = _core.predict(
+        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, 0, aligned
+    )
+    found = [
+        Choice(timings[index].variant, timings[index].params, round(microseconds, 2))
+        for index, microseconds, _ in fitting
+    ]
+    return Rows(sorted(found, key=lambda choice: choice.microseconds))

@@ -1,0 +1,86 @@
+"""The numbers that variant "auto" chooses by: a packaged table, and one's own for each GPU.
+
+A timing says how many microseconds each term of a row's predicted time takes (docs/choosing.md).
+The packaged table, timings.json, was fitted to an H200. `smemkern.bench` fits it anew to another
+GPU and stores that as $XDG_CONFIG_HOME/smemkern/timings-<gpu>.json, where `load` finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PACKAGED = Path(__file__).with_name("timings.json")
+TERMS = ("call", "depth", "tile", "step", "bytes")
+
+
+class Timing(NamedTuple):
+    """A row of "auto"'s table: as _core.set_timings takes it."""
+
+    op: str
+    variant: str
+    params: dict[str, int]
+    dtype: str
+    accuracy: str  # of a float32 gemm: "float32", "norm" or "tf32"
+    aligned: bool  # rows of the operands begin at multiples of 16 bytes
+    microseconds: tuple[float, ...]  # of each of TERMS
+
+    @property
+    def name(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        return f"{self.variant}({params})" if params else self.variant
+
+
+def stored(gpu: str) -> Path:
+    """Where one's own table for a GPU of that name lies."""
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+    return Path(config, "smemkern", f"timings-{slug}.json")
+
+
+def read(path: Path) -> list[Timing]:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return [
+        Timing(**{**entry, "microseconds": tuple(entry["microseconds"])})
+        for entry in record["timings"]
+    ]
+
+
+def write(path: Path, timings: list[Timing], facts: Mapping[str, Any]) -> None:
+    """All or nothing: whoever reads meanwhile finds the old table or the new one."""
+    entries = [json.dumps(timing._asdict()) for timing in timings]
+    head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in facts.items())
+    text = "{\n" + head + '"timings": [\n' + ",\n".join(entries) + "\n]\n}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
+
+
+def load(gpu: str) -> list[Timing]:
+    """What "auto" predicts by on a GPU; called by _core, once for each."""
+    own = stored(gpu)
+    try:
+        if own.exists():
+            timings = read(own)
+            _check(timings)
+            return timings
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        warnings.warn(
+            f"{own} is not used: {wrong}. Delete it, or make it anew: "
+            "python -m smemkern bench --retune",
+            stacklevel=2,
+        )
+    return read(PACKAGED)
+
+
+def _check(timings: list[Timing]) -> None:
+    """Raises where a row or a parameter of an older version is gone."""
+    from . import _core
+
+    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, 0, False)

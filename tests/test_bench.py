@@ -1,0 +1,247 @@
+"""smemkern.bench, the fit of what "auto" predicts by, and what it then chooses."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import HAS_GPU
+from smemkern import _core, _timings
+from smemkern.__main__ import main
+from smemkern._bench import Bench, Line, fit
+from smemkern._rows import Rows
+
+CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
+
+
+def predicted(timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True):
+    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, 0, aligned)
+
+
+# ---- the times
+
+
+def test_lines_of_the_emulator():
+    shapes = [(64, 48, 32), (33, 40, 50)]
+    result = smemkern.bench(
+        shapes, variants=["tiled", ("padded", {"tile": 16})], device="emu", seconds=0.001
+    )
+    assert [(line.variant, line.params, line.shape) for line in result] == [
+        (name, params, shape)
+        for shape in shapes
+        for name, params in (("tiled", {}), ("padded", {"tile": 16}))
+    ]
+    for line in result:
+        assert 0 < line.best_ms <= line.ms
+        assert line.rate == pytest.approx(2 * math.prod(line.shape) / line.ms * 1e-9)
+    assert "padded" in repr(result)
+
+
+def test_lines_of_a_transpose():
+    [line] = smemkern.bench(
+        [(64, 96)], op="transpose", variants=["swizzle"], dtypes=["float64"], device="emu"
+    )
+    assert line.rate == pytest.approx(2 * 64 * 96 * 8 / line.ms * 1e-9)
+
+
+def test_a_variant_takes_only_its_dtypes():
+    result = smemkern.bench(
+        [(16, 16, 16)], variants=["tiled", "mma_fp16"], dtypes=["float64", "float16"], device="emu"
+    )
+    assert [(line.variant, line.dtype) for line in result] == [
+        ("tiled", "float64"),
+        ("mma_fp16", "float16"),
+    ]
+
+
+def test_wrong_calls():
+    with pytest.raises(ValueError, match="no variant 'tild'"):
+        smemkern.bench([(8, 8, 8)], variants=["tild"], device="emu")
+    with pytest.raises(smemkern.NoDeviceError, match="device='emu'"):
+        smemkern.bench(device="cuda:99")
+
+
+def test_plot():
+    pytest.importorskip("matplotlib").use("agg")
+    result = smemkern.bench([(32, 32, 32), (48, 48, 48)], variants=["tiled"], device="emu")
+    ax = result.plot()
+    assert len(ax.lines) == 1 and len(ax.lines[0].get_xdata()) == 2
+
+
+def test_command(capsys):
+    words = ["bench", "--shape", "32", "--shape", "16x24x8", "--variant", "tiled"]
+    assert main([*words, "--device", "emu", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["shape"] for line in lines] == [[32, 32, 32], [16, 24, 8]]
+    assert main([*words, "--device", "cuda:99"]) == 2
+    assert "device='emu'" in capsys.readouterr().err
+
+
+# ---- the fit
+
+
+def test_fit_finds_the_costs(rng):
+    terms = rng.uniform(0.1, 100, (40, 5))
+    wanted = np.array([5.0, 0.0, 0.3, 2.0, 0.01])
+    cost, error = fit(terms, terms @ wanted)
+    assert np.allclose(cost, wanted, rtol=1e-3, atol=1e-6) and error < 1e-3
+
+
+def test_fit_has_no_negative_cost(rng):
+    terms = rng.uniform(0.1, 100, (40, 5))
+    times = np.abs(terms @ np.array([5.0, -0.5, 0.3, 2.0, 0.01])) + 1
+    cost, _ = fit(terms, times)
+    assert min(cost) >= 0
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    yield tmp_path
+    _core.set_timings(0, None)
+
+
+def as_timed(timings, device, shapes, scale):
+    """Lines as if every row took `scale` times what it is predicted to."""
+    lines = []
+    for timing in timings:
+        for shape in shapes:
+            aligned = shape[1] % 8 == shape[2] % 8 == 0
+            if timing.aligned == aligned:
+                [(_, us, _)] = predicted(
+                    [timing], shape, timing.dtype, timing.accuracy, aligned=aligned
+                )
+                lines.append(Line(*timing[:4], shape, ms=us * scale / 1e3, best_ms=0.0, rate=0.0))
+    return Bench(Rows(lines), device)
+
+
+def test_retuning_is_kept(config):
+    gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
+    before = _timings.load("Some GPU 2")
+    assert before == _timings.read(_timings.PACKAGED)
+    odd = [(m + 1, n + 1, k + 1) for m, n, k in CUBES]
+    fits = as_timed(before, gpu, CUBES + odd, 2.0).retune(store=False)
+    assert not list(config.rglob("*.json"))
+    fits = as_timed(before, gpu, CUBES + odd, 2.0).retune()
+    assert len(fits) == len(before) and max(fit.error for fit in fits) < 0.02
+    [file] = config.rglob("*.json")
+    assert file.name == "timings-some-gpu-2.json"
+    after = _timings.load("Some GPU 2")
+    for old, new in zip(before, after, strict=True):
+        for shape in CUBES if old.aligned else odd:
+            ask = shape, old.dtype, old.accuracy, 90, old.aligned
+            [(_, slow, _)], [(_, fast, _)] = predicted([new], *ask), predicted([old], *ask)
+            assert slow == pytest.approx(2 * fast, rel=0.03)
+
+
+def test_too_few_times(config):
+    gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
+    with pytest.raises(ValueError, match="3 times here where 6"):
+        as_timed(_timings.load("x"), gpu, CUBES[:3], 1.0).retune()
+
+
+def test_a_broken_table_is_told(config):
+    file = _timings.stored("Some GPU 2")
+    file.parent.mkdir(parents=True)
+    entry = _timings.read(_timings.PACKAGED)[0]
+    for text in ("{", '{"timings": [{"op": "gemm"}]}'):
+        file.write_text(text)
+        with pytest.warns(UserWarning, match="--retune"):
+            assert _timings.load("Some GPU 2") == _timings.read(_timings.PACKAGED)
+    _timings.write(file, [entry._replace(variant="gone")], {})
+    with pytest.warns(UserWarning, match="gone"):
+        _timings.load("Some GPU 2")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"op": "gem"},
+        {"dtype": "int8"},
+        {"accuracy": "half"},
+        {"params": {"tile": 5000}},
+        {"params": {f"p{i}": 1 for i in range(20)}},
+        {"microseconds": (1.0,)},
+        {"microseconds": ("a",) * 5},
+    ],
+)
+def test_wrong_timings(wrong):
+    entry = _timings.read(_timings.PACKAGED)[0]._replace(**wrong)
+    with pytest.raises((TypeError, ValueError)):
+        _core.set_timings(0, [entry])
+    with pytest.raises(TypeError):
+        _core.set_timings(0, [1])
+
+
+# ---- the choice
+
+
+def test_a_prediction_is_the_sum_of_its_terms():
+    timing = _timings.Timing(
+        "gemm", "tiled", {"tile": 32}, "float32", "float32", True, (1.0, 10.0, 100.0, 1000.0, 1e4)
+    )
+    [(index, us, terms)] = predicted([timing], (1024, 4160, 2048))
+    busiest = math.ceil(32 * 130 / 132)
+    assert index == 0
+    assert terms == pytest.approx(
+        (1, 2, busiest, 2 * busiest, 4e-6 * (1024 * 2048 + 2048 * 4160 + 1024 * 4160))
+    )
+    assert us == pytest.approx(np.dot(terms, timing.microseconds))
+
+
+def test_rows_that_do_not_fit():
+    def row(variant, dtype="float32", accuracy="float32", aligned=True):
+        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, (1.0,) * 5)
+
+    table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
+    table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
+
+    def fitting(**question):
+        return [table[i].variant for i, *_ in predicted(table, (64, 64, 64), **question)]
+
+    assert fitting() == ["tiled"]
+    assert fitting(accuracy="norm") == ["tiled", "fp16x3"]
+    assert fitting(accuracy="tf32") == ["tiled", "tf32", "fp16x3"]
+    assert fitting(accuracy="tf32", sm=80) == ["tiled"]
+    assert fitting(accuracy="tf32", sm=100) == ["tiled"]
+    assert fitting(aligned=False) == ["tiled"]
+    assert fitting(dtype="float16") == ["fp16"]
+    assert fitting(dtype="float64", sm=100) == ["fp64"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("accuracy", ["float32", "norm", "tf32"])
+def test_choices(dtype, accuracy):
+    for shape in (*CUBES, (1, 5, 7), (0, 3, 4)):
+        found = smemkern.choices(*shape, dtype=dtype, accuracy=accuracy)
+        assert found and [c.microseconds for c in found] == sorted(c.microseconds for c in found)
+        [row] = [r for r in smemkern.variants("gemm") if r.name == found[0].variant]
+        assert dtype in row.dtypes
+        if dtype == "float32" and accuracy == "float32":
+            assert row.product_bits is None or row.product_bits >= 20
+            assert row.name != "fp16x3"
+    with pytest.raises(ValueError, match="accuracy"):
+        smemkern.choices(1, 1, 1, accuracy="half")
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
+def test_auto_takes_what_is_predicted_to_be_fastest(rng):
+    """Each row that fits in turn: auto has the bits of naming it."""
+    a, b = rng.standard_normal((2, 256, 256)).astype("f4")
+    try:
+        for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
+            timing = _timings.Timing("gemm", name, params, "float32", "float32", True, (1.0,) * 5)
+            _core.set_timings(0, [timing])
+            named = smemkern.gemm(a, b, variant=name, device="cuda", **params)
+            assert np.array_equal(smemkern.gemm(a, b, device="cuda"), named)
+    finally:
+        _core.set_timings(0, None)
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
+def test_bench_on_a_gpu():
+    result = smemkern.bench([(512, 512, 512), (333, 222, 111)])
+    assert {line.variant for line in result} >= {"tf32x3", "pipelined"}
+    assert all(0 < line.best_ms < 50 for line in result)
