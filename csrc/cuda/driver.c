@@ -37,6 +37,7 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static bool tried;         /* guarded by opening, as are the two below */
 static smk_status failure; /* why there is no driver: kept, since every call with no GPU asks */
 static driver opened;
+static atomic_bool ready; /* `opened` is, and stays as it is */
 
 /* Whether this process uses the driver. Set before anything is locked, so that a forked child finds
  * out without touching a mutex that its parent may have held. */
@@ -45,7 +46,7 @@ static atomic_int parent; /* of a child of a process that had used it; else 0 */
 
 /* Runs in the child: getpid() in every call would take as long as all else here. */
 static void note_fork(void) {
-    if (atomic_load(&used)) atomic_store(&parent, getppid());
+    if (atomic_load(&used) && !atomic_load(&parent)) atomic_store(&parent, getppid());
 }
 
 static void watch_forks(void) {
@@ -126,6 +127,7 @@ const driver *driver_open(smk_status *status) {
                  user);
         return NULL;
     }
+    if (atomic_load(&ready)) return &opened;
 
     pthread_once(&watching, watch_forks);
     atomic_store(&used, true);
@@ -133,12 +135,13 @@ const driver *driver_open(smk_status *status) {
     if (!tried) {
         open_driver(&opened, &failure);
         tried = true;
+        atomic_store(&ready, failure.code == SMK_OK);
     }
     pthread_mutex_unlock(&opening);
     if (failure.code == SMK_OK) return &opened;
 
-    atomic_store(&used,
-                 false); /* nothing of CUDA is alive, so a child may say what the parent says */
+    /* Nothing of CUDA is alive, so a child may say what the parent says. */
+    atomic_store(&used, false);
     smk_fail(status, failure.code, "%s", failure.message);
     return NULL;
 }
