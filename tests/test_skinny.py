@@ -117,20 +117,38 @@ def test_the_large_operand_is_read_once(m, lie, rng):
     assert sum(row.sectors for row in loads) == (b.nbytes + launch["grid"][0] * a.nbytes) // 32
 
 
-def entry(m, n, k, strides_a, strides_b):
+def first_launch(m, n, k, strides_a, strides_b, batch=(), **params):
     one = np.zeros(1, "f4")
     a, b = (
-        np.lib.stride_tricks.as_strided(one, shape, [4 * s for s in strides])
+        np.lib.stride_tricks.as_strided(
+            one, (*batch, *shape), [0] * len(batch) + [4 * s for s in strides]
+        )
         for shape, strides in (((m, k), strides_a), ((k, n), strides_b))
     )
-    return smemkern._core.plan("gemm", (a, b), {"variant": "skinny"})["launches"][0]["entry"]
+    return smemkern._core.plan("gemm", (a, b), {"variant": "skinny", **params})["launches"][0]
 
 
 def test_kernels_follow_the_shape_and_the_layout():
     k, n = 1000, 5000
     for m, height in [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (9, 16), (16, 16), (99, 16)]:
         across, along = f"gemm_skinny_{height}", f"gemm_skinny_{height}_along"
-        assert entry(m, n, k, (k, 1), (n, 1)) == across
-        assert entry(m, n, k, (k, 1), (1, k)) == along
-        assert entry(n, m, k, (k, 1), (m, 1)) == along
-        assert entry(n, m, k, (1, n), (m, 1)) == across
+        assert first_launch(m, n, k, (k, 1), (n, 1))["entry"] == across
+        assert first_launch(m, n, k, (k, 1), (1, k))["entry"] == along
+        assert first_launch(n, m, k, (k, 1), (m, 1))["entry"] == along
+        assert first_launch(n, m, k, (1, n), (m, 1))["entry"] == across
+
+
+def parts(m, n, k, **kw):
+    return first_launch(m, n, k, (k, 1), (n, 1), **kw)["args"]["split"]
+
+
+def test_few_strips_and_long_k_are_parts():
+    """As many as give 132 multiprocessors enough to read, of steps that are worth it."""
+    assert parts(1, 8192, 8192) == 1
+    assert parts(16, 4096, 8192) == 1
+    assert 64 <= parts(1, 1, 1 << 24) <= 1024
+    assert 64 <= parts(4, 64, 1 << 20) <= 528
+    assert parts(1, 64, 300) == 1
+    assert parts(1, 64, 1 << 16, batch=(500,)) == 1
+    assert parts(3, 100, 0, split=5) == 1
+    assert parts(3, 100, 64 * 3, split=5) == 3

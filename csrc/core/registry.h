@@ -95,8 +95,8 @@ typedef struct smk_row {
 /* Views of such strides need not be packed. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
     return row->wgmma.parts > 0 || row->skinny.products[0][0] ? SMK_ANY_STRIDES
-           : row->by_order[0][0]                               ? SMK_ROWS_OR_COLUMNS
-                                                               : SMK_ROWS;
+           : row->by_order[0][0]                              ? SMK_ROWS_OR_COLUMNS
+                                                              : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

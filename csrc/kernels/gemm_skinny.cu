@@ -25,7 +25,7 @@
  * "Few columns" is the same with A as the thick operand: C transposed is B transposed times A transposed.
  * Differs from coalesced by all of this.
  */
-#include "skinny_operands.cuh"
+#include "skinny_parts.cuh"
 
 #ifndef BLOCKS
 #define BLOCKS(rows, how) (rows < 8 ? 2 : 1)
@@ -33,30 +33,6 @@
 #ifndef DEPTHS
 #define DEPTHS(rows, how) 2
 #endif
-
-/* What the end of K has that fills no unit: an element of it a thread, straight from global memory. */
-template <int ROWS, direction HOW, typename is = geometry<ROWS, HOW>>
-__device__ __forceinline__ void add_rest(number (&sum)[ROWS][is::J], const operands &g,
-                                         const REAL *b, int j_left, long long k) {
-    if (k >= g.K) return;
-    const REAL *a = g.A + k * g.step_a;
-    number x[is::J];
-    b += k * g.ldb;
-#pragma unroll
-    for (int j = 0; j < is::J; j++) {
-        x[j] = widen(*b);
-        if (j < j_left) b += g.step_b;
-    }
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        const number y = widen(*a);
-        if (i < g.M - 1) a += g.lda;
-#pragma unroll
-        for (int j = 0; j < is::J; j++) {
-            sum[i][j] += x[j] * y;
-        }
-    }
-}
 
 /* Sums of the thread's J rows of the thick operand, over the warp's units of K. */
 template <int ROWS, direction HOW, bool VECTORS, typename is = geometry<ROWS, HOW>>
@@ -152,37 +128,8 @@ template <int ROWS, direction HOW> __device__ __forceinline__ void skinny(const 
         accumulate<ROWS, HOW, false>(sum, g, j_block + j_thread, warp_k, lane_k, shared);
     }
 
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-        for (int n = 0; n < is::J; n++) {
-#pragma unroll
-            for (int lanes = is::LANES_J; lanes < 32; lanes *= 2) {
-                sum[i][n] += __shfl_xor_sync(0xffffffff, sum[i][n], lanes);
-            }
-            if (lane_k == 0) shared[(warp_k * ROWS + i) * is::STRIP + j_thread + n] = sum[i][n];
-        }
-    }
-    __syncthreads();
-    const number alpha = (number)all.alpha, beta = (number)all.beta;
-    for (int o = threadIdx.x; o < ROWS * is::STRIP; o += is::THREADS) {
-        const int i = columns ? o % ROWS : o / is::STRIP, n = columns ? o / ROWS : o % is::STRIP;
-        const long long j = j_block + n;
-        if (i >= g.M || j >= g.N) continue;
-        number total = 0;
-#pragma unroll
-        for (int w = 0; w < WARPS_K; w++) {
-            total += shared[(w * ROWS + i) * is::STRIP + n];
-        }
-        const long long row = columns ? j : i_block + i, column = columns ? i_block + i : j;
-        if (all.split > 1) {
-            *part_at(all, (int)part, row, column) = total;
-            continue;
-        }
-        REAL *c = all.C + blockIdx.z * all.batch_c + row * all.ldc + column;
-        total *= alpha;
-        *c = narrow(beta == 0 ? total : total + beta * widen(*c), REAL());
-    }
+    store<ROWS, HOW>(all, sum, shared, columns, (int)part, i_block, j_block, j_thread, warp_k,
+                     lane_k);
 }
 
 #define PRODUCT(name, rows, how)                                                                   \
@@ -190,12 +137,12 @@ template <int ROWS, direction HOW> __device__ __forceinline__ void skinny(const 
         name(const __grid_constant__ gemm_args g) {                                                \
         skinny<rows, how>(g);                                                                      \
     }
-#define PRODUCTS(rows)                                                                             \
-    PRODUCT(gemm_skinny_##rows, rows, ACROSS)                                                      \
-    PRODUCT(gemm_skinny_##rows##_along, rows, ALONG)
-PRODUCTS(1)
-PRODUCTS(2)
-PRODUCTS(4)
-PRODUCTS(8)
-PRODUCTS(16)
+#define PRODUCTS(name, rows)                                                                       \
+    PRODUCT(name##_##rows, rows, ACROSS)                                                           \
+    PRODUCT(name##_##rows##_along, rows, ALONG)
+PRODUCTS(gemm_skinny, 1)
+PRODUCTS(gemm_skinny, 2)
+PRODUCTS(gemm_skinny, 4)
+PRODUCTS(gemm_skinny, 8)
+PRODUCTS(gemm_skinny, 16)
 SUM_PARTS(gemm_skinny_reduce)

@@ -12,8 +12,8 @@
  *
  * Either way 8 lanes read 128 neighbouring bytes, and a lane's loads make J x KL elements of it.
  */
-#ifndef SMK_SKINNY_OPERANDS_CUH
-#define SMK_SKINNY_OPERANDS_CUH
+#ifndef SMK_SKINNY_PARTS_CUH
+#define SMK_SKINNY_PARTS_CUH
 
 #include "split_k.cuh"
 
@@ -214,5 +214,71 @@ template <int ROWS, direction HOW> struct thin_copier {
         slot = slot == 2 * is::ROUNDS - 1 ? 0 : slot + 1;
     }
 };
+
+/* ---- the ends ---- */
+
+/* What the end of K has that fills no unit: an element of it a thread, straight from global memory. */
+template <int ROWS, direction HOW, typename is = geometry<ROWS, HOW>>
+__device__ __forceinline__ void add_rest(number (&sum)[ROWS][is::J], const operands &g,
+                                         const REAL *b, int j_left, long long k) {
+    if (k >= g.K) return;
+    const REAL *a = g.A + k * g.step_a;
+    number x[is::J];
+    b += k * g.ldb;
+#pragma unroll
+    for (int j = 0; j < is::J; j++) {
+        x[j] = widen(*b);
+        if (j < j_left) b += g.step_b;
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const number y = widen(*a);
+        if (i < g.M - 1) a += g.lda;
+#pragma unroll
+        for (int j = 0; j < is::J; j++) {
+            sum[i][j] += x[j] * y;
+        }
+    }
+}
+
+/* Adds the sums of lanes and warps up, and stores a thread's share of ROWS x STRIP. */
+template <int ROWS, direction HOW, typename is = geometry<ROWS, HOW>>
+__device__ __forceinline__ void store(const gemm_args &all, number (&sum)[ROWS][is::J],
+                                      number *shared, bool columns, int part, long long i_block,
+                                      long long j_block, int j_thread, int warp_k, int lane_k) {
+    const long long rows = (columns ? all.N : all.M) - i_block;
+    const long long strip = (columns ? all.M : all.N) - j_block;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int n = 0; n < is::J; n++) {
+#pragma unroll
+            for (int lanes = is::LANES_J; lanes < 32; lanes *= 2) {
+                sum[i][n] += __shfl_xor_sync(0xffffffff, sum[i][n], lanes);
+            }
+            if (lane_k == 0) shared[(warp_k * ROWS + i) * is::STRIP + j_thread + n] = sum[i][n];
+        }
+    }
+    __syncthreads();
+    const number alpha = (number)all.alpha, beta = (number)all.beta;
+    for (int o = threadIdx.x; o < ROWS * is::STRIP; o += is::THREADS) {
+        const int i = columns ? o % ROWS : o / is::STRIP, n = columns ? o / ROWS : o % is::STRIP;
+        const long long j = j_block + n;
+        if (i >= rows || n >= strip) continue;
+        number total = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS_K; w++) {
+            total += shared[(w * ROWS + i) * is::STRIP + n];
+        }
+        const long long row = columns ? j : i_block + i, column = columns ? i_block + i : j;
+        if (all.split > 1) {
+            *part_at(all, part, row, column) = total;
+            continue;
+        }
+        REAL *c = all.C + blockIdx.z * all.batch_c + row * all.ldc + column;
+        total *= alpha;
+        *c = narrow(beta == 0 ? total : total + beta * widen(*c), REAL());
+    }
+}
 
 #endif
