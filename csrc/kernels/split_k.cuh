@@ -32,14 +32,15 @@ typedef sum_of<REAL>::type part_sum;
 
 constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums that move together */
 
-/* Which steps of K a part has: all parts get as many, or one less. */
+/* Which steps of K a part has: all get as many, the first ones one more. */
 typedef struct part_range {
     int first, end;
 } part_range;
 
 __device__ __forceinline__ part_range range_of_part(const gemm_args &g, int part, int steps) {
-    return {(int)((long long)steps * part / g.split),
-            (int)((long long)steps * (part + 1) / g.split)};
+    const int even = steps / (int)g.split, more = steps - even * (int)g.split;
+    const int first = part * even + min(part, more);
+    return {first, first + even + (part < more)};
 }
 
 /* Sum (row, column) of a part of this block's batch. */

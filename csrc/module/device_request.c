@@ -167,12 +167,11 @@ static int refuse_layout(const request *r, const char *name, PyArrayObject *arra
 }
 
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, bool any_strides) {
+                  operand_shape one_dimensional, smk_strides taken) {
     bool fits = true;
     operand *into = &r->inputs[i];
-    if (r->on_device
-            ? operand_place_on_device(array, wanted, one_dimensional, any_strides, into, &fits)
-            : operand_place(array, wanted, one_dimensional, any_strides, into)) {
+    if (r->on_device ? operand_place_on_device(array, wanted, one_dimensional, taken, into, &fits)
+                     : operand_place(array, wanted, one_dimensional, taken, into)) {
         return -1;
     }
     if (!fits) {
