@@ -232,8 +232,6 @@ def _asked(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | Non
     copied = [row for row in run.global_ if row.op == "bulk"]
     reads += sum(row.bytes / itemsize for row in copied if row.direction == "read")
     clocks = sum(
-        max(row.requests, row.sectors / SECTORS_A_CLOCK)
-        for row in run.global_
-        if row.op != "bulk"
+        max(row.requests, row.sectors / SECTORS_A_CLOCK) for row in run.global_ if row.op != "bulk"
     )
     return Traffic(reads, clocks, sum(row.wavefronts for row in run.shared))
