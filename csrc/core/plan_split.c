@@ -73,7 +73,7 @@ split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64
 smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *p, const walk *w, int64_t step, split_place place, shape *s,
                     smk_status *status) {
-    if (w->total == 0) return SMK_OK;
+    if (w->total == 0 || !row->split.rate) return SMK_OK;
     const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
     const split_question question =
         split_ask(row, dtype, values, (int64_t[]){p->M, p->N, p->K}, z, step, p->multiprocessors);

@@ -178,7 +178,11 @@ int gpu_count(smk_status *why) {
 
 smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status) {
     const driver *cu = driver_open(status);
-    return cu ? device_describe(cu, ordinal, out, status) : status->code;
+    if (!cu) return status->code;
+    const gpu_info *known = device_known(ordinal);
+    if (!known) return device_describe(cu, ordinal, out, status);
+    *out = *known;
+    return SMK_OK;
 }
 
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status) {

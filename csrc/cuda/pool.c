@@ -14,8 +14,12 @@ static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     CUmemPoolProps props = {.alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location_type = CU_MEM_LOCATION_TYPE_DEVICE,
                             .location_id = d->info.ordinal};
+    const int mode = device_ignore_captures(d);
     CUresult result = cu->cuMemPoolCreate(out, &props);
-    if (result) return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
+    if (result) {
+        device_heed_captures(d, mode);
+        return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
+    }
 
     /* Memory that an endless kernel still uses must not make other streams wait for it. */
     int wait_for_others = 0;
@@ -23,6 +27,7 @@ static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
                                        &wait_for_others);
     if (!result) result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+    device_heed_captures(d, mode);
     if (!result) return SMK_OK;
     cu->cuMemPoolDestroy(*out);
     return device_fail(d, result, SMK_ERROR, status, "cuMemPoolSetAttribute");

@@ -18,7 +18,7 @@ CODES = re.findall(r"X\((\w+), \w+\) +\\?", STATUS_H)
 SKIPPED = 77
 
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
-FAKE_ONLY = "no_pools modules"
+FAKE_ONLY = "no_pools modules capture"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, or for
 # arrays of other libraries.
