@@ -49,7 +49,7 @@ _ROW_KEYS = {
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "rate"),
 }
-_WGMMA_KEYS = {"operand", "parts"}
+_WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -82,10 +82,11 @@ class Param:
 
 @dataclass(frozen=True)
 class Wgmma:
-    """What makes a row's kernel out of kernels/wgmma_gemm.cuh: smk_wgmma."""
+    """What a row's kernel reads by TMA: smk_wgmma."""
 
     operand: str
     parts: int
+    b_by_rows: bool
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ def _wgmma(entry: object, where: str) -> Wgmma:
     parts = _get(entry, "parts", int, where, 1)
     if parts not in (1, 2):
         raise TableError(f"{where}: parts = {parts} should be 1 or 2")
-    return Wgmma(operand, parts)
+    return Wgmma(operand, parts, _get(entry, "b_by_rows", bool, where, False))
 
 
 def _dims(

@@ -120,6 +120,7 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
     if row.wgmma:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
+        yield f"            {str(row.wgmma.b_by_rows).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
         yield f"            {{{', '.join(products)}}}}},"

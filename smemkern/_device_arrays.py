@@ -1,4 +1,4 @@
-"""What gemm and transpose ask of the library that a device array is from."""
+"""What is asked of the library that a device array is from, where no protocol answers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ def library_of(array: Any) -> str:
 
 
 def current_stream(array: Any) -> int:
-    """The stream that the array's library uses now: what it queued there is done before our work,
-    and our work before what it queues next."""
-    library = library_of(array)
-    if library == "torch":
+    """The stream that the array's library uses now, for arrays that can only be asked by DLPack:
+    what it queued there is done before our work, and our work before what it queues next."""
+    if library_of(array) == "torch":
         return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
-    if library == "cupy":
-        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return DEFAULT_STREAM
 
 
-def empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A new array of the same library on the same device; dtype is NumPy's.
+def empty(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the same library, type and device, where arrays have no method `new_empty`.
 
     Raises
     ------
@@ -34,19 +31,12 @@ def empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         If the library's arrays cannot be written, or it is not known here.
     """
     library = library_of(like)
-    if library == "torch":
-        torch = sys.modules["torch"]
-        same = dtype.kind == "V" or like.element_size() == dtype.itemsize
-        type_ = like.dtype if same else getattr(torch, dtype.name)
-        return torch.empty(shape, dtype=type_, device=like.device)
     if library == "cupy":
         cupy = sys.modules["cupy"]
         with like.device:
-            return cupy.empty(shape, like.dtype if dtype.kind == "V" else dtype)
+            return cupy.empty(shape, like.dtype)
     if library == "numba":
-        cuda = sys.modules["numba"].cuda
-
-        return cuda.device_array(shape, like.dtype if dtype.kind == "V" else dtype)
+        return sys.modules["numba"].cuda.device_array(shape, like.dtype)
     raise TypeError(
         f"arrays of {library} cannot be made here; pass one to write to as out=, or pass arrays of "
         "CuPy, PyTorch or Numba"

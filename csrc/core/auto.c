@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "plan_parts.h"
+
 const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32"};
 
 static const smk_dtype *dtype_of(const smk_row *row, const char *name) {
@@ -22,8 +24,17 @@ static bool can_answer(const smk_row *row, const smk_question *q) {
     return row->op == q->op && runs(row, q->sm) && (!q->strided || smk_takes_any_strides(row));
 }
 
-static double ceil_div(int64_t n, int64_t by) {
-    return (double)(n / by + (n % by != 0));
+enum { STEP_BYTES = 128 /* of K, in the kernels that cut it */ };
+
+/* Into how many parts the plan will cut K. */
+static double split_of(const smk_timing *t, const smk_question *q, double tiles) {
+    const bool few =
+        tiles > 0 && tiles < 1e6; /* else it will not be cut, nor be a number of tiles */
+    if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return 1;
+    const split_question ask =
+        split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+                  STEP_BYTES / t->dtype->itemsize, q->multiprocessors);
+    return (double)split_choose(&ask);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK_N_TERMS]) {
@@ -32,14 +43,16 @@ void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK
     /* In floating point: the product of three sizes need not be a 64-bit number. */
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
     const double tiles =
-        ceil_div(q->M, g.output_tile[0]) * ceil_div(q->N, g.output_tile[1]) * batch;
+        (double)ceil_div(q->M, g.output_tile[0]) * (double)ceil_div(q->N, g.output_tile[1]) * batch;
+    const double split = split_of(t, q, tiles), depth = k / split / 1024;
     const double busiest =
-        __builtin_ceil(tiles / (q->multiprocessors > 0 ? q->multiprocessors : 1));
+        __builtin_ceil(tiles * split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
     out[SMK_TERM_CALL] = 1;
-    out[SMK_TERM_DEPTH] = k / 1024;
+    out[SMK_TERM_DEPTH] = depth;
     out[SMK_TERM_TILE] = busiest;
-    out[SMK_TERM_STEP] = busiest * k / 1024;
-    out[SMK_TERM_BYTES] = batch * (m * k + k * n + m * n) * t->dtype->itemsize * 1e-6;
+    out[SMK_TERM_STEP] = busiest * depth;
+    const double sums = split > 1 ? split * m * n : m * n;
+    out[SMK_TERM_BYTES] = batch * (m * k + k * n + sums) * t->dtype->itemsize * 1e-6;
 }
 
 bool smk_timing_fits(const smk_timing *t, const smk_question *q) {

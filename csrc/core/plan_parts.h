@@ -65,6 +65,11 @@ typedef struct split_question {
     int64_t multiprocessors;
 } split_question;
 
+/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop. */
+split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                         const int64_t sizes[3], int64_t batch, int64_t step,
+                         int64_t multiprocessors);
+
 /* The number of parts that takes the least time: 1 where tiles fill the machine, never more than steps. */
 int64_t split_choose(const split_question *q);
 

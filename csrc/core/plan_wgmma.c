@@ -1,4 +1,4 @@
-/* Plans the rows whose kernels include kernels/wgmma_gemm.cuh: up to four launches.
+/* Plans the rows whose kernels read A and B by TMA (kernels/wgmma_gemm.cuh, gemm_tma.cu): up to four launches.
  *
  *     <entry>_largest   of two parts: the largest of each row of an A that has its neighbours in other rows
  *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts; the largest of
@@ -24,12 +24,13 @@ typedef struct arguments {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char maps[SMK_MAX_MAPS][SMK_TENSOR_MAP_BYTES];
 } arguments;
 
-/* One of A and B as the tensor core wants it: rows of K. Strides in elements. */
+/* One of A and B as the tensor core wants it: rows of K. Strides in elements. A row of the table may want B by
+ * its own rows: then `k` runs along N. */
 typedef struct side {
     int index; /* operand and buffer */
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
-    int64_t tile;         /* rows of a tile */
+    int64_t tile;         /* rows of a box */
     smk_tensor_type type; /* of what TMA loads */
     int element;          /* its bytes */
     int parts;            /* 1: its bits are the matrix's */
@@ -104,11 +105,11 @@ static bool boxes_reach(const walk *w, int operand, const smk_matrix *m, int64_t
 
 /* ---- operands ---- */
 
-/* B of a matrix of 32-bit elements passes through registers, which split it; wgmma reads A from shared
- * memory, along K only. */
+/* B of a matrix of 32-bit elements passes through registers, which split it; what stays in shared memory has
+ * to lie along K there. */
 static void place_side(const work *w, side *s, int itemsize) {
     const smk_wgmma *kind = &w->row->wgmma;
-    const bool registers = s->index == 1 && itemsize == 4;
+    const bool registers = s->index == 1 && itemsize == 4 && !kind->b_by_rows;
     const bool along = s->k_stride == 1 || s->k == 1;
     s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
     s->parts = registers ? 1 : kind->parts;
@@ -136,12 +137,15 @@ static void map_in_place(work *w, const side *s) {
 
 /* Room in the workspace, and what the kernels before have to know. */
 static void prepare(work *w, const side *s, wgmma_operand *out) {
-    const int64_t pitch = w->args->wgmma.pitch, z = depth(w->walk, s->index);
+    const int64_t pitch = round_up(s->k, SWIZZLE_BYTES / w->element), z = depth(w->walk, s->index);
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
     const bool of_a = s->index == 0;
     int64_t slot = 0;
+    out->row_stride = s->row_stride;
+    out->k_stride = s->k_stride;
+    out->pitch = pitch;
     out->by_rows = s->k_stride == 1 || s->k == 1;
     out->chunks = of_a || out->by_rows ? 1 : (int)chunks;
     if (!s->in_place) {
@@ -195,24 +199,27 @@ static smk_tensor_type type_of(const smk_dtype *dtype) {
 static void place_operands(work *w, const smk_gemm *p, const smk_dtype *dtype,
                            const smk_geometry *g, side sides[2]) {
     wgmma_args *args = &w->args->wgmma;
+    const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
+    const bool by_rows = w->row->wgmma.b_by_rows;
     sides[0] = (side){.index = 0,
                       .matrix = &p->a,
                       .rows = p->M,
+                      .k = p->K,
                       .row_stride = p->a.ld,
                       .k_stride = p->a.step,
                       .tile = g->output_tile[0]};
     sides[1] = (side){.index = 1,
                       .matrix = &p->b,
-                      .rows = p->N,
-                      .row_stride = p->b.step,
-                      .k_stride = p->b.ld,
-                      .tile = g->output_tile[1]};
-    args->pitch = round_up(p->K, SWIZZLE_BYTES / w->element);
-    args->steps = (int)ceil_div(p->K, SWIZZLE_BYTES / w->element);
+                      .rows = by_rows ? p->K : p->N,
+                      .k = by_rows ? p->N : p->K,
+                      .row_stride = by_rows ? p->b.ld : p->b.step,
+                      .k_stride = by_rows ? p->b.step : p->b.ld,
+                      .tile = by_rows ? step : g->output_tile[1]};
+    args->steps = (int)ceil_div(p->K, step);
     for (int i = 0; i < 2; i++) {
         wgmma_operand *operand = i ? &args->b : &args->a;
-        sides[i].k = p->K;
         operand->rows = (int)sides[i].rows;
+        operand->k = (int)sides[i].k;
         if (p->K == 0) continue;
         place_side(w, &sides[i], dtype->itemsize);
         if (sides[i].in_place) map_in_place(w, &sides[i]);

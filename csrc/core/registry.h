@@ -39,11 +39,13 @@ typedef struct smk_geometry {
     int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
-/* Rows whose kernel is kernels/wgmma_gemm.cuh; core/plan_wgmma.c plans them. */
+/* Rows whose kernel reads A and B by TMA; core/plan_wgmma.c plans them. */
 typedef struct smk_wgmma {
     smk_tensor_type
-        operand; /* what the tensor core reads; FLOAT32: rounded to tf32 before TMA loads it */
+        operand; /* what lies in shared memory. Of two parts, FLOAT32 is rounded to tf32 before */
     int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
+    bool
+        b_by_rows; /* tiles of B are rows of B; otherwise, as the tensor core wants them, columns */
     const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
 } smk_wgmma;
 

@@ -72,6 +72,7 @@ typedef struct CUmemPoolProps {
 
 enum {
     CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_EVENT_DEFAULT = 0,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
@@ -113,6 +114,8 @@ enum {
     X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \
     X(cuStreamSynchronize, 2000, (CUstream stream))                                                \
+    X(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned flags))                   \
+    X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                       \
     X(cuEventCreate, 2000, (CUevent * event, unsigned flags))                                      \
     X(cuEventDestroy, 4000, (CUevent event))                                                       \
     X(cuEventRecord, 2000, (CUevent event, CUstream stream))                                       \

@@ -43,8 +43,16 @@ static smk_code check_job(const smk_job *job, smk_status *status) {
     return SMK_OK;
 }
 
+/* Made when it is needed: most calls on arrays that are on the device return before that. */
+static const char *what(run *r) {
+    if (!*r->what)
+        snprintf(r->what, sizeof r->what, "kernel \"%s\" on device %d (%s)", name_of(r->job),
+                 r->d->info.ordinal, r->d->info.name);
+    return r->what;
+}
+
 static smk_code wait_for_kernels(run *r, smk_status *status) {
-    smk_code code = wait_for_stream(r->d, r->stream, &r->patience, r->what, status);
+    smk_code code = wait_for_stream(r->d, r->stream, &r->patience, what(r), status);
     r->left_running = code == SMK_INTERRUPTED;
     return code;
 }
@@ -77,14 +85,9 @@ static smk_code buffers_out(run *r, smk_status *status) {
     return SMK_OK;
 }
 
-/* The call is synchronous, so waiting here costs no overlap that an event would have kept. */
-static smk_code wait_for_producers(run *r, smk_status *status) {
-    for (size_t i = 0; i < r->job->n_after; i++) {
-        smk_code code =
-            wait_for_stream(r->d, r->job->after[i], &r->patience,
-                            "work that was queued before on the stream of an argument", status);
-        if (code) return code;
-    }
+static smk_code follow_producers(run *r, smk_status *status) {
+    for (size_t i = 0; i < r->job->n_after; i++)
+        if (stream_follow(r->d, r->stream, r->job->after[i], status)) return status->code;
     return SMK_OK;
 }
 
@@ -96,14 +99,14 @@ static smk_code run_job(run *r, smk_status *status) {
     if ((code = launch_find(r->d, &r->plan, r->module, status))) return code;
     if ((code = buffers_in(r, status))) return code;
     if ((code = launch_make_args(r->d, &r->plan, r->addresses, status))) return code;
-    if ((code = wait_for_producers(r, status))) return code;
+    if ((code = follow_producers(r, status))) return code;
     if ((code = launch_all(r->d, &r->plan, status)) || job->asynchronous) return code;
     if ((code = wait_for_kernels(r, status))) return code;
 
     /* Before the repeats, which change a buffer that is both read and written. */
     if ((code = buffers_out(r, status))) return code;
     if (job->repeat > 0) {
-        code = launch_timed(r->d, &r->plan, &r->patience, r->what, status);
+        code = launch_timed(r->d, &r->plan, &r->patience, what(r), status);
         r->left_running = code == SMK_INTERRUPTED;
     }
     return code;
@@ -129,7 +132,7 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
         /* For host memory that is pinned, which is copied behind our back; and a synchronize is
          * where the pool drops what is above its threshold. */
         CUresult result = d->cu->cuStreamSynchronize(r->stream);
-        if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
+        if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", what(r));
     }
     if (r->left_running) {
         module_release_after(d, r->module, r->stream, !r->job->stream);
@@ -150,8 +153,6 @@ smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
     if (!code) code = device_enter(ordinal, &r.d, status);
     if (code) return code;
 
-    snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)", name_of(job), ordinal,
-             r.d->info.name);
     r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
     if (!r.addresses)
         code = smk_fail_memory(status, job->n_buffers * sizeof *r.addresses, "buffer addresses");

@@ -8,9 +8,18 @@
 
 enum { MOST_MODULES = 256, LOG_BYTES = 3000 };
 
+/* The driver is asked once for each: it takes longer than all else that a call does with a kernel. */
+typedef struct function {
+    char *entry;
+    CUfunction handle;
+    size_t shared_bytes; /* dynamic shared memory that it may have */
+    struct function *next;
+} function;
+
 struct module {
     char *key; /* NULL: unloaded when nobody holds it */
     CUmodule handle;
+    function *functions;
     int holders;
     bool kept; /* for good; one of the holders is nobody */
     module *next;
@@ -43,6 +52,12 @@ static smk_code load(device *d, const smk_image *image, CUmodule *out, smk_statu
 
 static void unload(device *d, module *m) {
     d->cu->cuModuleUnload(m->handle);
+    while (m->functions) {
+        function *f = m->functions;
+        m->functions = f->next;
+        free(f->entry);
+        free(f);
+    }
     free(m->key);
     free(m);
 }
@@ -116,11 +131,28 @@ static smk_code load_new(device *d, const smk_image *image, module **out, smk_st
 
 /* ------------------------------------------------------------------------------------------- */
 
+/* While a thread captures a graph the driver refuses calls that could disturb it, like loading a
+ * module, and spoils the capture, unless the calling thread says that it knows. */
+static smk_code change_capture_mode(device *d, int *mode, smk_status *status) {
+    CUresult result = d->cu->cuThreadExchangeStreamCaptureMode(mode);
+    return result ? device_fail(d, result, SMK_ERROR, status, "cuThreadExchangeStreamCaptureMode")
+                  : SMK_OK;
+}
+
+static smk_code load_apart(device *d, const smk_image *image, module **m, smk_status *status) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (change_capture_mode(d, &mode, status)) return status->code;
+    release_retired(d);
+    if (!*m) load_new(d, image, m, status);
+    smk_status ignored = {0};
+    change_capture_mode(d, &mode, &ignored);
+    return status->code;
+}
+
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status) {
     pthread_mutex_lock(&d->modules_mutex);
-    release_retired(d);
     module *m = image->key ? find(d, image->key) : NULL;
-    smk_code code = m ? SMK_OK : load_new(d, image, &m, status);
+    smk_code code = m && !d->retired ? SMK_OK : load_apart(d, image, &m, status);
     if (!code) {
         m->holders++;
         *out = m;
@@ -167,50 +199,79 @@ void module_release_after(device *d, module *m, CUstream stream, bool own_stream
 /* Up to 48 KiB less the static part need no asking; beyond, the function must opt in. The limit of
  * a function is only ever raised, so that threads that ask for different sizes do not undo each
  * other. */
-static smk_code allow_shared(device *d, CUfunction function, const char *entry, size_t shared_bytes,
-                             smk_status *status) {
+static smk_code allow_shared(device *d, function *f, size_t shared_bytes, smk_status *status) {
     const driver *cu = d->cu;
-    int allowed = 0, fixed = 0;
+    int fixed = 0;
+    if (shared_bytes <= f->shared_bytes) return SMK_OK;
     CUresult result =
-        cu->cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
-    if (!result && shared_bytes <= (size_t)allowed) return SMK_OK;
-    if (!result)
-        result = cu->cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+        cu->cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f->handle);
     if (result)
         return device_fail(d, result, SMK_LAUNCH, status, "cuFuncGetAttribute of kernel \"%s\"",
-                           entry);
+                           f->entry);
     if (shared_bytes + (size_t)fixed > d->info.shared_bytes_optin)
         return smk_fail(status, SMK_LAUNCH,
                         "kernel \"%s\" asks for %zu bytes of dynamic shared memory beside its %d "
                         "static ones, but a block on device %d (%s) has at most %zu. Use a "
                         "smaller tile, fewer stages or no padding",
-                        entry, shared_bytes, fixed, d->info.ordinal, d->info.name,
+                        f->entry, shared_bytes, fixed, d->info.ordinal, d->info.name,
                         d->info.shared_bytes_optin);
-    result = cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    result = cu->cuFuncSetAttribute(f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     (int)shared_bytes);
-    return result ? device_fail(d, result, SMK_LAUNCH, status,
-                                "cuFuncSetAttribute of kernel \"%s\" for %zu bytes of dynamic "
-                                "shared memory",
-                                entry, shared_bytes)
-                  : SMK_OK;
+    if (result)
+        return device_fail(d, result, SMK_LAUNCH, status,
+                           "cuFuncSetAttribute of kernel \"%s\" for %zu bytes of dynamic shared "
+                           "memory",
+                           f->entry, shared_bytes);
+    f->shared_bytes = shared_bytes;
+    return SMK_OK;
+}
+
+static smk_code find_new(device *d, module *m, const char *entry, function *f, smk_status *status) {
+    int allowed = 0;
+    CUresult result = d->cu->cuModuleGetFunction(&f->handle, m->handle, entry);
+    if (result == CUDA_ERROR_NOT_FOUND)
+        return smk_fail(status, SMK_KERNEL_IMAGE,
+                        "image \"%s\" has no kernel \"%s\" (cuModuleGetFunction: "
+                        "CUDA_ERROR_NOT_FOUND). Give the name as it stands in the PTX: mangled, "
+                        "unless the source says extern \"C\"",
+                        m->key ? m->key : "without a key", entry);
+    if (result)
+        return device_fail(d, result, SMK_KERNEL_IMAGE, status,
+                           "cuModuleGetFunction of kernel \"%s\"", entry);
+    result = d->cu->cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       f->handle);
+    if (result)
+        return device_fail(d, result, SMK_LAUNCH, status, "cuFuncGetAttribute of kernel \"%s\"",
+                           entry);
+    f->shared_bytes = (size_t)allowed;
+    f->entry = strdup(entry);
+    return f->entry ? SMK_OK : smk_fail_memory(status, strlen(entry) + 1, "a kernel's name");
+}
+
+/* The caller holds modules_mutex. NULL: see status. */
+static function *find_function(device *d, module *m, const char *entry, smk_status *status) {
+    function *f = m->functions;
+    while (f && strcmp(f->entry, entry))
+        f = f->next;
+    if (f) return f;
+    if (!(f = calloc(1, sizeof *f))) {
+        smk_fail_memory(status, sizeof *f, "a kernel");
+    } else if (find_new(d, m, entry, f, status)) {
+        free(f);
+        f = NULL;
+    } else {
+        f->next = m->functions;
+        m->functions = f;
+    }
+    return f;
 }
 
 smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
                          CUfunction *out, smk_status *status) {
     pthread_mutex_lock(&d->modules_mutex);
-    smk_code code = SMK_OK;
-    CUresult result = d->cu->cuModuleGetFunction(out, m->handle, entry);
-    if (result == CUDA_ERROR_NOT_FOUND)
-        code = smk_fail(status, SMK_KERNEL_IMAGE,
-                        "image \"%s\" has no kernel \"%s\" (cuModuleGetFunction: "
-                        "CUDA_ERROR_NOT_FOUND). Give the name as it stands in the PTX: mangled, "
-                        "unless the source says extern \"C\"",
-                        m->key ? m->key : "without a key", entry);
-    else if (result)
-        code = device_fail(d, result, SMK_KERNEL_IMAGE, status,
-                           "cuModuleGetFunction of kernel \"%s\"", entry);
-    else
-        code = allow_shared(d, *out, entry, shared_bytes, status);
+    function *f = find_function(d, m, entry, status);
+    smk_code code = f ? allow_shared(d, f, shared_bytes, status) : status->code;
+    if (!code) *out = f->handle;
     pthread_mutex_unlock(&d->modules_mutex);
     return code;
 }

@@ -19,3 +19,17 @@ void stream_give(device *d, CUstream stream) {
     pthread_mutex_unlock(&d->mutex);
     if (!kept) d->cu->cuStreamDestroy(stream);
 }
+
+smk_code stream_follow(device *d, CUstream stream, CUstream other, smk_status *status) {
+    const driver *cu = d->cu;
+    CUevent event;
+    CUresult result = cu->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (result) return device_fail(d, result, SMK_ERROR, status, "cuEventCreate");
+    const char *call = "cuEventRecord on the stream of an array";
+    if (!(result = cu->cuEventRecord(event, other))) {
+        call = "cuStreamWaitEvent";
+        result = cu->cuStreamWaitEvent(stream, event, 0);
+    }
+    cu->cuEventDestroy(event); /* the driver keeps it as long as a stream waits for it */
+    return result ? device_fail(d, result, SMK_VALUE, status, "%s", call) : SMK_OK;
+}

@@ -44,27 +44,29 @@ typedef struct gemm_args {
 
 enum { REDUCE_THREADS = 128 };
 
-/* What the kernels of wgmma_gemm.cuh take beside gemm_args; core/plan_wgmma.c fills it.
+/* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
  *
- * An operand is A, whose rows are meant, or B, whose columns are. Packed, it lies in the workspace row by
- * row, K elements each, one part after the other. */
+ * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the
+ * workspace row by row, k elements each, one part after the other. */
 enum { PACK_THREADS = 256, PACK_ROWS = 8, PACK_TILE = 64, LARGEST_ROWS = 32, LARGEST_K = 1024 };
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
     SMK_POINTER(unsigned) largest; /* of two parts: |element|s as bits, [chunks][rows] */
     SMK_POINTER(unsigned)
-    partial;           /* the same before A is packed by tiles, of LARGEST_K elements each */
-    long long batch;   /* bytes from one batch's to the next in the workspace; 0: broadcast */
-    int rows, packing; /* blocks that pack it; 0: it is read where it is */
-    int by_rows;       /* a warp takes a row: its elements are neighbours */
-    int searching;     /* blocks that look for the largest; of A in a launch before */
+    partial;         /* the same before A is packed by tiles, of LARGEST_K elements each */
+    long long batch; /* bytes from one batch's to the next in the workspace; 0: broadcast */
+    long long row_stride, k_stride; /* elements, of the matrix */
+    long long pitch;                /* elements from one packed row to the next */
+    int rows, k;                    /* sizes */
+    int packing;                    /* blocks that pack it; 0: it is read where it is */
+    int by_rows;                    /* a warp takes a row: its elements are neighbours */
+    int searching;                  /* blocks that look for the largest; of A in a launch before */
     int chunks;
 } wgmma_operand;
 
 typedef struct wgmma_args {
     wgmma_operand a, b;
-    long long pitch; /* elements from one packed row to the next */
     int steps;       /* stages of K */
     int store_boxes; /* C is written by TMA */
 } wgmma_args;

@@ -7,6 +7,7 @@
 #define SMK_COMMON_CUH
 
 #include "args.h"
+#include "shared_address.cuh"
 
 /* ---- the tile of a block ---- */
 
@@ -101,10 +102,6 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
  * Macros, so that the copy is attributed to the line that asks for it. Copies join the group that the
  * next commit closes; a thread sees its own copies after waiting, the others' after a barrier too.
  */
-
-__device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
 
 /* 16 bytes, both sides aligned to 16; .cg: past the L1 cache, which would not be asked again. */
 #define COPY_ASYNC_16(to, from)                                                                    \

@@ -6,14 +6,12 @@
 #ifndef SMK_HOPPER_CUH
 #define SMK_HOPPER_CUH
 
+#include "shared_address.cuh"
+
 /* What the driver's cuTensorMapEncodeTiled writes; a kernel only passes its address on. */
 typedef struct __align__(64) tensor_map {
     unsigned long long words[16];
 } tensor_map;
-
-__device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
 
 /* ---- mbarrier: a phase ends when `arrivals` threads have arrived and the expected bytes too ---- */
 

@@ -1,6 +1,9 @@
-/* What comes before a product by wgmma: operands as TMA and the tensor core want them, in the workspace.
+/* What comes before a product whose tiles TMA loads: operands as TMA and the tensor core want them, in the
+ * workspace.
  *
  *     A's rows, B's columns  ->  [part][row][k ...]   K elements of a row together, on 16-byte boundaries
+ *
+ * (Of gemm_tma, which has no tensor core, B's rows: there "k" below runs along N.)
  *
  * PARTS 1: bits are copied, where TMA cannot read them as they lie. (It rounds to tf32 as it loads.)
  *
@@ -31,9 +34,9 @@ template <> struct bits_of<float> {
     typedef float type;
     static __device__ __forceinline__ type at(const float *p) { return *p; }
 };
-typedef bits_of<REAL>::type element;
+typedef bits_of<REAL>::type raw;
 
-template <typename T, int N> struct __align__(N * sizeof(T)) vector {
+template <typename T, int N> struct __align__(N * sizeof(T)) several {
     T at[N];
 };
 
@@ -61,7 +64,7 @@ template <typename T> __device__ __forceinline__ void split(float x, float scale
     rounded(scaled - rounded(scaled, parts[0]), parts[1]);
 }
 
-__device__ __forceinline__ void split(element x, float, element (&parts)[1]) {
+__device__ __forceinline__ void split(raw x, float, raw (&parts)[1]) {
     parts[0] = x;
 }
 
@@ -83,10 +86,9 @@ __device__ __forceinline__ unsigned magnitude_of(float x) {
 
 /* ---- the operand of a block ---- */
 
-/* One of A and B: element (row, k) stands at x[row * row_stride + k * k_stride]. */
+/* One of A and B: element (row, k) stands at x[row * to.row_stride + k * to.k_stride]. */
 typedef struct source {
     const REAL *x;
-    long long row_stride, k_stride;
     wgmma_operand to;
     int block; /* among those that do the same */
 } source;
@@ -99,8 +101,6 @@ __device__ __forceinline__ source source_of(const gemm_args &g, const wgmma_args
                                             int block) {
     source s;
     s.x = (a ? g.A : g.B) + blockIdx.z * (a ? g.batch_a : g.batch_b);
-    s.row_stride = a ? g.lda : g.step_b;
-    s.k_stride = a ? g.step_a : g.ldb;
     s.to = a ? w.a : w.b;
     s.block = block;
     const long long bytes = blockIdx.z * s.to.batch;
@@ -110,9 +110,8 @@ __device__ __forceinline__ source source_of(const gemm_args &g, const wgmma_args
     return s;
 }
 
-template <typename T>
-__device__ __forceinline__ T *packed_row(const source &s, const wgmma_args &w, int part, int row) {
-    return reinterpret_cast<T *>(s.to.packed) + ((long long)part * s.to.rows + row) * w.pitch;
+template <typename T> __device__ __forceinline__ T *packed_row(const source &s, int part, int row) {
+    return reinterpret_cast<T *>(s.to.packed) + ((long long)part * s.to.rows + row) * s.to.pitch;
 }
 
 #if PARTS == 2
@@ -138,17 +137,17 @@ __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
 
 /* The largest of LARGEST_K elements of 32 rows whose neighbours are in other rows: lanes are rows. To
  * to[chunk of K][row]. */
-__device__ __forceinline__ void largest_of_chunk(const source &s, int K, unsigned *to) {
+__device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) {
     __shared__ unsigned found[PACK_THREADS / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
-    const int k_end = min((chunk + 1) * LARGEST_K, K);
+    const int k_end = min((chunk + 1) * LARGEST_K, s.to.k);
     unsigned largest = 0;
     if (row < s.to.rows) {
 #pragma unroll 8
         for (int k = chunk * LARGEST_K + warp; k < k_end; k += PACK_THREADS / 32) {
-            largest = max(largest, magnitude_of(s.x[row * s.row_stride + k * s.k_stride]));
+            largest = max(largest, magnitude_of(s.x[row * s.to.row_stride + k * s.to.k_stride]));
         }
     }
     found[warp][lane] = largest;
@@ -163,14 +162,14 @@ __device__ __forceinline__ void largest_of_chunk(const source &s, int K, unsigne
 }
 
 /* Of B, whose columns are the rows here. */
-__device__ __forceinline__ void search(const source &s, int K) {
+__device__ __forceinline__ void search(const source &s) {
     if (!s.to.by_rows) {
-        largest_of_chunk(s, K, s.to.largest);
+        largest_of_chunk(s, s.to.largest);
         return;
     }
     const int row = s.block * PACK_ROWS + threadIdx.x / 32;
     if (row >= s.to.rows) return;
-    const unsigned largest = largest_of_row(s.x + row * s.row_stride, K);
+    const unsigned largest = largest_of_row(s.x + row * s.to.row_stride, s.to.k);
     if (threadIdx.x % 32 == 0) s.to.largest[row] = largest;
 }
 #endif
@@ -178,11 +177,11 @@ __device__ __forceinline__ void search(const source &s, int K) {
 /* ---- packing into N parts ---- */
 
 /* A warp a row, vectors where the row begins at a multiple of their size. */
-template <typename T, int N>
-__device__ __forceinline__ void pack_by_rows(const wgmma_args &w, const source &s, int K) {
+template <typename T, int N> __device__ __forceinline__ void pack_by_rows(const source &s) {
+    const int K = s.to.k;
     const int row = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= s.to.rows) return;
-    const REAL *from = s.x + row * s.row_stride;
+    const REAL *from = s.x + row * s.to.row_stride;
     float scale = 1;
 #if PARTS == 2
     if (N == 2) {
@@ -191,12 +190,12 @@ __device__ __forceinline__ void pack_by_rows(const wgmma_args &w, const source &
         scale = power_of_two(scale_of(largest));
     }
 #endif
-    typedef vector<element, 4> four;
+    typedef several<raw, 4> four;
     const int whole = (unsigned long long)from % sizeof(four) == 0 ? K / 4 * 4 : 0;
 #pragma unroll 4
     for (int k = lane * 4; k < whole; k += 128) {
         const four x = *reinterpret_cast<const four *>(from + k);
-        vector<T, 4> out[N];
+        several<T, 4> out[N];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             T parts[N];
@@ -207,7 +206,7 @@ __device__ __forceinline__ void pack_by_rows(const wgmma_args &w, const source &
         }
 #pragma unroll
         for (int part = 0; part < N; part++)
-            *reinterpret_cast<vector<T, 4> *>(packed_row<T>(s, w, part, row) + k) = out[part];
+            *reinterpret_cast<several<T, 4> *>(packed_row<T>(s, part, row) + k) = out[part];
     }
 #pragma unroll 4
     for (int k = whole + lane; k < K; k += 32) {
@@ -215,14 +214,15 @@ __device__ __forceinline__ void pack_by_rows(const wgmma_args &w, const source &
         split(bits_of<REAL>::at(from + k), scale, parts);
 #pragma unroll
         for (int part = 0; part < N; part++)
-            packed_row<T>(s, w, part, row)[k] = parts[part];
+            packed_row<T>(s, part, row)[k] = parts[part];
     }
 }
 
 /* 64 rows of 64 elements, read along the rows' direction and written along K. */
 template <typename T, int N>
-__device__ __forceinline__ void pack_by_tiles(const wgmma_args &w, const source &s, int K,
-                                              element (&tile)[PACK_TILE][PACK_TILE + 1]) {
+__device__ __forceinline__ void pack_by_tiles(const source &s,
+                                              raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
+    const int K = s.to.k;
     __shared__ float scales[PACK_TILE];
     const int across = (s.to.rows + PACK_TILE - 1) / PACK_TILE;
     const int row0 = s.block % across * PACK_TILE, k0 = s.block / across * PACK_TILE;
@@ -233,8 +233,8 @@ __device__ __forceinline__ void pack_by_tiles(const wgmma_args &w, const source 
         for (int half = 0; half < PACK_TILE; half += 32) {
             const int k = warp + 8 * i, row = lane + half;
             if (k0 + k < K && row0 + row < s.to.rows) {
-                tile[k][row] =
-                    bits_of<REAL>::at(s.x + (row0 + row) * s.row_stride + (k0 + k) * s.k_stride);
+                tile[k][row] = bits_of<REAL>::at(s.x + (row0 + row) * s.to.row_stride +
+                                                 (k0 + k) * s.to.k_stride);
             }
         }
     }
@@ -258,45 +258,44 @@ __device__ __forceinline__ void pack_by_tiles(const wgmma_args &w, const source 
         T parts[2][N];
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-            const element x = k0 + k + side * j < K ? tile[k + side * j][row] : element(0);
+            const raw x = k0 + k + side * j < K ? tile[k + side * j][row] : raw(0);
             split(x, N == 2 ? scales[row] : 1.0f, parts[j]);
         }
 #pragma unroll
         for (int part = 0; part < N; part++) {
-            T *to = packed_row<T>(s, w, part, row0 + row) + k0 + k;
+            T *to = packed_row<T>(s, part, row0 + row) + k0 + k;
             if (sizeof(T) == 4) {
                 if (k0 + k < K) to[0] = parts[0][part];
                 if (k0 + k + side < K) to[side] = parts[1][part];
             } else if (k0 + k < K) {
-                *reinterpret_cast<vector<T, 2> *>(to) = {parts[0][part], parts[1][part]};
+                *reinterpret_cast<several<T, 2> *>(to) = {parts[0][part], parts[1][part]};
             }
         }
     }
 }
 
-template <typename T, int N>
-__device__ __forceinline__ void pack_operand(const wgmma_args &w, const source &s, int K) {
-    __shared__ element tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
+template <typename T, int N> __device__ __forceinline__ void pack_operand(const source &s) {
+    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
     if (s.to.by_rows) {
-        pack_by_rows<T, N>(w, s, K);
+        pack_by_rows<T, N>(s);
     } else {
-        pack_by_tiles<T, N>(w, s, K, tile);
+        pack_by_tiles<T, N>(s, tile);
     }
 }
 
 /* The kernel's blocks: those that pack A, those that pack B, those that look for B's largest. Where all of
  * the batch shares a matrix, the first does it for all. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
-    const int block = blockIdx.x, of_b = block - w.a.packing, K = (int)g.K;
+    const int block = blockIdx.x, of_b = block - w.a.packing;
     if (blockIdx.z != 0 && (of_b < 0 ? g.batch_a : g.batch_b) == 0) return;
     if (of_b < 0) {
-        pack_operand<operand, PARTS>(w, source_of(g, w, true, block), K);
+        pack_operand<operand, PARTS>(source_of(g, w, true, block));
     } else if (of_b < w.b.packing) {
-        pack_operand<element, 1>(w, source_of(g, w, false, of_b), K);
+        pack_operand<raw, 1>(source_of(g, w, false, of_b));
     }
 #if PARTS == 2
     else {
-        search(source_of(g, w, false, of_b - w.b.packing), K);
+        search(source_of(g, w, false, of_b - w.b.packing));
     }
 #endif
 }
@@ -306,7 +305,7 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
     if (blockIdx.z != 0 && g.batch_a == 0) return;
     const source s = source_of(g, w, true, blockIdx.x);
-    largest_of_chunk(s, (int)g.K, s.to.partial);
+    largest_of_chunk(s, s.to.partial);
 }
 #endif
 

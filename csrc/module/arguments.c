@@ -7,6 +7,7 @@
  */
 #include "arguments.h"
 
+#include "../cuda/gpu.h"
 #include "scalar.h"
 #include "tensor_map.h"
 
@@ -112,30 +113,33 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
     return 0;
 }
 
-/* Is it an array, of whatever library? Then it is added. */
+static int add_view(arguments *a, PyArrayObject *view, const emu_parameter *parameter,
+                    Py_ssize_t index) {
+    int failed = view == NULL || add_array(a, view, parameter, index);
+    Py_XDECREF(view);
+    return failed ? -1 : 0;
+}
+
+/* An array of another library, as arguments_start has found out. */
 static int add_foreign(arguments *a, PyObject *given, const emu_parameter *parameter,
-                       Py_ssize_t index, void *stream, bool *added) {
-    PyArrayObject *host = NULL;
-    *added = false;
-    if (a->ordinals[index] == ORDINAL_NONE) {
-        if (host_array_view(given, &host)) {
-            return -1;
-        }
-        *added = host != NULL;
-        int failed = host && add_array(a, host, parameter, index);
-        Py_XDECREF(host);
-        return failed ? -1 : 0;
+                       Py_ssize_t index) {
+    const device_array *read = &a->read[index];
+    const array_label label = {.index = index};
+    if (read->place == ARRAY_HOST) {
+        return add_view(a, host_array_view(given), parameter, index);
     }
-    device_array opened;
-    *added = true;
-    if (check_pointer(parameter, index) || device_array_open(given, index, stream, &opened)) {
+    if (read->place == ARRAY_HOST_DESCRIBED) {
+        return add_view(a, device_array_view(a->state, read, given, label), parameter, index);
+    }
+    if (check_pointer(parameter, index)) {
         return -1;
     }
-    a->owners[a->n_owners++] = opened.owner;
-    if (opened.after) {
-        a->after[a->n_after++] = opened.after;
+    if (!device_array_is_contiguous(read)) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "is not contiguous, and a kernel sees no strides; pass "
+                                   "cupy.ascontiguousarray(...) or tensor.contiguous()");
     }
-    memcpy(a->block + parameter->offset, &opened.address, sizeof opened.address);
+    memcpy(a->block + parameter->offset, &read->address, sizeof read->address);
     return 0;
 }
 
@@ -242,9 +246,33 @@ static bool is_scalar(PyObject *given) {
            PyComplex_Check(given) || PyBytes_Check(given) || PyArray_IsScalar(given, Generic);
 }
 
-int arguments_start(const module_state *state, const emu_signature *signature,
-                    PyObject *const *given, Py_ssize_t n, arguments *out) {
-    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1, .state = state};
+/* Reads an array of another library, and finds the device and the stream of all of them. */
+static int read_array(arguments *a, PyObject *given, Py_ssize_t index) {
+    device_array *read = &a->read[index];
+    if (device_array_read(a->state, given, (array_label){.index = index}, a->stream, read)) {
+        return -1;
+    }
+    if (read->place != ARRAY_DEVICE) {
+        return 0;
+    }
+    if (read->ordinal >= 0 && a->ordinal >= 0 && read->ordinal != a->ordinal) {
+        PyErr_Format(PyExc_ValueError,
+                     "argument %zd is in the memory of cuda:%d and argument %zd in that of "
+                     "cuda:%d; a kernel runs on one device",
+                     a->first, a->ordinal, index, read->ordinal);
+        return -1;
+    }
+    if (a->ordinal < 0) {
+        a->ordinal = read->ordinal;
+        a->first = index;
+    }
+    a->stream = a->stream ? a->stream : read->stream;
+    return 0;
+}
+
+int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,
+                    Py_ssize_t n, void *stream, arguments *out) {
+    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1, .state = state, .stream = stream};
     if ((size_t)n != signature->n_parameters) {
         PyErr_Format(PyExc_TypeError, "kernel %s takes %zu arguments but %zd were given",
                      signature->entry, signature->n_parameters, n);
@@ -256,57 +284,46 @@ int arguments_start(const module_state *state, const emu_signature *signature,
     out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
     out->tensor_maps = PyMem_RawCalloc(room, sizeof *out->tensor_maps);
-    out->ordinals = PyMem_RawCalloc(room, sizeof *out->ordinals);
-    out->owners = PyMem_RawCalloc(room, sizeof *out->owners);
+    out->read = PyMem_RawCalloc(room, sizeof *out->read);
     out->after = PyMem_RawCalloc(room, sizeof *out->after);
     if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->tensor_maps ||
-        !out->ordinals || !out->owners || !out->after) {
+        !out->read || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        out->ordinals[i] = ORDINAL_NONE;
-        if (!PyArray_Check(given[i]) && !is_scalar(given[i]) &&
-            device_array_ordinal(state, given[i], i, &out->ordinals[i])) {
+        out->n_read = (size_t)i + 1;
+        if (!PyArray_Check(given[i]) && !is_scalar(given[i]) && read_array(out, given[i], i)) {
             return -1;
         }
-        int ordinal = out->ordinals[i];
-        if (ordinal == ORDINAL_NONE) {
-            continue;
-        }
-        if (ordinal >= 0 && out->ordinal >= 0 && ordinal != out->ordinal) {
-            PyErr_Format(PyExc_ValueError,
-                         "argument %zd is in the memory of cuda:%d and argument %zd in that of "
-                         "cuda:%d; a kernel runs on one device",
-                         out->first, out->ordinal, i, ordinal);
-            return -1;
-        }
-        if (out->ordinal < 0) {
-            out->ordinal = ordinal;
-            out->first = i;
+    }
+    if (out->first >= 0 && out->stream == NULL) {
+        out->stream = GPU_DEFAULT_STREAM;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (out->read[i].stream && out->read[i].stream != out->stream) {
+            out->after[out->n_after++] = out->read[i].stream;
         }
     }
     return 0;
 }
 
-int arguments_make(const emu_signature *signature, PyObject *const *given, void *stream,
-                   arguments *a) {
+static int add_argument(arguments *a, PyObject *given, const emu_parameter *parameter,
+                        Py_ssize_t index) {
+    if (Py_IS_TYPE(given, a->state->tensor_map_type)) {
+        return add_tensor_map(a, given, parameter, index);
+    }
+    if (PyArray_Check(given)) {
+        return add_array(a, (PyArrayObject *)given, parameter, index);
+    }
+    return a->read[index].place != ARRAY_UNKNOWN
+               ? add_foreign(a, given, parameter, index)
+               : scalar_pack(given, parameter, index, a->block + parameter->offset);
+}
+
+int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a) {
     for (size_t i = 0; i < signature->n_parameters; i++) {
-        const emu_parameter *parameter = &signature->parameters[i];
-        const Py_ssize_t index = (Py_ssize_t)i;
-        if (Py_IS_TYPE(given[i], a->state->tensor_map_type)) {
-            if (add_tensor_map(a, given[i], parameter, index)) {
-                return -1;
-            }
-            continue;
-        }
-        bool added = PyArray_Check(given[i]);
-        if (added ? add_array(a, (PyArrayObject *)given[i], parameter, index)
-                  : !is_scalar(given[i]) &&
-                        add_foreign(a, given[i], parameter, index, stream, &added)) {
-            return -1;
-        }
-        if (!added && scalar_pack(given[i], parameter, index, a->block + parameter->offset)) {
+        if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) {
             return -1;
         }
     }
@@ -322,11 +339,10 @@ void arguments_free(arguments *a) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         Py_DECREF(a->arrays[i].array);
     }
-    for (size_t i = 0; i < a->n_owners; i++) {
-        Py_DECREF(a->owners[i]);
+    for (size_t i = 0; i < a->n_read; i++) {
+        device_array_clear(&a->read[i]);
     }
-    PyMem_RawFree(a->ordinals);
-    PyMem_RawFree(a->owners);
+    PyMem_RawFree(a->read);
     PyMem_RawFree(a->after);
     PyMem_RawFree(a->block);
     PyMem_RawFree(a->pointers);

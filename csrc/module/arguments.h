@@ -16,23 +16,22 @@ typedef struct arguments {
     size_t n_arrays;
     smk_tensor_map *tensor_maps;
     size_t n_tensor_maps;
-    const module_state *state;
+    module_state *state;
 
-    int *ordinals;     /* one an argument: where a device array is; see device_array.h */
-    int ordinal;       /* of all device arrays among them */
-    Py_ssize_t first;  /* the argument that says so; -1: none */
-    PyObject **owners; /* of device arrays */
-    size_t n_owners;
-    void **after; /* streams to wait for */
+    device_array *read; /* one an argument, of arrays of other libraries */
+    size_t n_read;
+    int ordinal;      /* of all device arrays among them */
+    Py_ssize_t first; /* the argument that says so; -1: none */
+    void *stream;     /* the caller's, or else that of the first device array; NULL: none */
+    void **after;     /* streams whose queued work comes first */
     size_t n_after;
 } arguments;
 
 /* `given` are `n` objects, one a parameter. First where they are, which says on which device and
  * stream they will be used; then the arguments themselves. arguments_free is due in any case. */
-int arguments_start(const module_state *state, const emu_signature *signature,
-                    PyObject *const *given, Py_ssize_t n, arguments *out);
-int arguments_make(const emu_signature *signature, PyObject *const *given, void *stream,
-                   arguments *a);
+int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,
+                    Py_ssize_t n, void *stream, arguments *out);
+int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a);
 
 /* After a run that succeeded: what the kernel wrote, into the caller's arrays. */
 void arguments_write_back(const arguments *a);

@@ -61,25 +61,27 @@ int device_sm(const module_state *state, const device *on, int *out) {
     return 0;
 }
 
-int stream_read(PyObject *given, const device *on, void **out) {
+int stream_refuse(void) {
+    PyErr_SetString(PyExc_ValueError, "stream belongs to device 'cuda'; device 'emu' has none");
+    return -1;
+}
+
+int stream_read(PyObject *given, void **out) {
     *out = NULL;
     if (given == Py_None) {
         return 0;
     }
-    if (on->emulated) {
-        PyErr_SetString(PyExc_ValueError, "stream belongs to device 'cuda'; device 'emu' has none");
-        return -1;
-    }
-    if (PyLong_Check(given)) {
-        *out = PyLong_AsVoidPtr(given);
-        return PyErr_Occurred() ? -1 : 0;
-    }
     /* The CUDA stream protocol: (version, address). */
-    PyObject *pair = PyObject_HasAttrString(given, "__cuda_stream__")
+    PyObject *pair = !PyLong_Check(given) && PyObject_HasAttrString(given, "__cuda_stream__")
                          ? PyObject_CallMethod(given, "__cuda_stream__", NULL)
                          : NULL;
+    PyObject *address = PyLong_Check(given) ? given : NULL;
     if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2) {
-        *out = PyLong_AsVoidPtr(PyTuple_GET_ITEM(pair, 1));
+        address = PyTuple_GET_ITEM(pair, 1);
+    }
+    if (address) {
+        *out = PyLong_AsVoidPtr(address);
+        *out = *out || PyErr_Occurred() ? *out : GPU_DEFAULT_STREAM; /* which libraries call 0 */
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError,
                      "stream must be None, the address of a CUDA stream as an int, or an object "

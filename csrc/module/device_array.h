@@ -1,33 +1,62 @@
-/* Arrays of other libraries (CuPy, PyTorch, Numba, JAX) that are in a GPU's memory already. */
+/* Arrays of other libraries (CuPy, PyTorch, Numba, JAX), most of them in a GPU's memory. */
 #ifndef SMK_DEVICE_ARRAY_H
 #define SMK_DEVICE_ARRAY_H
 
 #include "module.h"
 
-/* Where an argument's memory is. ORDINAL_NONE: it has none that a GPU alone can reach, so it is a
- * NumPy array, a scalar, ... ORDINAL_ANY: a device array without elements, at home everywhere. */
-enum { ORDINAL_NONE = -1, ORDINAL_ANY = -2 };
+/* Of what a message speaks: "gemm: a", or with op NULL "argument 3". */
+typedef struct array_label {
+    const char *op, *name;
+    Py_ssize_t index;
+} array_label;
 
-/* -1 with an exception, or 0. */
-int device_array_ordinal(const module_state *state, PyObject *given, Py_ssize_t index,
-                         int *ordinal);
+typedef enum array_place {
+    ARRAY_UNKNOWN, /* speaks no protocol: a list, a scalar, ... */
+    ARRAY_HOST,    /* in host memory, and nothing else is known: NumPy reads it */
+    ARRAY_HOST_DESCRIBED,
+    ARRAY_DEVICE
+} array_place;
 
-/* An array of host memory that speaks DLPack (a PyTorch tensor on the CPU), as a NumPy array on the
- * same memory; *out is NULL if `given` is no such thing. */
-int host_array_view(PyObject *given, PyArrayObject **out);
+enum { ORDINAL_NONE = -1, ORDINAL_ANY = -2 }; /* no GPU; an array without elements, on every GPU */
 
+/* All that there is to know of an array; from `kind` on only of one that is described. */
 typedef struct device_array {
+    array_place place;
+    int ordinal;     /* of the GPU */
+    void *stream;    /* what the library has queued there comes before our work; NULL: nothing */
+    PyObject *owner; /* keeps the memory, if the object itself does not */
     uint64_t address;
-    PyObject *owner; /* keeps the memory */
-    void *after;     /* a stream whose work the memory waits for; NULL: none */
+    char kind;        /* of the elements, as NumPy's letters; 'E': bfloat16, 0: no whole bytes */
+    int64_t itemsize; /* bytes */
+    bool read_only;
+    int n_dims;
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS]; /* strides in bytes */
 } device_array;
 
-/* The memory itself, to be used on `stream`. */
-int device_array_open(PyObject *given, Py_ssize_t index, void *stream, device_array *out);
+/* Reads it, once, whatever protocol it speaks. `stream` is on which it will be used; NULL: that is
+ * not known yet, and may become the array's own. device_array_clear is due in any case. */
+int device_array_read(module_state *state, PyObject *given, array_label label, void *stream,
+                      device_array *out);
+void device_array_clear(device_array *a);
 
-/* Its shape, strides and type as a NumPy array whose data is the address in the GPU's memory: to be
- * looked at, never to be read. *owner keeps the memory. `name` is the argument's, for messages. */
-int device_array_view(PyObject *given, const char *op, const char *name, void *stream,
-                      PyArrayObject **out, PyObject **owner);
+/* 1: *out is a new reference; 0: there is no such attribute, and no exception was made for it. */
+int attribute(PyObject *given, PyObject *name, PyObject **out);
+
+/* Raises: the array, as the label names it, and what is wrong with it. -1. */
+int device_array_refuse(PyObject *exception, array_label label, const char *format, ...);
+
+/* Without a gap, in C or in Fortran order. */
+bool device_array_is_contiguous(const device_array *a);
+
+/* Shape, strides and type as a NumPy array. Of one in a GPU's memory the data is an address there:
+ * to be looked at, never to be read. `given` is what was read. */
+PyArrayObject *device_array_view(module_state *state, const device_array *a, PyObject *given,
+                                 array_label label);
+
+/* The same of host memory that is not described: NumPy asks. */
+PyArrayObject *host_array_view(PyObject *given);
+
+/* Whether elements of a type are bfloat16, of whatever library's. */
+bool is_bfloat16(const module_state *state, PyArray_Descr *descr);
 
 #endif

@@ -24,112 +24,129 @@ static int refuse_mixture(const char *op, const char *there, const char *here) {
     return -1;
 }
 
-/* The GPU that all arrays of the call are on; ORDINAL_NONE: all are in host memory. */
-static int find_ordinal(module_state *state, const call *asked, int *ordinal) {
-    const call_form *form = &call_forms[asked->op];
-    const char *op = smk_op_names[asked->op], *there = NULL, *here = NULL;
-    *ordinal = ORDINAL_NONE;
-    for (int i = 0; i <= form->n_inputs; i++) {
-        PyObject *given = i < form->n_inputs ? asked->inputs[i] : asked->out;
-        const char *name = i < form->n_inputs ? form->inputs[i] : "out";
-        int own = ORDINAL_NONE;
-        if (given == NULL || (!is_host(given) && device_array_ordinal(state, given, i, &own))) {
-            if (given) {
-                return -1;
-            }
+static array_label label_of(const request *r, int i) {
+    const call_form *form = &call_forms[r->asked->op];
+    return (array_label){smk_op_names[r->asked->op], i < form->n_inputs ? form->inputs[i] : "out",
+                         i};
+}
+
+/* `out` is looked at like an input; it comes behind them. */
+static PyObject *array_given(const request *r, int i) {
+    return i < call_forms[r->asked->op].n_inputs ? r->asked->inputs[i] : r->asked->out;
+}
+
+static int check_ordinal(const request *r, int i) {
+    const int own = r->arrays[i].ordinal;
+    if (own < 0 || r->on.ordinal < 0 || own == r->on.ordinal) {
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError,
+                 "%s: %s is in the memory of cuda:%d and another array in that of cuda:%d; "
+                 "a call runs on one device",
+                 smk_op_names[r->asked->op], label_of(r, i).name, own, r->on.ordinal);
+    return -1;
+}
+
+/* Reads all arrays that are not NumPy's. Sets on_device, the ordinal (negative: any) and the stream
+ * of those on a GPU. */
+static int read_arrays(module_state *state, request *r) {
+    const char *there = NULL, *here = NULL;
+    r->on.ordinal = ORDINAL_ANY;
+    for (int i = 0; i <= call_forms[r->asked->op].n_inputs; i++) {
+        PyObject *given = array_given(r, i);
+        device_array *array = &r->arrays[i];
+        if (given == NULL) {
             continue;
         }
-        if (own == ORDINAL_NONE) {
-            here = here ? here : name;
-            continue;
-        }
-        there = there ? there : name;
-        if (own >= 0 && *ordinal >= 0 && own != *ordinal) {
-            PyErr_Format(PyExc_ValueError,
-                         "%s: %s is in the memory of cuda:%d and another array in that of cuda:%d; "
-                         "a call runs on one device",
-                         op, name, own, *ordinal);
+        if (!is_host(given) && device_array_read(state, given, label_of(r, i), r->stream, array)) {
             return -1;
         }
-        *ordinal = own >= 0 || *ordinal == ORDINAL_NONE ? own : *ordinal;
+        if (array->place != ARRAY_DEVICE) {
+            here = here ? here : label_of(r, i).name;
+            continue;
+        }
+        there = there ? there : label_of(r, i).name;
+        if (check_ordinal(r, i)) {
+            return -1;
+        }
+        r->on.ordinal = array->ordinal >= 0 ? array->ordinal : r->on.ordinal;
+        r->stream = r->stream ? r->stream : array->stream;
     }
-    return there && here ? refuse_mixture(op, there, here) : 0;
+    r->on_device = there != NULL;
+    return there && here ? refuse_mixture(smk_op_names[r->asked->op], there, here) : 0;
 }
 
-static PyObject *helper(const char *name) {
-    PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
-    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
-    Py_XDECREF(module);
-    return function;
+/* The call runs behind what other streams' libraries have queued for its arrays. */
+static void order_behind(request *r) {
+    r->stream = r->stream ? r->stream : GPU_DEFAULT_STREAM;
+    for (int i = 0; i <= call_forms[r->asked->op].n_inputs; i++) {
+        void *stream = r->arrays[i].place == ARRAY_DEVICE ? r->arrays[i].stream : NULL;
+        if (stream && stream != r->stream) {
+            r->after[r->n_after++] = stream;
+        }
+    }
 }
 
-static int library_stream(PyObject *array, void **out) {
-    PyObject *function = helper("current_stream");
-    PyObject *stream = function ? PyObject_CallOneArg(function, array) : NULL;
-    *out = stream ? PyLong_AsVoidPtr(stream) : NULL;
-    if (*out == NULL && stream && !PyErr_Occurred()) {
-        *out = GPU_DEFAULT_STREAM; /* 0 is what libraries call the default stream */
+static int choose_host_device(const module_state *state, request *r, bool emulate) {
+    if (emulate && r->asked->device == Py_None) {
+        r->on = (device){.emulated = true};
+    } else if (device_read(state, r->asked->device, &r->on)) {
+        return -1;
     }
-    Py_XDECREF(function);
-    Py_XDECREF(stream);
-    return PyErr_Occurred() ? -1 : 0;
+    if (emulate && !r->on.emulated) {
+        PyErr_SetString(PyExc_ValueError,
+                        "a trace counts on the emulator: leave device out, or pass 'emu'");
+        return -1;
+    }
+    if (r->on.emulated && r->asked->stream != Py_None) {
+        return stream_refuse();
+    }
+    return 0;
 }
 
 int request_find_arrays(module_state *state, request *r, bool emulate) {
     const call *asked = r->asked;
-    int ordinal;
-    if (find_ordinal(state, asked, &ordinal)) {
+    const char *op = smk_op_names[asked->op];
+    device named = {.ordinal = ORDINAL_ANY};
+    if (stream_read(asked->stream, &r->stream) || read_arrays(state, r)) {
         return -1;
     }
-    r->on_device = ordinal != ORDINAL_NONE;
     if (!r->on_device) {
-        if (emulate && asked->device == Py_None) {
-            r->on.emulated = true;
-        } else if (device_read(state, asked->device, &r->on)) {
-            return -1;
-        }
-        if (emulate && !r->on.emulated) {
-            PyErr_SetString(PyExc_ValueError,
-                            "a trace counts on the emulator: leave device out, or pass 'emu'");
-            return -1;
-        }
-        return stream_read(asked->stream, &r->on, &r->stream);
+        return choose_host_device(state, r, emulate);
     }
-    if (asked->device != Py_None && device_read(state, asked->device, &r->on)) {
+    if (asked->device != Py_None && device_read(state, asked->device, &named)) {
         return -1;
     }
-    if (emulate || r->on.emulated) {
+    if (emulate || named.emulated) {
         PyErr_Format(PyExc_ValueError,
                      "%s: the arrays are in the memory of a GPU, and device 'emu' works on host "
                      "memory; pass NumPy arrays: x.get() of CuPy, x.cpu().numpy() of PyTorch",
-                     smk_op_names[asked->op]);
+                     op);
         return -1;
     }
-    if (asked->device != Py_None && ordinal >= 0 && r->on.ordinal != ordinal) {
+    if (named.ordinal >= 0 && r->on.ordinal >= 0 && named.ordinal != r->on.ordinal) {
         PyErr_Format(
             PyExc_ValueError,
             "%s: the arrays are in the memory of cuda:%d, but the device is cuda:%d; leave "
             "device out to run where the arrays are",
-            smk_op_names[asked->op], ordinal, r->on.ordinal);
+            op, r->on.ordinal, named.ordinal);
         return -1;
     }
-    if (ordinal >= 0) {
-        r->on.ordinal = ordinal;
+    if (r->on.ordinal < 0) {
+        r->on.ordinal = named.ordinal < 0 ? 0 : named.ordinal;
     }
-    return asked->stream == Py_None ? library_stream(asked->inputs[0], &r->stream)
-                                    : stream_read(asked->stream, &r->on, &r->stream);
+    order_behind(r);
+    return 0;
 }
 
 /* ---- inputs ---- */
 
-PyArrayObject *request_array(request *r, int i) {
+PyArrayObject *request_array(module_state *state, request *r, int i) {
     PyObject *given = r->asked->inputs[i];
-    const char *op = smk_op_names[r->asked->op], *name = call_forms[r->asked->op].inputs[i];
-    PyArrayObject *view;
-    if (!r->on_device) {
-        return operand_array(given, op, name);
-    }
-    return device_array_view(given, op, name, r->stream, &view, &r->owners[i]) ? NULL : view;
+    const array_label label = label_of(r, i);
+    return r->arrays[i].place >= ARRAY_HOST_DESCRIBED
+               ? device_array_view(state, &r->arrays[i], given, label)
+               : operand_array(given, label.op, label.name);
 }
 
 static int refuse_layout(const request *r, const char *name, PyArrayObject *array,
@@ -178,15 +195,29 @@ static void place_fresh(smk_matrix *c, const smk_batch *batch, int64_t rows, int
     }
 }
 
-static int make_result(request *r) {
-    PyObject *function = helper("empty");
+/* A new array of the library, type and device of `like`. */
+static PyObject *make_array(const module_state *state, PyObject *like, PyObject *shape) {
+    PyObject *method, *made = NULL;
+    int found = attribute(like, state->names.new_empty, &method); /* PyTorch's way */
+    if (found > 0) {
+        made = PyObject_CallOneArg(method, shape);
+        Py_DECREF(method);
+    } else if (found == 0) {
+        PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
+        made = module ? PyObject_CallMethod(module, "empty", "OO", like, shape) : NULL;
+        Py_XDECREF(module);
+    }
+    return made;
+}
+
+static int make_result(module_state *state, request *r) {
+    const int at = call_forms[r->asked->op].n_inputs;
     PyObject *shape = PyArray_IntTupleFromIntp(r->ndim, r->dims);
-    r->written = function && shape ? PyObject_CallFunctionObjArgs(function, r->asked->inputs[0],
-                                                                  shape, r->descr, NULL)
-                                   : NULL;
-    Py_XDECREF(function);
+    r->written = shape ? make_array(state, r->asked->inputs[0], shape) : NULL;
     Py_XDECREF(shape);
-    return r->written ? 0 : -1;
+    return r->written ? device_array_read(state, r->written, label_of(r, at), r->stream,
+                                          &r->arrays[at])
+                      : -1;
 }
 
 /* A transpose moves bits, whatever they mean. */
@@ -245,8 +276,8 @@ static PyArrayObject *as_matrices(PyArrayObject *view, int ndim, operand_shape s
     return result;
 }
 
-int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
-                         int64_t cols, smk_matrix *out) {
+int request_place_result(module_state *state, request *r, operand_shape shape,
+                         const smk_batch *batch, int64_t rows, int64_t cols, smk_matrix *out) {
     PyArrayObject *view = NULL;
     bool fits;
     if (!r->on_device) {
@@ -255,13 +286,14 @@ int request_place_result(request *r, operand_shape shape, const smk_batch *batch
     }
     if (r->asked->out) {
         r->written = Py_NewRef(r->asked->out);
-    } else if (make_result(r)) {
+    } else if (make_result(state, r)) {
         return -1;
     }
+    const int at = call_forms[r->asked->op].n_inputs;
+    view = device_array_view(state, &r->arrays[at], r->written, label_of(r, at));
     int failed =
-        device_array_view(r->written, smk_op_names[r->asked->op], "out", r->stream, &view,
-                          &r->owners[CALL_MAX_INPUTS]) ||
-        check_result(r, view) || (view = as_matrices(view, batch->n + 2, shape)) == NULL ||
+        view == NULL || check_result(r, view) ||
+        (view = as_matrices(view, batch->n + 2, shape)) == NULL ||
         operand_place_on_device(view, PyArray_DESCR(view), shape, false, &r->result, &fits);
     if (!failed && !fits) {
         failed = refuse_layout(r, "out", view, PyArray_DESCR(view));

@@ -110,9 +110,9 @@ static bool may_write(const observation *observed) {
            !(observed->only_if_clean && observed->trace->n_hazards > 0);
 }
 
-/* The device that the caller names, the arrays are on, or a trace needs; and the stream on it. */
+/* The device that the caller names, the arrays are on, or a trace needs. */
 static int choose_device(const module_state *state, const arguments *given, PyObject *named,
-                         PyObject *stream_given, bool traced, device *on, void **stream) {
+                         PyObject *stream_given, bool traced, device *on) {
     bool on_gpu = given->first >= 0;
     if (named == Py_None && (on_gpu || traced)) {
         *on = (device){.emulated = !on_gpu, .ordinal = given->ordinal > 0 ? given->ordinal : 0};
@@ -138,13 +138,7 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
                      given->first, given->ordinal, on->ordinal);
         return -1;
     }
-    if (stream_read(stream_given, on, stream)) {
-        return -1;
-    }
-    if (on_gpu && *stream == NULL) {
-        *stream = GPU_DEFAULT_STREAM;
-    }
-    return 0;
+    return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
@@ -188,9 +182,12 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     device on;
     void *stream;
     const char *key = PyUnicode_AsUTF8(self->key);
-    if (arguments_start(state, &self->signature, objects, n - 2, &given) == 0 &&
-        choose_device(state, &given, device_given, stream_given, traced, &on, &stream) == 0 &&
-        arguments_make(&self->signature, objects, stream, &given) == 0 && key) {
+    if (key == NULL || stream_read(stream_given, &stream)) {
+        return NULL;
+    }
+    if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
+        choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
+        arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx)},
@@ -205,7 +202,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_launches = 1,
             .buffers = given.buffers,
             .n_buffers = given.n_buffers,
-            .stream = stream,
+            .stream = given.stream,
             .after = given.after,
             .n_after = given.n_after,
             .repeat = observed->repeat,
@@ -326,9 +323,9 @@ static const char kernel_doc[] =
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
     "stream : int, optional\n"
-    "    Address of a CUDA stream. None: with device arrays the default stream, which what CuPy\n"
-    "    and PyTorch do by default precedes; otherwise one of our own. The call returns when the\n"
-    "    kernel has finished.\n\n"
+    "    Address of a CUDA stream. None: with device arrays the one that the library of the first\n"
+    "    of them uses now; otherwise one of our own. The call returns when the kernel has\n"
+    "    finished.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

@@ -262,6 +262,11 @@ static int core_exec(PyObject *module) {
     if (PyArray_ImportNumPyAPI() < 0 || make_exceptions(module, state) < 0) {
         return -1;
     }
+#define X(field, name) (state->names.field = PyUnicode_InternFromString(name)) == NULL ||
+    if (MODULE_NAMES(X) false) {
+        return -1;
+    }
+#undef X
     state->images = PyDict_New();
     state->timings = PyDict_New();
     state->image_directory = PyUnicode_FromString(".");
@@ -306,6 +311,11 @@ static int core_clear(PyObject *module) {
     Py_CLEAR(state->timings);
     Py_CLEAR(state->image_directory);
     Py_CLEAR(state->kernel_directory);
+#define X(field, name) Py_CLEAR(state->names.field);
+    MODULE_NAMES(X)
+#undef X
+    PyArray_Descr *bfloat16 = atomic_exchange(&state->bfloat16, NULL);
+    Py_XDECREF(bfloat16);
     return 0;
 }
 

@@ -6,7 +6,9 @@
  * possible request.c    a call    ->  a checked, planned request, and from there to the result;
  *                  operations.c and check.c are its parts
  *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
- *                  scalar.c and device_array.c are parts of that
+ *                  scalar.c is a part of that
+ *     device_array.c  arrays of other libraries, whatever protocol they speak; array_view.c shows them
+ *                  as NumPy's
  *     tensor_map.c the type TensorMap, an argument of a Kernel
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
@@ -29,6 +31,8 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <stdatomic.h>
+
 #include "../core/auto.h"
 #include "../core/job.h"
 #include "../core/plan.h"
@@ -39,6 +43,29 @@
 enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
 #undef X
 
+/* Attributes and keys that are looked up in every call. X(field, name) */
+#define MODULE_NAMES(X)                                                                            \
+    X(exchange, "__dlpack_c_exchange_api__")                                                       \
+    X(dlpack, "__dlpack__")                                                                        \
+    X(dlpack_device, "__dlpack_device__")                                                          \
+    X(interface, "__cuda_array_interface__")                                                       \
+    X(module, "__module__")                                                                        \
+    X(requires_grad, "requires_grad")                                                              \
+    X(is_neg, "is_neg")                                                                            \
+    X(is_conj, "is_conj")                                                                          \
+    X(new_empty, "new_empty")                                                                      \
+    X(data, "data")                                                                                \
+    X(shape, "shape")                                                                              \
+    X(stream, "stream")                                                                            \
+    X(strides, "strides")                                                                          \
+    X(typestr, "typestr")
+
+#define X(field, name) PyObject *field;
+typedef struct module_names {
+    MODULE_NAMES(X)
+} module_names;
+#undef X
+
 typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
     PyTypeObject *kernel_type, *tensor_map_type;
@@ -47,6 +74,8 @@ typedef struct module_state {
     PyObject *image_directory;  /* str; where the build left compiled kernels */
     PyObject *kernel_directory; /* str; where their sources are */
     bool nvrtc_sought;
+    module_names names;
+    _Atomic(PyArray_Descr *) bfloat16; /* array_view.c; NULL before the first use */
 } module_state;
 
 /* Raises what status says; returns NULL. */
@@ -68,8 +97,11 @@ int device_multiprocessors(const module_state *state, const device *on, int *out
 /* Of a GPU: 90 for compute capability 9.0. */
 int device_sm(const module_state *state, const device *on, int *out);
 
-/* None or the address of a CUstream, as an int. */
-int stream_read(PyObject *given, const device *on, void **out);
+/* None (NULL), the address of a CUstream as an int, or an object with __cuda_stream__. */
+int stream_read(PyObject *given, void **out);
+
+/* Raises that the emulator has none. */
+int stream_refuse(void);
 
 /* Runs the job with the GIL released, listening for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job);

@@ -11,24 +11,15 @@ static int refuse_dtype(PyArrayObject *array, const char *op, const char *name,
     return -1;
 }
 
-/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else, or if an error is set. */
-static const char *gemm_dtype(PyArrayObject *array) {
+/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else. */
+static const char *gemm_dtype(const module_state *state, PyArrayObject *array) {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT: return "float32";
     case NPY_DOUBLE: return "float64";
     case NPY_HALF: return "float16";
     default: break;
     }
-    /* NumPy has no bfloat16 of its own; the ones that libraries add are known by name. */
-    PyObject *name = PyTypeNum_ISUSERDEF(PyArray_TYPE(array))
-                         ? PyObject_GetAttrString((PyObject *)PyArray_DESCR(array), "name")
-                         : NULL;
-    const char *found =
-        name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0
-            ? "bfloat16"
-            : NULL;
-    Py_XDECREF(name);
-    return found;
+    return is_bfloat16(state, PyArray_DESCR(array)) ? "bfloat16" : NULL;
 }
 
 static int refuse_gemm_dtype(PyArrayObject *array, const char *name) {
@@ -117,15 +108,13 @@ int request_make_gemm(module_state *state, request *r) {
 
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
-        arrays[i] = request_array(r, i);
+        arrays[i] = request_array(state, r, i);
         if (arrays[i] == NULL) {
             goto done;
         }
-        dtypes[i] = gemm_dtype(arrays[i]);
+        dtypes[i] = gemm_dtype(state, arrays[i]);
         if (dtypes[i] == NULL) {
-            if (!PyErr_Occurred()) {
-                refuse_gemm_dtype(arrays[i], name);
-            }
+            refuse_gemm_dtype(arrays[i], name);
             goto done;
         }
         if (PyArray_NDIM(arrays[i]) == 0) {
@@ -196,13 +185,14 @@ int request_make_gemm(module_state *state, request *r) {
         goto done;
     }
     operand_shape vector = PyArray_NDIM(arrays[1]) == 1 ? OPERAND_COLUMN : OPERAND_ROW;
-    if (request_place_result(r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
+    if (request_place_result(state, r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
         goto done;
     }
     problem.a = a->matrix;
     problem.b = b->matrix;
     int multiprocessors = 0;
-    if (r->row->split.rate && device_multiprocessors(state, &r->on, &multiprocessors)) {
+    if ((r->row->split.rate || r->row->wgmma.parts) &&
+        device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
     problem.multiprocessors = multiprocessors;
@@ -242,7 +232,7 @@ static const char *bits_name(PyArrayObject *array) {
 }
 
 int request_make_transpose(module_state *state, request *r) {
-    PyArrayObject *array = request_array(r, 0);
+    PyArrayObject *array = request_array(state, r, 0);
     PyArray_Descr *raw = NULL;
     smk_transpose problem = {0};
     int result = -1;
@@ -287,7 +277,7 @@ int request_make_transpose(module_state *state, request *r) {
     if (request_check_out(r)) {
         goto done;
     }
-    if (request_place_result(r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
+    if (request_place_result(state, r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
                              &problem.y)) {
         goto done;
     }
@@ -308,7 +298,7 @@ done:
 /* ---- probe ---- */
 
 int request_make_probe(module_state *state, request *r) {
-    PyArrayObject *array = request_array(r, 0);
+    PyArrayObject *array = request_array(state, r, 0);
     int result = -1;
     if (array == NULL) {
         goto done;

@@ -27,7 +27,7 @@ void request_clear(request *r) {
     operand_clear(&r->result);
     smk_plan_free(&r->plan);
     for (int i = 0; i <= CALL_MAX_INPUTS; i++) {
-        Py_CLEAR(r->owners[i]);
+        device_array_clear(&r->arrays[i]);
     }
     Py_CLEAR(r->written);
     Py_CLEAR(r->descr);
@@ -64,6 +64,8 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .buffers = buffers,
         .n_buffers = (size_t)r->n_inputs + 2,
         .stream = r->stream,
+        .after = r->after,
+        .n_after = r->n_after,
         .asynchronous = r->on_device && observed->repeat == 0,
         .repeat = observed->repeat,
         .milliseconds = observed->milliseconds,

@@ -3,6 +3,7 @@
 #define SMK_REQUEST_H
 
 #include "call.h"
+#include "device_array.h"
 #include "operand.h"
 
 typedef struct request {
@@ -15,8 +16,9 @@ typedef struct request {
     int n_inputs;
     bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
     void *stream;
-    PyObject
-        *owners[CALL_MAX_INPUTS + 1]; /* on_device: what keeps the inputs' memory, the result's */
+    void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
+    size_t n_after;
+    device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
     PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
     operand result;       /* on_device: as a kernel writes it */
     PyArray_Descr *descr; /* of the result */
@@ -47,15 +49,15 @@ int request_choose_row(module_state *state, request *r, smk_question question);
 int request_find_arrays(module_state *state, request *r, bool emulate);
 
 /* Input i as a NumPy array; of one on a device it is a view that is only looked at. A new reference. */
-PyArrayObject *request_array(request *r, int i);
+PyArrayObject *request_array(module_state *state, request *r, int i);
 
 /* operand_place, wherever the array is. */
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
                   operand_shape one_dimensional, bool any_strides);
 
 /* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
-int request_place_result(request *r, operand_shape shape, const smk_batch *batch, int64_t rows,
-                         int64_t cols, smk_matrix *out);
+int request_place_result(module_state *state, request *r, operand_shape shape,
+                         const smk_batch *batch, int64_t rows, int64_t cols, smk_matrix *out);
 
 /* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type);

@@ -32,6 +32,7 @@ EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams;
 static _Thread_local int depth; /* contexts pushed by this thread */
+static _Thread_local int capture_mode;
 
 bool fake_stream_is_busy(CUstream stream) {
     return stream != DEFAULT_STREAM && stream->hangs && fake_cuda.kernels_hang;
@@ -214,6 +215,20 @@ CUresult cuEventQuery(CUevent event) {
     return event->stream && fake_cuda.kernels_hang ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    CALL(cuStreamWaitEvent);
+    fake_cuda.waits++;
+    return fail(stream && event && !flags ? 0 : INVALID_VALUE);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    CALL(cuThreadExchangeStreamCaptureMode);
+    const int previous = capture_mode;
+    capture_mode = *mode;
+    *mode = previous;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent stop) {
     CALL(cuEventElapsedTime);
     *milliseconds = 0.25f;
@@ -325,6 +340,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
         (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
+    fake_cuda.launched_on = stream;
     uint64_t args[4] = {0};
     for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
         memcpy(&args[i], parameters[i], sizeof args[i]);

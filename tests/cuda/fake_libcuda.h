@@ -19,6 +19,8 @@ typedef struct fake_cuda {
     size_t used_bytes, held_bytes;
     int fresh_blocks;           /* allocations that no pool could serve, so far */
     size_t bytes_in, bytes_out; /* copied so far */
+    int waits;                  /* of streams for events, so far */
+    void *launched_on;          /* the stream of the latest launch */
     int contexts_pushed;        /* and not popped, over all threads */
 } fake_cuda_state;
 

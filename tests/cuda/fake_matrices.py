@@ -137,10 +137,8 @@ def results_of_a_library() -> None:
 
     entered: list[bool] = []
     cupy = types.ModuleType("cupy")
-    cupy.cuda = types.SimpleNamespace(
-        get_current_stream=lambda: types.SimpleNamespace(ptr=STREAM),
-    )
-    array = type("ndarray", (INTERFACE,), {"__module__": "cupy", "device": Device()})
+    of_cupy = {"__module__": "cupy", "device": Device(), "dtype": np.dtype("f4")}
+    array = type("ndarray", (INTERFACE,), of_cupy)
     cupy.empty = lambda shape, dtype: array(np.full(shape, np.nan, dtype))
     sys.modules["cupy"] = cupy
     a, b = floats(6, 5), floats(5, 4)

@@ -20,8 +20,8 @@ SKIPPED = 77
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
 FAKE_ONLY = "no_pools modules"
 
-# Called only after another call failed, by a kernel that is interrupted, without pools, or to find
-# out where an array of another library is.
+# Called only after another call failed, by a kernel that is interrupted, without pools, or for
+# arrays of other libraries.
 RARE = {
     "cuGetErrorName",
     "cuGetErrorString",
@@ -31,6 +31,7 @@ RARE = {
     "cuMemPoolTrimTo",
     "cuStreamDestroy",
     "cuEventQuery",
+    "cuStreamWaitEvent",
     "cuPointerGetAttribute",
     "cuTensorMapEncodeTiled",
 }

@@ -19,6 +19,7 @@ FAKE_MATRICES = (
     *("gemm_in_place", "dlpack_and_streams", "batches_and_vectors", "transposes"),
     *("results_of_a_library", "refused"),
 )
+FAKE_EXCHANGES = ("in_place", "streams", "promises", "versions", "types", "on_the_host")
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 
 DOUBLE = """
@@ -56,6 +57,11 @@ def test_fake_arrays(fake_driver: Path, case: str) -> None:
 @pytest.mark.parametrize("case", FAKE_MATRICES)
 def test_fake_matrices(fake_driver: Path, case: str) -> None:
     run_fake(fake_driver, "fake_matrices.py", case)
+
+
+@pytest.mark.parametrize("case", FAKE_EXCHANGES)
+def test_fake_exchange(fake_driver: Path, case: str) -> None:
+    run_fake(fake_driver, "fake_exchange.py", case)
 
 
 def run_fake(fake_driver: Path, script: str, case: str) -> None:
@@ -96,6 +102,28 @@ def test_host_memory_of_torch(twice, device):
     x = torch.arange(32, dtype=torch.float32)
     twice(1, 32, x, device=device)
     assert np.array_equal(x.numpy(), 2 * np.arange(32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_gemm_of_torch_on_the_host(dtype):
+    torch = pytest.importorskip("torch")
+    kind = getattr(torch, dtype)
+    a, b = torch.randn(20, 30).to(kind), torch.randn(40, 30).to(kind).T
+    result = smemkern.gemm(a, b, device="emu")
+    assert type(result) is np.ndarray and result.dtype.name == dtype
+    close = torch.tensor(result.astype("f4")) - a.float() @ b.float()
+    assert close.abs().max() < (1e-4 if dtype == "float32" else 0.2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_promises_of_torch(dtype):
+    """A tensor whose elements are not yet what is in memory is refused, not misread."""
+    torch = pytest.importorskip("torch")
+    x = torch.randn(3, 4, dtype=torch.complex64).conj()
+    x = x.imag if dtype == "float32" else x
+    assert x.is_neg() or x.is_conj()
+    with pytest.raises((BufferError, RuntimeError), match="negative|conjugate"):
+        smemkern.transpose(x, device="emu")
 
 
 @needs_gpu
