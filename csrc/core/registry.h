@@ -61,6 +61,13 @@ typedef enum smk_strides {
     SMK_ANY_STRIDES
 } smk_strides;
 
+/* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
+enum { SMK_SKINNY_HEIGHTS = 5 };
+typedef struct smk_skinny {
+    /* Kernels: for 1, 2, 4, 8, 16 rows; across K or along it. NULL: another row. */
+    const char *products[SMK_SKINNY_HEIGHTS][2];
+} smk_skinny;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
@@ -78,6 +85,7 @@ typedef struct smk_row {
     const char
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
+    smk_skinny skinny;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
@@ -86,9 +94,9 @@ typedef struct smk_row {
 
 /* Views of such strides need not be packed. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
-    return row->wgmma.parts > 0  ? SMK_ANY_STRIDES
-           : row->by_order[0][0] ? SMK_ROWS_OR_COLUMNS
-                                 : SMK_ROWS;
+    return row->wgmma.parts > 0 || row->skinny.products[0][0] ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                              ? SMK_ROWS_OR_COLUMNS
+                                                              : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];
