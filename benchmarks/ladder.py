@@ -117,7 +117,7 @@ def _group(name: str) -> str:
 
 
 def entries(results: Record) -> list[Entry]:
-    """The rungs that were measured at 4096^3, in the table's order; before each group its cuBLAS."""
+    """The rungs measured at 4096^3, in the table's order; before each group its cuBLAS."""
     names = [name for op, name in table() if op == "gemm"]
     found: list[Entry] = []
     groups = {

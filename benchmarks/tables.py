@@ -121,7 +121,7 @@ def rungs(results: Record | None) -> str:
                 *(number(value(line, "tflops")) for line in at),
                 percent(value(at[1], "tflops") / top),
                 times(ladder.ratio(results, at[1])) if own else "",
-                number(value(double, "tflops")) if dtype != "float64" else "",
+                number(value(double, "tflops")) if own and dtype != "float64" else "",
                 f"{error:.1e}" if error > 0 else "–",
             )
         )
