@@ -105,7 +105,7 @@ template <int ROWS, direction HOW> __device__ __forceinline__ void skinny(const 
     const long long j_block = (long long)(tile - group * strips) * is::STRIP;
     const long long i_block = (long long)group * ROWS;
     const part_range range =
-        range_of_part(all, (int)part, (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP));
+        range_of((int)part, (int)all.split, (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP));
     const long long k_block = (long long)range.first * SKINNY_STEP;
     g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k_block;
     g.M -= i_block;
