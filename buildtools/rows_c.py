@@ -122,14 +122,17 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_params = {len(row.params)},"
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
-    yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
+    yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
         yield f"            {str(row.wgmma.b_by_rows).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         yield f"            {_c_by_order(row)}}},"
+    if row.skinny:
+        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in (1, 2, 4, 8, 16))
+        yield f"        .skinny = {{{{{', '.join(names)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

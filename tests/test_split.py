@@ -35,6 +35,21 @@ def test_parts(row, dtype, split, m, n, k, device, rng):
 
 
 @EACH
+@pytest.mark.parametrize("split", [8, 19, 50])
+def test_many_parts(row, dtype, split, device, rng):
+    """Several threads share them."""
+    a, b = random_matrix(rng, (17, 3200), dtype), random_matrix(rng, (3200, 23), dtype)
+    result = smemkern.gemm(a, b, variant=row.name, split=split, device=device)
+    assert_gemm(result, a, b, row=row)
+    if split == 50:
+        trace = smemkern.trace("gemm", a, b, variant=row.name, split=split)
+        assert len(trace.hazards) == 0
+        assert_same_bits(
+            trace.result, smemkern.gemm(a, b, variant=row.name, split=split, device="emu")
+        )
+
+
+@EACH
 @pytest.mark.parametrize("of_a", ["C", "F", "odd"])
 @pytest.mark.parametrize("of_b", ["C", "F", "odd"])
 def test_layouts(row, dtype, of_a, of_b, device, rng):
@@ -100,11 +115,96 @@ def test_infinity(row, device, rng):
 # ---- how many parts
 
 
-def parts(variant, m, n, k, batch=(), dtype="f4", **params):
+def planned(row, m, n, k, batch=(), **params):
+    """Of arrays of which only the first element exists."""
+    dtype = np.dtype(row.dtypes[0])
     one = np.zeros(1, dtype)
-    a = np.lib.stride_tricks.as_strided(
-        one, (*batch, m, k), (0,) * len(batch) + (k * one.itemsize, one.itemsize)
-    )
-    b = np.lib.stride_tricks.as_strided(one, (k, n), (n * one.itemsize, one.itemsize))
-    launches = smemkern._core.plan("gemm", (a, b), {"variant": variant, **params})["launches"]
-    return launches[-1]["args"]["split"]
+
+    def matrix(*shape):
+        size = dtype.itemsize
+        strides = (*(0 for _ in shape[2:]), shape[-1] * size, size)
+        return np.lib.stride_tricks.as_strided(one, shape, strides)
+
+    arrays = matrix(*batch, m, k), matrix(k, n)
+    return smemkern._core.plan("gemm", arrays, {"variant": row.name, **params})
+
+
+def parts(row, *shape, **params):
+    return planned(row, *shape, **params)["launches"][-1]["args"]["split"]
+
+
+def step(row):
+    """K of a step: 128 bytes of what the tensor core reads."""
+    return 64 if "16" in row.name else 16 if row.name == "fp64" else 32
+
+
+MULTIPROCESSORS = 132  # the emulator's, an H200's
+# A row that waits for memory counts otherwise: test_skinny.py.
+ROW = pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.name != "skinny"], ids=lambda row: row.name
+)
+
+
+@ROW
+def test_few_tiles_and_long_k_fill_the_machine(row):
+    assert 100 <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS
+    assert 25 <= parts(row, 256, 256, 1 << 20) <= MULTIPROCESSORS
+
+
+@ROW
+def test_tiles_that_fill_the_machine_are_whole(row):
+    """132 tiles of up to 256 x 256, or many; one small tile is not worth a launch."""
+    assert parts(row, 12 * 256, 11 * 256, 4096) == 1
+    assert parts(row, 8192, 8192, 65536) == 1
+    assert parts(row, 8, 8, step(row)) == 1
+
+
+@ROW
+def test_a_part_has_a_step(row):
+    for k in (0, 1, step(row), 5 * step(row) + 1):
+        steps = -(-k // step(row))
+        assert parts(row, 8, 8, k, split=1000) == max(steps, 1)
+        assert parts(row, 8, 8, k) <= max(steps, 1)
+
+
+@ROW
+def test_more_work_never_has_fewer_parts(row):
+    found = [parts(row, 128, 128, 1 << e) for e in range(4, 24)]
+    assert found == sorted(found)
+    assert found[0] == 1
+
+
+@ROW
+def test_batches_are_tiles(row):
+    one, many = parts(row, 128, 128, 1 << 16), parts(row, 128, 128, 1 << 16, batch=(16,))
+    assert 2 <= many <= one // 8
+    assert parts(row, 128, 128, 1 << 16, batch=(132,)) == 1
+
+
+@ROW
+def test_what_parts_add_to_a_plan(row):
+    """Room for the sums, in rows of whole 16 bytes, and a launch that adds them up."""
+    whole, cut = (planned(row, 100, 61, 4096, batch=(5,), split=n) for n in (1, 3))
+    sum_bytes = 8 if row.dtypes[0] == "float64" else 4
+    pitch = 64 if sum_bytes == 4 else 62
+    room = 3 * 5 * 100 * pitch * sum_bytes
+    assert cut["workspace"] - whole["workspace"] == -(-room // 256) * 256
+    before, last = cut["launches"][:-1], cut["launches"][-1]
+    assert [x["entry"] for x in before] == [x["entry"] for x in whole["launches"]]
+    assert last["entry"] == f"gemm_{row.name}_reduce"
+    threads = 100 * pitch * sum_bytes // 16
+    assert last["grid"] == (-(-threads // last["block"][0]), 1, 5)
+    assert before[-1]["grid"][0] == 3 * whole["launches"][-1]["grid"][0]
+
+
+@ROW
+def test_split_is_no_part_of_the_image(row):
+    images = {planned(row, 100, 60, 4096, split=n)["image"] for n in (0, 1, 5)}
+    assert len(images) == 1
+    assert "split" not in images.pop()
+
+
+@ROW
+def test_split_out_of_range(row):
+    with pytest.raises(ValueError, match=r"split = 1025 is not legal.*0\.\.1024"):
+        planned(row, 8, 8, 8, split=1025)

@@ -201,12 +201,8 @@ static bool is_by_columns(const smk_matrix *m, int64_t rows, int64_t columns) {
     return columns > 1 ? m->step != 1 : rows > 1 && m->ld == 1;
 }
 
-smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    if (row->wgmma.parts) {
-        return plan_wgmma(row, dtype, values, problem, plan, status);
-    }
-    *plan = (smk_plan){
+smk_plan plan_of_gemm(void) {
+    return (smk_plan){
         .args_bytes = sizeof(gemm_args),
         .n_parameters = 1,
         .pointers = {{offsetof(gemm_args, A), 0},
@@ -214,6 +210,17 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
                      {offsetof(gemm_args, C), 2}},
         .n_pointers = 3,
     };
+}
+
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    if (row->wgmma.parts) {
+        return plan_wgmma(row, dtype, values, problem, plan, status);
+    }
+    if (row->skinny.products[0][0]) {
+        return plan_skinny(row, dtype, values, problem, plan, status);
+    }
+    *plan = plan_of_gemm();
     const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
@@ -226,13 +233,11 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     walk w = walk_fold(&problem->batch, operands, 3);
     gemm_args args = plan_gemm_args(problem, &w);
-    if (row->split.rate && s.n_kernels) {
-        if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
-                       (split_place){plan, &args, 0}, &s, status)) {
-            return status->code;
-        }
-        split_add_reduce(row, dtype, &args, &s);
+    if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
+                   (split_place){plan, &args, 0}, &s, status)) {
+        return status->code;
     }
+    split_add_reduce(row, dtype, &args, &s);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 

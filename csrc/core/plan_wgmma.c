@@ -1,11 +1,12 @@
-/* Plans the rows whose kernels read A and B by TMA (kernels/wgmma_gemm.cuh, gemm_tma.cu): up to three launches.
+/* Plans the rows whose kernels read A and B by TMA (kernels/wgmma_gemm.cuh, gemm_tma.cu): up to four launches.
  *
  *     <entry>_largest   of two parts: the largest of each row of an A that has its neighbours in other rows
  *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts; the largest of
  *                       each column of a B that is split later
  *     <entry>           the product; _a, _b, _ab: of operands that are read where they are, across K
+ *     <entry>_reduce    of a product in parts of K: plan_split.c
  *
- * All take gemm_args, wgmma_args and the tensor maps of A, B and C.
+ * All take gemm_args, wgmma_args and the tensor maps of A, B and C, or of the parts in its place.
  */
 #include "plan_parts.h"
 
@@ -226,8 +227,22 @@ static void place_operands(work *w, const smk_gemm *p, const smk_dtype *dtype,
     }
 }
 
+/* The sums of a product of 32-bit elements in parts leave as C does: part after part of the batch. */
+static void place_parts(work *w, const smk_gemm *p) {
+    const gemm_args *args = &w->args->gemm;
+    const int64_t pitch = args->part_pitch * (int64_t)sizeof(float);
+    w->args->wgmma.store_boxes = 1;
+    add_map(w, 2, WORKSPACE, args->parts, SMK_TENSOR_FLOAT32,
+            (int64_t[]){args->part_pitch, p->M, args->split * depth(w->walk, 2)},
+            (int64_t[]){pitch, p->M * pitch}, (uint32_t[]){32, 32});
+}
+
 static void place_result(work *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int itemsize = dtype->itemsize;
+    if (w->args->gemm.split > 1) {
+        if (itemsize == 4) place_parts(w, p);
+        return;
+    }
     if (!boxes_reach(w->walk, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
     const int64_t z = walk_z_stride(w->walk, 2) * itemsize;
@@ -281,12 +296,18 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
         shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status))
         return status->code;
     if (s.n_kernels == 0) return SMK_OK;
+    const split_place place = {plan, &args.gemm, offsetof(arguments, gemm)};
+    if (split_plan(row, dtype, values, problem, &folded, SWIZZLE_BYTES / w.element, place, &s,
+                   status))
+        return status->code;
+    w.size = (int64_t)plan->workspace;
     point(&w, offsetof(arguments, gemm.A), 0);
     point(&w, offsetof(arguments, gemm.B), 1);
     point(&w, offsetof(arguments, gemm.C), 2);
     place_operands(&w, problem, dtype, &geometry, sides);
     place_result(&w, problem, dtype);
     add_kernels(&w, sides, problem->multiprocessors, &s);
+    split_add_reduce(row, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.size;
     return plan_launches(plan, &s, &folded, operands, &args, status);
 }

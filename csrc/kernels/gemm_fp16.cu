@@ -11,6 +11,7 @@
 #include "wgmma_16bit.cuh"
 
 WGMMA_PREPARE(gemm_fp16_pack, pack)
+WGMMA_PREPARE(gemm_fp16_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_fp16, 0, 0)
 WGMMA_PRODUCT(gemm_fp16_b, 0, 1)
 WGMMA_PRODUCT(gemm_fp16_a, 1, 0)

@@ -15,5 +15,6 @@
 
 WGMMA_PREPARE(gemm_fp16x3_largest, find_largest)
 WGMMA_PREPARE(gemm_fp16x3_pack, pack)
+WGMMA_PREPARE(gemm_fp16x3_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_fp16x3, 0)
 WGMMA_PRODUCT(gemm_fp16x3_b, 1)

@@ -14,5 +14,6 @@
 #include "wgmma_fp32.cuh"
 
 WGMMA_PREPARE(gemm_tf32_pack, pack)
+WGMMA_PREPARE(gemm_tf32_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_tf32, 0)
 WGMMA_PRODUCT(gemm_tf32_b, 1)

@@ -14,5 +14,6 @@
 
 WGMMA_PREPARE(gemm_tf32x3_largest, find_largest)
 WGMMA_PREPARE(gemm_tf32x3_pack, pack)
+WGMMA_PREPARE(gemm_tf32x3_reduce, sum_parts)
 WGMMA_PRODUCT(gemm_tf32x3, 0)
 WGMMA_PRODUCT(gemm_tf32x3_b, 1)

@@ -189,7 +189,7 @@ typedef struct operand_matrix {
     long long pitch, n, first; /* line of the block's tile */
 } operand_matrix;
 
-/* The sum over K. */
+/* The sum over all of K. */
 template <order OF_A, order OF_B, bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
@@ -282,7 +282,7 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int part = (int)(blockIdx.x / (unsigned)(down * across));
-    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    const part_range range = range_of(part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
     return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }
@@ -291,18 +291,19 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     extern __shared__ __align__(128) unsigned char shared[];
     const unsigned ring = (unsigned)__cvta_generic_to_shared(shared);
     const block_work block = work_of_block(g);
-    const operand_matrix A = {g.A + blockIdx.z * g.batch_a + block.first * g.step_a,
+    const REAL *a = g.A + blockIdx.z * g.batch_a, *b = g.B + blockIdx.z * g.batch_b;
+    const operand_matrix A = {a + block.first * (OF_A == ALONG ? 1 : g.step_a),
                               OF_A == ALONG ? g.lda : g.step_a, g.M,
                               (long long)block.tile.row * BLOCK_M};
-    const operand_matrix B = {g.B + blockIdx.z * g.batch_b + block.first * g.ldb,
+    const operand_matrix B = {b + block.first * (OF_B == ALONG ? 1 : g.ldb),
                               OF_B == ALONG ? g.step_b : g.ldb, g.N,
                               (long long)block.tile.column * BLOCK_N};
+    const long long K = block.end - block.first;
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
-    const long long K = block.end - block.first;
     if (is_chunks(A.x, A.pitch, OF_A == ALONG ? g.K : g.M) &&
         is_chunks(B.x, B.pitch, OF_B == ALONG ? g.K : g.N)) {
         accumulate<OF_A, OF_B, true>(sum, K, A, B, ring, w);
@@ -322,7 +323,7 @@ constexpr int BLOCKS = THREADS < 32 * WARPS_RESIDENT ? 32 * WARPS_RESIDENT / THR
         product<of_a, of_b>(g);                                                                    \
     }
 
-/* One for each order: _a, _b, _ab of operands that lie column by column; and what adds parts of K up. */
+/* One for each order: _a, _b, _ab of operands that lie column by column. */
 #define MMA_GEMM(name)                                                                             \
     MMA_GEMM_ENTRY(name, ALONG, ACROSS)                                                            \
     MMA_GEMM_ENTRY(name##_a, ACROSS, ACROSS)                                                       \

@@ -130,6 +130,24 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
     }
 }
 
+/* The sums of a part, as the registers have them: 8 bytes a thread, four neighbours a sector. */
+__device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
+                                           int part, int row0, int column0) {
+    const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int row = row0 + t / 32 * 16 + t % 32 / 4 + h * 8;
+        float *to = part_at(g, part, row, column);
+        if (row >= g.M) continue;
+#pragma unroll
+        for (int j = 0; j < REGISTERS / 4; j++) {
+            if (column + 8 * j < g.part_pitch)
+                *reinterpret_cast<float2 *>(to + 8 * j) =
+                    make_float2(sum[4 * j + 2 * h], sum[4 * j + 2 * h + 1]);
+        }
+    }
+}
+
 /* ---- the kernel ---- */
 
 template <int A_ACROSS, int B_ACROSS>
@@ -139,17 +157,17 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     ring r = ring_init(STAGE);
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int group = threadIdx.x / 128;
+    const int items = down * across * (int)g.split, group = threadIdx.x / 128;
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             tma_prefetch_map(a_map);
             tma_prefetch_map(b_map);
-            for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
-                const tile_place at = place<GROUP>(tile, down, across);
-                for (int step = 0; step < w.steps; step++, next(r)) {
-                    fill<A_ACROSS, B_ACROSS>(g, a_map, b_map, r, step, at.row * BLOCK_M,
-                                             at.column * BLOCK_N);
+            for (int item = blockIdx.x; item < items; item += gridDim.x) {
+                const block_work at = work_of(g, w, item, down, across);
+                for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
+                    fill<A_ACROSS, B_ACROSS>(g, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+                                             at.tile.column * BLOCK_N);
                 }
             }
         }
@@ -157,11 +175,16 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
         const float alpha = (float)g.alpha;
-        for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
-            const tile_place at = place<GROUP>(tile, down, across);
-            const int row = at.row * BLOCK_M + consumer * 64, column = at.column * BLOCK_N;
+        for (int item = blockIdx.x; item < items; item += gridDim.x) {
+            const block_work at = work_of(g, w, item, down, across);
+            const int row = at.tile.row * BLOCK_M + consumer * 64;
+            const int column = at.tile.column * BLOCK_N;
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, w.steps);
+            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first);
+            if (g.split > 1) {
+                store_part(g, sum, at.part, row, column);
+                continue;
+            }
 #pragma unroll
             for (int i = 0; i < REGISTERS; i++)
                 sum[i] *= alpha;

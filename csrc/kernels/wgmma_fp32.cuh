@@ -187,7 +187,8 @@ __device__ __forceinline__ int row_of(int i) {
 /* Takes the scales out: the smaller factor first, because the product of both need not be a float, nor the
  * sum times the larger. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
-                                        float (&sum)[REGISTERS], int row0, int column) {
+                                        float (&sum)[REGISTERS], part_range steps, int row0,
+                                        int column) {
     const unsigned *rows = of_batch(w.a.largest, blockIdx.z * w.a.batch);
     float n[2];
 #pragma unroll
@@ -200,7 +201,8 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
         const float of_column = n[i / 2 % 2];
         sum[i] = sum[i] * fminf(m, of_column) * fmaxf(m, of_column);
         if (sum[i] != sum[i] && row < g.M && column + i / 2 % 2 < g.N)
-            sum[i] = plain_product(g, row, column + i / 2 % 2, 0, g.K);
+            sum[i] = plain_product(g, row, column + i / 2 % 2, (long long)steps.first * BLOCK_K,
+                                   min((long long)steps.end * BLOCK_K, g.K));
     }
 }
 #endif
@@ -216,11 +218,12 @@ __device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int
     }
 }
 
-/* 32 rows of 64 columns at a time; the last two leave while the next tile is on its way. */
+/* 32 rows of 64 columns at a time; the last two leave while the next tile is on its way. The sums of a part
+ * leave as C does. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, int offset, int row0,
-                                      int column0) {
+                                      int column0, int matrix) {
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int slice = 0; slice < BLOCK_M / 32; slice++) {
@@ -239,8 +242,8 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
             store_box<32>(g, buffer, row, column0);
             store_box<32>(g, second, row, column0 + 32);
         } else if (leader) {
-            tma_store(c_map, buffer, column0, row, blockIdx.z);
-            tma_store(c_map, second, column0 + 32, row, blockIdx.z);
+            tma_store(c_map, buffer, column0, row, matrix);
+            tma_store(c_map, second, column0 + 32, row, matrix);
             tma_store_commit();
         }
     }
@@ -255,28 +258,29 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
     ring r = ring_init(STAGE);
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
-    const int group = threadIdx.x / 128;
+    const int items = down * across * (int)g.split, group = threadIdx.x / 128;
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             tma_prefetch_map(a_map);
             tma_prefetch_map(b_map);
-            for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
-                const tile_place at = place<GROUP>(tile, down, across);
-                for (int step = 0; step < w.steps; step++, next(r)) {
-                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.row * BLOCK_M,
-                                   at.column * BLOCK_N);
+            for (int item = blockIdx.x; item < items; item += gridDim.x) {
+                const block_work at = work_of(g, w, item, down, across);
+                for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {
+                    fill<B_ACROSS>(g, w, a_map, b_map, r, step, at.tile.row * BLOCK_M,
+                                   at.tile.column * BLOCK_N);
                 }
             }
         }
     } else {
         take_registers<CONSUMER_REGISTERS>();
         const int consumer = group - 1;
-        const float alpha = (float)g.alpha;
+        const float alpha = g.split == 1 ? (float)g.alpha : 1;
+        const float beta = g.split == 1 ? (float)g.beta : 0;
         columns mine = my_columns<B_ACROSS>(consumer);
-        for (int tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
-            const tile_place at = place<GROUP>(tile, down, across);
-            const int row0 = at.row * BLOCK_M, column0 = at.column * BLOCK_N;
+        for (int item = blockIdx.x; item < items; item += gridDim.x) {
+            const block_work at = work_of(g, w, item, down, across);
+            const int row0 = at.tile.row * BLOCK_M, column0 = at.tile.column * BLOCK_N;
             const int column = column0 + mine.offset;
             float sum[REGISTERS];
 #if PARTS == 2
@@ -284,19 +288,19 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             for (int i = 0; i < 2; i++)
                 mine.scale[i] = power_of_two(scale_of(largest_of_column(g, w, column + i)));
 #endif
-            accumulate<B_ACROSS>(sum, r, mine, w.steps);
+            accumulate<B_ACROSS>(sum, r, mine, at.steps.end - at.steps.first);
 #if PARTS == 2
-            if (w.steps > 0) unscale(g, w, sum, row0, column);
+            if (w.steps > 0) unscale(g, w, sum, at.steps, row0, column);
 #endif
 #pragma unroll
             for (int i = 0; i < REGISTERS; i++)
                 sum[i] *= alpha;
-            if ((float)g.beta != 0) {
+            if (beta != 0) {
                 add_old(g, sum,
                         [&](int i) { return make_int2(row0 + row_of(i), column + i / 2 % 2); });
             }
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
-                  column0 + consumer * 64);
+                  column0 + consumer * 64, matrix_of(at.part));
         }
         if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before its shared memory goes */
     }

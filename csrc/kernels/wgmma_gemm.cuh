@@ -7,7 +7,7 @@
  *
  * A block stays on its multiprocessor and makes tile after tile of C; the producer runs ahead over the end of
  * a tile, and a tile's last boxes are written while the next one is multiplied. There are as many blocks as
- * share the tiles evenly.
+ * share the tiles evenly. Of few tiles it makes parts of K (split_k.cuh), which come in turn as tiles do.
  *
  *   wgmma_16bit.cuh   operands of 16 bits, both read from shared memory
  *   wgmma_fp32.cuh    operands of 32 bits, which become tf32 or fp16 on the way; B through registers
@@ -17,7 +17,7 @@
 #define SMK_WGMMA_GEMM_CUH
 
 #include "hopper.cuh"
-#include "sixteen_bits.cuh"
+#include "split_k.cuh"
 #include "tile_order.cuh"
 #include "wgmma_pack.cuh"
 
@@ -27,6 +27,32 @@ constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
 constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
 /* Tiles in a column of the order that keeps L2 warm. */
 constexpr int GROUP = 2048 / BLOCK_M;
+
+/* ---- what a block does in turn: steps of K of a tile of C ---- */
+
+typedef struct block_work {
+    tile_place tile;
+    int part;
+    part_range steps;
+} block_work;
+
+/* All tiles of one part of K, then of the next. */
+__device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
+                                              int down, int across) {
+    const int tiles = down * across, part = item / tiles;
+    return {place<GROUP>(item - part * tiles, down, across), part,
+            range_of(part, (int)g.split, w.steps)};
+}
+
+/* Which matrix of the map for C. */
+__device__ __forceinline__ int matrix_of(int part) {
+    return part * gridDim.z + blockIdx.z;
+}
+
+/* The parts' sums are scaled when they are added up. */
+__device__ __forceinline__ void sum_parts(const gemm_args &g, const wgmma_args &) {
+    sum_parts(g);
+}
 
 /* ---- the ring ---- */
 
@@ -65,8 +91,9 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp has done with a stage. */
+/* This warp has done with a stage: lane 0 says so, after what the others have read. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
+    __syncwarp();
     if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
 }
 

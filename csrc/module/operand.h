@@ -26,9 +26,8 @@ smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional)
  * the first one does: buffers are copied to such places. */
 bool operand_is_chunks(PyArrayObject *array, bool on_device);
 
-/* Fills `out` from an array whose elements are to be of type `wanted`. What has
- * whole elements and strides that the kernel takes is passed as it is. Anything else is packed once.
- * operand_clear is due. */
+/* Fills `out` from an array whose elements are to be of type `wanted`. What has whole elements and strides
+ * that the kernel takes is passed as it is. Anything else is packed once. operand_clear is due. */
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
                   smk_strides taken, operand *out);
 
