@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-STEPS = ("build", "tests", "sanitizers", "exact", "gemm", "transpose", "sweep", "overhead")
+STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -295,6 +295,19 @@ def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
     return {"torch": torch.__version__, "lines": lines}
 
 
+def tune(folder: Path, commit: str) -> Record:
+    """Also writes timings.json beside the results: what smemkern/timings.json is to be."""
+    import smemkern
+    from smemkern import _timings
+    from sweep import tune
+
+    record = tune()
+    timings = [_timings.Timing(**entry) for entry in record.pop("timings")]
+    facts = {"gpu": smemkern.devices()[0].description, "commit": commit}
+    _timings.write(folder / "timings.json", timings, facts)
+    return record
+
+
 def sweep() -> Record:
     import sweep as shapes
 
@@ -341,6 +354,7 @@ def main() -> int:
         "tests": lambda: tests(options.pytest),
         "sanitizers": sanitizers,
         "exact": lambda: exact(options.results, options.commit, options.patterns),
+        "tune": lambda: tune(options.results, results.facts["commit"]),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
         "sweep": sweep,

@@ -10,6 +10,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 Record = dict[str, Any]
@@ -149,6 +150,43 @@ def sweep(seconds: float = 0.15, dtypes: tuple[str, ...] = ("float32",)) -> Reco
         "geometric_mean": mean,
         "least": min(ratios),
         "lines": lines,
+    }
+
+
+def tune(seconds: float = 0.03) -> Record:
+    """The table that `auto` predicts by, fitted to times of all its rows, and how well it fits."""
+    import torch
+
+    import smemkern
+    from smemkern._bench import ALL_DTYPES, SHAPES, Bench, Line, _candidates
+    from smemkern._rows import Rows
+    from smemkern._timings import load
+
+    torch.manual_seed(2026)
+    device = smemkern.devices()[0]
+    wanted = [*SHAPES, *(shape for batch, shape, layout in shapes() if layout == "NN")]
+    lines = []
+    for shape in dict.fromkeys(wanted):
+        for dtype in ALL_DTYPES:
+            if math.prod(shape) > 2**37:
+                continue
+            a, b, out = operands(torch, 1, shape, "NN", getattr(torch, dtype))
+            named = _candidates("gemm", (dtype,), device)
+            work = [
+                partial(smemkern.gemm, a, b, variant=name, out=out, **params)
+                for name, params in named
+            ]
+            for (name, params), times in zip(named, in_turns(torch, work, seconds), strict=True):
+                ms = statistics.median(times)
+                rate = 2 * math.prod(shape) / ms * 1e-9
+                lines.append(Line("gemm", name, params, dtype, shape, ms, min(times), rate))
+    timings, fits = Bench(Rows(lines), device).fitted(load(device.description))
+    print(fits, flush=True)
+    return {
+        "torch": torch.__version__,
+        "timings": [timing._asdict() for timing in timings],
+        "fits": [fit._asdict() for fit in fits],
+        "lines": [line._asdict() for line in lines],
     }
 
 

@@ -47,7 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate"),
+    *("product_bits", "portable", "rate", "both_orders", "skinny"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -108,7 +108,9 @@ class Row:
     product_bits: int  # 0: all that the type has
     portable: bool
     rate: int  # of rows that cut K into parts; 0: it has none
+    both_orders: bool
     wgmma: Wgmma | None
+    skinny: bool
 
     @property
     def stem(self) -> str:
@@ -214,7 +216,9 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
         rate=_rate(entry, params, where),
+        both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
+        skinny=_get(entry, "skinny", bool, where, False),
     )
     _check_expressions(row, where)
     return row

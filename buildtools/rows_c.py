@@ -102,6 +102,12 @@ def _c_tables(row: Row) -> Iterator[str]:
     yield "};"
 
 
+def _c_by_order(row: Row) -> str:
+    """The kernels for A and B in either order."""
+    pairs = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
+    return f"{{{', '.join(pairs)}}}"
+
+
 def _c_row(row: Row) -> Iterator[str]:
     yield "    {"
     yield f"        .op = SMK_{row.op.upper()},"
@@ -118,12 +124,15 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .portable = {str(row.portable).lower()},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
+    yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
         yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
         yield f"            {str(row.wgmma.b_by_rows).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        products = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
-        yield f"            {{{', '.join(products)}}}}},"
+        yield f"            {_c_by_order(row)}}},"
+    if row.skinny:
+        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in (1, 2, 4, 8, 16))
+        yield f"        .skinny = {{{{{', '.join(names)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

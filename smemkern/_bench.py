@@ -113,7 +113,16 @@ class Bench:
             If a row of "auto"'s table has times here, but too few to be fitted to.
         """
         gpu = self.device.description
-        timings, fits = _timings.load(gpu), []
+        timings, fits = self.fitted(_timings.load(gpu))
+        if store:
+            facts = {"gpu": gpu, "date": date.today().isoformat()}
+            _timings.write(_timings.stored(gpu), timings, facts)
+            _core.set_timings(0, None)
+        return fits
+
+    def fitted(self, table: Sequence[Timing]) -> tuple[list[Timing], Rows[Fit]]:
+        """The table, with what has times here fitted to them, and how well it fits."""
+        timings, fits = list(table), []
         for i, timing in enumerate(timings):
             terms, times = self._of(timing)
             if times:
@@ -125,11 +134,7 @@ class Bench:
                 cost, error = fit(np.array(terms), np.array(times))
                 timings[i] = timing._replace(microseconds=tuple(cost))
                 fits.append(Fit(timing.name, timing.dtype, _kind(timing), len(times), error))
-        if store:
-            facts = {"gpu": gpu, "date": date.today().isoformat()}
-            _timings.write(_timings.stored(gpu), timings, facts)
-            _core.set_timings(0, None)
-        return Rows(fits)
+        return timings, Rows(fits)
 
     def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float]]:
         """The terms and the microseconds of the lines that a row of "auto"'s table is fitted to."""
@@ -275,7 +280,7 @@ def _predict(
             (m, n, k, 1),
             10 * major + minor,
             on.multiprocessors or 1,
-            False,
+            0,
             aligned,
         )
     ]

@@ -71,7 +71,7 @@ def choices(
     timings = _timings.load(name)
     shape = (m, n, k, batch)
     fitting = _core.predict(
-        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, False, aligned
+        timings, "gemm", dtype, accuracy, shape, sm, multiprocessors, 0, aligned
     )
     found = [
         Choice(timings[index].variant, timings[index].params, round(microseconds, 2))

@@ -131,7 +131,7 @@ def predict(
     sizes: tuple[int, int, int, int],
     sm: int,
     multiprocessors: int,
-    strided: bool,
+    strides: int,
     aligned: bool,
     /,
 ) -> list[tuple[int, float, tuple[float, ...]]]: ...

@@ -17,8 +17,11 @@ def library_of(array: Any) -> str:
 def current_stream(array: Any) -> int:
     """The stream that the array's library uses now, for arrays that can only be asked by DLPack:
     what it queued there is done before our work, and our work before what it queues next."""
-    if library_of(array) == "torch":
+    library = library_of(array)
+    if library == "torch":
         return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
+    if library == "cupy":
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return DEFAULT_STREAM
 
 

@@ -28,7 +28,7 @@ class Variant(NamedTuple):
     dtypes: tuple[str, ...]  # "float32"; transposes move bits: "b8" to "b128"
     params: Mapping[str, Param]
     product_bits: int | None  # that are right of each product; None: all that the type has
-    any_strides: bool  # on a GPU: views of any strides are read where they are
+    strides: str  # of what is read where it lies: "rows", "rows or columns" (of neighbours), "any"
 
     @property
     def source(self) -> str:

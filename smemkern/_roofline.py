@@ -228,5 +228,10 @@ def _asked(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | Non
         for row in run.global_
         if row.op in ("load", "copy_async")
     )
-    clocks = sum(max(row.requests, row.sectors / SECTORS_A_CLOCK) for row in run.global_)
+    # Bulk copies fill shared memory without a thread's read: they do not queue at L1.
+    copied = [row for row in run.global_ if row.op == "bulk"]
+    reads += sum(row.bytes / itemsize for row in copied if row.direction == "read")
+    clocks = sum(
+        max(row.requests, row.sectors / SECTORS_A_CLOCK) for row in run.global_ if row.op != "bulk"
+    )
     return Traffic(reads, clocks, sum(row.wavefronts for row in run.shared))

@@ -83,4 +83,4 @@ def _check(timings: list[Timing]) -> None:
     """Raises where a row or a parameter of an older version is gone."""
     from . import _core
 
-    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, False, False)
+    _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, 0, False)

@@ -17,7 +17,7 @@ CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
 def predicted(timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True):
-    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, False, aligned)
+    return _core.predict(timings, "gemm", dtype, accuracy, (*shape, 1), sm, 132, 0, aligned)
 
 
 # ---- the times

@@ -133,7 +133,7 @@ STRIDED = [  # how one of the operands lies
 @pytest.mark.parametrize("shape", [(96, 136, 72), (65, 131, 67)], ids=["whole", "odd"])
 @pytest.mark.parametrize("of_b", STRIDED)
 @pytest.mark.parametrize("of_a", STRIDED)
-@pytest.mark.parametrize(("row", "dtype"), [c for c in CASES if c.values[0].min_sm >= 90])
+@pytest.mark.parametrize(("row", "dtype"), [c for c in CASES if c.values[0].strides != "rows"])
 def test_any_strides(row, dtype, of_a, of_b, shape, device, rng):
     """Where the kernel reads views as they are, it has to read them rightly; batches too."""
     m, n, k = shape

@@ -139,7 +139,10 @@ def step(row):
 
 
 MULTIPROCESSORS = 132  # the emulator's, an H200's
-ROW = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+# A row that waits for memory counts otherwise: test_skinny.py.
+ROW = pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.name != "skinny"], ids=lambda row: row.name
+)
 
 
 @ROW

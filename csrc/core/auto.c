@@ -21,7 +21,7 @@ static bool runs(const smk_row *row, int sm) {
 }
 
 static bool can_answer(const smk_row *row, const smk_question *q) {
-    return row->op == q->op && runs(row, q->sm) && (!q->strided || smk_takes_any_strides(row));
+    return row->op == q->op && runs(row, q->sm) && smk_strides_of(row) >= q->strides;
 }
 
 enum { STEP_BYTES = 128 /* of K, in the kernels that cut it */ };

@@ -23,8 +23,8 @@ typedef struct smk_question {
     int sm;              /* of the device; 0: the emulator */
     int multiprocessors; /* of the device */
     int64_t M, N, K, batch;
-    bool strided; /* only a row that takes any strides can read the operands where they are */
-    bool aligned; /* rows of both operands begin at multiples of 16 bytes */
+    smk_strides strides; /* what a row has to take to read the operands where they are */
+    bool aligned;        /* rows of both operands begin at multiples of 16 bytes */
 } smk_question;
 
 /* What a row's time on a GPU is made of; `busiest` is the number of tiles on the multiprocessor that

@@ -196,12 +196,13 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
     };
 }
 
-smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    if (row->wgmma.parts) {
-        return plan_wgmma(row, dtype, values, problem, plan, status);
-    }
-    *plan = (smk_plan){
+/* Neighbours are those of a column; a single column is read as one, if it can be. */
+static bool is_by_columns(const smk_matrix *m, int64_t rows, int64_t columns) {
+    return columns > 1 ? m->step != 1 : rows > 1 && m->ld == 1;
+}
+
+smk_plan plan_of_gemm(void) {
+    return (smk_plan){
         .args_bytes = sizeof(gemm_args),
         .n_parameters = 1,
         .pointers = {{offsetof(gemm_args, A), 0},
@@ -209,10 +210,25 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
                      {offsetof(gemm_args, C), 2}},
         .n_pointers = 3,
     };
+}
+
+smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                       const smk_gemm *problem, smk_plan *plan, smk_status *status) {
+    if (row->wgmma.parts) {
+        return plan_wgmma(row, dtype, values, problem, plan, status);
+    }
+    if (row->skinny.products[0][0]) {
+        return plan_skinny(row, dtype, values, problem, plan, status);
+    }
+    *plan = plan_of_gemm();
     const smk_geometry geometry = geometry_of(row, dtype, values, 0);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
+    }
+    if (row->by_order[0][0]) {
+        s.kernels[0].entry = row->by_order[is_by_columns(&problem->a, problem->M, problem->K)]
+                                          [is_by_columns(&problem->b, problem->K, problem->N)];
     }
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     walk w = walk_fold(&problem->batch, operands, 3);

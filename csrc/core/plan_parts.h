@@ -52,6 +52,9 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
 smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
                        const smk_matrix *const *operands, const void *args, smk_status *status);
 
+/* A plan of kernels that take gemm_args and nothing else. */
+smk_plan plan_of_gemm(void);
+
 /* All but the pointers. */
 gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w);
 
@@ -88,6 +91,10 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
 
 /* The launch that adds them up, behind the others; none where K is whole. */
 void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s);
+
+/* plan_skinny.c */
+smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                     const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
 /* plan_wgmma.c */
 smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,

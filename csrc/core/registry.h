@@ -54,6 +54,19 @@ typedef struct smk_split {
     int rate;           /* multiply-adds a clock and multiprocessor; 0: the row cannot */
     const char *reduce; /* the kernel that adds the parts up */
 } smk_split;
+/* What of an operand's strides a row's kernels read; each kind has those before it. */
+typedef enum smk_strides {
+    SMK_ROWS,            /* rows of neighbours that do not overlap */
+    SMK_ROWS_OR_COLUMNS, /* or columns of neighbours */
+    SMK_ANY_STRIDES
+} smk_strides;
+
+/* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
+enum { SMK_SKINNY_HEIGHTS = 5 };
+typedef struct smk_skinny {
+    /* Kernels: for 1, 2, 4, 8, 16 rows; across K or along it. NULL: another row. */
+    const char *products[SMK_SKINNY_HEIGHTS][2];
+} smk_skinny;
 
 typedef struct smk_row {
     smk_op op;
@@ -69,16 +82,21 @@ typedef struct smk_row {
     int product_bits; /* of each product that are right; 0: all that the type has */
     bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_split split;
+    const char
+        *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
+    smk_skinny skinny;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
     const char *(*conflict)(const int64_t *values, int itemsize);
 } smk_row;
 
-/* A row that reads A and B by any strides: views need not be packed. */
-static inline bool smk_takes_any_strides(const smk_row *row) {
-    return row->wgmma.parts > 0;
+/* Views of such strides need not be packed. */
+static inline smk_strides smk_strides_of(const smk_row *row) {
+    return row->wgmma.parts > 0 || row->skinny.products[0][0] ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                              ? SMK_ROWS_OR_COLUMNS
+                                                              : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

@@ -7,7 +7,7 @@
 #include "errors.h"
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static device *devices; /* guarded by opening; entries stay for good */
+static _Atomic(device *) devices; /* grows with `opening` held; entries stay for good */
 
 static smk_code refuse_ordinal(const driver *cu, int ordinal, smk_status *status) {
     return smk_fail(status, SMK_NO_DEVICE,
@@ -16,7 +16,7 @@ static smk_code refuse_ordinal(const driver *cu, int ordinal, smk_status *status
                     cu->n_devices == 1 ? " alone" : " and on");
 }
 
-static smk_code ask_device(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
+smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
     if (ordinal < 0 || ordinal >= cu->n_devices) return refuse_ordinal(cu, ordinal, status);
     int major = 0, minor = 0, shared = 0;
     CUdevice handle;
@@ -50,7 +50,7 @@ static smk_code open_device(const driver *cu, int ordinal, device **out, smk_sta
     device *d = calloc(1, sizeof *d);
     if (!d) return smk_fail_memory(status, sizeof *d, "the state of a device");
     d->cu = cu;
-    smk_code code = ask_device(cu, ordinal, &d->info, status);
+    smk_code code = device_describe(cu, ordinal, &d->info, status);
     if (code) goto fail;
 
     CUresult result = cu->cuDeviceGet(&d->handle, ordinal);
@@ -62,8 +62,9 @@ static smk_code open_device(const driver *cu, int ordinal, device **out, smk_sta
     }
     pthread_mutex_init(&d->mutex, NULL);
     pthread_mutex_init(&d->modules_mutex, NULL);
-    d->next = devices;
-    *out = devices = d;
+    d->next = atomic_load(&devices);
+    atomic_store(&devices, d);
+    *out = d;
     return SMK_OK;
 
 fail:
@@ -72,30 +73,24 @@ fail:
 }
 
 static device *find_device(int ordinal) {
-    device *d = devices;
+    device *d = atomic_load(&devices);
     while (d && d->info.ordinal != ordinal)
         d = d->next;
     return d;
-}
-
-smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status) {
-    pthread_mutex_lock(&opening);
-    const device *d = find_device(ordinal);
-    pthread_mutex_unlock(&opening);
-    if (!d) return ask_device(cu, ordinal, out, status);
-    *out = d->info; /* never changes */
-    return SMK_OK;
 }
 
 smk_code device_enter(int ordinal, device **out, smk_status *status) {
     const driver *cu = driver_open(status);
     if (!cu) return status->code;
 
-    pthread_mutex_lock(&opening);
     device *d = find_device(ordinal);
-    smk_code code = d ? SMK_OK : open_device(cu, ordinal, &d, status);
-    pthread_mutex_unlock(&opening);
-    if (code) return code;
+    if (!d) {
+        pthread_mutex_lock(&opening);
+        d = find_device(ordinal); /* another thread may have been first */
+        if (!d) open_device(cu, ordinal, &d, status);
+        pthread_mutex_unlock(&opening);
+    }
+    if (!d) return status->code;
 
     if (atomic_load(&d->lost))
         return smk_fail(status, SMK_LAUNCH,
@@ -113,12 +108,25 @@ void device_leave(device *d) {
     d->cu->cuCtxPopCurrent(&popped);
 }
 
+int device_ignore_captures(device *d) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    d->cu->cuThreadExchangeStreamCaptureMode(&mode); /* at worst the calls are refused after all */
+    return mode;
+}
+
+void device_heed_captures(device *d, int mode) {
+    d->cu->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+const gpu_info *device_known(int ordinal) {
+    const device *d = find_device(ordinal);
+    return d ? &d->info : NULL;
+}
+
 device *device_enter_if_open(int ordinal) {
     smk_status ignored = {0};
-    if (!driver_open(&ignored)) return NULL; /* also keeps a forked child from the mutex */
-    pthread_mutex_lock(&opening);
+    if (!driver_open(&ignored)) return NULL; /* a forked child has none */
     device *d = find_device(ordinal);
-    pthread_mutex_unlock(&opening);
     return d && device_enter(ordinal, &d, &ignored) == SMK_OK ? d : NULL;
 }
 

@@ -44,9 +44,16 @@ void device_leave(device *d);
 /* The same, only if this process has used the device and has not lost it; otherwise NULL. */
 device *device_enter_if_open(int ordinal);
 
-/* Of an open device what is known; of another what the driver says, which takes it a quarter of a
- * millisecond. */
+/* While any thread captures a graph the driver refuses calls that could disturb it, such as creating
+ * a pool or asking for a stream, and spoils the capture, unless the calling thread says that it
+ * knows. To be paired; the first returns what the second takes. */
+int device_ignore_captures(device *d);
+void device_heed_captures(device *d, int mode);
+
+/* What the driver says, which takes it a third of a millisecond; and what was said when the device
+ * was opened, NULL before that. */
 smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status);
+const gpu_info *device_known(int ordinal);
 
 /* driver_fail, and remembers when the result means that the context is lost. */
 smk_code device_fail(device *d, CUresult result, smk_code otherwise, smk_status *status,

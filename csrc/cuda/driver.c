@@ -37,10 +37,21 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static bool tried;         /* guarded by opening, as are the two below */
 static smk_status failure; /* why there is no driver: kept, since every call with no GPU asks */
 static driver opened;
+static atomic_bool ready; /* `opened` is, and stays as it is */
 
-/* The process that uses the driver; 0 while none does. Set before anything is locked, so that a
- * forked child finds out without touching a mutex that its parent may have held. */
-static atomic_int owner;
+/* Whether this process uses the driver. Set before anything is locked, so that a forked child finds
+ * out without touching a mutex that its parent may have held. */
+static atomic_bool used;
+static atomic_int parent; /* of a child of a process that had used it; else 0 */
+
+/* Runs in the child: getpid() in every call would take as long as all else here. */
+static void note_fork(void) {
+    if (atomic_load(&used) && !atomic_load(&parent)) atomic_store(&parent, getppid());
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, note_fork);
+}
 
 /* A function that dlsym found. ISO C has no cast from an object pointer to a function's. */
 static bool find_symbol(void *library, const char *name, void *function) {
@@ -106,8 +117,9 @@ static smk_code open_driver(driver *cu, smk_status *status) {
 }
 
 const driver *driver_open(smk_status *status) {
-    int pid = getpid(), user = 0;
-    if (!atomic_compare_exchange_strong(&owner, &user, pid) && user != pid) {
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
+    const int user = atomic_load(&parent);
+    if (user) {
         smk_fail(status, SMK_ERROR,
                  "this process was forked from process %d after that had used the GPU, and CUDA "
                  "does not survive a fork. Use the start method \"spawn\" of multiprocessing, or "
@@ -115,16 +127,21 @@ const driver *driver_open(smk_status *status) {
                  user);
         return NULL;
     }
+    if (atomic_load(&ready)) return &opened;
 
+    pthread_once(&watching, watch_forks);
+    atomic_store(&used, true);
     pthread_mutex_lock(&opening);
     if (!tried) {
         open_driver(&opened, &failure);
         tried = true;
+        atomic_store(&ready, failure.code == SMK_OK);
     }
     pthread_mutex_unlock(&opening);
     if (failure.code == SMK_OK) return &opened;
 
-    atomic_store(&owner, 0); /* nothing of CUDA is alive, so a child may say what the parent says */
+    /* Nothing of CUDA is alive, so a child may say what the parent says. */
+    atomic_store(&used, false);
     smk_fail(status, failure.code, "%s", failure.message);
     return NULL;
 }

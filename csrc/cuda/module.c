@@ -131,28 +131,11 @@ static smk_code load_new(device *d, const smk_image *image, module **out, smk_st
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* While a thread captures a graph the driver refuses calls that could disturb it, like loading a
- * module, and spoils the capture, unless the calling thread says that it knows. */
-static smk_code change_capture_mode(device *d, int *mode, smk_status *status) {
-    CUresult result = d->cu->cuThreadExchangeStreamCaptureMode(mode);
-    return result ? device_fail(d, result, SMK_ERROR, status, "cuThreadExchangeStreamCaptureMode")
-                  : SMK_OK;
-}
-
-static smk_code load_apart(device *d, const smk_image *image, module **m, smk_status *status) {
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (change_capture_mode(d, &mode, status)) return status->code;
-    release_retired(d);
-    if (!*m) load_new(d, image, m, status);
-    smk_status ignored = {0};
-    change_capture_mode(d, &mode, &ignored);
-    return status->code;
-}
-
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status) {
     pthread_mutex_lock(&d->modules_mutex);
+    if (d->retired) release_retired(d);
     module *m = image->key ? find(d, image->key) : NULL;
-    smk_code code = m && !d->retired ? SMK_OK : load_apart(d, image, &m, status);
+    smk_code code = m ? SMK_OK : load_new(d, image, &m, status);
     if (!code) {
         m->holders++;
         *out = m;

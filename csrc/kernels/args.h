@@ -44,6 +44,13 @@ typedef struct gemm_args {
 
 enum { REDUCE_THREADS = 128 };
 
+/* gemm_skinny: warps of a block, shared bytes of WARPS_J of them, K's steps that parts are made of, and how
+ * many of `most` neighbours a thread makes of `rows` rows, so that their sums fit 64 registers. */
+enum { SKINNY_WARPS_K = 8, SKINNY_RING = 32768, SKINNY_STEP = 64 };
+#define SKINNY_WARPS_J(rows) ((rows) < 8 ? 1 : 2)
+#define SKINNY_NEIGHBOURS(rows, sum_bytes, most)                                                   \
+    ((rows) * (most) * (sum_bytes) <= 256 ? (most) : 256 / ((rows) * (sum_bytes)))
+
 /* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
  *
  * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the

@@ -7,7 +7,6 @@
 #define SMK_COMMON_CUH
 
 #include "args.h"
-#include "shared_address.cuh"
 
 /* ---- the tile of a block ---- */
 
@@ -102,6 +101,8 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
  * Macros, so that the copy is attributed to the line that asks for it. Copies join the group that the
  * next commit closes; a thread sees its own copies after waiting, the others' after a barrier too.
  */
+
+#include "shared_address.cuh"
 
 /* 16 bytes, both sides aligned to 16; .cg: past the L1 cache, which would not be asked again. */
 #define COPY_ASYNC_16(to, from)                                                                    \

@@ -14,17 +14,19 @@
  */
 #include "mma_words.cuh"
 
-__device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a,
+__device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
+    const double (*x)[4] = a.x + 2 * tile;
 #pragma unroll
     for (int q = 0; q < V; q++) {
         double *d = sum[q];
-        const double *x = a.x, *y = b.x[q];
+        const double *y = b.x[q];
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
                      " {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
                      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                     : "d"(x[0]), "d"(x[1]), "d"(x[2]), "d"(x[3]), "d"(x[4]), "d"(x[5]), "d"(x[6]),
-                       "d"(x[7]), "d"(y[0]), "d"(y[1]), "d"(y[2]), "d"(y[3]));
+                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(x[0][2]),
+                       "d"(x[1][2]), "d"(x[0][3]), "d"(x[1][3]), "d"(y[0]), "d"(y[1]), "d"(y[2]),
+                       "d"(y[3]));
     }
 }
 

@@ -33,19 +33,22 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
     }
 }
 
-/* d += a * b for 16 x 8 numbers and 8 k. */
-__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned *a, const unsigned *b) {
+/* d += a * b for 16 x 8 numbers and 8 k, the first or the others. */
+__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned (&a)[2][4],
+                                             const unsigned (&b)[4], int k) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
         " {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        : "r"(a[0][2 * k]), "r"(a[1][2 * k]), "r"(a[0][2 * k + 1]), "r"(a[1][2 * k + 1]),
+          "r"(b[2 * k]), "r"(b[2 * k + 1]));
 }
 
-__device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a,
+__device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
-    unsigned a0[8], a1[8], b0[V][4], b1[V][4];
+    unsigned a0[2][4], a1[2][4], b0[V][4], b1[V][4];
     float d[V][4] = {};
-    split(a.x, a0, a1);
+    split(a.x[2 * tile], a0[0], a1[0]);
+    split(a.x[2 * tile + 1], a0[1], a1[1]);
 #pragma unroll
     for (int q = 0; q < V; q++) {
         split(b.x[q], b0[q], b1[q]);
@@ -56,8 +59,7 @@ __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a,
         for (int k = 0; k < 2; k++) {
 #pragma unroll
             for (int q = 0; q < V; q++) {
-                tf32_product(d[q], (order == 0 ? a1 : a0) + 4 * k,
-                             (order == 1 ? b1 : b0)[q] + 2 * k);
+                tf32_product(d[q], order == 0 ? a1 : a0, order == 1 ? b1[q] : b0[q], k);
             }
         }
     }

@@ -29,8 +29,13 @@
 constexpr int CHUNK = 16 / sizeof(REAL); /* elements; the unit of copies and swizzles */
 constexpr int BLOCK_K = 128 / sizeof(REAL);
 constexpr int WARPS_N = BLOCK_N / WARP_N, THREADS = BLOCK_M / WARP_M * WARPS_N * 32;
-constexpr int A_PITCH = 128, B_PITCH = BLOCK_N * sizeof(REAL); /* bytes of a row */
-constexpr int A_TILE = BLOCK_M * A_PITCH, STAGE = A_TILE + BLOCK_K * B_PITCH;
+/* How an operand's elements lie, in memory and in a tile: neighbours are neighbours in K, or across K. Its
+ * lines are the rows of A and the columns of B. */
+enum order { ALONG, ACROSS };
+__host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes of a row */
+    return how == ALONG ? 128 : lines * (int)sizeof(REAL);
+}
+constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
 constexpr int K_SLAB = 16; /* of K: what a step multiplies */
 constexpr int GROUPS = WARP_N / GROUP_N, STEPS = BLOCK_K / K_SLAB * GROUPS;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
@@ -48,17 +53,18 @@ typedef struct block_work {
     long long first, end;
 } block_work;
 
-/* Addresses of a lane in a stage; the same in every stage but for the stage's own. */
-typedef struct lane_reads {
-    unsigned a, b;
-} lane_reads;
-
-__device__ __forceinline__ lane_reads reads_of(const warp_place &w);
+/* Where in an operand's tile a lane reads; the same in every stage, for tiles begin at multiples of 128. */
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w);
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w);
+/* A slab of 16 k of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
+template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab);
+/* A slab of 16 k of a group of columns of B. */
+template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab);
-/* sum (+)= a * b for 16 rows and a group of columns. Lane's numbers of 16 x 8: 2 of row `eighth`, 2 of
- * row eighth + 8. */
-__device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a,
+/* sum (+)= a * b for a tile of 16 rows and a group of columns. Lane's numbers of 16 x 8: 2 of row `eighth`,
+ * 2 of row eighth + 8. */
+__device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
                                       const warp_place &w, const block_work &block, long long row,
@@ -90,96 +96,110 @@ template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
 }
 
 /* Whether rows begin and end on 16-byte boundaries. */
-__device__ __forceinline__ bool is_chunks(const REAL *x, long long ld, long long columns) {
-    const unsigned long long bytes = (unsigned long long)((ld | columns) * (long long)sizeof(REAL));
+__device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long long columns) {
+    const unsigned long long bytes =
+        (unsigned long long)((pitch | columns) * (long long)sizeof(REAL));
     return ((unsigned long long)x | bytes) % 16 == 0;
 }
 
-/* Of a row of a tile, chunk c lies at place c ^ swizzle(row). */
-enum operand_of { OF_A, OF_B };
-template <operand_of OPERAND> __device__ __forceinline__ unsigned swizzle(unsigned row);
-template <> __device__ __forceinline__ unsigned swizzle<OF_A>(unsigned row);
-template <> __device__ __forceinline__ unsigned swizzle<OF_B>(unsigned row);
+/* Of a row of a tile, chunk c lies at place c ^ swizzle(row), which takes bits of row and no sums of them. */
+template <order ORDER> __device__ __forceinline__ unsigned swizzle(unsigned row);
+template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row);
+template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row);
 
-/* A thread's share of the copies of an operand's tiles: WIDE elements each, the block's threads along
- * the rows. Addresses of what does not exist are never used. */
-template <operand_of OPERAND, bool CHUNKS> struct copies {
-    static constexpr unsigned ROWS = OPERAND == OF_A ? BLOCK_M : BLOCK_K;
-    static constexpr unsigned COLUMNS = OPERAND == OF_A ? BLOCK_K : BLOCK_N;
-    static constexpr unsigned WIDE = CHUNKS || sizeof(REAL) < 4 ? CHUNK : 1;
-    static constexpr unsigned ACROSS = COLUMNS / WIDE, DOWN = THREADS / ACROSS;
-    static constexpr unsigned COUNT = ROWS / DOWN;
-    static_assert(THREADS % ACROSS == 0 && ROWS % DOWN == 0, "copies are whole rows, in turn");
+/* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's lanes
+ * along a row. Copies of a thread are whole steps apart, down by DOWN rows and along by LANES copies, which
+ * are known to the compiler; a row of copies takes one new address. Addresses of what does not exist are
+ * never used. */
+template <order ORDER, int LINES, bool CHUNKS> struct copies {
+    static constexpr int ROWS = ORDER == ALONG ? LINES : BLOCK_K;
+    static constexpr int COLUMNS = ORDER == ALONG ? BLOCK_K : LINES;
+    static constexpr int PITCH = tile_pitch(ORDER, LINES);
+    static constexpr int WIDE = CHUNKS || sizeof(REAL) < 4 ? CHUNK : 1;
+    static constexpr int LANES = COLUMNS / WIDE < 32 ? COLUMNS / WIDE : 32;
+    static constexpr int PARTS = COLUMNS / WIDE / LANES, DOWN = THREADS / LANES;
+    static constexpr int COUNT = ROWS / DOWN * PARTS;
+    static_assert(ROWS % DOWN == 0 && (DOWN & (DOWN - 1)) == 0, "copies are whole rows, in turn");
 
     const REAL *from;
-    long long ld;
-    int others; /* rows of A, columns of B from `from` on */
+    long long pitch;
+    unsigned to;  /* in a tile */
+    int lines, k; /* that exist from here on; of the thread's first copy in a tile */
 
-    __device__ __forceinline__ void start(const REAL *x, long long ld_, long long n,
+    __device__ __forceinline__ void start(const REAL *x, long long pitch_, long long n,
                                           long long first) {
-        const unsigned row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS * WIDE;
-        const long long other = first + (OPERAND == OF_A ? row : column);
-        from = OPERAND == OF_A ? x + other * ld_ + column : x + row * ld_ + other;
-        ld = ld_;
-        others = (int)min(n - other, 0x7fffffffll);
+        const int row = threadIdx.x / LANES, column = threadIdx.x % LANES * WIDE;
+        const long long line = first + (ORDER == ALONG ? row : column);
+        k = ORDER == ALONG ? column : row;
+        from = x + (ORDER == ALONG ? line * pitch_ + k : k * pitch_ + line);
+        pitch = pitch_;
+        to = row * PITCH + ((column / CHUNK ^ swizzle<ORDER>(row)) << 4) +
+             column % CHUNK * (int)sizeof(REAL);
+        lines = (int)min(n - line, 0x7fffffffll);
     }
 
     /* Copy i of COUNT, in turn, to the tile at `tile`, of which k_left of K's elements exist. */
     __device__ __forceinline__ void copy(unsigned tile, int i, int k_left) {
-        const unsigned r = threadIdx.x / ACROSS + i * DOWN, e = threadIdx.x % ACROSS * WIDE;
-        const unsigned to = tile + r * COLUMNS * (unsigned)sizeof(REAL) +
-                            ((e / CHUNK ^ swizzle<OPERAND>(r)) << 4) + e % CHUNK * sizeof(REAL);
-        const bool row_exists = OPERAND == OF_A ? i * (int)DOWN < others : (int)r < k_left;
-        const int there = row_exists ? (OPERAND == OF_A ? k_left - (int)e : others) : 0;
-        const REAL *x = from;
-        from += DOWN * ld;
-        asm("" : "+l"(from)); /* else COUNT multiples of ld would take registers */
-        if (OPERAND == OF_A && i == COUNT - 1)
-            from += BLOCK_K - ROWS * ld; /* on to the next tile */
+        const int down = i / PARTS * DOWN, along = i % PARTS * LANES * WIDE;
+        const unsigned at = (tile + to ^ swizzle<ORDER>(down) << 4) +
+                            (unsigned)(down * PITCH + along * (int)sizeof(REAL));
+        const int rows = ORDER == ALONG ? lines : k_left - k;
+        const int there = (ORDER == ALONG ? k_left - k : lines) - along;
         if constexpr (WIDE * sizeof(REAL) == 16 && !CHUNKS) {
             REAL v[CHUNK] = {};
 #pragma unroll
-            for (int k = 0; k < CHUNK; k++) {
-                if (k < there) v[k] = x[k];
+            for (int j = 0; j < CHUNK; j++) {
+                if (down < rows && j < there) v[j] = from[along + j];
             }
             const uint4 words = reinterpret_cast<const uint4 &>(v);
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words.x),
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(words.x),
                          "r"(words.y), "r"(words.z), "r"(words.w)
                          : "memory");
         } else {
-            copy_async<WIDE * sizeof(REAL)>(to, x, there > 0);
+            copy_async<WIDE * sizeof(REAL)>(at, from + along, down < rows && there > 0);
         }
+        if (i % PARTS == PARTS - 1) {
+            from += DOWN * pitch;
+            asm("" : "+l"(from)); /* else multiples of the pitch would take registers */
+        }
+        if (ORDER == ALONG && i == COUNT - 1)
+            from += BLOCK_K - ROWS * pitch; /* on to the next tile */
     }
 };
 
 /* ---- the kernel ---- */
 
-/* The sum over g.K of K. */
-template <bool CHUNKS>
-__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], const gemm_args &g,
-                                           const REAL *A, const REAL *B, unsigned ring,
-                                           const warp_place &w, tile_place block) {
-    const int tiles = (int)((g.K + BLOCK_K - 1) / BLOCK_K);
-    const lane_reads reads = reads_of(w);
-    copies<OF_A, CHUNKS> a_copies;
-    copies<OF_B, CHUNKS> b_copies;
-    a_copies.start(A, g.lda, g.M, (long long)block.row * BLOCK_M);
-    b_copies.start(B, g.ldb, g.N, (long long)block.column * BLOCK_N);
+/* An operand's matrix: `n` lines, rows of memory `pitch` elements apart. */
+typedef struct operand_matrix {
+    const REAL *x;
+    long long pitch, n, first; /* line of the block's tile */
+} operand_matrix;
+
+/* The sum over all of K. */
+template <order OF_A, order OF_B, bool CHUNKS>
+__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
+                                           const operand_matrix &A, const operand_matrix &B,
+                                           unsigned ring, const warp_place &w) {
+    typedef copies<OF_A, BLOCK_M, CHUNKS> copies_of_a;
+    typedef copies<OF_B, BLOCK_N, CHUNKS> copies_of_b;
+    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    const unsigned a_from = reads_of_a<OF_A>(w);
+    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
+    copies_of_a a_copies;
+    copies_of_b b_copies;
+    a_copies.start(A.x, A.pitch, A.n, A.first);
+    b_copies.start(B.x, B.pitch, B.n, B.first);
     long long k = 0; /* of the next tile that is copied */
-    constexpr int A_COUNT = copies<OF_A, CHUNKS>::COUNT, B_COUNT = copies<OF_B, CHUNKS>::COUNT;
-    /* Copies go in turns, each after the products of 16 rows; single elements in few turns of many. */
-    constexpr int COPIES = A_COUNT + B_COUNT, GAP = CHUNKS ? 1 : (M_TILES * (STEPS - 1) + 3) / 4;
-    constexpr int TURNS = M_TILES * (STEPS - 1) / GAP;
+    /* Copies go in turns, each after the products of 16 rows. */
+    constexpr int A_COUNT = copies_of_a::COUNT, COPIES = A_COUNT + copies_of_b::COUNT;
+    constexpr int TURNS = M_TILES * (STEPS - 1), A_TURN = (COPIES + TURNS - 1) / TURNS;
     /* Past the end of K all of a copy is zeros: no tile is special. */
-    auto copy = [&](unsigned stage, int first, int last) {
-        const int k_left = (int)min(g.K - k, (long long)BLOCK_K);
-#pragma unroll CHUNKS ? COPIES : 1
-        for (int i = first; i < last; i++) {
-            if (i < A_COUNT) {
-                a_copies.copy(stage, i, k_left);
-            } else {
-                b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
-            }
+    auto copy = [&](unsigned stage, int i) {
+        const int k_left = (int)min(K - k, (long long)BLOCK_K);
+        if (i < A_COUNT) {
+            a_copies.copy(stage, i, k_left);
+        } else if (i < COPIES) {
+            b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
         }
     };
     constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4; /* else they are stores */
@@ -189,19 +209,22 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
     };
 #pragma unroll 1
     for (int tile = 0; tile < STAGES - 1; tile++) {
-        copy(ring + tile * STAGE, 0, COPIES);
+#pragma unroll
+        for (int i = 0; i < COPIES; i++) {
+            copy(ring + tile * STAGE, i);
+        }
         end_copies();
     }
     if (ASYNC) copy_async_wait<STAGES - 2>();
     __syncthreads();
 
-    a_fragment a[M_TILES];
+    a_fragment a;
     b_fragment b[2];
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
-        load_a(a[m], ring + reads.a, m, 0);
+        load_a<OF_A>(a, ring + a_from, m, 0);
     }
-    load_b(b[0], ring + A_TILE + reads.b, 0, 0);
+    load_b<OF_B>(b[0], ring + b_from, 0, 0);
     unsigned at = ring, free = ring + (STAGES - 1) * STAGE;
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
@@ -216,14 +239,14 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], c
                 free = at;
                 from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
             }
-            load_b(b[(step + 1) % 2], from + A_TILE + reads.b, then % GROUPS, then / GROUPS);
+            load_b<OF_B>(b[(step + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
-                multiply(&sum[m][group * GROUP_TILES], a[m], b[step % 2]);
-                if (then % GROUPS == 0) load_a(a[m], from + reads.a, m, then / GROUPS);
-                const int turn = (step * M_TILES + m) / GAP;
-                if ((step * M_TILES + m) % GAP == 0 && turn < TURNS) {
-                    copy(free, turn * COPIES / TURNS, (turn + 1) * COPIES / TURNS);
+                multiply(&sum[m][group * GROUP_TILES], a, m, b[step % 2]);
+                if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
+#pragma unroll
+                for (int i = 0; i < A_TURN; i++) {
+                    copy(free, (step * M_TILES + m) * A_TURN + i);
                 }
             }
         }
@@ -235,39 +258,49 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int part = (int)(blockIdx.x / (unsigned)(down * across));
-    const part_range range = range_of(part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
     return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }
 
-__device__ __forceinline__ void product(const gemm_args &g) {
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
     extern __shared__ __align__(128) unsigned char shared[];
     const unsigned ring = (unsigned)__cvta_generic_to_shared(shared);
     const block_work block = work_of_block(g);
-    const tile_place at = block.tile;
-    const REAL *A = g.A + blockIdx.z * g.batch_a + block.first;
-    const REAL *B = g.B + blockIdx.z * g.batch_b + block.first * g.ldb;
-    gemm_args part = g;
-    part.K = block.end - block.first;
+    const REAL *a = g.A + blockIdx.z * g.batch_a, *b = g.B + blockIdx.z * g.batch_b;
+    const operand_matrix A = {a + block.first * (OF_A == ALONG ? 1 : g.step_a),
+                              OF_A == ALONG ? g.lda : g.step_a, g.M,
+                              (long long)block.tile.row * BLOCK_M};
+    const operand_matrix B = {b + block.first * (OF_B == ALONG ? 1 : g.ldb),
+                              OF_B == ALONG ? g.step_b : g.ldb, g.N,
+                              (long long)block.tile.column * BLOCK_N};
+    const long long K = block.end - block.first;
     const int warp = (int)threadIdx.x / 32, lane = threadIdx.x % 32;
     const warp_place w = {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, lane / 4, lane % 4,
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
-    if (is_chunks(A, g.lda, g.K) && is_chunks(B, g.ldb, g.N)) {
-        accumulate<true>(sum, part, A, B, ring, w, at);
+    if (is_chunks(A.x, A.pitch, OF_A == ALONG ? g.K : g.M) &&
+        is_chunks(B.x, B.pitch, OF_B == ALONG ? g.K : g.N)) {
+        accumulate<OF_A, OF_B, true>(sum, K, A, B, ring, w);
     } else {
-        accumulate<false>(sum, part, A, B, ring, w, at);
+        accumulate<OF_A, OF_B, false>(sum, K, A, B, ring, w);
     }
-    store(g, sum, w, block, (long long)at.row * BLOCK_M + w.row,
-          (long long)at.column * BLOCK_N + w.column);
+    store(g, sum, w, block, A.first + w.row, B.first + w.column);
 }
 
-#define MMA_GEMM(name)                                                                             \
+#define MMA_GEMM_ENTRY(name, of_a, of_b)                                                           \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(const __grid_constant__ gemm_args g) {                                                \
-        product(g);                                                                                \
-    }                                                                                              \
+        product<of_a, of_b>(g);                                                                    \
+    }
+
+/* One for each order: _a, _b, _ab of operands that lie column by column. */
+#define MMA_GEMM(name)                                                                             \
+    MMA_GEMM_ENTRY(name, ALONG, ACROSS)                                                            \
+    MMA_GEMM_ENTRY(name##_a, ACROSS, ACROSS)                                                       \
+    MMA_GEMM_ENTRY(name##_b, ALONG, ALONG)                                                         \
+    MMA_GEMM_ENTRY(name##_ab, ACROSS, ALONG)                                                       \
     SUM_PARTS(name##_reduce)
 
 #endif

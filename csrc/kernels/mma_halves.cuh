@@ -18,55 +18,80 @@
 typedef float number;
 /* Rows g and g + 8 of the first 8 k, then of the others; two k a word. */
 typedef struct a_fragment {
-    unsigned x[4];
+    unsigned x[WARP_M / 16][4];
 } a_fragment;
-/* The first 8 k and the others, of each of two products. */
+/* The first 8 k and the others, of one product and of the next. */
 typedef struct b_fragment {
-    unsigned x[2][2];
+    unsigned x[4];
 } b_fragment;
 constexpr int GROUP_N = 16;
 
 #include "mma_gemm.cuh"
 #include "sixteen_bits.cuh"
 
-template <> __device__ __forceinline__ unsigned swizzle<OF_A>(unsigned row) {
+template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
     return row % 8;
 }
-template <> __device__ __forceinline__ unsigned swizzle<OF_B>(unsigned row) {
+template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
     return row % 8;
 }
 
-__device__ __forceinline__ lane_reads reads_of(const warp_place &w) {
-    const int row = w.lane % 16, chunk = w.lane / 16;
-    return {(unsigned)((w.row + row) * A_PITCH + ((chunk ^ row % 8) << 4)),
-            (unsigned)(row * B_PITCH + (((w.column / CHUNK + chunk) ^ row % 8) << 4))};
+/* The row and chunk that this lane names of 16 rows and 2 chunks. Of the four matrices the second is the
+ * other 8 lines in A and the other 8 k in B; rows: that is rows, and not chunks. */
+template <order ORDER, int LINES>
+__device__ __forceinline__ unsigned reads_from(const warp_place &w, int line, bool rows) {
+    const int row = w.lane % 8 + (rows ? w.lane / 8 % 2 : w.lane / 16) * 8;
+    const int chunk = (rows ? w.lane / 16 : w.lane / 8 % 2) + (ORDER == ALONG ? 0 : line / CHUNK);
+    return ((ORDER == ALONG ? line : 0) + row) * tile_pitch(ORDER, LINES) +
+           ((chunk ^ row % 8) << 4);
 }
 
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w) {
+    return reads_from<ORDER, BLOCK_M>(w, w.row, ORDER == ALONG);
+}
+
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w) {
+    return reads_from<ORDER, BLOCK_N>(w, w.column, ORDER == ACROSS);
+}
+
+/* 16 lines and 16 k. Across K, matrices are turned as they are read. */
+template <order ORDER, int LINES>
+__device__ __forceinline__ void load(unsigned *x, unsigned from, int tile, int slab) {
+    static_assert(WARP_M <= 64 && WARP_N <= 64, "the lines of a warp stay within 128 bytes");
+    if (ORDER == ALONG) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"((from ^ slab * 32) + 16 * tile * 128)
+                     : "memory");
+    } else {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"((from ^ tile * 32) + slab * K_SLAB * tile_pitch(ORDER, LINES))
+                     : "memory");
+    }
+}
+
+template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a.x[0]), "=r"(a.x[1]), "=r"(a.x[2]), "=r"(a.x[3])
-                 : "r"((from ^ slab * 32) + 16 * tile * A_PITCH)
-                 : "memory");
+    load<ORDER, BLOCK_M>(a.x[tile], from, tile, slab);
 }
 
+template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab) {
-    static_assert(WARP_N == 32 || WARP_N == 64, "the groups of a warp stay within 128 bytes");
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(b.x[0][0]), "=r"(b.x[0][1]), "=r"(b.x[1][0]), "=r"(b.x[1][1])
-                 : "r"((from ^ group * 32) + slab * K_SLAB * B_PITCH)
-                 : "memory");
+    load<ORDER, BLOCK_N>(b.x, from, group, slab);
 }
 
 /* The kernel file says MMA_INPUT, "f16" or "bf16". */
-__device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a,
+__device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
+    const unsigned *x = a.x[tile];
 #pragma unroll
     for (int q = 0; q < 2; q++) {
         float *d = sum[q];
         asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_INPUT "." MMA_INPUT ".f32"
             " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[q][0]), "r"(b.x[q][1]));
+            : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(b.x[2 * q]), "r"(b.x[2 * q + 1]));
     }
 }
 

@@ -21,11 +21,11 @@
 #include "common.cuh"
 
 typedef REAL number;
-/* 2 j + h: row g + 8 h, and the j-th k of this lane among the slab's 16. */
+/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 16. */
 typedef struct a_fragment {
-    REAL x[8];
+    REAL x[WARP_M / 8][4];
 } a_fragment;
-/* Column, of each 8-column product; k. */
+/* Column of B, of each 8-column product; k. */
 typedef struct b_fragment {
     REAL x[V][4];
 } b_fragment;
@@ -34,19 +34,35 @@ constexpr int GROUP_N = 8 * V;
 #include "mma_gemm.cuh"
 
 constexpr int HALVES = K_SLAB / (4 * V); /* of 128 bytes, in a slab */
+static_assert(WARP_M % GROUP_N == 0, "A's rows come in groups as B's columns do");
 
-template <> __device__ __forceinline__ unsigned swizzle<OF_A>(unsigned row) {
-    return row % 2 * 4;
+template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
+    return row / (4 * V) % 2 * 4;
 }
-template <> __device__ __forceinline__ unsigned swizzle<OF_B>(unsigned row) {
+template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
     return row / V % 4;
 }
 
-__device__ __forceinline__ lane_reads reads_of(const warp_place &w) {
-    const int slot = w.eighth / 2 + w.eighth % 2 * 4;
-    return {
-        (unsigned)((w.row + w.eighth) * A_PITCH + ((w.pair ^ w.eighth % 2 * 4) << 4)),
-        (unsigned)(V * w.pair * B_PITCH + w.column * (int)sizeof(REAL) + ((slot ^ w.pair) << 4))};
+/* The vector of lines that lane 4 g + t takes of a group: of V, one in each of V products. */
+__device__ __forceinline__ int slot(int eighth) {
+    return eighth / 2 + eighth % 2 * 4;
+}
+
+/* From line `line` of a tile of LINES lines on. */
+template <order ORDER, int LINES>
+__device__ __forceinline__ unsigned reads_from(const warp_place &w, int line) {
+    if (ORDER == ALONG)
+        return (line + slot(w.eighth) * V) * 128 + ((w.pair ^ w.eighth % 2 * 4) << 4);
+    return V * w.pair * tile_pitch(ORDER, LINES) + line * (int)sizeof(REAL) +
+           ((slot(w.eighth) ^ w.pair) << 4);
+}
+
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w) {
+    return reads_from<ORDER, BLOCK_M>(w, w.row);
+}
+
+template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w) {
+    return reads_from<ORDER, BLOCK_N>(w, w.column);
 }
 
 __device__ __forceinline__ vector shared_vector(unsigned from) {
@@ -58,31 +74,48 @@ __device__ __forceinline__ vector shared_vector(unsigned from) {
     return reinterpret_cast<vector &>(v);
 }
 
-__device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab) {
+/* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
+ * together. */
+template <order ORDER, int LINES>
+__device__ __forceinline__ void load(REAL (*x)[4], unsigned from, int group, int slab, int first,
+                                     int end) {
+    if (ORDER == ALONG) {
 #pragma unroll
-    for (int half = 0; half < HALVES; half++) {
+        for (int q = first; q < end; q++) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            vector v =
-                shared_vector((from ^ (slab * HALVES + half) * 64) + (16 * tile + 8 * h) * A_PITCH);
+            for (int half = 0; half < HALVES; half++) {
+                vector v = shared_vector((from ^ (slab * HALVES + half) * 64) +
+                                         (group * GROUP_N + q) * 128);
 #pragma unroll
-            for (int j = 0; j < V; j++) {
-                a.x[2 * (half * V + j) + h] = element(v, j);
+                for (int j = 0; j < V; j++) {
+                    x[q][half * V + j] = element(v, j);
+                }
+            }
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            vector v = shared_vector(
+                from + (slab * K_SLAB + j / V * 4 * V + j % V) * tile_pitch(ORDER, LINES) +
+                group * 128);
+#pragma unroll
+            for (int q = 0; q < V; q++) {
+                x[q][j] = element(v, q);
             }
         }
     }
 }
 
+template <order ORDER>
+__device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab) {
+    const int group = tile * 2 / V, first = tile * 2 % V;
+    if (ORDER == ALONG || first + 2 == V)
+        load<ORDER, BLOCK_M>(a.x + group * V, from, group, slab, first, first + 2);
+}
+
+template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        vector v =
-            shared_vector(from + (slab * K_SLAB + j / V * 4 * V + j % V) * B_PITCH + group * 128);
-#pragma unroll
-        for (int q = 0; q < V; q++) {
-            b.x[q][j] = element(v, q);
-        }
-    }
+    load<ORDER, BLOCK_N>(b.x, from, group, slab, 0, V);
 }
 
 /* What a sum becomes before it is stored; of the kernel's file. */
@@ -98,7 +131,8 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     for (int m = 0; m < M_TILES; m++) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const long long r = row + 16 * m + 8 * h + w.eighth;
+            const int eighth = 2 * m + h;
+            const long long r = row + (eighth / V * 8 + slot(w.eighth)) * V + eighth % V;
 #pragma unroll
             for (int i = 0; i < GROUPS * 2; i++) {
                 const long long c = column + i / 2 * GROUP_N + (w.pair + i % 2 * 4) * V;

@@ -182,8 +182,8 @@ int request_choose(module_state *state, request *r, smk_question q, bool *with_v
         return 0;
     }
     r->row = smk_only_choice(&q);
-    if (r->row == NULL && q.strided) { /* to be refused with the remedy */
-        q.strided = false;
+    if (r->row == NULL && q.strides > SMK_ROWS) { /* to be refused with the remedy */
+        q.strides = SMK_ROWS;
         r->row = smk_only_choice(&q);
     }
     if (r->row == NULL) {
@@ -214,10 +214,10 @@ PyObject *choose_set_timings(module_state *state, PyObject *args) {
 PyObject *choose_predict(PyObject *args) {
     const char *op, *dtype, *accuracy;
     long long m, n, k, batch;
-    int sm, multiprocessors, strided, aligned;
+    int sm, multiprocessors, strides, aligned;
     PyObject *list;
-    if (!PyArg_ParseTuple(args, "Osss(LLLL)iipp:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
-                          &batch, &sm, &multiprocessors, &strided, &aligned)) {
+    if (!PyArg_ParseTuple(args, "Osss(LLLL)iiip:predict", &list, &op, &dtype, &accuracy, &m, &n, &k,
+                          &batch, &sm, &multiprocessors, &strides, &aligned)) {
         return NULL;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
@@ -235,7 +235,7 @@ PyObject *choose_predict(PyObject *args) {
                             .N = n,
                             .K = k,
                             .batch = batch,
-                            .strided = strided,
+                            .strides = (smk_strides)strides,
                             .aligned = aligned};
     timings *all = read_timings(list);
     PyObject *result = all ? PyList_New(0) : NULL;

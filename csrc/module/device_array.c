@@ -1,11 +1,11 @@
 /* Three protocols say where an array's memory is, and on which stream its library works:
  *
  *     exchange    C functions of the array's type: no Python is called
- *     interface   __cuda_array_interface__, one attribute that is a dict
  *     dlpack      __dlpack_device__() and __dlpack__(stream=...), which orders the stream itself
+ *     interface   __cuda_array_interface__, an attribute that is a dict
  *
- * Each leads to the same description. CuPy speaks the last two, and takes ten times as long for
- * dlpack; of other libraries' interface the stream is often missing, so they are asked by dlpack.
+ * Each leads to the same description; the first that the array speaks is taken. An interface comes last,
+ * for it often lacks the stream.
  *
  * A capsule that is not renamed stays its producer's, whose destructor frees it: holding it is all
  * that is needed.
@@ -40,6 +40,19 @@ int attribute(PyObject *given, PyObject *name, PyObject **out) {
 #else
     return _PyObject_LookupAttr(given, name, out);
 #endif
+}
+
+PyObject *library_helpers(module_state *state) {
+    PyObject *known = atomic_load(&state->helpers);
+    if (known == NULL) {
+        PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
+        if (module && atomic_compare_exchange_strong(&state->helpers, &known, module)) {
+            known = module;
+        } else { /* another thread was first */
+            Py_XDECREF(module);
+        }
+    }
+    return known;
 }
 
 /* ---- a tensor of DLPack's ---- */
@@ -209,14 +222,14 @@ static int dlpack_device(const module_state *state, PyObject *given, int *type, 
 }
 
 /* The stream on which the array's library works now. */
-static int library_stream(PyObject *given, void **out) {
-    PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
-    PyObject *stream = module ? PyObject_CallMethod(module, "current_stream", "O", given) : NULL;
+static int library_stream(module_state *state, PyObject *given, void **out) {
+    PyObject *module = library_helpers(state);
+    PyObject *stream =
+        module ? PyObject_CallMethodOneArg(module, state->names.current_stream, given) : NULL;
     *out = stream ? PyLong_AsVoidPtr(stream) : NULL;
     if (*out == NULL && !PyErr_Occurred()) {
         *out = GPU_DEFAULT_STREAM; /* 0 is what libraries call the default stream */
     }
-    Py_XDECREF(module);
     Py_XDECREF(stream);
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -233,7 +246,7 @@ static PyObject *call_dlpack(const module_state *state, PyObject *given, void *s
     return capsule;
 }
 
-static int read_dlpack(const module_state *state, PyObject *given, array_label label, void *stream,
+static int read_dlpack(module_state *state, PyObject *given, array_label label, void *stream,
                        device_array *a) {
     int type, id;
     if (dlpack_device(state, given, &type, &id)) {
@@ -246,7 +259,7 @@ static int read_dlpack(const module_state *state, PyObject *given, array_label l
         a->place = ARRAY_HOST;
         return 0;
     }
-    if (stream == NULL && library_stream(given, &stream)) {
+    if (stream == NULL && library_stream(state, given, &stream)) {
         return -1;
     }
     a->stream = stream;
@@ -349,17 +362,6 @@ done:
 
 /* ---- whichever it speaks ---- */
 
-static int is_cupy(const module_state *state, PyObject *given) {
-    PyObject *module;
-    int found = attribute((PyObject *)Py_TYPE(given), state->names.module, &module);
-    if (found <= 0) {
-        return found;
-    }
-    found = PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "cupy") == 0;
-    Py_DECREF(module);
-    return found;
-}
-
 int device_array_read(module_state *state, PyObject *given, array_label label, void *stream,
                       device_array *out) {
     out->place = ARRAY_UNKNOWN;
@@ -367,14 +369,14 @@ int device_array_read(module_state *state, PyObject *given, array_label label, v
     out->stream = NULL;
     out->owner = NULL;
     out->read_only = false;
-    int cupy = is_cupy(state, given);
-    if (cupy < 0 || read_exchange(state, given, label, out)) {
-        return -1;
+    int failed = read_exchange(state, given, label, out);
+    if (!failed && out->place == ARRAY_UNKNOWN) {
+        failed = read_dlpack(state, given, label, stream, out);
     }
-    if (out->place == ARRAY_UNKNOWN && !cupy && read_dlpack(state, given, label, stream, out)) {
-        return -1;
+    if (!failed && out->place == ARRAY_UNKNOWN) {
+        failed = read_interface(state, given, label, out);
     }
-    return out->place == ARRAY_UNKNOWN ? read_interface(state, given, label, out) : 0;
+    return failed;
 }
 
 void device_array_clear(device_array *a) {

@@ -42,6 +42,9 @@ void device_array_clear(device_array *a);
 /* 1: *out is a new reference; 0: there is no such attribute, and no exception was made for it. */
 int attribute(PyObject *given, PyObject *name, PyObject **out);
 
+/* The module smemkern._device_arrays; borrowed. */
+PyObject *library_helpers(module_state *state);
+
 /* Raises: the array, as the label names it, and what is wrong with it. -1. */
 int device_array_refuse(PyObject *exception, array_label label, const char *format, ...);
 

@@ -167,12 +167,11 @@ static int refuse_layout(const request *r, const char *name, PyArrayObject *arra
 }
 
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, bool any_strides) {
+                  operand_shape one_dimensional, smk_strides taken) {
     bool fits = true;
     operand *into = &r->inputs[i];
-    if (r->on_device
-            ? operand_place_on_device(array, wanted, one_dimensional, any_strides, into, &fits)
-            : operand_place(array, wanted, one_dimensional, any_strides, into)) {
+    if (r->on_device ? operand_place_on_device(array, wanted, one_dimensional, taken, into, &fits)
+                     : operand_place(array, wanted, one_dimensional, taken, into)) {
         return -1;
     }
     if (!fits) {
@@ -196,16 +195,16 @@ static void place_fresh(smk_matrix *c, const smk_batch *batch, int64_t rows, int
 }
 
 /* A new array of the library, type and device of `like`. */
-static PyObject *make_array(const module_state *state, PyObject *like, PyObject *shape) {
+static PyObject *make_array(module_state *state, PyObject *like, PyObject *shape) {
     PyObject *method, *made = NULL;
     int found = attribute(like, state->names.new_empty, &method); /* PyTorch's way */
     if (found > 0) {
         made = PyObject_CallOneArg(method, shape);
         Py_DECREF(method);
     } else if (found == 0) {
-        PyObject *module = PyImport_ImportModule("smemkern._device_arrays");
-        made = module ? PyObject_CallMethod(module, "empty", "OO", like, shape) : NULL;
-        Py_XDECREF(module);
+        PyObject *module = library_helpers(state);
+        made = module ? PyObject_CallMethodObjArgs(module, state->names.empty, like, shape, NULL)
+                      : NULL;
     }
     return made;
 }
@@ -215,9 +214,9 @@ static int make_result(module_state *state, request *r) {
     PyObject *shape = PyArray_IntTupleFromIntp(r->ndim, r->dims);
     r->written = shape ? make_array(state, r->asked->inputs[0], shape) : NULL;
     Py_XDECREF(shape);
-    return r->written ? device_array_read(state, r->written, label_of(r, at), r->stream,
-                                          &r->arrays[at])
-                      : -1;
+    return r->written
+               ? device_array_read(state, r->written, label_of(r, at), r->stream, &r->arrays[at])
+               : -1;
 }
 
 /* A transpose moves bits, whatever they mean. */

@@ -120,10 +120,10 @@ static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
                                       "smemkern._timings.load gives; None: all are loaded anew.\n";
 
 static const char predict_doc[] =
-    "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strided,\n"
+    "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
     "        aligned, /)\n"
     "--\n\n"
-    "Of the timings that fit: (index, predicted microseconds, terms).\n";
+    "Of the timings that fit: (index, predicted microseconds, terms). strides: smk_strides.\n";
 
 static const char variants_doc[] =
     "variants()\n"

@@ -236,68 +236,70 @@ static void name_prebuilt(const module_state *state, const smk_row *row, const s
 
 /* ---- images ---- */
 
-/* A file of the image directory, through state->images. NULL without an exception if absent. */
-static PyObject *load(module_state *state, PyObject *name) {
+/* The compiled kernel of a row, with its name: (str, bytes). */
+static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                      const int64_t *values, bool emulated) {
+    char name[NAME_BYTES], stem[NAME_BYTES - sizeof ".fatbin"];
+    if (smk_image_name(row, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
+        PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
+        return NULL;
+    }
+    /* Best first; a GPU compiles PTX itself. */
+    const char *const kinds[] = {emulated ? "ptx" : "fatbin", "ptx"};
     PyObject *bytes = NULL;
+    for (int i = 0; i < 2 && bytes == NULL && !PyErr_Occurred(); i++) {
+        snprintf(name, sizeof name, "%s.%s", stem, kinds[i]);
+        bytes = read_file(state->image_directory, name);
+    }
+    if (bytes == NULL && !PyErr_Occurred()) {
+        bytes = compile_row(state, row, dtype, values);
+        if (bytes == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
+            name_prebuilt(state, row, dtype);
+        }
+    }
+    return bytes ? Py_BuildValue("(sN)", name, bytes) : NULL;
+}
+
+/* What tells images apart, as bytes: hashed quicker than a name is put together. */
+static PyObject *make_key(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                          bool emulated) {
+    int64_t parts[SMK_MAX_PARAMS + 3] = {(int64_t)(intptr_t)row, (int64_t)(intptr_t)dtype,
+                                         emulated};
+    for (int i = 0; i < row->n_params; i++) {
+        parts[i + 3] = row->params[i].runtime ? 0 : values[i];
+    }
+    return PyBytes_FromStringAndSize((const char *)parts, sizeof parts);
+}
+
+/* A new reference, NULL without an exception if it is not there. */
+static PyObject *get_item(PyObject *dict, PyObject *key) {
+    PyObject *value;
 #if PY_VERSION_HEX >= 0x030d0000
-    int found = PyDict_GetItemRef(state->images, name, &bytes);
+    PyDict_GetItemRef(dict, key, &value);
 #else
-    bytes = Py_XNewRef(PyDict_GetItemWithError(state->images, name));
-    int found = bytes ? 1 : PyErr_Occurred() ? -1 : 0;
+    value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
 #endif
-    if (found != 0) {
-        return bytes;
-    }
-    const char *file_name = PyUnicode_AsUTF8(name);
-    bytes = file_name ? read_file(state->image_directory, file_name) : NULL;
-    if (bytes && PyDict_SetItem(state->images, name, bytes) < 0) {
-        Py_CLEAR(bytes);
-    }
-    return bytes;
+    return value;
 }
 
 int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
-    char stem[NAME_BYTES];
-    if (smk_image_name(row, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
-        PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
+    PyObject *key = make_key(row, dtype, values, emulated);
+    PyObject *image = key ? get_item(state->images, key) : NULL;
+    if (image == NULL && !PyErr_Occurred()) {
+        image = load(state, row, dtype, values, emulated);
+        if (image && PyDict_SetItem(state->images, key, image) < 0) {
+            Py_CLEAR(image);
+        }
+    }
+    Py_XDECREF(key);
+    const char *name = image ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(image, 0)) : NULL;
+    if (name == NULL) {
+        Py_XDECREF(image);
         return -1;
     }
-    /* Best first; a GPU compiles PTX itself. */
-    const char *const kinds[] = {emulated ? "ptx" : "fatbin", "ptx"};
-    PyObject *name = NULL, *bytes = NULL;
-    for (int i = 0; i < 2 && bytes == NULL; i++) {
-        Py_XSETREF(name, PyUnicode_FromFormat("%s.%s", stem, kinds[i]));
-        bytes = name ? load(state, name) : NULL;
-        if (PyErr_Occurred()) {
-            goto fail;
-        }
-    }
-    if (bytes == NULL) {
-        bytes = compile_row(state, row, dtype, values);
-        if (bytes == NULL) {
-            if (PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
-                name_prebuilt(state, row, dtype);
-            }
-            goto fail;
-        }
-        if (PyDict_SetItem(state->images, name, bytes) < 0) {
-            goto fail;
-        }
-    }
-    *owner = PyTuple_Pack(2, name, bytes);
-    const char *key = *owner ? PyUnicode_AsUTF8(name) : NULL;
-    if (key == NULL) {
-        Py_CLEAR(*owner);
-        goto fail;
-    }
-    *out = (smk_image){key, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
-    Py_DECREF(name);
-    Py_DECREF(bytes);
+    PyObject *bytes = PyTuple_GET_ITEM(image, 1);
+    *owner = image;
+    *out = (smk_image){name, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
     return 0;
-
-fail:
-    Py_XDECREF(name);
-    Py_XDECREF(bytes);
-    return -1;
 }

@@ -316,6 +316,8 @@ static int core_clear(PyObject *module) {
 #undef X
     PyArray_Descr *bfloat16 = atomic_exchange(&state->bfloat16, NULL);
     Py_XDECREF(bfloat16);
+    PyObject *helpers = atomic_exchange(&state->helpers, NULL);
+    Py_XDECREF(helpers);
     return 0;
 }
 

@@ -49,10 +49,11 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
     X(dlpack, "__dlpack__")                                                                        \
     X(dlpack_device, "__dlpack_device__")                                                          \
     X(interface, "__cuda_array_interface__")                                                       \
-    X(module, "__module__")                                                                        \
     X(requires_grad, "requires_grad")                                                              \
     X(is_neg, "is_neg")                                                                            \
     X(is_conj, "is_conj")                                                                          \
+    X(current_stream, "current_stream")                                                            \
+    X(empty, "empty")                                                                              \
     X(new_empty, "new_empty")                                                                      \
     X(data, "data")                                                                                \
     X(shape, "shape")                                                                              \
@@ -69,13 +70,15 @@ typedef struct module_names {
 typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
     PyTypeObject *kernel_type, *tensor_map_type;
-    PyObject *images;           /* dict: name of a compiled kernel -> bytes */
+    PyObject *images;           /* dict: see image_of_row */
     PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
     PyObject *image_directory;  /* str; where the build left compiled kernels */
     PyObject *kernel_directory; /* str; where their sources are */
     bool nvrtc_sought;
     module_names names;
-    _Atomic(PyArray_Descr *) bfloat16; /* array_view.c; NULL before the first use */
+    /* NULL before the first use. */
+    _Atomic(PyArray_Descr *) bfloat16; /* array_view.c */
+    _Atomic(PyObject *) helpers;       /* device_array.c */
 } module_state;
 
 /* Raises what status says; returns NULL. */

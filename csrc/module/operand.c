@@ -67,17 +67,23 @@ static npy_intp span(const operand *o, npy_intp itemsize, npy_intp *low, npy_int
     return high - *low;
 }
 
-/* Unit steps along a row, and rows that do not overlap. */
-static bool has_plain_rows(const operand *o, npy_intp itemsize) {
+/* Unit steps along dimension `along`, and lines of those that do not overlap. */
+static bool has_plain_lines(const operand *o, int along, npy_intp itemsize) {
     const npy_intp *dims = o->dims + o->ndim - 2, *strides = o->strides + o->ndim - 2;
-    return (dims[1] <= 1 || strides[1] == itemsize) &&
-           (dims[0] <= 1 || strides[0] / itemsize >= dims[1]);
+    return (dims[along] <= 1 || strides[along] == itemsize) &&
+           (dims[!along] <= 1 || strides[!along] / itemsize >= dims[along]);
 }
 
-bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional) {
+static smk_strides strides_of(const operand *o, npy_intp itemsize) {
+    return has_plain_lines(o, 1, itemsize)   ? SMK_ROWS
+           : has_plain_lines(o, 0, itemsize) ? SMK_ROWS_OR_COLUMNS
+                                             : SMK_ANY_STRIDES;
+}
+
+smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional) {
     operand o = {0};
     as_matrices(array, one_dimensional, &o);
-    return has_plain_rows(&o, PyArray_ITEMSIZE(array));
+    return strides_of(&o, PyArray_ITEMSIZE(array));
 }
 
 bool operand_is_chunks(PyArrayObject *array, bool on_device) {
@@ -147,10 +153,9 @@ static PyArray_Descr *type_of(PyArrayObject *array, PyArray_Descr *wanted) {
 }
 
 static bool can_stay(const operand *o, PyArrayObject *array, PyArray_Descr *wanted,
-                     bool any_strides) {
+                     smk_strides taken) {
     npy_intp itemsize = PyDataType_ELSIZE(wanted);
-    return PyArray_EquivTypes(type_of(array, wanted), wanted) &&
-           (any_strides || has_plain_rows(o, itemsize)) &&
+    return PyArray_EquivTypes(type_of(array, wanted), wanted) && strides_of(o, itemsize) <= taken &&
            is_aligned(o, PyArray_BYTES(array), itemsize);
 }
 
@@ -169,12 +174,12 @@ static void place(operand *o, npy_intp itemsize) {
 }
 
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
-                  bool any_strides, operand *out) {
+                  smk_strides taken, operand *out) {
     npy_intp itemsize = PyDataType_ELSIZE(wanted);
     *out = (operand){.array = array};
     Py_INCREF(array);
     as_matrices(array, one_dimensional, out);
-    if ((!can_stay(out, array, wanted, any_strides) || !is_dense(out, itemsize)) &&
+    if ((!can_stay(out, array, wanted, taken) || !is_dense(out, itemsize)) &&
         pack(out, type_of(array, wanted), wanted)) {
         operand_clear(out);
         return -1;
@@ -184,11 +189,11 @@ int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one
 }
 
 int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
-                            operand_shape one_dimensional, bool any_strides, operand *out,
+                            operand_shape one_dimensional, smk_strides taken, operand *out,
                             bool *fits) {
     *out = (operand){.array = array};
     as_matrices(array, one_dimensional, out);
-    *fits = can_stay(out, array, wanted, any_strides);
+    *fits = can_stay(out, array, wanted, taken);
     if (!*fits) {
         *out = (operand){0};
         return 0;

@@ -19,23 +19,22 @@ PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
 
 typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
 
-/* Rows of neighbours that do not overlap: what kernels read that do not take any strides. */
-bool operand_has_plain_rows(PyArrayObject *array, operand_shape one_dimensional);
+/* The least that a kernel has to take to read it where it is. */
+smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional);
 
 /* Whether all rows (columns, where those have the unit step) begin at multiples of 16 bytes. On the host
  * the first one does: buffers are copied to such places. */
 bool operand_is_chunks(PyArrayObject *array, bool on_device);
 
-/* Fills `out` from an array whose elements are to be of type `wanted`. What lies in memory as the
- * kernel reads it is passed as it is: rows of neighbours or, with any_strides, whatever has whole
- * elements. Anything else is packed once. operand_clear is due. */
+/* Fills `out` from an array whose elements are to be of type `wanted`. What has whole elements and strides
+ * that the kernel takes is passed as it is. Anything else is packed once. operand_clear is due. */
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
-                  bool any_strides, operand *out);
+                  smk_strides taken, operand *out);
 
 /* The same of an array whose data is an address in a GPU's memory: it is never packed. *fits is false, and
  * `out` empty, where it would have to be. */
 int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
-                            operand_shape one_dimensional, bool any_strides, operand *out,
+                            operand_shape one_dimensional, smk_strides taken, operand *out,
                             bool *fits);
 void operand_clear(operand *o);
 

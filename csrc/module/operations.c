@@ -99,6 +99,12 @@ static int broadcast(operand *a, operand *b, PyArrayObject *arrays[2], smk_batch
     return 0;
 }
 
+static smk_strides strides_of_both(PyArrayObject *const arrays[2]) {
+    const smk_strides of_a = operand_strides(arrays[0], OPERAND_ROW);
+    const smk_strides of_b = operand_strides(arrays[1], OPERAND_COLUMN);
+    return of_a > of_b ? of_a : of_b;
+}
+
 int request_make_gemm(module_state *state, request *r) {
     const call *asked = r->asked;
     PyArrayObject *arrays[2] = {NULL, NULL};
@@ -143,8 +149,7 @@ int request_make_gemm(module_state *state, request *r) {
         .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
         .K = k_a,
         .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
-        .strided = r->on_device && !(operand_has_plain_rows(arrays[0], OPERAND_ROW) &&
-                                     operand_has_plain_rows(arrays[1], OPERAND_COLUMN)),
+        .strides = r->on_device ? strides_of_both(arrays) : SMK_ROWS,
         .aligned = operand_is_chunks(arrays[0], r->on_device) &&
                    operand_is_chunks(arrays[1], r->on_device)};
     r->descr = gemm_descr(dtype, arrays[0]);
@@ -153,9 +158,9 @@ int request_make_gemm(module_state *state, request *r) {
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    bool any_strides = smk_takes_any_strides(r->row);
-    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, any_strides) ||
-        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, any_strides) ||
+    const smk_strides taken = smk_strides_of(r->row);
+    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
+        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
         broadcast(a, b, arrays, &problem.batch)) {
         goto done;
     }

@@ -53,7 +53,7 @@ PyArrayObject *request_array(module_state *state, request *r, int i);
 
 /* operand_place, wherever the array is. */
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, bool any_strides);
+                  operand_shape one_dimensional, smk_strides taken);
 
 /* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
 int request_place_result(module_state *state, request *r, operand_shape shape,

@@ -63,13 +63,14 @@ static PyObject *product_bits(const smk_row *row) {
 }
 
 PyObject *table_variants(void) {
+    static const char *const strides[] = {"rows", "rows or columns", "any"};
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < smk_n_rows; i++) {
         const smk_row *row = &smk_rows[i];
-        if (append(list, Py_BuildValue("(ssszlNNNN)", smk_op_names[row->op], row->name,
+        if (append(list, Py_BuildValue("(ssszlNNNs)", smk_op_names[row->op], row->name,
                                        row->summary, row->differs_from, (long)row->min_sm,
                                        dtypes_of(row), params_of(row), product_bits(row),
-                                       PyBool_FromLong(smk_takes_any_strides(row))))) {
+                                       strides[smk_strides_of(row)]))) {
             Py_CLEAR(list);
         }
     }

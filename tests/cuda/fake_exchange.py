@@ -27,6 +27,7 @@ class FakeState(ctypes.Structure):
         ("fail_call", ctypes.c_char_p),
         ("fail_countdown", ctypes.c_int),
         ("fail_result", ctypes.c_int),
+        ("capturing", ctypes.c_bool),
         ("no_pools", ctypes.c_bool),
         ("kernels_hang", ctypes.c_bool),
         ("total_bytes", ctypes.c_size_t),

@@ -12,7 +12,13 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { INVALID_VALUE = 1, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, ILLEGAL_ADDRESS = 700 };
+enum {
+    INVALID_VALUE = 1,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    ILLEGAL_ADDRESS = 700,
+    CAPTURE_UNSUPPORTED = 900
+};
 
 #define X(function, version, arguments) EXPORTED CUresult function arguments;
 DRIVER_FUNCTIONS(X)

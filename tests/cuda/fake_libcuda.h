@@ -10,6 +10,7 @@ typedef struct fake_cuda {
     const char *fail_call;
     int fail_countdown, fail_result;
 
+    bool capturing;     /* somewhere a graph is being captured, in the mode that forbids most */
     bool no_pools;      /* the device says that it has no memory pools */
     bool kernels_hang;  /* kernels started while this is true run until it is false */
     size_t total_bytes; /* memory of the device */

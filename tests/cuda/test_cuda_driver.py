@@ -18,7 +18,7 @@ CODES = re.findall(r"X\((\w+), \w+\) +\\?", STATUS_H)
 SKIPPED = 77
 
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
-FAKE_ONLY = "no_pools modules"
+FAKE_ONLY = "no_pools modules capture"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, or for
 # arrays of other libraries.
@@ -59,6 +59,10 @@ def test_table_was_read() -> None:
 @pytest.mark.parametrize("case", (ANYWHERE + " " + FAKE_ONLY).split())
 def test_fake(gpu_cases: Path, fake_driver: Path, case: str) -> None:
     run(gpu_cases, fake_driver, case)
+
+
+def test_capture_without_pools(gpu_cases: Path, fake_driver: Path) -> None:
+    run(gpu_cases, fake_driver, "capture", "no_pools")
 
 
 @pytest.mark.parametrize("case", ANYWHERE.split())
