@@ -117,11 +117,13 @@ def others() -> str:
     twins = {r["kernel"]: r for r in opencl["runs"] if r["removed"] == "none"}
     rows = []
     for mistake in smemkern.mistakes.rows():
-        by = [t for t in TOOLS if sanitized[mistake.name, t]["reported"]]
+        runs = [sanitized[key] for tool in TOOLS if (key := (mistake.name, tool)) in sanitized]
+        by = ", ".join(run["tool"] for run in runs if run["reported"])
+        by = by or ("nothing" if runs else "not run")
         twin = twins.get(mistake.name)
         said = ", ".join(twin["kinds"]) or "nothing" if twin else "no twin"
         kinds = ", ".join(sorted({hazard.kind for hazard in mistake.trace().hazards}))
-        rows.append((mistake.name, kinds, ", ".join(by) or "nothing", said))
+        rows.append((mistake.name, kinds, by, said))
     names = {m.name for m in smemkern.mistakes.rows()}
     found: dict[str, list[bool]] = defaultdict(list)
     for run in opencl["runs"]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from .images import ImageError
 from .toolkit import Toolkit
 
-OPTIONS = ("-ptx", "-arch=compute_80", "-lineinfo", "-std=c++17", "-allow-unsupported-compiler")
+OPTIONS = ("-ptx", "-arch=compute_90", "-lineinfo", "-std=c++17", "-allow-unsupported-compiler")
 
 
 def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:

@@ -78,6 +78,9 @@ _ROWS = (
     Mistake("uninitialised", "a read of shared memory that nobody wrote", 2, 64, 128),
     Mistake("out_of_bounds", "no test whether the thread has an element", 2, 64, 100, True),
     Mistake("missing_wait", "a copy to shared memory that nobody waits for", 2, 64, 128),
+    Mistake("early_release", "a lane that frees a tile its warp still reads", 1, 96, 128),
+    Mistake("unawaited_refill", "a copier that does not wait until its tile is free", 1, 96, 128),
+    Mistake("wrong_bytes", "a barrier that is told elements, and counts bytes", 1, 64, 64),
 )
 
 

@@ -15,6 +15,9 @@ KINDS = {
     "uninitialised": "uninitialised",
     "out_of_bounds": "out-of-bounds",
     "missing_wait": "async-read",
+    "early_release": "WAR",
+    "unawaited_refill": "deadlock",
+    "wrong_bytes": "deadlock",
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "hazards.md"
 

@@ -160,6 +160,9 @@ CORRECTIONS = {
     "uninitialised": ("__syncthreads();", "if (t == 0) tile[0] = tile[65] = 0;\n__syncthreads();"),
     "out_of_bounds": ("// if (i < n)", "if (i < n)"),
     "missing_wait": ("// asm volatile(", "asm volatile("),
+    "early_release": ("// __syncwarp();", "__syncwarp();"),
+    "unawaited_refill": ("// barrier_wait(empty,", "barrier_wait(empty,"),
+    "wrong_bytes": ("barrier_expect(full, 64);", "barrier_expect(full, sizeof tile);"),
 }
 
 
@@ -169,7 +172,9 @@ def test_corrected_mistakes_are_clean(row):
     wrong, right = CORRECTIONS[row.name]
     assert row.source.count(wrong) == 1
     shared = 241 * 241 * 4 if row.shared_bytes else 0
-    kernel = smemkern.Kernel(row.source.replace(wrong, right), row.name)
+    headers = Path(smemkern._core.config()["kernels"], "mistakes")
+    options = ("-arch=compute_90", f"-I{headers}", f"-I{headers.parent}")
+    kernel = smemkern.Kernel(row.source.replace(wrong, right), row.name, options)
     trace = smemkern.trace(kernel, row.grid, row.block, *row.arguments(), shared_bytes=shared)
     assert trace.hazards == ()
     assert not trace.incomplete

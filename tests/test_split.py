@@ -35,6 +35,21 @@ def test_parts(row, dtype, split, m, n, k, device, rng):
 
 
 @EACH
+@pytest.mark.parametrize("split", [8, 19, 50])
+def test_many_parts(row, dtype, split, device, rng):
+    """Several threads share them."""
+    a, b = random_matrix(rng, (17, 3200), dtype), random_matrix(rng, (3200, 23), dtype)
+    result = smemkern.gemm(a, b, variant=row.name, split=split, device=device)
+    assert_gemm(result, a, b, row=row)
+    if split == 50:
+        trace = smemkern.trace("gemm", a, b, variant=row.name, split=split)
+        assert len(trace.hazards) == 0
+        assert_same_bits(
+            trace.result, smemkern.gemm(a, b, variant=row.name, split=split, device="emu")
+        )
+
+
+@EACH
 @pytest.mark.parametrize("of_a", ["C", "F", "odd"])
 @pytest.mark.parametrize("of_b", ["C", "F", "odd"])
 def test_layouts(row, dtype, of_a, of_b, device, rng):

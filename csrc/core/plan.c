@@ -233,13 +233,11 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     walk w = walk_fold(&problem->batch, operands, 3);
     gemm_args args = plan_gemm_args(problem, &w);
-    if (row->split.rate && s.n_kernels) {
-        if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
-                       (split_place){plan, &args, 0}, &s, status)) {
-            return status->code;
-        }
-        split_add_reduce(row, dtype, &args, &s);
+    if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
+                   (split_place){plan, &args, 0}, &s, status)) {
+        return status->code;
     }
+    split_add_reduce(row, dtype, &args, &s);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 

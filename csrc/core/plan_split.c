@@ -17,8 +17,8 @@
 #include "../kernels/args.h"
 
 enum {
-    EDGE = 3000,    /* clocks of a block before its first step and after its last */
-    SECOND = 4500,  /* clocks from the end of a launch to the end of a small one behind it */
+    EDGE = 6000,    /* clocks of a block before its first step and after its last */
+    SECOND = 7000,  /* clocks from the end of a launch to the end of a small one behind it */
     BANDWIDTH = 16, /* bytes a clock and multiprocessor, written and read */
     WAVES = 4,      /* more of them are even enough */
     WORKSPACE = 3,  /* buffer */
@@ -73,7 +73,7 @@ split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64
 smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *p, const walk *w, int64_t step, split_place place, shape *s,
                     smk_status *status) {
-    if (w->total == 0 || !row->split.rate) return SMK_OK;
+    if (row->split.rate == 0 || s->n_kernels == 0 || w->total == 0) return SMK_OK;
     const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
     const split_question question =
         split_ask(row, dtype, values, (int64_t[]){p->M, p->N, p->K}, z, step, p->multiprocessors);
@@ -81,13 +81,16 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     split = split == 0 ? split_choose(&question) : split < question.steps ? split : question.steps;
     if (split <= 1) return SMK_OK;
 
-    const double blocks = (double)s->kernels[0].blocks * (double)split;
-    if (blocks > MAX_GRID_X || question.part_bytes * (double)split > (double)INT64_MAX / 2)
+    /* The kernels count tiles and vectors of sums in 32 bits. */
+    const double tiles = (double)s->kernels[0].blocks * (double)split;
+    const int64_t pitch = pitch_of(dtype, p->N), sum = dtype->itemsize == 8 ? 8 : 4;
+    const double vectors = (double)p->M * (double)(pitch * sum / 16);
+    if (tiles > MAX_GRID_X || vectors > MAX_GRID_X ||
+        question.part_bytes * (double)split > (double)INT64_MAX / 2)
         return smk_fail(status, SMK_VALUE,
                         "gemm variant '%s': split = %" PRId64 " of a result of %" PRId64
                         " x %" PRId64 " is too much; leave it at 0",
                         row->name, split, p->M, p->N);
-    const int64_t pitch = pitch_of(dtype, p->N), sum = dtype->itemsize == 8 ? 8 : 4;
     smk_plan *plan = place.plan;
     s->kernels[0].blocks *= (uint32_t)split;
     place.args->split = split;
@@ -102,7 +105,11 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
 void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s) {
     if (args->split == 1) return;
     const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
+    uint32_t groups = 1; /* of threads that share the parts of a vector: 4 of them or more each */
+    while (groups < 8 && args->split >= 8 * groups)
+        groups *= 2;
+    const uint32_t across = REDUCE_THREADS / groups;
     s->kernels[s->n_kernels++] = (kernel){.entry = row->split.reduce,
-                                          .blocks = (uint32_t)ceil_div(vectors, REDUCE_THREADS),
-                                          .threads = {REDUCE_THREADS, 1, 1}};
+                                          .blocks = (uint32_t)ceil_div(vectors, across),
+                                          .threads = {across, groups, 1}};
 }

@@ -153,6 +153,7 @@ smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
     if (!code) code = device_enter(ordinal, &r.d, status);
     if (code) return code;
 
+    const int mode = device_ignore_captures(r.d);
     r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
     if (!r.addresses)
         code = smk_fail_memory(status, job->n_buffers * sizeof *r.addresses, "buffer addresses");
@@ -166,6 +167,7 @@ smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
         code = run_job(&r, status);
         code = release(&r, code, status);
     }
+    device_heed_captures(r.d, mode);
     device_leave(r.d);
     return code;
 }

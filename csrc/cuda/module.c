@@ -69,7 +69,6 @@ static void drop_holder(device *d, module *m) {
 }
 
 static void release_retired(device *d) {
-    int mode = device_ignore_captures(d);
     for (retired **link = &d->retired; *link;) {
         retired *r = *link;
         if (d->cu->cuEventQuery(r->done) == CUDA_ERROR_NOT_READY) {
@@ -82,7 +81,6 @@ static void release_retired(device *d) {
         drop_holder(d, r->module);
         free(r);
     }
-    device_heed_captures(d, mode);
 }
 
 /* Unloads what was used longest ago and is not held. */

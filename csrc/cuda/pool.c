@@ -14,12 +14,8 @@ static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     CUmemPoolProps props = {.alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location_type = CU_MEM_LOCATION_TYPE_DEVICE,
                             .location_id = d->info.ordinal};
-    const int mode = device_ignore_captures(d);
     CUresult result = cu->cuMemPoolCreate(out, &props);
-    if (result) {
-        device_heed_captures(d, mode);
-        return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
-    }
+    if (result) return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
 
     /* Memory that an endless kernel still uses must not make other streams wait for it. */
     int wait_for_others = 0;
@@ -27,7 +23,6 @@ static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
                                        &wait_for_others);
     if (!result) result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
-    device_heed_captures(d, mode);
     if (!result) return SMK_OK;
     cu->cuMemPoolDestroy(*out);
     return device_fail(d, result, SMK_ERROR, status, "cuMemPoolSetAttribute");
@@ -52,6 +47,15 @@ static smk_code open_pool(device *d, CUmemoryPool *out, smk_status *status) {
     return code;
 }
 
+/* In a capture this is refused: the memory is freed behind the launch, and would be gone when the
+ * graph runs. What comes from a pool there becomes a part of the graph. */
+static CUresult allocate_without_pool(device *d, CUdeviceptr *address, size_t bytes) {
+    device_heed_captures(d, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CUresult result = d->cu->cuMemAlloc(address, bytes);
+    device_ignore_captures(d);
+    return result;
+}
+
 smk_code pool_allocate(device *d, CUstream stream, size_t bytes, CUdeviceptr *out,
                        smk_status *status) {
     const driver *cu = d->cu;
@@ -63,7 +67,7 @@ smk_code pool_allocate(device *d, CUstream stream, size_t bytes, CUdeviceptr *ou
     CUdeviceptr address = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
         result = pool ? cu->cuMemAllocFromPoolAsync(&address, bytes, pool, stream)
-                      : cu->cuMemAlloc(&address, bytes);
+                      : allocate_without_pool(d, &address, bytes);
         if (result != CUDA_ERROR_OUT_OF_MEMORY) break;
         /* What the pool holds may be in the wrong pieces: hand it back and ask once more. */
         if (pool) cu->cuMemPoolTrimTo(pool, 0);

@@ -8,6 +8,7 @@
 #include "bulk.h"
 #include "copy_async.h"
 #include "lanes.h"
+#include "mbarrier.h"
 #include "observe_lanes.h"
 
 enum {
@@ -94,6 +95,7 @@ static bool begin(block *b, uint64_t linear) {
         w->ready = w->waiting = NULL;
         w->clock = 0;
         w->polls = 0;
+        w->refused.at = NULL;
         copy_queue_clear(w->copies);
         frame_fill(w, b->frames[k], FILL_BLOCK);
         w->fragment = NULL;
@@ -105,44 +107,63 @@ static bool begin(block *b, uint64_t linear) {
 
 /* ---- deadlock ---- */
 
-static void describe_wait(const block *b, const warp *w, const fragment *f, char *out,
-                          size_t size) {
+static void describe_thread(const warp *w, uint32_t lane, const insn *i, const char *what,
+                            char *out, size_t size) {
     char position[256];
-    const uint32_t *shape = b->launch->block;
-    const uint32_t thread = w->index * LANES + (uint32_t)first_lane(f->active);
-    source_position(f->next, position, sizeof position);
-    snprintf(out, size, "\n  warp %u, %d lanes from thread (%u, %u, %u): %s at %s `%.80s`",
-             w->index, __builtin_popcount(f->active), thread % shape[0],
-             thread / shape[0] % shape[1], thread / shape[0] / shape[1],
-             f->at_barrier ? "waits for the block's other threads" : "waits for other lanes",
-             position, f->next->ptx->text);
+    const uint32_t *shape = w->block->launch->block;
+    const uint32_t thread = w->index * LANES + lane;
+    source_position(i, position, sizeof position);
+    snprintf(out, size, "\n  warp %u, thread (%u, %u, %u): %s at %s `%.80s`", w->index,
+             thread % shape[0], thread / shape[0] % shape[1], thread / shape[0] / shape[1], what,
+             position, i->ptx->text);
+}
+
+static void describe_wait(const warp *w, const fragment *f, char *out, size_t size) {
+    char what[80];
+    snprintf(what, sizeof what, "with %d lanes waits for %s", __builtin_popcount(f->active),
+             f->at_barrier ? "the block's other threads" : "other lanes");
+    describe_thread(w, (uint32_t)first_lane(f->active), f->next, what, out, size);
+}
+
+static void describe_refusal(const warp *w, char *out, size_t size) {
+    char missing[128], what[256];
+    mbarrier_describe(w, missing, sizeof missing);
+    snprintf(what, sizeof what, "waits for the mbarrier at 0x%llx of shared memory (%s)",
+             (unsigned long long)w->refused.offset, missing);
+    describe_thread(w, (uint32_t)w->refused.lane, w->refused.at, what, out, size);
 }
 
 static void fail_deadlock(block *b) {
+    enum { ROOM = 500 };
     const launch *l = b->launch;
     char message[sizeof((smk_status *)0)->message];
-    size_t n = (size_t)snprintf(
-        message, sizeof message,
-        "deadlock: kernel %s, block (%u, %u, %u): no thread can go on. A barrier needs all threads "
-        "of "
-        "the block, or all lanes it names, to arrive; look for one inside a divergent branch.",
-        l->program->function->name, b->index[0], b->index[1], b->index[2]);
-    const fragment *at = NULL; /* the first that waits */
-    uint32_t thread = 0;
-    for (uint32_t k = 0; k < l->n_warps; k++)
-        for (const fragment *f = b->warps[k].waiting; f; f = f->link) {
-            if (!at) at = f, thread = k * LANES + (uint32_t)first_lane(f->active);
-            if (n + 400 < sizeof message) {
-                describe_wait(b, &b->warps[k], f, message + n, sizeof message - n);
-                n += strlen(message + n);
+    size_t n = (size_t)snprintf(message, sizeof message,
+                                "deadlock: kernel %s, block (%u, %u, %u): no thread can go on.",
+                                l->program->function->name, b->index[0], b->index[1], b->index[2]);
+    emu_fault fault = {.kind = EMU_DEADLOCK, .block = b->index, .message = message};
+    for (uint32_t k = 0; k < l->n_warps; k++) {
+        const warp *w = &b->warps[k];
+        for (const fragment *f = w->waiting; f; f = f->link) {
+            if (!fault.ptx) {
+                fault.ptx = f->next->ptx,
+                fault.thread = k * LANES + (uint32_t)first_lane(f->active);
+                n += (size_t)snprintf(message + n, sizeof message - n,
+                                      " A barrier needs all threads of the block, or all lanes it "
+                                      "names, to arrive; look for one inside a divergent branch.");
             }
+            if (n + ROOM < sizeof message) describe_wait(w, f, message + n, sizeof message - n);
+            n += strlen(message + n);
         }
-    launch_fail_at(b->launch, SMK_LAUNCH,
-                   &(emu_fault){.kind = EMU_DEADLOCK,
-                                .ptx = at ? at->next->ptx : NULL,
-                                .block = b->index,
-                                .thread = thread,
-                                .message = message});
+        if (w->yielded && w->refused.at) {
+            if (!fault.ptx) {
+                fault.ptx = w->refused.at->ptx;
+                fault.thread = k * LANES + (uint32_t)w->refused.lane;
+            }
+            if (n + ROOM < sizeof message) describe_refusal(w, message + n, sizeof message - n);
+            n += strlen(message + n);
+        }
+    }
+    launch_fail_at(b->launch, SMK_LAUNCH, &fault);
 }
 
 static bool unblock(block *b) {

@@ -72,6 +72,11 @@ struct warp {
     uint32_t polls;
     bool polled;
     bool yielded; /* its last slice ended in fragment_yield */
+    struct {
+        const insn *at; /* NULL: never */
+        int lane;
+        uint64_t offset; /* of the object, in shared memory */
+    } refused;           /* who last asked an mbarrier in vain */
     struct copy_queue *copies;
     struct local_memory *local;
 };

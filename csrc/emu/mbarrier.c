@@ -13,6 +13,7 @@
  */
 #include "mbarrier.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "bulk.h"
@@ -69,6 +70,13 @@ static void settle(block *b, object *o) {
     put(o);
 }
 
+static void decode_object(uint64_t bits, object *o) {
+    o->pending = bits & MAX_COUNT;
+    o->expected = bits >> COUNT_BITS & MAX_COUNT;
+    o->tx = (int64_t)(bits << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS);
+    o->phase = bits & PHASE_BIT;
+}
+
 static bool open_object(warp *w, const insn *i, int lane, uint64_t address, object *o) {
     uint64_t bits;
     o->at = lane_reach(w, i, PTX_SHARED, lane, address, sizeof bits, true);
@@ -82,10 +90,7 @@ static bool open_object(warp *w, const insn *i, int lane, uint64_t address, obje
         return false;
     }
     o->offset = (uint64_t)(o->at - w->block->shared);
-    o->pending = bits & MAX_COUNT;
-    o->expected = bits >> COUNT_BITS & MAX_COUNT;
-    o->tx = (int64_t)(bits << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS);
-    o->phase = bits & PHASE_BIT;
+    decode_object(bits, o);
     settle(w->block, o);
     return true;
 }
@@ -124,6 +129,25 @@ static bool arrive(warp *w, const insn *i, int lane, object *o, uint32_t count, 
 bool mbarrier_check(warp *w, const insn *i, int lane, uint64_t address) {
     object o;
     return open_object(w, i, lane, address, &o);
+}
+
+void mbarrier_describe(const warp *w, char *out, size_t size) {
+    uint64_t bits;
+    object o;
+    memcpy(&bits, w->block->shared + w->refused.offset, sizeof bits);
+    decode_object(bits, &o);
+    if (o.pending == o.expected && !o.tx)
+        snprintf(out, size, "nobody has arrived in its phase; was the one before missed?");
+    else if (o.pending)
+        snprintf(out, size, "in this phase %u of %u arrivals are missing", o.pending, o.expected);
+    else if (o.tx > 0)
+        snprintf(
+            out, size,
+            "in this phase %lld bytes are missing: more were announced (expect_tx) than are copied",
+            (long long)o.tx);
+    else
+        snprintf(out, size, "in this phase %lld bytes more were copied than announced (expect_tx)",
+                 -(long long)o.tx);
 }
 
 bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address) {
@@ -222,7 +246,10 @@ static const insn *exec_test(warp *w, const insn *i) {
         if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
         const bool asked =
             i->flags & TEST_PARITY ? U32(w, i->b)[lane] & 1 : (U64(w, i->b)[lane] & PHASE_BIT) != 0;
-        if (o.phase == asked) continue;
+        if (o.phase == asked) {
+            w->refused.at = i, w->refused.lane = lane, w->refused.offset = o.offset;
+            continue;
+        }
         done |= 1u << lane;
         report(w, i, lane, &o, EMU_MBARRIER_WAIT);
     }

@@ -7,8 +7,9 @@
  *                                         +----+ +----+ +----+  ------->  +----+
  *
  * Each part is a product of its own, left as sums (fp32, of fp64 matrices fp64) before alpha and beta. The
- * second launch adds them in the order of the parts, always the same: results do not change from run to run.
- * A thread makes 16 bytes of sums; loads of 8 parts are under way at a time.
+ * second launch adds them in an order that is always the same: results do not change from run to run. There a
+ * thread adds 16 bytes of sums; where parts are many, up to 8 threads have a share of them each, and meet in
+ * shared memory.
  *
  * Bytes beside the product's: written and read, 2 SPLIT M N sizeof(sum); C once. Rows of parts begin on
  * 16-byte boundaries and have no end within 16 bytes, so all of it moves 16 bytes at a time, whatever C's
@@ -32,13 +33,13 @@ typedef sum_of<REAL>::type part_sum;
 
 constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums that move together */
 
-/* Which steps of K a part has: all get as many, the first ones one more. */
+/* n things in order, cut into parts: all get as many, the first ones one more. */
 typedef struct part_range {
     int first, end;
 } part_range;
 
-__device__ __forceinline__ part_range range_of_part(const gemm_args &g, int part, int steps) {
-    const int even = steps / (int)g.split, more = steps - even * (int)g.split;
+__device__ __forceinline__ part_range range_of(int part, int parts, int n) {
+    const int even = n / parts, more = n - even * parts;
     const int first = part * even + min(part, more);
     return {first, first + even + (part < more)};
 }
@@ -69,30 +70,71 @@ template <> struct bits_type<8> {
     typedef uint2 type;
 };
 
-struct __align__(16) part_vector {
-    part_sum at[PART_WIDE];
-};
 struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
     REAL at[PART_WIDE];
 };
 
-__device__ __forceinline__ void sum_parts(const gemm_args &g) {
-    const long long across = g.part_pitch / PART_WIDE;
-    const long long i = (long long)blockIdx.x * REDUCE_THREADS + threadIdx.x;
-    const long long row = i / across, column = (i - row * across) * PART_WIDE;
-    if (row >= g.M) return;
-    const part_sum *from = part_at(g, 0, row, column);
-    const long long next = gridDim.z * g.M * g.part_pitch;
-    part_vector sum = *reinterpret_cast<const part_vector *>(from);
-#pragma unroll 8
-    for (int part = 1; part < g.split; part++) {
-        from += next;
-        const part_vector more = *reinterpret_cast<const part_vector *>(from);
+typedef struct __align__(16) part_vector {
+    part_sum at[PART_WIDE];
+} part_vector;
+
+__device__ __forceinline__ void add(part_vector &sum, const uint4 &bits) {
+    const part_vector &more = reinterpret_cast<const part_vector &>(bits);
 #pragma unroll
-        for (int k = 0; k < PART_WIDE; k++) {
-            sum.at[k] += more.at[k];
+    for (int k = 0; k < PART_WIDE; k++) {
+        sum.at[k] += more.at[k];
+    }
+}
+
+/* Adds COUNT parts, whose loads are all on their way before the first is needed, as long as so many are left. */
+template <int COUNT>
+__device__ __forceinline__ void add_parts(part_vector &sum, const part_sum *&from, long long next,
+                                          int &left) {
+#pragma unroll 1
+    for (; left >= COUNT; left -= COUNT) {
+        uint4 more[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++, from += next) {
+            more[i] = *reinterpret_cast<const uint4 *>(from);
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            add(sum, more[i]);
         }
     }
+}
+
+/* A thread's share: every blockDim.y-th part. */
+__device__ __forceinline__ part_vector sum_share(const gemm_args &g, long long row,
+                                                 long long column) {
+    const unsigned groups = blockDim.y, split = (unsigned)g.split;
+    const part_sum *from = part_at(g, threadIdx.y, row, column);
+    const long long next = groups * (gridDim.z * g.M * g.part_pitch);
+    int left = (int)((split + groups - 1 - threadIdx.y) / groups);
+    part_vector sum = {};
+    add_parts<4>(sum, from, next, left);
+    add_parts<2>(sum, from, next, left);
+    add_parts<1>(sum, from, next, left);
+    return sum;
+}
+
+__device__ __forceinline__ void sum_parts(const gemm_args &g) {
+    __shared__ uint4 shares[REDUCE_THREADS];
+    const unsigned across = (unsigned)(g.part_pitch / PART_WIDE);
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    const long long row = i / across, column = (long long)(i % across) * PART_WIDE;
+    part_vector sum = {};
+    if (row < g.M) sum = sum_share(g, row, column);
+    if (blockDim.y > 1) {
+        shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);
+        __syncthreads();
+        if (threadIdx.y > 0) return;
+#pragma unroll 1
+        for (int y = 1; y < blockDim.y; y++) {
+            add(sum, shares[y * blockDim.x + threadIdx.x]);
+        }
+    }
+    if (row >= g.M) return;
 
     /* Zero is what the sums' type makes of beta, as elsewhere. */
     const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;

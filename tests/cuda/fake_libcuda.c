@@ -61,8 +61,8 @@ int fake_begin(const char *call, bool needs_context) {
         return fake_cuda.fail_result;
     }
     /* As an H200 with driver 580 does. */
-    static const char unsafe[] =
-        "cuEventQuery cuMemPoolCreate cuMemPoolSetAttribute cuStreamQuery cuStreamSynchronize";
+    static const char unsafe[] = "cuMemAlloc cuEventQuery cuMemPoolCreate cuMemPoolSetAttribute "
+                                 "cuStreamQuery cuStreamSynchronize";
     if (fake_cuda.capturing && !capture_mode && strstr(unsafe, call)) return CAPTURE_UNSUPPORTED;
     if (needs_context && !depth) return INVALID_CONTEXT;
     return needs_context ? fake_cuda.sticky : CUDA_SUCCESS;

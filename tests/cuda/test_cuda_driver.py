@@ -61,6 +61,10 @@ def test_fake(gpu_cases: Path, fake_driver: Path, case: str) -> None:
     run(gpu_cases, fake_driver, case)
 
 
+def test_capture_without_pools(gpu_cases: Path, fake_driver: Path) -> None:
+    run(gpu_cases, fake_driver, "capture", "no_pools")
+
+
 @pytest.mark.parametrize("case", ANYWHERE.split())
 def test_real(gpu_cases: Path, case: str) -> None:
     absent = subprocess.run([gpu_cases, "absent"], capture_output=True, text=True, timeout=120)
