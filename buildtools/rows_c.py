@@ -132,7 +132,8 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"            {_c_by_order(row)}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
-        yield f"        .skinny = {{{{{', '.join(map(str, row.skinny))}}}, {{{', '.join(names)}}}}},"
+        rows = ", ".join(map(str, row.skinny))
+        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

@@ -3,26 +3,28 @@
  *      thin: 1 .. 16 rows of K, in shared memory a few rounds at a time      C: 1 .. 16 rows
  *      thick: rows of K, a strip of them a block                             strip
  *
- *          thick, ACROSS      K          strip                  a block's 8 warps share K, a unit each in turn
- *          (its neighbours    |  w0  |#|#|#|#|   unit           (w0 .. w7, w0 ..); a lane has the loads of
+ *          thick, ACROSS      K          strip                  the block's warps share K, a unit each in turn
+ *          (its neighbours    |  w0  |#|#|#|#|   unit           (w0 .. w15, w0 ..); a lane has the loads of
  *          in C lie side      |  w1  |#|#|#|#|                  DEPTH units under way, in registers
  *          by side)           |  w2  |#|#|#|#|
  *                             v  ..                             sums: ROWS x J a lane; over K's lanes by
  *          ALONG: the same, but neighbours lie along K          shuffles, over the warps by shared memory
  *
- * Why bandwidth is all: an element of the thick operand serves ROWS multiply-adds, 2 ROWS FLOPs for 4 bytes.
- * An H200 makes 15 fp32 FLOPs in the time of a byte from memory, so 16 rows still wait for it, and 1 row takes
- * as long as 8. Then what counts is bytes under way: 4.3 TB/s times some 0.9 us are 4 MB, 30 KB on each
- * multiprocessor: 16 warps of 2 units of 4 loads of 16 bytes are 64.
+ * Why bandwidth is all: an element of the thick operand serves ROWS multiply-adds, 2 ROWS FLOPs for 4 bytes. An
+ * H200 makes 15 fp32 FLOPs in the time of a byte from memory, so 16 rows could still wait for it, and 4 rows
+ * take as long as 1. What counts is bytes under way: 4.3 TB/s times some 0.9 us are 4 MB, 30 KB on each
+ * multiprocessor: 32 warps with 4 loads of 16 bytes a lane are 64 KB. More warps are worth more than more loads
+ * a warp: while one waits at a barrier or adds, others load.
  *
- * Why a block is a narrow strip with K shared by its warps: strips of 32 neighbours are enough blocks for all
- * multiprocessors where a thread an output would be 64 of them, and 32 x 4 bytes are whole lines. With more
- * rows a block is wider: every block reads all of the thin operand, ROWS / STRIP of the thick one's bytes.
+ * Why a block is a narrow strip, and its warps share K: 8192 columns are 256 strips of 32, two for each of 132
+ * multiprocessors, where a thread for 4 columns would be 16 blocks of 128. And 32 x 4 bytes are a whole line.
+ * A block reads all of the thin operand, ROWS / STRIP of the thick one's bytes, so that of 16 rows is wider, and
+ * there FFMAs, their operands and barriers bind: 64 sums a thread leave room for 16 warps.
  * Few strips and long K: K in parts, too (split_k.cuh).
  *
  * Shared memory: a read brings 16 bytes along K of one thin row to all lanes; their addresses are 4 or 8
- * different ones, neighbours, and lanes l and l^1 agree: 2 wavefronts. For these a warp has 4 WIDE J FFMAs.
- * "Few columns" is the same with A as the thick operand: C transposed is B transposed times A transposed.
+ * different ones, neighbours, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (One row ALONG: 32
+ * lanes on K, 4 wavefronts.)
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"
