@@ -82,7 +82,7 @@ def test_tables_take_numbers_from_results(tables):
     line = dict(params={}, dtype="float32", ms=1.0, runs=5, error=1e-6)
     names = [name for op, name in tables.table() if op == "gemm"]
     lines = [
-        dict(line, variant=name, shape=shape, tflops=tflops)
+        dict(line, variant=name, shape=shape, tflops=tflops, ms=1 / tflops)
         for shape in (tables.SQUARE, tables.LARGE, tables.ODD)
         for name, tflops in [("cuBLAS", 50.0), *((name, 12.5) for name in names)]
     ]
