@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from smemkern import _core, _timings
 from smemkern.__main__ import main
 from smemkern._bench import Bench, Line, fit
 from smemkern._rows import Rows
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from rows import table  # noqa: E402
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
@@ -245,3 +250,12 @@ def test_bench_on_a_gpu():
     result = smemkern.bench([(512, 512, 512), (333, 222, 111)])
     assert {line.variant for line in result} >= {"tf32x3", "pipelined"}
     assert all(0 < line.best_ms < 50 for line in result)
+
+
+def test_rows_of_the_table_are_compiled_ahead():
+    """So that "auto" never waits for a compiler."""
+    rows = table()
+    for timing in _timings.read(_timings.PACKAGED):
+        row = rows[timing.op, timing.variant]
+        assert timing.dtype in row.dtypes
+        assert {**row.prebuilt[0], **timing.params} in row.prebuilt, timing.name

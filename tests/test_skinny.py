@@ -145,7 +145,7 @@ def parts(m, n, k, **kw):
 def test_few_strips_and_long_k_are_parts():
     """As many as give 132 multiprocessors enough to read, of steps that are worth it."""
     assert parts(1, 8192, 8192) == 1
-    assert parts(16, 4096, 8192) == 1
+    assert parts(16, 8192, 8192) == 1
     assert 64 <= parts(1, 1, 1 << 24) <= 1024
     assert 64 <= parts(4, 64, 1 << 20) <= 528
     assert parts(1, 64, 300) == 1
