@@ -64,7 +64,7 @@ __device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_
     at.i = (long long)group * is::ROWS;
     at.j = (long long)(tile - group * strips) * is::STRIP;
     const int steps = (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP);
-    const part_range range = range_of_part(all, at.part, steps);
+    const part_range range = range_of(at.part, (int)all.split, steps);
     const long long k = (long long)range.first * SKINNY_STEP;
     g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k;
     g.M -= at.i;
