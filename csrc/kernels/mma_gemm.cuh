@@ -288,7 +288,7 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int part = (int)(blockIdx.x / (unsigned)(down * across));
-    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    const part_range range = range_of(part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
     return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }

@@ -114,6 +114,12 @@ int request_find_arrays(module_state *state, request *r, bool emulate) {
     if (!r->on_device) {
         return choose_host_device(state, r, emulate);
     }
+    if (asked->op == SMK_PROBE) {
+        PyErr_SetString(PyExc_ValueError,
+                        "probe: x is in the memory of a GPU; a probe measures, and takes host "
+                        "memory: x.get() of CuPy, x.cpu().numpy() of PyTorch");
+        return -1;
+    }
     if (asked->device != Py_None && device_read(state, asked->device, &named)) {
         return -1;
     }

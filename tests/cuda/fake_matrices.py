@@ -162,6 +162,12 @@ def refused() -> None:
     g, t = smemkern.gemm, smemkern.transpose
     a, b, out = INTERFACE(floats(4, 5)), INTERFACE(floats(5, 6)), INTERFACE(np.zeros((4, 6), "f4"))
     before = out.host.copy()
+    try:
+        smemkern.probe(INTERFACE(floats(4096)))
+    except ValueError as error:
+        assert "probe: x is in the memory of a GPU" in str(error)
+    else:
+        raise AssertionError("a probe works on host memory")
     refuse(ValueError, "a is in the memory of a GPU and b is not", g, a, b.host)
     refuse(ValueError, "a is in the memory of a GPU and out is not", g, a, b, out=out.host)
     refuse(ValueError, "b is in the memory of a GPU and a is not", g, a.host, b)
