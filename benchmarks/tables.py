@@ -1,4 +1,5 @@
-"""Writes the tables of README.md and docs/exactness.md out of benchmarks/results/*.json.
+"""Writes the README's tables and picture, and those of docs/performance.md and docs/exactness.md,
+out of benchmarks/results/*.json.
 
     python benchmarks/tables.py            # rewrite what stands between the markers
     python benchmarks/tables.py --check    # fail if that would change anything
@@ -17,17 +18,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ladder
 from claims import compared
 from exactness.reasons import BY_SCHEDULE, EXPLAINED
+from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
 from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
 EXACTNESS = ROOT / "docs" / "exactness.md"
+PERFORMANCE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
 Record = dict[str, Any]
-
-SQUARE, LARGE, ODD = [1024] * 3, [4096] * 3, [4095, 4097, 4093]
 
 
 # ---- reading results
@@ -36,19 +38,6 @@ SQUARE, LARGE, ODD = [1024] * 3, [4096] * 3, [4095, 4097, 4093]
 def gpus() -> list[Record]:
     """What benchmarks/gpu.py wrote, a file a GPU."""
     return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("nvidia-*.json"))]
-
-
-def find(results: Record, step: str, variant: str, **what: Any) -> Record | None:
-    """The line of a variant with default parameters, or with those given."""
-    wanted = {"variant": variant, "params": {}, **what}
-    for line in results.get(step, {}).get("lines", ()):
-        if all(line[key] == value for key, value in wanted.items()):
-            return line
-    return None
-
-
-def value(line: Record | None, key: str) -> float:
-    return math.nan if line is None else line[key]
 
 
 def is_clean(results: Record) -> bool:
@@ -73,6 +62,10 @@ def percent(x: float) -> str:
     return f"{100 * x:.0f} %" if math.isfinite(x) else "–"
 
 
+def times(x: float) -> str:
+    return f"{x:.2f}" if math.isfinite(x) else "–"
+
+
 def markdown(header: Sequence[str], lines: Iterable[Sequence[str]], text_columns: int) -> str:
     rule = ["---" if i < text_columns else "--:" for i in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
@@ -93,7 +86,7 @@ def where(part: Record) -> str:
     )
 
 
-def ladder(results: Record | None) -> str:
+def rungs(results: Record | None) -> str:
     """GEMM: a row a variant."""
     names = [name for op, name in table() if op == "gemm"]
     steps = {name: table()["gemm", name] for name in names}
@@ -101,38 +94,62 @@ def ladder(results: Record | None) -> str:
         lines = [(f"`{n}`", _below(steps[n]), steps[n].summary) for n in names]
         return markdown(("variant", "differs from", "what it is"), lines, 3)
 
-    peer = find(results, "gemm", "cuBLAS", dtype="float32", shape=LARGE)
+    peers = [("cuBLAS", d) for d in ("float32", "float64", "float16", "bfloat16")]
+    peers.append(("cuBLAS TF32", "float32"))
     lines = []
-    for name, params in [("cuBLAS", {}), *_sets(steps)]:
+    for name, dtype, params in [
+        *((name, dtype, {}) for name, dtype in peers),
+        *((name, ladder.own_dtype(name), params) for name, params in _sets(steps)),
+    ]:
         at = [
-            find(results, "gemm", name, dtype="float32", shape=shape, params=params)
+            find(results, "gemm", name, dtype=dtype, shape=shape, params=params)
             for shape in (SQUARE, LARGE, ODD)
         ]
-        double = find(results, "gemm", name, dtype="float64", shape=LARGE, params=params)
-        first = name if name == "cuBLAS" else label(name, params)
-        what = "" if name == "cuBLAS" or params else steps[name].summary
+        own = name in steps
+        if not own and at[1] is None:
+            continue
+        double = None
+        if own and dtype != "float64":
+            double = find(results, "gemm", name, dtype="float64", shape=LARGE, params=params)
+        top = ladder.ceiling(results, name, dtype)
         error = value(at[1], "error")
         lines.append(
             (
-                first,
-                what,
+                label(name, params) if own else name,
+                steps[name].summary if own and not params else "",
+                dtype,
                 *(number(value(line, "tflops")) for line in at),
-                percent(value(at[1], "tflops") / value(peer, "tflops")),
-                number(value(double, "tflops")),
-                f"{error:.1e}" if math.isfinite(error) else "–",
+                percent(value(at[1], "tflops") / top),
+                times(ladder.ratio(results, at[1])) if own else "",
+                number(value(double, "tflops")) if own and dtype != "float64" else "",
+                f"{error:.1e}" if error > 0 else "–",
             )
         )
     header = (
-        *("variant", "what it is"),
-        *(f"fp32 {size(shape)}" for shape in (SQUARE, LARGE, ODD)),
-        *("of cuBLAS", f"fp64 {size(LARGE)}", "error"),
+        *("variant", "what it is", "type"),
+        *(size(shape) for shape in (SQUARE, LARGE, ODD)),
+        *("of ceiling", "× cuBLAS", f"float64 {size(LARGE)}", "error"),
     )
     part = results["gemm"]
     return (
-        f"TFLOP/s, median of {part['lines'][0]['runs']} runs between CUDA events, operands on the "
-        f"device, N(0, 1) data. {where(part)}. cuBLAS through PyTorch {part['torch']}, TF32 off, "
-        f"in the same process. Error: relative Frobenius norm of the fp32 product of {size(LARGE)} "
-        "against float64.\n\n" + markdown(header, lines, 2)
+        "TFLOP/s, median of runs between CUDA events, operands on the device, N(0, 1) data. "
+        f"{where(part)}. cuBLAS through PyTorch {part['torch']}, in the same process; × cuBLAS: of "
+        f"the same accuracy, at {size(LARGE)}. Ceiling: what the units that a rung uses could do "
+        "at the highest clock without a pause. Error: relative Frobenius norm of the product of "
+        f"{size(LARGE)} against float64.\n\n" + markdown(header, lines, 3)
+    )
+
+
+def goals(results: Record | None) -> str:
+    if results is None or "gemm" not in results:
+        return "Not yet measured."
+    header = (
+        *("variant", "beside", *(size(shape) for shape in (LARGE, LARGEST, ODD))),
+        *("wanted", f"error, {size(LARGE)}", "cuBLAS' error"),
+    )
+    return (
+        "Times as fast as the cuBLAS of the same accuracy (✓: as wanted). "
+        f"{where(results['gemm'])}.\n\n" + markdown(header, ladder.goals(results), 2)
     )
 
 
@@ -325,7 +342,7 @@ def engine_counts(results: Record) -> str:
 def sections() -> dict[str, str]:
     measured = gpus() or [None]
     return {
-        "ladder": "\n\n".join(ladder(g) for g in measured),
+        "ladder": "\n\n".join(rungs(g) for g in measured),
         "transpose": "\n\n".join(transposes(g) for g in measured),
         "claims": "\n\n".join(claims(g) for g in measured),
         "checked": "\n\n".join(checked(g) for g in measured),
@@ -335,7 +352,9 @@ def sections() -> dict[str, str]:
 
 def report(results: Record) -> str:
     """What benchmarks/gpu.py prints at its end."""
-    return "\n\n".join([ladder(results), transposes(results), claims(results), checked(results)])
+    return "\n\n".join(
+        [rungs(results), goals(results), transposes(results), claims(results), checked(results)]
+    )
 
 
 def documents() -> dict[Path, dict[str, str]]:
@@ -343,6 +362,7 @@ def documents() -> dict[Path, dict[str, str]]:
     measured = exactness()
     return {
         README: sections(),
+        PERFORMANCE: {"goals": "\n\n".join(goals(g) for g in gpus() or [None])},
         EXACTNESS: {
             "exactness": "\n\n".join(patterns(g) for g in measured),
             "variants": "\n\n".join(variant_counts(g) for g in measured),
@@ -362,6 +382,11 @@ def rewritten(text: str, parts: dict[str, str] | None = None) -> str:
     return text
 
 
+def pictured() -> Record | None:
+    """Whose ladder is drawn: of several GPUs the first."""
+    return next((results for results in gpus() if "gemm" in results), None)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail if it is stale")
@@ -374,6 +399,11 @@ def main() -> int:
             return 1
         if not check:
             file.write_text(new, encoding="utf-8")
+    if (results := pictured()) and not ladder.is_fresh(results):
+        if check:
+            print(f"{ladder.PICTURE.name} is stale: run python benchmarks/tables.py")
+            return 1
+        ladder.picture(results)
     return 0
 
 

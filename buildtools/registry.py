@@ -110,7 +110,7 @@ class Row:
     rate: int  # of rows that cut K into parts; 0: it has none
     both_orders: bool
     wgmma: Wgmma | None
-    skinny: bool
+    skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
 
     @property
     def stem(self) -> str:
@@ -218,7 +218,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         rate=_rate(entry, params, where),
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
-        skinny=_get(entry, "skinny", bool, where, False),
+        skinny=tuple(_get(entry, "skinny", list, where, [])),
     )
     _check_expressions(row, where)
     return row

@@ -131,8 +131,9 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
         yield f"            {_c_by_order(row)}}},"
     if row.skinny:
-        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in (1, 2, 4, 8, 16))
-        yield f"        .skinny = {{{{{', '.join(names)}}}}},"
+        names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
+        rows = ", ".join(map(str, row.skinny))
+        yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

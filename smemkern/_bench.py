@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -33,9 +34,25 @@ SHAPES: tuple[Shape, ...] = (
     *[(16384, 256, 1024), (128, 65536, 256), (4096, 4096, 64), (8192, 8192, 128)],
     *[(64, 64, 16384), (256, 256, 16384), (512, 512, 4096), (1024, 1024, 8192)],
     *[(1, 8192, 8192), (8192, 1, 8192), (4, 4096, 4096), (16, 8192, 8192), (64, 4096, 4096)],
+    *[
+        (1, 1024, 1024),
+        (1024, 1, 1024),
+        (8192, 8, 4096),
+        (8, 8, 65536),
+        (16, 16, 16),
+        (8, 2048, 64),
+    ],
     *[(61, 67, 71), (251, 257, 263), (509, 521, 523), (777, 889, 999), (1021, 1031, 1033)],
     *[(2039, 2053, 2063), (4093, 4099, 4111), (10001, 301, 1001), (101, 2001, 31)],
     *[(41, 41, 8001), (401, 401, 4001), (1, 1025, 1025), (7, 5001, 2001), (2001, 101, 2001)],
+    *[
+        (3, 3, 3),
+        (1, 1, 100001),
+        (1025, 1, 1025),
+        (5001, 7, 2001),
+        (15, 8191, 8193),
+        (2, 8193, 8191),
+    ],
 )
 
 
@@ -124,28 +141,43 @@ class Bench:
         """The table, with what has times here fitted to them, and how well it fits."""
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
-            terms, times = self._of(timing)
+            terms, times, weights = self._of(timing)
             if times:
                 if len(times) < LEAST:
                     raise ValueError(
                         f"{timing.name} of {timing.dtype} ({_kind(timing)}) has {len(times)} times "
                         f"here where {LEAST} are needed; run smemkern.bench without shapes"
                     )
-                cost, error = fit(np.array(terms), np.array(times))
+                cost, error = fit(np.array(terms), np.array(times), np.array(weights))
                 timings[i] = timing._replace(microseconds=tuple(cost))
                 fits.append(Fit(timing.name, timing.dtype, _kind(timing), len(times), error))
         return timings, Rows(fits)
 
-    def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float]]:
-        """The terms and the microseconds of the lines that a row of "auto"'s table is fitted to."""
-        terms, times = [], []
+    def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float], list[float]]:
+        """Of the lines that a row of "auto"'s table is fitted to: terms, microseconds, weights.
+
+        Where a row is far from being the fastest, its time need not be predicted well.
+        """
+        terms, times, weights = [], [], []
         for line in self:
             m, n, k = line.shape
-            if line[:4] == timing[:4] and timing.aligned == _is_aligned(line.shape, line.dtype):
+            fitting = timing.side == 0 or min(m, n) <= timing.side
+            aligned = timing.aligned == _is_aligned(line.shape, line.dtype)
+            if line[:4] == timing[:4] and fitting and aligned:
                 [(_, _, own)] = _predict([timing], (m, n, k), timing.dtype, self.device)
                 terms.append(own)
                 times.append(line.ms * 1e3)
-        return terms, times
+                weights.append(min(1.0, 1.5 * self._least[line.dtype, line.shape] / line.ms))
+        return terms, times, weights
+
+    @cached_property
+    def _least(self) -> dict[tuple[str, Shape], float]:
+        """Milliseconds of the fastest variant."""
+        least: dict[tuple[str, Shape], float] = {}
+        for line in self:
+            key = line.dtype, line.shape
+            least[key] = min(line.ms, least.get(key, math.inf))
+        return least
 
 
 class Fit(NamedTuple):
@@ -155,27 +187,28 @@ class Fit(NamedTuple):
     dtype: str
     operands: str  # "aligned" or "not aligned"
     times: int
-    error: float  # median of |predicted / measured - 1|
+    error: float  # weighted mean of |predicted / measured - 1|
 
 
-def fit(terms: np.ndarray, times: np.ndarray) -> tuple[list[float], float]:
-    """Costs >= 0 with the least squares of relative errors, and the median relative error.
+def fit(terms: np.ndarray, times: np.ndarray, weights: np.ndarray) -> tuple[list[float], float]:
+    """Costs >= 0 with the least squares of relative errors, and the weighted mean of these.
 
     With five terms every subset of them can be tried: the best that needs no negative cost is it.
     """
-    a = terms / times[:, None]
+    a = weights[:, None] * terms / times[:, None]
     best: tuple[float, np.ndarray] | None = None
     n = terms.shape[1]
     for size in range(1, n + 1):
         for chosen in map(list, itertools.combinations(range(n), size)):
-            found, *_ = np.linalg.lstsq(a[:, chosen], np.ones(len(times)), rcond=None)
+            found, *_ = np.linalg.lstsq(a[:, chosen], weights, rcond=None)
             cost = np.zeros(n)
             cost[chosen] = found
-            squares = float(np.sum((a @ cost - 1) ** 2))
+            squares = float(np.sum((a @ cost - weights) ** 2))
             if (cost >= 0).all() and (best is None or squares < best[0]):
                 best = squares, cost
     assert best is not None  # one term by itself has a positive cost
-    return [float(f"{x:.4g}") for x in best[1]], float(np.median(np.abs(a @ best[1] - 1)))
+    error = np.sum(np.abs(a @ best[1] - weights)) / np.sum(weights)
+    return [float(f"{x:.4g}") for x in best[1]], float(error)
 
 
 def bench(
@@ -330,7 +363,7 @@ def _kind(timing: Timing) -> str:
 
 
 def _name(line: Line) -> str:
-    return Timing(line.op, line.variant, line.params, line.dtype, "", False, ()).name
+    return Timing(line.op, line.variant, line.params, line.dtype, "", False, 0, ()).name
 
 
 def _progress(work: list[Any]) -> Iterable[Any]:

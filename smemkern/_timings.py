@@ -28,6 +28,7 @@ class Timing(NamedTuple):
     dtype: str
     accuracy: str  # of a float32 gemm: "float32", "norm" or "tf32"
     aligned: bool  # rows of the operands begin at multiples of 16 bytes
+    side: int  # for results with at most so many rows, or columns; 0: for all
     microseconds: tuple[float, ...]  # of each of TERMS
 
     @property

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from rows import table  # noqa: E402
 
 CUBES = [(n, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
+CUBES += [(8, n, n) for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192)]
 
 
 def predicted(timings, shape, dtype="float32", accuracy="float32", sm=90, aligned=True):
@@ -90,14 +91,14 @@ def test_command(capsys):
 def test_fit_finds_the_costs(rng):
     terms = rng.uniform(0.1, 100, (40, 5))
     wanted = np.array([5.0, 0.0, 0.3, 2.0, 0.01])
-    cost, error = fit(terms, terms @ wanted)
+    cost, error = fit(terms, terms @ wanted, rng.uniform(0.1, 1, 40))
     assert np.allclose(cost, wanted, rtol=1e-3, atol=1e-6) and error < 1e-3
 
 
 def test_fit_has_no_negative_cost(rng):
     terms = rng.uniform(0.1, 100, (40, 5))
     times = np.abs(terms @ np.array([5.0, -0.5, 0.3, 2.0, 0.01])) + 1
-    cost, _ = fit(terms, times)
+    cost, _ = fit(terms, times, np.ones(40))
     assert min(cost) >= 0
 
 
@@ -114,7 +115,7 @@ def as_timed(timings, device, shapes, scale):
     for timing in timings:
         for shape in shapes:
             aligned = shape[1] % 8 == shape[2] % 8 == 0
-            if timing.aligned == aligned:
+            if timing.aligned == aligned and not 0 < timing.side < min(shape[:2]):
                 [(_, us, _)] = predicted(
                     [timing], shape, timing.dtype, timing.accuracy, aligned=aligned
                 )
@@ -136,6 +137,8 @@ def test_retuning_is_kept(config):
     after = _timings.load("Some GPU 2")
     for old, new in zip(before, after, strict=True):
         for shape in CUBES if old.aligned else odd:
+            if 0 < old.side < min(shape[:2]):
+                continue
             ask = shape, old.dtype, old.accuracy, 90, old.aligned
             [(_, slow, _)], [(_, fast, _)] = predicted([new], *ask), predicted([old], *ask)
             assert slow == pytest.approx(2 * fast, rel=0.03)
@@ -185,7 +188,14 @@ def test_wrong_timings(wrong):
 
 def test_a_prediction_is_the_sum_of_its_terms():
     timing = _timings.Timing(
-        "gemm", "tiled", {"tile": 32}, "float32", "float32", True, (1.0, 10.0, 100.0, 1000.0, 1e4)
+        "gemm",
+        "tiled",
+        {"tile": 32},
+        "float32",
+        "float32",
+        True,
+        0,
+        (1.0, 10.0, 100.0, 1000.0, 1e4),
     )
     [(index, us, terms)] = predicted([timing], (1024, 4160, 2048))
     busiest = math.ceil(32 * 130 / 132)
@@ -197,14 +207,14 @@ def test_a_prediction_is_the_sum_of_its_terms():
 
 
 def test_rows_that_do_not_fit():
-    def row(variant, dtype="float32", accuracy="float32", aligned=True):
-        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, (1.0,) * 5)
+    def row(variant, dtype="float32", accuracy="float32", aligned=True, side=0):
+        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 5)
 
     table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
     table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
 
-    def fitting(**question):
-        return [table[i].variant for i, *_ in predicted(table, (64, 64, 64), **question)]
+    def fitting(shape=(64, 64, 64), **question):
+        return [table[i].variant for i, *_ in predicted(table, shape, **question)]
 
     assert fitting() == ["tiled"]
     assert fitting(accuracy="norm") == ["tiled", "fp16x3"]
@@ -214,6 +224,9 @@ def test_rows_that_do_not_fit():
     assert fitting(aligned=False) == ["tiled"]
     assert fitting(dtype="float16") == ["fp16"]
     assert fitting(dtype="float64", sm=100) == ["fp64"]
+    table = [row("tiled", side=63), row("padded", side=64), row("naive")]
+    assert fitting() == ["padded", "naive"]
+    assert fitting((1000, 63, 9)) == ["tiled", "padded", "naive"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -237,7 +250,9 @@ def test_auto_takes_what_is_predicted_to_be_fastest(rng):
     a, b = rng.standard_normal((2, 256, 256)).astype("f4")
     try:
         for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
-            timing = _timings.Timing("gemm", name, params, "float32", "float32", True, (1.0,) * 5)
+            timing = _timings.Timing(
+                "gemm", name, params, "float32", "float32", True, 0, (1.0,) * 5
+            )
             _core.set_timings(0, [timing])
             named = smemkern.gemm(a, b, variant=name, device="cuda", **params)
             assert np.array_equal(smemkern.gemm(a, b, device="cuda"), named)

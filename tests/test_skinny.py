@@ -1,4 +1,4 @@
-"""gemm's `skinny`: few rows or columns, whichever way the large operand's neighbours lie."""
+"""gemm's `skinny` rows: few rows or columns, whichever way the large operand's neighbours lie."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,11 @@ import pytest
 import smemkern
 from checks import assert_gemm, assert_same_bits, random_matrix
 
-[ROW] = [row for row in smemkern.variants("gemm") if row.name == "skinny"]
-EACH = pytest.mark.parametrize("dtype", ROW.dtypes)
+ROWS = [row for row in smemkern.variants("gemm") if row.name.startswith("skinny")]
+EACH = pytest.mark.parametrize(
+    ("row", "dtype"),
+    [pytest.param(row, dtype, id=dtype) for row in ROWS for dtype in row.dtypes],
+)
 
 SHAPES = [  # M, N, K: one and several strips and rounds, with and without ends
     (1, 1, 1000),
@@ -41,51 +44,61 @@ def _within(x, more, offset):
     return wide[:, offset : offset + x.shape[1]]
 
 
-def skinny(a, b, device="emu", **kw):
-    return smemkern.gemm(a, b, variant="skinny", device=device, **kw)
-
-
 @EACH
 @pytest.mark.parametrize("of_b", LIE)
 @pytest.mark.parametrize("of_a", LIE)
-def test_every_layout(dtype, of_a, of_b, device, rng):
+def test_every_layout(row, dtype, of_a, of_b, device, rng):
     for m, n, k in SHAPES:
         a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
-        assert_gemm(skinny(LIE[of_a](a), LIE[of_b](b), device), a, b, row=ROW)
+        assert_gemm(
+            smemkern.gemm(LIE[of_a](a), LIE[of_b](b), variant=row.name, device=device),
+            a,
+            b,
+            row=row,
+        )
 
 
 @EACH
 @pytest.mark.parametrize("split", [0, 1, 2, 5])
 @pytest.mark.parametrize("lie", ["rows", "columns", "odd rows"])
-def test_parts_of_k(dtype, split, lie, device, rng):
+def test_parts_of_k(row, dtype, split, lie, device, rng):
     """The same bits every time; alpha, beta and C come in once."""
     for m, n, k in [(1, 40, 5000), (40, 1, 5000), (3, 3, 4099), (20, 6, 700)]:
         a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
         c = random_matrix(rng, (m, n), dtype)
         out, again = c.copy(), c.copy()
         for result in (out, again):
-            skinny(a, LIE[lie](b), device, out=result, alpha=-1.5, beta=0.5, split=split)
-        assert_gemm(out, a, b, -1.5, 0.5, c, row=ROW)
+            smemkern.gemm(
+                a,
+                LIE[lie](b),
+                variant=row.name,
+                device=device,
+                out=result,
+                alpha=-1.5,
+                beta=0.5,
+                split=split,
+            )
+        assert_gemm(out, a, b, -1.5, 0.5, c, row=row)
         assert_same_bits(again, out)
 
 
 @EACH
 @pytest.mark.parametrize("shape", [(3, 77, 131), (77, 3, 131), (18, 40, 131)], ids=str)
-def test_batches(dtype, shape, device, rng):
+def test_batches(row, dtype, shape, device, rng):
     m, n, k = shape
     a, b = random_matrix(rng, (2, 1, m, k), dtype), random_matrix(rng, (3, k, n), dtype)
-    assert_gemm(skinny(a, b, device), a, b, row=ROW)
-    assert_gemm(skinny(a, b[0], device), a, b[0], row=ROW)
+    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b, row=row)
+    assert_gemm(smemkern.gemm(a, b[0], variant=row.name, device=device), a, b[0], row=row)
 
 
 @EACH
 @pytest.mark.parametrize("lie", ["rows", "columns"])
-def test_what_is_not_finite_stays_where_it_is(dtype, lie, device, rng):
+def test_what_is_not_finite_stays_where_it_is(row, dtype, lie, device, rng):
     """Rows that fill up a block, and ends of K, are made of what exists: none of it may leak."""
     for m, n, k in [(3, 66, 130), (66, 3, 130), (5, 5, 67)]:
         a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
         a[-1, -1], b[-1, -1], b[3, 0] = np.inf, -np.inf, np.nan
-        result = skinny(LIE[lie](a), LIE[lie](b), device)
+        result = smemkern.gemm(LIE[lie](a), LIE[lie](b), variant=row.name, device=device)
         with np.errstate(invalid="ignore"):
             expected = a.astype("f8") @ b.astype("f8")
         for test in (np.isnan, np.isposinf, np.isneginf):
@@ -95,14 +108,14 @@ def test_what_is_not_finite_stays_where_it_is(dtype, lie, device, rng):
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 17])
 @pytest.mark.parametrize("lie", ["rows", "columns", "odd rows"])
 @EACH
-def test_no_hazards(dtype, lie, n, rng):
+def test_no_hazards(row, dtype, lie, n, rng):
     for a, b in [((n, 600), (600, 70)), ((70, 600), (600, n))]:
         a, b = random_matrix(rng, a, dtype), random_matrix(rng, b, dtype)
         trace = smemkern.trace(
-            "gemm", LIE[lie](a), LIE[lie](b), variant="skinny", split=2, hazards=True
+            "gemm", LIE[lie](a), LIE[lie](b), variant=row.name, split=2, hazards=True
         )
         assert len(trace.hazards) == 0
-        assert_gemm(trace.result, a, b, row=ROW)
+        assert_gemm(trace.result, a, b, row=row)
 
 
 @pytest.mark.parametrize("lie", ["rows", "columns"])
@@ -112,9 +125,9 @@ def test_the_large_operand_is_read_once(m, lie, rng):
     a, b = random_matrix(rng, (m, 1024), "f4"), LIE[lie](random_matrix(rng, (1024, 128), "f4"))
     [launch] = smemkern._core.plan("gemm", (a, b), {"variant": "skinny", "split": 1})["launches"]
     trace = smemkern.trace("gemm", a, b, variant="skinny", split=1)
-    loads = [row for row in trace.global_ if row.op == "load"]
-    assert {row.width for row in loads} == {16}
-    assert sum(row.sectors for row in loads) == (b.nbytes + launch["grid"][0] * a.nbytes) // 32
+    loads = [line for line in trace.global_ if line.op == "load"]
+    assert {line.width for line in loads} == {16}
+    assert sum(line.sectors for line in loads) == (b.nbytes + launch["grid"][0] * a.nbytes) // 32
 
 
 def first_launch(m, n, k, strides_a, strides_b, batch=(), **params):
@@ -151,4 +164,4 @@ def test_few_strips_and_long_k_are_parts():
     assert parts(1, 64, 300) == 1
     assert parts(1, 64, 1 << 16, batch=(500,)) == 1
     assert parts(3, 100, 0, split=5) == 1
-    assert parts(3, 100, 64 * 3, split=5) == 3
+    assert parts(3, 100, 128 * 3, split=5) == 3

@@ -46,6 +46,7 @@ typedef struct smk_timing {
     int64_t values[SMK_MAX_PARAMS];
     smk_accuracy accuracy; /* what the row's results have */
     bool aligned;          /* how its operands lay when it was timed */
+    int64_t side;          /* it is for results with at most so many rows, or columns; 0: for all */
     double cost[SMK_N_TERMS];
 } smk_timing;
 

@@ -217,7 +217,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     if (row->wgmma.parts) {
         return plan_wgmma(row, dtype, values, problem, plan, status);
     }
-    if (row->skinny.products[0][0]) {
+    if (row->skinny.rows[0]) {
         return plan_skinny(row, dtype, values, problem, plan, status);
     }
     *plan = plan_of_gemm();

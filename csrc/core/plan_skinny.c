@@ -1,6 +1,6 @@
 /* Plans the rows for results of few rows or columns (kernels/gemm_skinny.cu has the picture).
  *
- * The operand of few rows or columns is thin, the other one thick; a kernel takes 1, 2, 4, 8 or 16 of the
+ * The operand of few rows or columns is thin, the other one thick; a kernel takes up to 16 of the
  * thin one's rows at a time, and goes across K or along it, whichever way the thick one's neighbours lie. A
  * block reads a strip of the thick one: one wave of blocks should keep all multiprocessors reading, so where
  * strips are few K is cut into parts (plan_split.c).
@@ -16,10 +16,27 @@ static int64_t magnitude(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* As many parts as give each multiprocessor a block, of enough steps to be worth a launch that adds them up. */
+/* What the kernels' geometry says of a block. */
+typedef struct block {
+    int64_t warps_j, warps_k, neighbours; /* of a warp */
+} block;
+
+static block block_of(int rows, bool along, const smk_dtype *dtype) {
+    if (dtype->itemsize == 2)
+        return (block){SKINNY_MMA_WARPS_J(rows / 8, along), SKINNY_MMA_WARPS_K(along),
+                       SKINNY_MMA_NEIGHBOURS(along)};
+    const int sum = dtype->itemsize;
+    const int each = along ? SKINNY_NEIGHBOURS(rows, sum, 4)
+                           : SKINNY_NEIGHBOURS(rows, sum, 16 / dtype->itemsize);
+    return (block){SKINNY_WARPS_J(rows), SKINNY_WARPS_K(rows, along, sum),
+                   (int64_t)SKINNY_LANES(rows, along) * each};
+}
+
+/* Where blocks do not keep all multiprocessors reading, parts enough for two on each; a part has to be worth
+ * the launch that adds them up. */
 static int64_t choose_split(int64_t blocks, int64_t steps, int64_t multiprocessors) {
-    enum { LEAST_STEPS = 16 };
-    if (blocks >= multiprocessors / 2) return 1;
+    enum { LEAST_STEPS = 8 };
+    if (blocks >= multiprocessors * 7 / 8) return 1;
     const int64_t fill = 2 * multiprocessors / blocks, most = steps / LEAST_STEPS;
     return fill < most ? fill : most > 1 ? most : 1;
 }
@@ -37,19 +54,18 @@ smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *
     const int64_t apart = columns ? problem->a.ld : problem->b.step;
     const int64_t k_apart = columns ? problem->a.step : problem->b.ld;
     const bool along = thick == 1 || (problem->K > 1 && magnitude(k_apart) < magnitude(apart));
-    int height = 0;
-    while (height < SMK_SKINNY_HEIGHTS - 1 && 1 << height < thin)
-        height++;
+    const smk_skinny *kinds = &row->skinny;
+    int kind = 0;
+    while (kind < SMK_SKINNY_KERNELS - 1 && kinds->rows[kind + 1] && kinds->rows[kind] < thin)
+        kind++;
 
-    const int rows = 1 << height, sum = dtype->itemsize == 8 ? 8 : 4;
-    const int64_t wide = SKINNY_WARPS_J(rows);
-    const int64_t lanes = along ? 4 * SKINNY_NEIGHBOURS(rows, sum, 4)
-                                : 8 * SKINNY_NEIGHBOURS(rows, sum, 16 / dtype->itemsize);
+    const int rows = kinds->rows[kind];
+    const block b = block_of(rows, along, dtype);
     smk_geometry geometry = geometry_of(row, dtype, values, 0);
-    geometry.threads[0] = 32 * wide * SKINNY_WARPS_K;
-    geometry.output_tile[!columns] = lanes * wide;
+    geometry.threads[0] = 32 * b.warps_j * b.warps_k;
+    geometry.output_tile[!columns] = b.neighbours * b.warps_j;
     geometry.output_tile[columns] = rows;
-    geometry.shared_bytes = wide * SKINNY_RING + 16 * rows;
+    geometry.shared_bytes = (rows < 16 ? 1 : 2) * SKINNY_RING + SKINNY_MORE;
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) return status->code;
     if (s.n_kernels && w.total) {
@@ -59,7 +75,7 @@ smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *
         if (*split == 0)
             *split = choose_split(s.kernels[0].blocks * walk_z_size(&w),
                                   ceil_div(problem->K, SKINNY_STEP), problem->multiprocessors);
-        s.kernels[0].entry = row->skinny.products[height][along];
+        s.kernels[0].entry = kinds->products[kind][along];
         if (split_plan(row, dtype, own, problem, &w, SKINNY_STEP, (split_place){plan, &args, 0}, &s,
                        status))
             return status->code;

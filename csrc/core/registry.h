@@ -62,10 +62,11 @@ typedef enum smk_strides {
 } smk_strides;
 
 /* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
-enum { SMK_SKINNY_HEIGHTS = 5 };
+enum { SMK_SKINNY_KERNELS = 5 };
 typedef struct smk_skinny {
-    /* Kernels: for 1, 2, 4, 8, 16 rows; across K or along it. NULL: another row. */
-    const char *products[SMK_SKINNY_HEIGHTS][2];
+    int rows
+        [SMK_SKINNY_KERNELS]; /* that a kernel takes at a time, ascending; 0: no more. None: another row */
+    const char *products[SMK_SKINNY_KERNELS][2]; /* across K, along it */
 } smk_skinny;
 
 typedef struct smk_row {
@@ -94,9 +95,9 @@ typedef struct smk_row {
 
 /* Views of such strides need not be packed. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
-    return row->wgmma.parts > 0 || row->skinny.products[0][0] ? SMK_ANY_STRIDES
-           : row->by_order[0][0]                              ? SMK_ROWS_OR_COLUMNS
-                                                              : SMK_ROWS;
+    return row->wgmma.parts > 0 || row->skinny.rows[0] ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                       ? SMK_ROWS_OR_COLUMNS
+                                                       : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

@@ -44,12 +44,19 @@ typedef struct gemm_args {
 
 enum { REDUCE_THREADS = 128 };
 
-/* gemm_skinny: warps of a block, shared bytes of WARPS_J of them, K's steps that parts are made of, and how
- * many of `most` neighbours a thread makes of `rows` rows, so that their sums fit 64 registers. */
-enum { SKINNY_WARPS_K = 8, SKINNY_RING = 32768, SKINNY_STEP = 64 };
-#define SKINNY_WARPS_J(rows) ((rows) < 8 ? 1 : 2)
+/* gemm_skinny and gemm_skinny_mma (of 8 rows a tile): the warps of a block, side by side and sharing K; the lanes
+ * of one side by side; how many of `most` neighbours a lane makes of `rows` rows, so that their sums fit 64
+ * registers; shared bytes for each of WARPS_J and in all; steps of K that parts are made of. */
+#define SKINNY_WARPS_J(rows) ((rows) < 16 ? 1 : 2)
+#define SKINNY_WARPS_K(rows, along, sum_bytes)                                                     \
+    ((rows) <= 4 && !(along) && (sum_bytes) == 4 ? 16 : 8)
+#define SKINNY_LANES(rows, along) (!(along) ? 8 : (rows) == 1 ? 1 : 4)
 #define SKINNY_NEIGHBOURS(rows, sum_bytes, most)                                                   \
     ((rows) * (most) * (sum_bytes) <= 256 ? (most) : 256 / ((rows) * (sum_bytes)))
+#define SKINNY_MMA_WARPS_J(tiles, along) ((along) ? (tiles) : 1)
+#define SKINNY_MMA_WARPS_K(along)        ((along) ? 8 : 16)
+#define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* of a warp */
+enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 
 /* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
  *

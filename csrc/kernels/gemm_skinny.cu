@@ -3,139 +3,136 @@
  *      thin: 1 .. 16 rows of K, in shared memory a few rounds at a time      C: 1 .. 16 rows
  *      thick: rows of K, a strip of them a block                             strip
  *
- *          thick, ACROSS      K          strip                  a block's 8 warps share K, a unit each in turn
- *          (its neighbours    |  w0  |#|#|#|#|   unit           (w0 .. w7, w0 ..); a lane has the loads of
+ *          thick, ACROSS      K          strip                  the block's warps share K, a unit each in turn
+ *          (its neighbours    |  w0  |#|#|#|#|   unit           (w0 .. w15, w0 ..); a lane has the loads of
  *          in C lie side      |  w1  |#|#|#|#|                  DEPTH units under way, in registers
  *          by side)           |  w2  |#|#|#|#|
  *                             v  ..                             sums: ROWS x J a lane; over K's lanes by
  *          ALONG: the same, but neighbours lie along K          shuffles, over the warps by shared memory
  *
- * Why bandwidth is all: an element of the thick operand serves ROWS multiply-adds, 2 ROWS FLOPs for 4 bytes.
- * An H200 makes 15 fp32 FLOPs in the time of a byte from memory, so 16 rows still wait for it, and 1 row takes
- * as long as 8. Then what counts is bytes under way: 4.3 TB/s times some 0.9 us are 4 MB, 30 KB on each
- * multiprocessor: 16 warps of 2 units of 4 loads of 16 bytes are 64.
+ * Why bandwidth is all: an element of the thick operand serves ROWS multiply-adds, 2 ROWS FLOPs for 4 bytes. An
+ * H200 makes 15 fp32 FLOPs in the time of a byte from memory, so 16 rows could still wait for it, and 4 rows
+ * take as long as 1. What counts is bytes under way: 4.3 TB/s times some 0.9 us are 4 MB, 30 KB on each
+ * multiprocessor: 32 warps with 4 loads of 16 bytes a lane are 64 KB. More warps are worth more than more loads
+ * a warp: while one waits at a barrier or adds, others load.
  *
- * Why a block is a narrow strip with K shared by its warps: strips of 32 neighbours are enough blocks for all
- * multiprocessors where a thread an output would be 64 of them, and 32 x 4 bytes are whole lines. With more
- * rows a block is wider: every block reads all of the thin operand, ROWS / STRIP of the thick one's bytes.
+ * Why a block is a narrow strip, and its warps share K: 8192 columns are 256 strips of 32, two for each of 132
+ * multiprocessors, where a thread for 4 columns would be 16 blocks of 128. And 32 x 4 bytes are a whole line.
+ * A block reads all of the thin operand, ROWS / STRIP of the thick one's bytes, so that of 16 rows is wider, and
+ * there FFMAs, their operands and barriers bind: 64 sums a thread leave room for 16 warps.
  * Few strips and long K: K in parts, too (split_k.cuh).
  *
  * Shared memory: a read brings 16 bytes along K of one thin row to all lanes; their addresses are 4 or 8
- * different ones, neighbours, and lanes l and l^1 agree: 2 wavefronts. For these a warp has 4 WIDE J FFMAs.
- * "Few columns" is the same with A as the thick operand: C transposed is B transposed times A transposed.
+ * different ones, neighbours, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (One row ALONG: 32
+ * lanes on K, 4 wavefronts.)
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"
 
-#ifndef BLOCKS
-#define BLOCKS(rows, how) (rows < 8 ? 2 : 1)
-#endif
-#ifndef DEPTHS
-#define DEPTHS(rows, how) 2
-#endif
+template <int ROWS_, direction HOW_> struct geometry {
+    typedef number stored;
+    static constexpr int ROWS = ROWS_;
+    static constexpr direction HOW = HOW_;
+    /* Of a load: 16 bytes, or less where its sums would take too many registers. */
+    static constexpr int ELEMENTS =
+        SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 16 / (int)sizeof(REAL));
+    static constexpr int LOADS =
+        HOW == ACROSS ? 4 : SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 4);
+    static constexpr int J =
+        HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand, a lane */
+    static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* of K, a lane */
+    static constexpr int LANES_J = SKINNY_LANES(ROWS, HOW == ALONG), LANES_K = 32 / LANES_J;
+    static constexpr int WARPS_J = SKINNY_WARPS_J(ROWS);
+    static constexpr int WARPS_K = SKINNY_WARPS_K(ROWS, HOW == ALONG, sizeof(number));
+    static constexpr int THREADS = 32 * WARPS_J * WARPS_K;
+    /* Units under way; blocks on a multiprocessor: few sums leave registers for 32 warps. */
+    static constexpr int DEPTH = ROWS == 8 ? 2 : 1;
+    static constexpr int BLOCKS = ROWS <= 4 ? 1024 / THREADS : ROWS == 8 ? 2 : 1;
+    static constexpr int STRIP = J * LANES_J * WARPS_J;
+    static constexpr int UNIT = KL * LANES_K, ROUND = UNIT * WARPS_K;
+    static constexpr int FIT = WARPS_J * SKINNY_RING / (2 * ROUND * ROWS * (int)sizeof(number));
+    static constexpr int ROUNDS = FIT < 8 ? FIT : 8;
+    static constexpr int PITCH = 2 * ROUNDS * ROUND + 16 / (int)sizeof(number);
+    static_assert(KL <= WARPS_K && SKINNY_STEP % UNIT == 0, "add_rest; parts of whole units");
 
-/* Sums of the thread's J rows of the thick operand, over the warp's units of K. */
-template <int ROWS, direction HOW, bool VECTORS, typename is = geometry<ROWS, HOW>>
-__device__ __forceinline__ void accumulate(number (&sum)[ROWS][is::J], const operands &g,
-                                           long long j, int warp_k, int lane_k, number *shared) {
-    thick_reader<ROWS, HOW, VECTORS> thick(g, j, warp_k, lane_k * is::KL);
-    thin_copier<ROWS, HOW> thin(g, shared);
-    constexpr int DEPTH = DEPTHS(ROWS, HOW);
-    piece<is> x[DEPTH];
-    const int units = thick.units, rounds = (units + WARPS_K - 1) / WARPS_K;
-    const number *own = shared + warp_k * is::UNIT + lane_k * is::KL;
+    /* ACROSS: lanes l, l^1 and l^2 read the same of the thin operand; ALONG, too. */
+    static __device__ __forceinline__ int lane_j(int lane) { return lane % LANES_J; }
+    static __device__ __forceinline__ int lane_k(int lane) { return lane / LANES_J; }
+    static __device__ __forceinline__ number store(REAL x) { return widen(x); }
+};
+
+template <typename is, typename sums>
+__device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const number *thin) {
+    constexpr int WIDE = PART_WIDE;
 #pragma unroll
-    for (int d = 0; d < DEPTH; d++) {
-        thick.load(x[d]);
-    }
-#pragma unroll 1
-    for (int n = 0; n < is::ROUNDS; n++) {
-        thin.load();
-        thin.store();
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int first = 0; first < rounds; first += DEPTH) {
+    for (int w = 0; w < is::KL; w += WIDE) {
 #pragma unroll
-        for (int d = 0; d < DEPTH; d++) {
-            const int round = first + d;
-            if (round >= rounds) break;
-            thin.load();
-            if (round * WARPS_K + warp_k < units) {
-                const number *y_from = own + round % (2 * is::ROUNDS) * is::ROUND;
+        for (int i = 0; i < is::ROWS; i++) {
+            const part_vector y = *reinterpret_cast<const part_vector *>(thin + i * is::PITCH + w);
 #pragma unroll
-                for (int w = 0; w < is::KL; w += WIDE) {
+            for (int k = 0; k < WIDE; k++) {
 #pragma unroll
-                    for (int i = 0; i < ROWS; i++) {
-                        const part_vector y =
-                            *reinterpret_cast<const part_vector *>(y_from + i * is::PITCH + w);
-#pragma unroll
-                        for (int k = 0; k < WIDE; k++) {
-#pragma unroll
-                            for (int n = 0; n < is::J; n++) {
-                                sum[i][n] += x[d].template at<HOW>(n, w + k) * y.at[k];
-                            }
-                        }
-                    }
+                for (int j = 0; j < is::J; j++) {
+                    const REAL own = is::HOW == ACROSS ? x.at(w + k, j) : x.at(j, w + k);
+                    sum[i][j] += widen(own) * y.at[k];
                 }
             }
-            thick.load(x[d]);
-            thin.store();
-            if ((round + 1) % is::ROUNDS == 0) __syncthreads();
         }
     }
-    add_rest<ROWS, HOW>(sum, g, thick.rows, thick.j_left,
-                        (long long)units * is::UNIT + warp_k * is::LANES_K + lane_k);
-    __syncthreads();
 }
 
-template <int ROWS, direction HOW> __device__ __forceinline__ void skinny(const gemm_args &all) {
-    extern __shared__ uint4 shared_bytes[];
-    typedef geometry<ROWS, HOW> is;
-    number *shared = reinterpret_cast<number *>(shared_bytes);
-    const bool columns = all.N < all.M; /* then B is the thin operand, and C is made transposed */
-    const REAL *A = all.A + blockIdx.z * all.batch_a, *B = all.B + blockIdx.z * all.batch_b;
-    operands g =
-        columns ? operands{B, A, all.N, all.M, all.K, all.step_b, all.ldb, all.step_a, all.lda}
-                : operands{A, B, all.M, all.N, all.K, all.lda, all.step_a, all.ldb, all.step_b};
-
-    const unsigned strips = (unsigned)((g.N + is::STRIP - 1) / is::STRIP);
-    const unsigned tiles = gridDim.x / (unsigned)all.split, part = blockIdx.x / tiles;
-    const unsigned tile = blockIdx.x - part * tiles, group = tile / strips;
-    const long long j_block = (long long)(tile - group * strips) * is::STRIP;
-    const long long i_block = (long long)group * ROWS;
-    const part_range range =
-        range_of_part(all, (int)part, (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP));
-    const long long k_block = (long long)range.first * SKINNY_STEP;
-    g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k_block;
-    g.M -= i_block;
-    g.A += i_block * g.lda + k_block * g.step_a;
-    g.B += k_block * g.ldb;
-
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warp_k = warp / is::WARPS_J;
-    const int lane_j = HOW == ACROSS ? lane % 8 : lane % 4;
-    const int lane_k = HOW == ACROSS ? lane / 8 : lane / 4;
-    const int j_thread = (warp % is::WARPS_J * is::LANES_J + lane_j) * is::J;
-    const long long apart = HOW == ACROSS ? g.ldb : g.step_b;
-    const bool vectors =
-        (HOW == ACROSS ? g.step_b : g.ldb) == 1 &&
-        (HOW == ALONG || j_block + is::STRIP <= g.N || g.N % is::J == 0) &&
-        ((unsigned long long)g.B | (unsigned long long)apart * sizeof(REAL)) % is::BYTES == 0;
-    number sum[ROWS][is::J] = {};
-    if (vectors) {
-        accumulate<ROWS, HOW, true>(sum, g, j_block + j_thread, warp_k, lane_k, shared);
-    } else {
-        accumulate<ROWS, HOW, false>(sum, g, j_block + j_thread, warp_k, lane_k, shared);
+/* An element of K a thread, straight from global memory. */
+template <typename is, typename sums, bool VECTORS>
+__device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
+                                         const thick_reader<is, VECTORS> &thick, piece<is> &,
+                                         const number *) {
+    const long long k = (long long)thick.units * is::UNIT + at.warp_k * is::LANES_K + at.lane_k;
+    if (k >= g.K) return;
+    const REAL *a = g.A + k * g.step_a, *b = thick.rows + k * g.ldb;
+    number x[is::J];
+#pragma unroll
+    for (int j = 0; j < is::J; j++) {
+        x[j] = widen(*b);
+        if (j < thick.more) b += (is::HOW == ALONG ? is::LANES_J : 1) * g.step_b;
     }
+#pragma unroll
+    for (int i = 0; i < is::ROWS; i++) {
+        const number y = widen(*a);
+        if (i < g.M - 1) a += g.lda;
+#pragma unroll
+        for (int j = 0; j < is::J; j++) {
+            sum[i][j] += x[j] * y;
+        }
+    }
+}
 
-    store<ROWS, HOW>(all, sum, shared, columns, (int)part, i_block, j_block, j_thread, warp_k,
-                     lane_k);
+template <typename is> __device__ __forceinline__ void product(const gemm_args &all) {
+    extern __shared__ uint4 bytes[];
+    number *shared = reinterpret_cast<number *>(bytes);
+    skinny_place<is> at;
+    const operands g = find_place(at, all);
+    number sum[is::ROWS][is::J] = {};
+    accumulate<is>(sum, g, at, shared);
+#pragma unroll
+    for (int i = 0; i < is::ROWS; i++) {
+#pragma unroll
+        for (int j = 0; j < is::J; j++) {
+#pragma unroll
+            for (int lanes = is::LANES_J; lanes < 32; lanes *= 2) {
+                sum[i][j] += __shfl_xor_sync(0xffffffff, sum[i][j], lanes);
+            }
+            if (at.lane_k == 0) sum_at<is>(shared, at.warp_k, i, at.row(j)) = sum[i][j];
+        }
+    }
+    __syncthreads();
+    store_sums(all, g, at, shared);
 }
 
 #define PRODUCT(name, rows, how)                                                                   \
-    extern "C" __global__ void __launch_bounds__(geometry<rows, how>::THREADS, BLOCKS(rows, how))  \
+    extern "C" __global__ void __launch_bounds__(geometry<rows, how>::THREADS,                     \
+                                                 geometry<rows, how>::BLOCKS)                      \
         name(const __grid_constant__ gemm_args g) {                                                \
-        skinny<rows, how>(g);                                                                      \
+        product<geometry<rows, how>>(g);                                                           \
     }
 #define PRODUCTS(name, rows)                                                                       \
     PRODUCT(name##_##rows, rows, ACROSS)                                                           \

@@ -67,8 +67,8 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, const block_work &block, long long row,
-                                      long long column);
+                                      const warp_place &w, const block_work &block, unsigned ring,
+                                      long long row, long long column);
 
 /* ---- copies ---- */
 
@@ -140,30 +140,44 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
 
     /* Copy i of COUNT, in turn, to the tile at `tile`, of which k_left of K's elements exist. */
     __device__ __forceinline__ void copy(unsigned tile, int i, int k_left) {
-        const int down = i / PARTS * DOWN, along = i % PARTS * LANES * WIDE;
-        const unsigned at = (tile + to ^ swizzle<ORDER>(down) << 4) +
-                            (unsigned)(down * PITCH + along * (int)sizeof(REAL));
-        const int rows = ORDER == ALONG ? lines : k_left - k;
-        const int there = (ORDER == ALONG ? k_left - k : lines) - along;
-        if constexpr (WIDE * sizeof(REAL) == 16 && !CHUNKS) {
-            REAL v[CHUNK] = {};
+        copy_async<WIDE * sizeof(REAL)>(place(tile, i), from + along(i), there(i, k_left) > 0);
+        advance(i);
+    }
+
+    /* The same in two steps, by way of registers. */
+    __device__ __forceinline__ void load(REAL (&v)[CHUNK], int i, int k_left) {
 #pragma unroll
-            for (int j = 0; j < CHUNK; j++) {
-                if (down < rows && j < there) v[j] = from[along + j];
-            }
-            const uint4 words = reinterpret_cast<const uint4 &>(v);
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(words.x),
-                         "r"(words.y), "r"(words.z), "r"(words.w)
-                         : "memory");
-        } else {
-            copy_async<WIDE * sizeof(REAL)>(at, from + along, down < rows && there > 0);
+        for (int j = 0; j < CHUNK; j++) {
+            v[j] = j < there(i, k_left) ? from[along(i) + j] : REAL();
         }
+        advance(i);
+    }
+    __device__ __forceinline__ void store(unsigned tile, int i, const REAL (&v)[CHUNK]) {
+        const uint4 words = reinterpret_cast<const uint4 &>(v);
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place(tile, i)), "r"(words.x),
+                     "r"(words.y), "r"(words.z), "r"(words.w)
+                     : "memory");
+    }
+
+  private:
+    __device__ static constexpr int down(int i) { return i / PARTS * DOWN; }
+    __device__ static constexpr int along(int i) { return i % PARTS * LANES * WIDE; }
+    __device__ __forceinline__ unsigned place(unsigned tile, int i) {
+        return (tile + to ^ swizzle<ORDER>(down(i)) << 4) +
+               (unsigned)(down(i) * PITCH + along(i) * (int)sizeof(REAL));
+    }
+    /* How many elements from copy i on are in its row of the matrix. */
+    __device__ __forceinline__ int there(int i, int k_left) {
+        const bool row_exists = down(i) < (ORDER == ALONG ? lines : k_left - k);
+        return row_exists ? (ORDER == ALONG ? k_left - k : lines) - along(i) : 0;
+    }
+    __device__ __forceinline__ void advance(int i) {
         if (i % PARTS == PARTS - 1) {
             from += DOWN * pitch;
             asm("" : "+l"(from)); /* else multiples of the pitch would take registers */
+            __builtin_assume(__isGlobal(from));
         }
-        if (ORDER == ALONG && i == COUNT - 1)
-            from += BLOCK_K - ROWS * pitch; /* on to the next tile */
+        if (ORDER == ALONG && i == COUNT - 1) from += BLOCK_K - ROWS * pitch; /* the next tile */
     }
 };
 
@@ -190,19 +204,31 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
     a_copies.start(A.x, A.pitch, A.n, A.first);
     b_copies.start(B.x, B.pitch, B.n, B.first);
     long long k = 0; /* of the next tile that is copied */
-    /* Copies go in turns, each after the products of 16 rows. */
     constexpr int A_COUNT = copies_of_a::COUNT, COPIES = A_COUNT + copies_of_b::COUNT;
-    constexpr int TURNS = M_TILES * (STEPS - 1), A_TURN = (COPIES + TURNS - 1) / TURNS;
+    constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4; /* else they pass through registers */
+    /* Copies go in turns, after the products of 16 rows each, the last tile's step left out. What passes
+     * through registers is stored a turn after it was loaded, so turns are spread and there is one more. */
+    constexpr int PLACES = M_TILES * (STEPS - 1);
+    constexpr int A_TURN = (COPIES + PLACES - 1 - !ASYNC) / (PLACES - !ASYNC);
+    constexpr int TURNS = (COPIES + A_TURN - 1) / A_TURN + !ASYNC, GAP = ASYNC ? 1 : PLACES / TURNS;
+    REAL passing[A_TURN][CHUNK];
     /* Past the end of K all of a copy is zeros: no tile is special. */
-    auto copy = [&](unsigned stage, int i) {
+    auto copy = [&](unsigned stage, int turn) {
         const int k_left = (int)min(K - k, (long long)BLOCK_K);
-        if (i < A_COUNT) {
-            a_copies.copy(stage, i, k_left);
-        } else if (i < COPIES) {
-            b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
+#pragma unroll
+        for (int n = 0; n < A_TURN; n++) {
+            const int i = turn * A_TURN + n, before = i - A_TURN;
+            if (ASYNC && i < A_COUNT) a_copies.copy(stage, i, k_left);
+            if (ASYNC && i >= A_COUNT && i < COPIES)
+                b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
+            if (ASYNC) continue;
+            if (before >= 0 && before < A_COUNT) a_copies.store(stage, before, passing[n]);
+            if (before >= A_COUNT && before < COPIES)
+                b_copies.store(stage + A_TILE, before - A_COUNT, passing[n]);
+            if (i < A_COUNT) a_copies.load(passing[n], i, k_left);
+            if (i >= A_COUNT && i < COPIES) b_copies.load(passing[n], i - A_COUNT, k_left);
         }
     };
-    constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4; /* else they are stores */
     auto end_copies = [&]() {
         if (ASYNC) copy_async_commit();
         k += BLOCK_K;
@@ -210,8 +236,8 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
 #pragma unroll 1
     for (int tile = 0; tile < STAGES - 1; tile++) {
 #pragma unroll
-        for (int i = 0; i < COPIES; i++) {
-            copy(ring + tile * STAGE, i);
+        for (int turn = 0; turn < TURNS; turn++) {
+            copy(ring + tile * STAGE, turn);
         }
         end_copies();
     }
@@ -244,10 +270,8 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
             for (int m = 0; m < M_TILES; m++) {
                 multiply(&sum[m][group * GROUP_TILES], a, m, b[step % 2]);
                 if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
-#pragma unroll
-                for (int i = 0; i < A_TURN; i++) {
-                    copy(free, (step * M_TILES + m) * A_TURN + i);
-                }
+                const int at_place = step * M_TILES + m;
+                if (at_place % GAP == 0) copy(free, at_place / GAP);
             }
         }
     }
@@ -258,7 +282,7 @@ __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int part = (int)(blockIdx.x / (unsigned)(down * across));
-    const part_range range = range_of(part, (int)g.split, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
+    const part_range range = range_of_part(g, part, (int)((g.K + BLOCK_K - 1) / BLOCK_K));
     return {place<8>((int)blockIdx.x - part * down * across, down, across), part,
             (long long)range.first * BLOCK_K, min((long long)range.end * BLOCK_K, g.K)};
 }
@@ -286,11 +310,15 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     } else {
         accumulate<OF_A, OF_B, false>(sum, K, A, B, ring, w);
     }
-    store(g, sum, w, block, A.first + w.row, B.first + w.column);
+    store(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }
 
+/* Registers: warps of 32 x 32 live with 168, and then a multiprocessor has 12 of them. */
+constexpr int WARPS_RESIDENT = WARP_M * WARP_N <= 1024 ? 12 : 8;
+constexpr int BLOCKS = THREADS < 32 * WARPS_RESIDENT ? 32 * WARPS_RESIDENT / THREADS : 1;
+
 #define MMA_GEMM_ENTRY(name, of_a, of_b)                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         name(const __grid_constant__ gemm_args g) {                                                \
         product<of_a, of_b>(g);                                                                    \
     }

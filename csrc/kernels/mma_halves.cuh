@@ -111,8 +111,8 @@ __device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
 }
 
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, const block_work &block, long long row,
-                                      long long column) {
+                                      const warp_place &w, const block_work &block, unsigned,
+                                      long long row, long long column) {
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const float alpha = (float)g.alpha, beta = (float)g.beta;
     const bool turned = beta == 0 && is_chunks(C, g.ldc, g.N);

@@ -74,6 +74,13 @@ __device__ __forceinline__ vector shared_vector(unsigned from) {
     return reinterpret_cast<vector &>(v);
 }
 
+__device__ __forceinline__ void load_shared(float &x, unsigned from) {
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+}
+__device__ __forceinline__ void load_shared(double &x, unsigned from) {
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from) : "memory");
+}
+
 /* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
  * together. */
 template <order ORDER, int LINES>
@@ -122,32 +129,70 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 __device__ __forceinline__ void check(const gemm_args &g, REAL &sum, const block_work &block,
                                       long long row, long long column);
 
+/* A group's columns of 8 rows, slot by slot from `row` on, where rows of C are not on 16-byte boundaries: by
+ * way of 8 x 128 bytes of the warp's own, so that lanes store neighbours. Odd rows have their halves swapped,
+ * as in As. */
+__device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const vector (&x)[2],
+                                            unsigned own, const warp_place &w, long long row,
+                                            long long column) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint4 v = reinterpret_cast<const uint4 &>(x[i]);
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
+                         own + w.eighth * 128 + ((w.pair ^ (i + w.eighth) % 2 * 4) << 4)),
+                     "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                     : "memory");
+    }
+    __syncwarp();
+    const int along = w.lane % GROUP_N;
+#pragma unroll
+    for (int first = 0; first < 8; first += 32 / GROUP_N) {
+        const int eighth = first + w.lane / GROUP_N;
+        const long long r = row + slot(eighth) * V, c = column + along;
+        REAL sum;
+        load_shared(sum, own + eighth * 128 + ((along / V ^ eighth % 2 * 4) << 4) +
+                             along % V * (unsigned)sizeof(REAL));
+        REAL *to = C + r * g.ldc + c;
+        if (r < g.M && c < g.N) *to = epilogue(g, sum, to);
+    }
+    __syncwarp();
+}
+
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
-                                      const warp_place &w, const block_work &block, long long row,
-                                      long long column) {
+                                      const warp_place &w, const block_work &block, unsigned ring,
+                                      long long row, long long column) {
+    static_assert(THREADS / 32 * 1024 <= STAGES * STAGE, "a warp has 1 KiB to store by");
     REAL *C = g.C + blockIdx.z * g.batch_c;
-    const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL));
+    const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL)), along = !aligned && g.split == 1;
+    const unsigned own = ring + threadIdx.x / 32 * 1024;
+    if (along) { /* the ring is empty, and nobody reads it */
+        copy_async_wait<0>();
+        __syncthreads();
+    }
 #pragma unroll
-    for (int m = 0; m < M_TILES; m++) {
+    for (int eighth = 0; eighth < 2 * M_TILES; eighth++) {
+        const long long first = row + (eighth / V * 8 * V + eighth % V);
+        const long long r = first + slot(w.eighth) * V;
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int eighth = 2 * m + h;
-            const long long r = row + (eighth / V * 8 + slot(w.eighth)) * V + eighth % V;
+        for (int group = 0; group < GROUPS; group++) {
+            vector x[2];
 #pragma unroll
-            for (int i = 0; i < GROUPS * 2; i++) {
-                const long long c = column + i / 2 * GROUP_N + (w.pair + i % 2 * 4) * V;
-                alignas(16) REAL x[V];
+            for (int i = 0; i < 2; i++) {
+                const long long c = column + group * GROUP_N + (w.pair + i * 4) * V;
 #pragma unroll
                 for (int q = 0; q < V; q++) {
-                    x[q] = sum[m][i / 2 * V + q][2 * h + i % 2];
-                    check(g, x[q], block, r, c + q);
+                    element(x[i], q) = sum[eighth / 2][group * V + q][eighth % 2 * 2 + i];
+                    check(g, element(x[i], q), block, r, c + q);
                 }
-                if (g.split == 1) {
-                    store_epilogue(g, x, C + r * g.ldc + c, aligned, r < g.M ? g.N - c : 0);
-                } else if (r < g.M && c < g.part_pitch) {
-                    store_vector(part_at(g, block.part, r, c), reinterpret_cast<uint4 &>(x));
+                if (g.split > 1) {
+                    if (r < g.M && c < g.part_pitch)
+                        store_vector(part_at(g, block.part, r, c), reinterpret_cast<uint4 &>(x[i]));
+                } else if (aligned) {
+                    store_epilogue(g, &element(x[i], 0), C + r * g.ldc + c, true,
+                                   r < g.M ? g.N - c : 0);
                 }
             }
+            if (along) store_along(g, C, x, own, w, first, column + group * GROUP_N);
         }
     }
 }

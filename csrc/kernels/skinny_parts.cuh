@@ -1,16 +1,23 @@
-/* How gemm_skinny reads: the thick operand from global memory into registers, a ring of loads ahead; the
- * thin one through shared memory.
+/* What gemm_skinny and gemm_skinny_mma share: where a block is, how it reads, and how it ends.
  *
- *      ACROSS  neighbours of the thick operand lie in different rows of it, K apart     lanes 8 x 4 of K
- *      ALONG   neighbours lie along K                                                   lanes 4 x 8 of K
+ * The operand of few rows or columns is thin, the other one thick. Of both, rows run along K: few columns are
+ * the same as few rows, with A as the thick operand, since C transposed is B transposed times A transposed.
  *
- *      ACROSS, fp32   j: 4 a lane, 32 a warp                 ALONG, fp32   k: 4 a lane, 32 a warp
- *               k  0  |l0 |l1 |..|l7 |  16 bytes each                j  0  |l0 |l4 |..|l28|
- *                  1  |l0 |l1 |..|l7 |  loads n = 0..3                  1  |l0 |l4 |..|l28|
- *                  ..                                                   ..
- *                  4  |l8 |l9 |..|l15|                                  4  |l1 |l5 |..|l29|
+ *      ACROSS  neighbours of the thick operand lie in different rows of it
+ *      ALONG   they lie along K
  *
- * Either way 8 lanes read 128 neighbouring bytes, and a lane's loads make J x KL elements of it.
+ *      ACROSS, fp32   j: 4 a lane, 32 a warp             ALONG, fp32   k: 4 a lane, 32 a warp
+ *               k  0  |l0 |l1 |..|l7 |  16 bytes each             j  0  |l0 |l4 |..|l28|
+ *                  1  |l0 |l1 |..|l7 |  loads n = 0..3               4  |l0 |l4 |..|l28|
+ *                  ..                                                ..
+ *                  4  |l8 |l9 |..|l15|                               1  |l1 |l5 |..|l29|
+ *
+ * Either way neighbouring lanes read 64 or 128 neighbouring bytes, and a thread has whole loads under way in
+ * registers. The thin operand passes through shared memory, a few rounds of the block at a time.
+ *
+ * `is`, everywhere, is the kernel's geometry: ROWS, HOW; LOADS of ELEMENTS for a lane, that are J x KL;
+ * LANES_J x LANES_K; UNIT of K for a warp, ROUND for the block; STRIP; stored, the thin operand's type in
+ * shared memory, PITCH of its rows there, ROUNDS between barriers.
  */
 #ifndef SMK_SKINNY_PARTS_CUH
 #define SMK_SKINNY_PARTS_CUH
@@ -19,32 +26,7 @@
 
 typedef part_sum number;
 
-constexpr int WARPS_K = SKINNY_WARPS_K; /* share K; WARPS_J of them are side by side */
-constexpr int WIDE = PART_WIDE; /* numbers in 16 bytes: what a read of shared memory brings */
-
 enum direction { ACROSS, ALONG };
-
-template <int ROWS, direction HOW> struct geometry {
-    /* Of a load: 16 bytes, or less where its sums would take too many registers. */
-    static constexpr int ELEMENTS =
-        SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 16 / (int)sizeof(REAL));
-    static constexpr int LOADS =
-        HOW == ACROSS ? 4 : SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 4);
-    static constexpr int BYTES = ELEMENTS * (int)sizeof(REAL);
-    static constexpr int J =
-        HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand, a lane */
-    static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* of K, a lane */
-    static constexpr int LANES_J = HOW == ACROSS ? 8 : 4, LANES_K = 32 / LANES_J;
-    static constexpr int WARPS_J = SKINNY_WARPS_J(ROWS), THREADS = 32 * WARPS_J * WARPS_K;
-    static constexpr int STRIP = J * LANES_J * WARPS_J;
-    static constexpr int UNIT = KL * LANES_K;    /* of K: what a warp takes at a time */
-    static constexpr int ROUND = UNIT * WARPS_K; /* of K: what the block takes */
-    /* Of the thin operand there are as many rounds between two barriers; the ring has two such. */
-    static constexpr int FIT = WARPS_J * SKINNY_RING / (2 * ROUND * ROWS * (int)sizeof(number));
-    static constexpr int ROUNDS = FIT < 8 ? FIT : 8;
-    static constexpr int PITCH = 2 * ROUNDS * ROUND + WIDE;
-    static_assert(KL <= WARPS_K && ROUND <= WIDE * THREADS && SKINNY_STEP % UNIT == 0, "");
-};
 
 /* A problem as the kernel sees it: M thin rows, N thick ones, K along both; what a block has of it. */
 typedef struct operands {
@@ -53,6 +35,59 @@ typedef struct operands {
     long long lda, step_a; /* thin: elements from row to row, along K */
     long long ldb, step_b; /* thick: elements along K, from row to row */
 } operands;
+
+/* A block's tile and part of K, a thread's place in it. */
+template <typename is> struct skinny_place {
+    bool columns; /* of C are few: C is made transposed */
+    int part;
+    long long i, j; /* the block's first rows of the thin and the thick operand */
+    int warp_j, warp_k, lane_j, lane_k;
+
+    /* Row n of the thread's J, from the block's first. */
+    __device__ __forceinline__ int row(int n) const {
+        return warp_j * is::LANES_J * is::J +
+               (is::HOW == ACROSS ? lane_j * is::J + n : lane_j + n * is::LANES_J);
+    }
+};
+
+template <typename is>
+__device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_args &all) {
+    at.columns = all.N < all.M;
+    const REAL *A = all.A + blockIdx.z * all.batch_a, *B = all.B + blockIdx.z * all.batch_b;
+    operands g =
+        at.columns ? operands{B, A, all.N, all.M, all.K, all.step_b, all.ldb, all.step_a, all.lda}
+                   : operands{A, B, all.M, all.N, all.K, all.lda, all.step_a, all.ldb, all.step_b};
+    const unsigned strips = (unsigned)((g.N + is::STRIP - 1) / is::STRIP);
+    const unsigned tiles = gridDim.x / (unsigned)all.split, part = blockIdx.x / tiles;
+    const unsigned tile = blockIdx.x - part * tiles, group = tile / strips;
+    at.part = (int)part;
+    at.i = (long long)group * is::ROWS;
+    at.j = (long long)(tile - group * strips) * is::STRIP;
+    const int steps = (int)((g.K + SKINNY_STEP - 1) / SKINNY_STEP);
+    const part_range range = range_of(at.part, (int)all.split, steps);
+    const long long k = (long long)range.first * SKINNY_STEP;
+    g.K = min(g.K, (long long)range.end * SKINNY_STEP) - k;
+    g.M -= at.i;
+    g.A += at.i * g.lda + k * g.step_a;
+    g.B += k * g.ldb;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    at.warp_j = warp % is::WARPS_J;
+    at.warp_k = warp / is::WARPS_J;
+    at.lane_j = is::lane_j(lane);
+    at.lane_k = is::lane_k(lane);
+    return g;
+}
+
+/* Whether all of the block's loads of the thick operand are whole and aligned. */
+template <typename is>
+__device__ __forceinline__ bool reads_vectors(const operands &g, const skinny_place<is> &at) {
+    const long long apart = is::HOW == ACROSS ? g.ldb : g.step_b;
+    const unsigned long long bits =
+        (unsigned long long)g.B | (unsigned long long)apart * sizeof(REAL);
+    return (is::HOW == ACROSS ? g.step_b : g.ldb) == 1 &&
+           bits % (is::ELEMENTS * sizeof(REAL)) == 0 &&
+           (is::HOW == ALONG || at.j + is::STRIP <= g.N || g.N % is::J == 0);
+}
 
 /* ---- the thick operand ---- */
 
@@ -63,11 +98,6 @@ template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const R
         unsigned *w = static_cast<unsigned *>(to);
         asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                     : "l"(from));
-    } else if constexpr (BYTES == 8 && sizeof(REAL) < 8) {
-        unsigned *w = static_cast<unsigned *>(to);
-        asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];"
-                     : "=r"(w[0]), "=r"(w[1])
                      : "l"(from));
     } else if constexpr (BYTES == 8) {
         asm volatile("ld.global.nc.b64 %0, [%1];"
@@ -84,32 +114,32 @@ template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const R
 
 /* What a lane has of a unit, in the bits of REAL. */
 template <typename is> struct piece {
-    unsigned word[is::LOADS][is::BYTES / 4];
+    unsigned word[is::LOADS][is::ELEMENTS * sizeof(REAL) / 4];
 
-    template <direction HOW> __device__ __forceinline__ number at(int j, int k) const {
-        const REAL *own = reinterpret_cast<const REAL *>(word[HOW == ACROSS ? k : j]);
-        return widen(own[HOW == ACROSS ? j : k]);
+    __device__ __forceinline__ REAL &at(int load, int element) {
+        return reinterpret_cast<REAL *>(word[load])[element];
     }
 };
 
 /* VECTORS: whole loads, aligned; else element by element, of any strides. Rows past the last one are read
  * from the last one (of vectors, neighbours from the last J), and what becomes of them is not stored. */
-template <int ROWS, direction HOW, bool VECTORS> struct thick_reader {
-    typedef geometry<ROWS, HOW> is;
+template <typename is, bool VECTORS> struct thick_reader {
     const REAL *rows, *from;
     long long inner, outer; /* elements from element to element of a load, from load to load */
     long long advance;
-    int unit, units;
-    int j_left; /* rows behind the first that exist; J: all that are wanted */
+    int unit, units; /* the warp's next; whole ones there are */
+    int more;        /* steps from row to row that lead to rows that exist */
 
-    __device__ __forceinline__ thick_reader(const operands &g, long long j, int first_unit, int k)
-        : unit(first_unit), units((int)(g.K / is::UNIT)) {
-        const long long first = min(j, g.N - (HOW == ACROSS && VECTORS ? is::J : 1));
+    __device__ __forceinline__ thick_reader(const operands &g, const skinny_place<is> &at)
+        : unit(at.warp_k), units((int)(g.K / is::UNIT)) {
+        constexpr bool ALONG_K = is::HOW == ALONG;
+        const long long last = g.N - (ALONG_K || !VECTORS ? 1 : is::J);
+        const long long first = min(at.j + at.row(0), last);
         rows = g.B + first * g.step_b;
-        from = rows + ((long long)first_unit * is::UNIT + k) * g.ldb;
-        j_left = (int)min(g.N - 1 - first, (long long)is::J);
-        inner = HOW == ACROSS ? g.step_b : g.ldb;
-        outer = HOW == ACROSS ? g.ldb : g.step_b;
+        from = rows + ((long long)unit * is::UNIT + at.lane_k * is::KL) * g.ldb;
+        more = (int)min((g.N - 1 - first) / (ALONG_K ? is::LANES_J : 1), (long long)is::J);
+        inner = ALONG_K ? g.ldb : g.step_b;
+        outer = ALONG_K ? is::LANES_J * g.step_b : g.ldb;
         advance = is::ROUND * g.ldb;
     }
 
@@ -119,63 +149,68 @@ template <int ROWS, direction HOW, bool VECTORS> struct thick_reader {
             const REAL *p = from;
 #pragma unroll
             for (int n = 0; n < is::LOADS; n++) {
-                if (VECTORS) {
-                    load_bits<is::BYTES>(to.word[n], p);
+                if constexpr (VECTORS) {
+                    load_bits<is::ELEMENTS * sizeof(REAL)>(to.word[n], p);
                 } else {
                     const REAL *q = p;
 #pragma unroll
                     for (int e = 0; e < is::ELEMENTS; e++) {
-                        load_bits<sizeof(REAL)>(reinterpret_cast<REAL *>(to.word[n]) + e, q);
-                        if (HOW == ALONG || e < j_left) q += inner;
+                        load_bits<sizeof(REAL)>(&to.at(n, e), q);
+                        if (is::HOW == ALONG || e < more) q += inner;
                         asm("" : "+l"(q)); /* a sum at a time: products would take registers */
                     }
                 }
-                if (HOW == ACROSS || n < j_left) p += outer;
+                if (is::HOW == ACROSS || n < more) p += outer;
                 asm("" : "+l"(p));
             }
         }
         from += advance;
-        unit += WARPS_K;
+        unit += is::WARPS_K;
     }
 };
 
 /* ---- the thin operand ---- */
 
-/* Copies a round at a time to shared memory, as numbers, 16 bytes a thread. Threads go along the rows or down
- * the columns, whichever way its neighbours lie. */
-template <int ROWS, direction HOW> struct thin_copier {
-    typedef geometry<ROWS, HOW> is;
-    static constexpr int ACROSS_ROW = is::ROUND / WIDE, PIECES = ROWS * ACROSS_ROW;
+/* Copies a round at a time to shared memory, 16 bytes a thread, row by row of PITCH. Threads go along the rows
+ * or down the columns, whichever way its neighbours lie. */
+template <typename is> struct thin_copier {
+    typedef typename is::stored stored;
+    static constexpr int WIDE = 16 / (int)sizeof(stored);
+    static constexpr int IN_ROW = is::ROUND / WIDE, PIECES = is::ROWS * IN_ROW;
     static constexpr int COUNT = PIECES < is::THREADS ? 1 : PIECES / is::THREADS;
+    static_assert(IN_ROW <= is::THREADS, "a row of a round is one step of the block");
     struct __align__(WIDE * sizeof(REAL)) elements {
         REAL at[WIDE];
     };
+    struct __align__(16) numbers {
+        stored at[WIDE];
+    };
     const REAL *from;
-    number *to;
-    part_vector next[COUNT];
+    stored *to;
+    numbers next[COUNT];
     long long step, apart, advance, k_left;
     int to_apart, k_apart, rows, row_apart, slot;
     bool copies, vectors;
 
-    __device__ __forceinline__ thin_copier(const operands &g, number *shared) : slot(0) {
+    __device__ __forceinline__ thin_copier(const operands &g, stored *shared) : slot(0) {
         const int t = threadIdx.x;
         const bool by_rows = g.step_a == 1;
-        const int row = by_rows ? t / ACROSS_ROW : t % ROWS;
-        const int k = (by_rows ? t % ACROSS_ROW : t / ROWS) * WIDE;
-        row_apart = by_rows ? is::THREADS / ACROSS_ROW : 0;
-        k_apart = by_rows ? 0 : is::THREADS / ROWS * WIDE;
-        copies = row < ROWS && k < is::ROUND;
-        rows = copies ? (int)min(g.M, (long long)ROWS) - row : 0;
+        const int row = by_rows ? t / IN_ROW : t % is::ROWS;
+        const int k = (by_rows ? t % IN_ROW : t / is::ROWS) * WIDE;
+        row_apart = by_rows ? is::THREADS / IN_ROW : 0;
+        k_apart = by_rows ? 0 : is::THREADS / is::ROWS * WIDE;
+        copies = row < is::ROWS && k < is::ROUND;
+        rows = copies ? (int)min(g.M, (long long)is::ROWS) - row : 0;
         from = g.A + row * g.lda + k * g.step_a;
         to = shared + row * is::PITCH + k;
         to_apart = row_apart * is::PITCH + k_apart;
         step = g.step_a;
         apart = row_apart * g.lda + k_apart * g.step_a;
         advance = is::ROUND * g.step_a;
-        k_left = g.K / is::UNIT * is::UNIT - k;
-        vectors = by_rows && ((unsigned long long)g.A | (unsigned long long)g.lda * sizeof(REAL)) %
-                                     sizeof(elements) ==
-                                 0;
+        k_left = g.K - k;
+        const unsigned long long bits =
+            (unsigned long long)g.A | (unsigned long long)g.lda * sizeof(REAL);
+        vectors = by_rows && bits % sizeof(elements) == 0;
     }
 
     /* What does not exist is 0. */
@@ -183,21 +218,20 @@ template <int ROWS, direction HOW> struct thin_copier {
 #pragma unroll
         for (int n = 0; n < COUNT; n++) {
             elements e = {};
-            if (n * row_apart < rows && n * k_apart < k_left) {
-                const REAL *p = from + n * apart;
-                if (vectors) {
-                    e = *reinterpret_cast<const elements *>(p);
-                } else {
+            const long long left = n * row_apart < rows ? k_left - n * k_apart : 0;
+            const REAL *p = from + n * apart;
+            if (vectors && left >= WIDE) {
+                e = *reinterpret_cast<const elements *>(p);
+            } else {
 #pragma unroll
-                    for (int k = 0; k < WIDE; k++) {
-                        e.at[k] = *p;
-                        p += step;
-                    }
+                for (int k = 0; k < WIDE; k++) {
+                    if (k < left) e.at[k] = *p;
+                    p += step;
                 }
             }
 #pragma unroll
             for (int k = 0; k < WIDE; k++) {
-                next[n].at[k] = widen(e.at[k]);
+                next[n].at[k] = is::store(e.at[k]);
             }
         }
         from += advance;
@@ -208,71 +242,101 @@ template <int ROWS, direction HOW> struct thin_copier {
 #pragma unroll
         for (int n = 0; n < COUNT; n++) {
             if (copies) {
-                *reinterpret_cast<part_vector *>(to + n * to_apart + slot * is::ROUND) = next[n];
+                *reinterpret_cast<numbers *>(to + n * to_apart + slot * is::ROUND) = next[n];
             }
         }
         slot = slot == 2 * is::ROUNDS - 1 ? 0 : slot + 1;
     }
 };
 
-/* ---- the ends ---- */
+/* ---- the sums ---- */
 
-/* What the end of K has that fills no unit: an element of it a thread, straight from global memory. */
-template <int ROWS, direction HOW, typename is = geometry<ROWS, HOW>>
-__device__ __forceinline__ void add_rest(number (&sum)[ROWS][is::J], const operands &g,
-                                         const REAL *b, int j_left, long long k) {
-    if (k >= g.K) return;
-    const REAL *a = g.A + k * g.step_a;
-    number x[is::J];
-    b += k * g.ldb;
+/* The kernel's: sum += a lane's part of a unit of the thick operand times the thin one's rows. */
+template <typename is, typename sums>
+__device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const typename is::stored *thin);
+
+/* The kernel's: what the end of K has that fills no unit; `x` is free, `thin` has zeros behind it. */
+template <typename is, typename sums, bool VECTORS>
+__device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
+                                         const thick_reader<is, VECTORS> &thick, piece<is> &x,
+                                         const typename is::stored *thin);
+
+template <typename is, bool VECTORS, typename sums>
+__device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
+                                           typename is::stored *shared) {
+    thick_reader<is, VECTORS> thick(g, at);
+    thin_copier<is> thin(g, shared);
+    piece<is> x[is::DEPTH];
+    const int units = thick.units;
+    const int rounds = (int)((g.K + is::ROUND - 1) / is::ROUND);
+    const typename is::stored *own = shared + at.warp_k * is::UNIT + at.lane_k * is::KL;
 #pragma unroll
-    for (int j = 0; j < is::J; j++) {
-        x[j] = widen(*b);
-        if (j < j_left) b += g.step_b;
+    for (int d = 0; d < is::DEPTH; d++) {
+        thick.load(x[d]);
     }
+#pragma unroll 1
+    for (int n = 0; n < is::ROUNDS; n++) {
+        thin.load();
+        thin.store();
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int first = 0; first < rounds; first += is::DEPTH) {
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        const number y = widen(*a);
-        if (i < g.M - 1) a += g.lda;
-#pragma unroll
-        for (int j = 0; j < is::J; j++) {
-            sum[i][j] += x[j] * y;
+        for (int d = 0; d < is::DEPTH; d++) {
+            const int round = first + d;
+            if (round >= rounds) break;
+            thin.load();
+            if (round * is::WARPS_K + at.warp_k < units) {
+                multiply<is>(sum, x[d], own + round % (2 * is::ROUNDS) * is::ROUND);
+            }
+            thick.load(x[d]);
+            thin.store();
+            if ((round + 1) % is::ROUNDS == 0) __syncthreads();
         }
+    }
+    const int round = units / is::WARPS_K;
+    add_rest<is>(sum, g, at, thick, x[0], own + round % (2 * is::ROUNDS) * is::ROUND);
+    __syncthreads();
+}
+
+/* All of it, vectors or not. */
+template <typename is, typename sums>
+__device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
+                                           typename is::stored *shared) {
+    if (reads_vectors(g, at)) {
+        accumulate<is, true>(sum, g, at, shared);
+    } else {
+        accumulate<is, false>(sum, g, at, shared);
     }
 }
 
-/* Adds the sums of lanes and warps up, and stores a thread's share of ROWS x STRIP. */
-template <int ROWS, direction HOW, typename is = geometry<ROWS, HOW>>
-__device__ __forceinline__ void store(const gemm_args &all, number (&sum)[ROWS][is::J],
-                                      number *shared, bool columns, int part, long long i_block,
-                                      long long j_block, int j_thread, int warp_k, int lane_k) {
-    const long long rows = (columns ? all.N : all.M) - i_block;
-    const long long strip = (columns ? all.M : all.N) - j_block;
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-        for (int n = 0; n < is::J; n++) {
-#pragma unroll
-            for (int lanes = is::LANES_J; lanes < 32; lanes *= 2) {
-                sum[i][n] += __shfl_xor_sync(0xffffffff, sum[i][n], lanes);
-            }
-            if (lane_k == 0) shared[(warp_k * ROWS + i) * is::STRIP + j_thread + n] = sum[i][n];
-        }
-    }
-    __syncthreads();
+/* ---- the end ---- */
+
+/* Where the sum of row i of the thin and row n of the thick operand stands, of one of the warps along K. */
+template <typename is>
+__device__ __forceinline__ number &sum_at(number *shared, int warp_k, int i, int n) {
+    return shared[(warp_k * is::ROWS + i) * is::STRIP + n];
+}
+
+/* Adds up what the warps have put there, and stores ROWS x STRIP. */
+template <typename is>
+__device__ __forceinline__ void store_sums(const gemm_args &all, const operands &g,
+                                           const skinny_place<is> &at, number *shared) {
     const number alpha = (number)all.alpha, beta = (number)all.beta;
-    for (int o = threadIdx.x; o < ROWS * is::STRIP; o += is::THREADS) {
-        const int i = columns ? o % ROWS : o / is::STRIP, n = columns ? o / ROWS : o % is::STRIP;
-        const long long j = j_block + n;
-        if (i >= rows || n >= strip) continue;
+    for (int o = threadIdx.x; o < is::ROWS * is::STRIP; o += is::THREADS) {
+        const int i = at.columns ? o % is::ROWS : o / is::STRIP;
+        const int n = at.columns ? o / is::ROWS : o % is::STRIP;
+        if (i >= g.M || at.j + n >= g.N) continue;
         number total = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS_K; w++) {
-            total += shared[(w * ROWS + i) * is::STRIP + n];
+        for (int w = 0; w < is::WARPS_K; w++) {
+            total += sum_at<is>(shared, w, i, n);
         }
-        const long long row = columns ? j : i_block + i, column = columns ? i_block + i : j;
+        const long long row = at.columns ? at.j + n : at.i + i;
+        const long long column = at.columns ? at.i + i : at.j + n;
         if (all.split > 1) {
-            *part_at(all, part, row, column) = total;
+            *part_at(all, at.part, row, column) = total;
             continue;
         }
         REAL *c = all.C + blockIdx.z * all.batch_c + row * all.ldc + column;

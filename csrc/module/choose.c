@@ -1,7 +1,7 @@
 /* The numbers that variant "auto" predicts by, a table for each GPU, and predictions from Python.
  *
  * A table comes from smemkern._timings, once for each GPU: a list of
- * (op, variant, params, dtype, accuracy, aligned, (SMK_N_TERMS microseconds)).
+ * (op, variant, params, dtype, accuracy, aligned, side, (SMK_N_TERMS microseconds)).
  */
 #include "choose.h"
 
@@ -60,8 +60,9 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         PyErr_Format(PyExc_TypeError, "a timing is a tuple, not %.200s", Py_TYPE(entry)->tp_name);
         return -1;
     }
-    if (!PyArg_ParseTuple(entry, "ssO!ssp(ddddd):timing", &op, &variant, &PyDict_Type, &params,
-                          &dtype, &accuracy, &aligned, &c[0], &c[1], &c[2], &c[3], &c[4])) {
+    long long side;
+    if (!PyArg_ParseTuple(entry, "ssO!sspL(ddddd):timing", &op, &variant, &PyDict_Type, &params,
+                          &dtype, &accuracy, &aligned, &side, &c[0], &c[1], &c[2], &c[3], &c[4])) {
         return -1;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
@@ -79,6 +80,7 @@ static int read_timing(PyObject *entry, smk_timing *out) {
     }
     out->accuracy = (smk_accuracy)exact;
     out->aligned = aligned;
+    out->side = side;
     return read_params(params, out);
 }
 
