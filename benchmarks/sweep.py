@@ -6,11 +6,13 @@ and so hold whatever a call puts on the stream: packing too. The two are timed i
 
 from __future__ import annotations
 
+import importlib
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 Record = dict[str, Any]
@@ -190,32 +192,42 @@ def tune(seconds: float = 0.03) -> Record:
     }
 
 
-def overhead(calls: int = 2000) -> Record:
-    """Microseconds of host time a call takes that only queues its work, beside PyTorch's."""
-    import torch
-
+def calls_on_device_arrays() -> dict[str, Callable[[], object]]:
+    """Small products that only queue their work, by us and by the arrays' own libraries."""
     import smemkern
 
-    a = torch.randn(64, 64, device="cuda")
-    out = torch.empty_like(a)
-    record: Record = {}
-    for name, one in (
-        ("smemkern, out=", lambda: smemkern.gemm(a, a, variant="tiled", out=out)),
-        ("smemkern", lambda: smemkern.gemm(a, a, variant="tiled")),
-        ("smemkern auto, out=", lambda: smemkern.gemm(a, a, out=out)),
-        ("torch.matmul, out=", lambda: torch.matmul(a, a, out=out)),
-        ("torch.matmul", lambda: torch.matmul(a, a)),
-    ):
-        for _ in range(100):
-            one()
-        torch.cuda.synchronize()
-        times = []
-        for _ in range(calls // 50):
+    calls: dict[str, Callable[[], object]] = {}
+    for library in (importlib.import_module(name) for name in ("torch", "cupy") if find_spec(name)):
+        make = {"device": "cuda"} if library.__name__ == "torch" else {}
+        a = library.ones((64, 64), dtype=library.float32, **make)
+        out = library.empty_like(a)
+        calls |= {
+            f"{library.__name__}: smemkern, out=": partial(
+                smemkern.gemm, a, a, variant="tiled", out=out
+            ),
+            f"{library.__name__}: smemkern": partial(smemkern.gemm, a, a, variant="tiled"),
+            f"{library.__name__}: smemkern auto, out=": partial(smemkern.gemm, a, a, out=out),
+            f"{library.__name__}: matmul, out=": partial(library.matmul, a, a, out=out),
+            f"{library.__name__}: matmul": partial(library.matmul, a, a),
+        }
+    return calls
+
+
+def overhead(rounds: int = 100, batch: int = 50) -> Record:
+    """Microseconds of host time a call takes that only queues its work: medians of batches that
+    take turns, so that a processor that speeds up or slows down does so for all of them."""
+    import torch
+
+    calls = calls_on_device_arrays()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, one in calls.items():
             started = time.perf_counter()
-            for _ in range(50):
+            for _ in range(batch):
                 one()
-            times.append((time.perf_counter() - started) / 50 * 1e6)
+            times[name].append((time.perf_counter() - started) / batch * 1e6)
             torch.cuda.synchronize()
-        record[name] = statistics.median(times)
-        print(f"{name:24}{record[name]:8.2f} us", flush=True)
+    record: Record = {name: statistics.median(each) for name, each in times.items()}
+    for name, microseconds in record.items():
+        print(f"{name:32}{microseconds:8.2f} us", flush=True)
     return record
