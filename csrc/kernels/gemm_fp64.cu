@@ -16,17 +16,16 @@
 
 __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
-    const double (*x)[4] = a.x + 2 * tile;
+    const double (*x)[V] = b.x;
 #pragma unroll
-    for (int q = 0; q < V; q++) {
-        double *d = sum[q];
-        const double *y = b.x[q];
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
-                     " {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+    for (int e = 0; e < 2; e++) {
+        double *d = sum[e];
+        const double *y = a.x[2 * tile + e];
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
+                     " {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(x[0][2]),
-                       "d"(x[1][2]), "d"(x[0][3]), "d"(x[1][3]), "d"(y[0]), "d"(y[1]), "d"(y[2]),
-                       "d"(y[3]));
+                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(y[0]),
+                       "d"(y[1]));
     }
 }
 

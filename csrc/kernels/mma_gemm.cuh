@@ -36,7 +36,7 @@ __host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes of
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
-constexpr int K_SLAB = 16; /* of K: what a step multiplies */
+/* A step multiplies a slab, K_SLAB of K, and a group of columns. */
 constexpr int GROUPS = WARP_N / GROUP_N, STEPS = BLOCK_K / K_SLAB * GROUPS;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
 static_assert(STEPS % 2 == 0, "the set of B's registers must be known in each step");
@@ -56,14 +56,14 @@ typedef struct block_work {
 /* Where in an operand's tile a lane reads; the same in every stage, for tiles begin at multiples of 128. */
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w);
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w);
-/* A slab of 16 k of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
+/* A slab of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
 template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab);
-/* A slab of 16 k of a group of columns of B. */
+/* A slab of a group of columns of B. */
 template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab);
-/* sum (+)= a * b for a tile of 16 rows and a group of columns. Lane's numbers of 16 x 8: 2 of row `eighth`,
- * 2 of row eighth + 8. */
+/* sum (+)= a * b for a tile of 16 rows and a group of columns. Which numbers of C a lane has is the business
+ * of store. */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],

@@ -21,19 +21,18 @@
 #include "common.cuh"
 
 typedef REAL number;
-/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 16. */
+/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 4 V. */
 typedef struct a_fragment {
-    REAL x[WARP_M / 8][4];
+    REAL x[WARP_M / 8][V];
 } a_fragment;
-/* Column of B, of each 8-column product; k. */
+/* Column of B among the lane's neighbours; k. */
 typedef struct b_fragment {
-    REAL x[V][4];
+    REAL x[V][V];
 } b_fragment;
-constexpr int GROUP_N = 8 * V;
+constexpr int GROUP_N = 8 * V, K_SLAB = 4 * V;
 
 #include "mma_gemm.cuh"
 
-constexpr int HALVES = K_SLAB / (4 * V); /* of 128 bytes, in a slab */
 static_assert(WARP_M % GROUP_N == 0, "A's rows come in groups as B's columns do");
 
 template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
@@ -65,39 +64,40 @@ template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp
     return reads_from<ORDER, BLOCK_N>(w, w.column);
 }
 
-__device__ __forceinline__ vector shared_vector(unsigned from) {
-    uint4 v;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+/* As numbers: ptxas moves a number of 64 bits that came as words once more. */
+__device__ __forceinline__ void read_shared(float4 &v, unsigned from) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                  : "r"(from)
                  : "memory");
-    return reinterpret_cast<vector &>(v);
+}
+__device__ __forceinline__ void read_shared(double2 &v, unsigned from) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
+                 : "=d"(v.x), "=d"(v.y)
+                 : "r"(from)
+                 : "memory");
 }
 
 /* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
  * together. */
 template <order ORDER, int LINES>
-__device__ __forceinline__ void load(REAL (*x)[4], unsigned from, int group, int slab, int first,
+__device__ __forceinline__ void load(REAL (*x)[V], unsigned from, int group, int slab, int first,
                                      int end) {
     if (ORDER == ALONG) {
 #pragma unroll
         for (int q = first; q < end; q++) {
+            vector v;
+            read_shared(v, (from ^ slab * 64) + (group * GROUP_N + q) * 128);
 #pragma unroll
-            for (int half = 0; half < HALVES; half++) {
-                vector v = shared_vector((from ^ (slab * HALVES + half) * 64) +
-                                         (group * GROUP_N + q) * 128);
-#pragma unroll
-                for (int j = 0; j < V; j++) {
-                    x[q][half * V + j] = element(v, j);
-                }
+            for (int j = 0; j < V; j++) {
+                x[q][j] = element(v, j);
             }
         }
     } else {
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            vector v = shared_vector(
-                from + (slab * K_SLAB + j / V * 4 * V + j % V) * tile_pitch(ORDER, LINES) +
-                group * 128);
+        for (int j = 0; j < V; j++) {
+            vector v;
+            read_shared(v, from + (slab * K_SLAB + j) * tile_pitch(ORDER, LINES) + group * 128);
 #pragma unroll
             for (int q = 0; q < V; q++) {
                 x[q][j] = element(v, q);
@@ -130,16 +130,17 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int eighth = 2 * m + h;
-            const long long r = row + (eighth / V * 8 + slot(w.eighth)) * V + eighth % V;
+        for (int i = 0; i < 4; i++) {
+            const int eighth = 2 * m + i / 2;
+            const long long r =
+                row + (eighth / V * 8 + w.pair + i % 2 * 4) * V + eighth % V;
 #pragma unroll
-            for (int i = 0; i < GROUPS * 2; i++) {
-                const long long c = column + i / 2 * GROUP_N + (w.pair + i % 2 * 4) * V;
+            for (int group = 0; group < GROUPS; group++) {
+                const long long c = column + group * GROUP_N + slot(w.eighth) * V;
                 alignas(16) REAL x[V];
 #pragma unroll
                 for (int q = 0; q < V; q++) {
-                    x[q] = sum[m][i / 2 * V + q][2 * h + i % 2];
+                    x[q] = sum[m][group * V + q / 2 * 2 + i / 2][q % 2 * 2 + i % 2];
                     check(g, x[q], block, r, c + q);
                 }
                 if (g.split == 1) {
