@@ -12,6 +12,7 @@
  * Before sm_90 there is 8 x 8 x 4 only, at half the rate of a Hopper; ptxas makes that of this for sm_100 and on.
  * Differs from pipelined by the instruction; by groups of columns; by A and B loaded a step ahead.
  */
+#include "hopper.cuh"
 #include "mma_words.cuh"
 
 __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, int tile,
@@ -31,5 +32,90 @@ __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, 
 
 __device__ __forceinline__ void check(const gemm_args &, double &, const block_work &, long long,
                                       long long) {}
+
+/* A slab of the warp's rows of A and columns of B. */
+typedef struct slab_fragments {
+    a_fragment a;
+    b_fragment b[GROUPS];
+} slab_fragments;
+
+template <order OF_A, order OF_B>
+__device__ __forceinline__ void load_slab(slab_fragments &x, unsigned a_from, unsigned b_from,
+                                          int slab) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+        load_a<OF_A>(x.a, a_from, m, slab);
+    }
+#pragma unroll
+    for (int group = 0; group < GROUPS; group++) {
+        load_b<OF_B>(x.b[group], b_from, group, slab);
+    }
+}
+
+template <order OF_A, order OF_B, bool CHUNKS>
+__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
+                                           const operand_matrix &A, const operand_matrix &B,
+                                           unsigned ring, const warp_place &w) {
+    const unsigned full = ring + STAGES * STAGE, empty = full + STAGES * 8; /* barriers */
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            barrier_init(full + stage * 8, THREADS);
+            barrier_init(empty + stage * 8, THREADS / 32);
+        }
+    }
+    __syncthreads();
+    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    const unsigned a_from = reads_of_a<OF_A>(w);
+    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
+    tile_copies<OF_A, OF_B, CHUNKS> copies;
+    copies.start(A, B, K);
+    constexpr int COPIES = copies.COUNT, TURNS = GROUPS * M_TILES;
+#pragma unroll 1
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        copies.copy_tile(ring + stage * STAGE);
+        copy_async_arrive(full + stage * 8);
+    }
+
+    slab_fragments x[2];
+    barrier_wait(full, 0);
+    load_slab<OF_A, OF_B>(x[0], ring + a_from, ring + b_from, 0);
+    int at = 0, fill = STAGES - 1; /* stages */
+    unsigned at_parity = 0, fill_parity = 1;
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++) {
+        const unsigned to = ring + fill * STAGE;
+        barrier_wait(empty + fill * 8, fill_parity);
+#pragma unroll
+        for (int slab = 0; slab < SLABS; slab++) {
+            const int then = (slab + 1) % SLABS;
+            if (then == 0) {
+                __syncwarp();
+                if (w.lane == 0) barrier_arrive(empty + at * 8);
+                if (++at == STAGES) {
+                    at = 0;
+                    at_parity ^= 1;
+                }
+                barrier_wait(full + at * 8, at_parity);
+            }
+            const unsigned from = ring + at * STAGE;
+            load_slab<OF_A, OF_B>(x[then % 2], from + a_from, from + b_from, then);
+#pragma unroll
+            for (int turn = 0; turn < TURNS; turn++) {
+                const int group = turn / M_TILES, m = turn % M_TILES;
+                multiply(&sum[m][group * GROUP_TILES], x[slab % 2].a, m, x[slab % 2].b[group]);
+#pragma unroll
+                for (int i = turn * COPIES / TURNS; slab == 0 && i < (turn + 1) * COPIES / TURNS;
+                     i++) {
+                    copies.copy(to, i);
+                }
+            }
+            if (slab == 0) copy_async_arrive(full + fill * 8);
+        }
+        if (++fill == STAGES) {
+            fill = 0;
+            fill_parity ^= 1;
+        }
+    }
+}
 
 MMA_GEMM(gemm_fp64)

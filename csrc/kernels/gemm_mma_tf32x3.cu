@@ -20,6 +20,7 @@
  * Differs from tf32x3 by mma.sync, which all chips have, and by splitting in registers: no workspace.
  */
 #include "mma_words.cuh"
+#include "mma_loop.cuh"
 #include "plain_product.cuh"
 
 /* Parts of N elements, as the bits of tf32. */

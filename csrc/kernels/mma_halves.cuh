@@ -27,6 +27,7 @@ typedef struct b_fragment {
 constexpr int GROUP_N = 16, K_SLAB = 16;
 
 #include "mma_gemm.cuh"
+#include "mma_loop.cuh"
 #include "sixteen_bits.cuh"
 
 template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
