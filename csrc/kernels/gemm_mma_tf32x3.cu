@@ -60,7 +60,8 @@ __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, i
         for (int k = 0; k < 2; k++) {
 #pragma unroll
             for (int q = 0; q < V; q++) {
-                tf32_product(d[q], (order == 1 ? b1 : b0) + q / 2 * 2, (order == 0 ? a1 : a0)[q % 2], k);
+                tf32_product(d[q], (order == 1 ? b1 : b0) + q / 2 * 2,
+                             (order == 0 ? a1 : a0)[q % 2], k);
             }
         }
     }

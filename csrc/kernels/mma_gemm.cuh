@@ -247,7 +247,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 }
 
 #define MMA_GEMM_ENTRY(name, of_a, of_b)                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                       \
         name(const __grid_constant__ gemm_args g) {                                                \
         product<of_a, of_b>(g);                                                                    \
     }

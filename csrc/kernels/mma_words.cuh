@@ -3,13 +3,13 @@
  * ldmatrix turns 16-bit elements only. But which k of a slab is called the first is free, if A and B agree,
  * and which column of a group too, if C does. V = 16 / sizeof(REAL) elements a vector; lane = 4 g + t.
  *
- *      As[m]: 128 bytes of k    | t0 t1 t2 t3 | t0 t1 t2 t3 |    a lane reads vector t of a half in row g, and
- *                                   half 0        half 1         has V steps of k: k = 4 V half + V t + j
+ *      As[m]: 128 bytes of k    | t0 t1 t2 t3 | t0 t1 t2 t3 |    a lane reads vector t of a slab in row g, and
+ *                                   slab 0        slab 1         has V steps of k: k = 4 V slab + V t + j
  *      Bs[k]: 128 bytes of n    | g0 g2 g4 g6 | g1 g3 g5 g7 |    in row V t + j a lane reads a vector: its
  *                                                                column in each of V 8-column products
  *
- * So lanes with 2 t and 2 t + 1 as columns of C hold vectors t and t + 4: 64 neighbouring bytes a row and
- * store, whole sectors.
+ * mma's 16 rows are columns of B, two of a lane's vector, and its 8 columns are rows of A: C comes out turned.
+ * So the 8 lanes of a t hold 8 vectors of a row of C: 128 neighbouring bytes a row and store.
  * Banks: 16-byte reads are served 8 lanes at a time: two rows g, four t. In As the odd row has its halves
  * swapped (vector ^ 4); in Bs, row V t + j has vector ^ t. Either way the 8 lanes find 8 different vectors of
  * 128 bytes: 4 wavefronts a request, the fewest there are, and no swizzle moves cp.async's 8 out of their 128
@@ -72,10 +72,7 @@ __device__ __forceinline__ void read_shared(float4 &v, unsigned from) {
                  : "memory");
 }
 __device__ __forceinline__ void read_shared(double2 &v, unsigned from) {
-    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
-                 : "=d"(v.x), "=d"(v.y)
-                 : "r"(from)
-                 : "memory");
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
 }
 
 /* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
@@ -132,8 +129,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int eighth = 2 * m + i / 2;
-            const long long r =
-                row + (eighth / V * 8 + w.pair + i % 2 * 4) * V + eighth % V;
+            const long long r = row + (eighth / V * 8 + w.pair + i % 2 * 4) * V + eighth % V;
 #pragma unroll
             for (int group = 0; group < GROUPS; group++) {
                 const long long c = column + group * GROUP_N + slot(w.eighth) * V;
