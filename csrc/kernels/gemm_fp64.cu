@@ -1,36 +1,131 @@
-/* GEMM of fp64 matrices by tensor cores: DMMA 16 x 8 x 16, the widest there is.
+/* GEMM of fp64 matrices by tensor cores: DMMA 16 x 8 x 8.
  *
- *      block 128 x 128 x 16: 8 warps of 32 x 64        stage: 32 KiB, three of them
- *      warp, a stage: A's 32 x 16 once, B's 16 x 64 in groups of 16 columns, each while the one before is
- *      multiplied: 4 steps of 4 DMMAs
- *      registers: 128 sums, 32 of A, 2 x 16 of B
+ *      block 128 x 128 x 16: 8 warps of 64 x 32        stage: 32 KiB, four of them
+ *      warp      | slab 0 | slab 1 | slab 0 |          slabs of 8 k: 16 DMMAs each
+ *      loads       slab 1   slab 0   slab 1            into the other of two sets of registers
+ *      barriers    empty    full     empty             a tile's place is free; the next tile has landed
+ *
+ * DMMA takes 16 rows from neighbouring registers: row g's k and row g + 8's, of the first 4 k, then of the
+ * others. Across K a 16-byte read brings two columns of B, so those are DMMA's rows, and A's 8 rows are its
+ * columns: C comes out turned, and nothing is moved between shared memory and DMMA. Where B lies along K
+ * each of its numbers is moved once.
+ * 16 x 8 x 4 reads and writes the sums twice as often, which costs clocks and power; 16 x 8 x 16 takes so many
+ * registers in a row that there is no second set.
  *
  * Clocks: a multiprocessor makes 128 multiply-adds a clock, so a stage takes 2048. Shared memory serves 96
- * wavefronts of reads to each warp and 256 of copies, half of that time; L2 16 bytes a clock.
+ * wavefronts of reads to each warp and 256 of copies, half of that time; L2 16 bytes a clock. Barriers are in
+ * shared memory, because one for all warps a tile leaves DMMA idle for 4 % of it.
+ * Power: 700 W bind where products follow each other for more than some milliseconds, at 1.5 to 1.8 GHz.
+ * Registers: 128 sums, 2 x 48 of A and B: all 255, and no block beside this one.
  * Banks: mma_words.cuh.
  * FLOPs: 2 M N K at DMMA's rate, with fp64's own rounding after each product of the sum.
  * Before sm_90 there is 8 x 8 x 4 only, at half the rate of a Hopper; ptxas makes that of this for sm_100 and on.
- * Differs from pipelined by the instruction; by groups of columns; by A and B loaded a step ahead.
+ * Differs from pipelined by the instruction; by a slab loaded ahead; by barriers that few wait for.
  */
+#include "hopper.cuh"
 #include "mma_words.cuh"
 
 __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
-    const double (*x)[4] = a.x + 2 * tile;
+    const double (*x)[V] = b.x;
 #pragma unroll
-    for (int q = 0; q < V; q++) {
-        double *d = sum[q];
-        const double *y = b.x[q];
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
-                     " {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+    for (int e = 0; e < 2; e++) {
+        double *d = sum[e];
+        const double *y = a.x[2 * tile + e];
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3},"
+                     " {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(x[0][2]),
-                       "d"(x[1][2]), "d"(x[0][3]), "d"(x[1][3]), "d"(y[0]), "d"(y[1]), "d"(y[2]),
-                       "d"(y[3]));
+                     : "d"(x[0][0]), "d"(x[1][0]), "d"(x[0][1]), "d"(x[1][1]), "d"(y[0]),
+                       "d"(y[1]));
     }
 }
 
 __device__ __forceinline__ void check(const gemm_args &, double &, const block_work &, long long,
                                       long long) {}
+
+/* A slab of the warp's rows of A and columns of B. */
+typedef struct slab_fragments {
+    a_fragment a;
+    b_fragment b[GROUPS];
+} slab_fragments;
+
+template <order OF_A, order OF_B>
+__device__ __forceinline__ void load_slab(slab_fragments &x, unsigned a_from, unsigned b_from,
+                                          int slab) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+        load_a<OF_A>(x.a, a_from, m, slab);
+    }
+#pragma unroll
+    for (int group = 0; group < GROUPS; group++) {
+        load_b<OF_B>(x.b[group], b_from, group, slab);
+    }
+}
+
+template <order OF_A, order OF_B, bool CHUNKS>
+__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
+                                           const operand_matrix &A, const operand_matrix &B,
+                                           unsigned ring, const warp_place &w) {
+    const unsigned full = ring + STAGES * STAGE, empty = full + STAGES * 8; /* barriers */
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            barrier_init(full + stage * 8, THREADS);
+            barrier_init(empty + stage * 8, THREADS / 32);
+        }
+    }
+    __syncthreads();
+    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    const unsigned a_from = reads_of_a<OF_A>(w);
+    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
+    tile_copies<OF_A, OF_B, CHUNKS> copies;
+    copies.start(A, B, K);
+    constexpr int COPIES = copies.COUNT, TURNS = GROUPS * M_TILES;
+#pragma unroll 1
+    for (int stage = 0; stage < STAGES - 1; stage++) {
+        copies.copy_tile(ring + stage * STAGE);
+        copy_async_arrive(full + stage * 8);
+    }
+
+    slab_fragments x[2];
+    barrier_wait(full, 0);
+    load_slab<OF_A, OF_B>(x[0], ring + a_from, ring + b_from, 0);
+    int at = 0, fill = STAGES - 1; /* stages */
+    unsigned at_parity = 0, fill_parity = 1;
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++) {
+        const unsigned to = ring + fill * STAGE;
+        barrier_wait(empty + fill * 8, fill_parity);
+#pragma unroll
+        for (int slab = 0; slab < SLABS; slab++) {
+            const int then = (slab + 1) % SLABS;
+            if (then == 0) {
+                __syncwarp();
+                if (w.lane == 0) barrier_arrive(empty + at * 8);
+                if (++at == STAGES) {
+                    at = 0;
+                    at_parity ^= 1;
+                }
+                barrier_wait(full + at * 8, at_parity);
+            }
+            const unsigned from = ring + at * STAGE;
+            load_slab<OF_A, OF_B>(x[then % 2], from + a_from, from + b_from, then);
+#pragma unroll
+            for (int turn = 0; turn < TURNS; turn++) {
+                const int group = turn / M_TILES, m = turn % M_TILES;
+                multiply(&sum[m][group * GROUP_TILES], x[slab % 2].a, m, x[slab % 2].b[group]);
+#pragma unroll
+                for (int i = turn * COPIES / TURNS; slab == 0 && i < (turn + 1) * COPIES / TURNS;
+                     i++) {
+                    copies.copy(to, i);
+                }
+            }
+            if (slab == 0) copy_async_arrive(full + fill * 8);
+        }
+        if (++fill == STAGES) {
+            fill = 0;
+            fill_parity ^= 1;
+        }
+    }
+}
 
 MMA_GEMM(gemm_fp64)

@@ -20,6 +20,7 @@
  * Differs from tf32x3 by mma.sync, which all chips have, and by splitting in registers: no workspace.
  */
 #include "mma_words.cuh"
+#include "mma_loop.cuh"
 #include "plain_product.cuh"
 
 /* Parts of N elements, as the bits of tf32. */
@@ -34,7 +35,7 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
 }
 
 /* d += a * b for 16 x 8 numbers and 8 k, the first or the others. */
-__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned (&a)[2][4],
+__device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned (*a)[4],
                                              const unsigned (&b)[4], int k) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
         " {%8, %9}, {%0, %1, %2, %3};"
@@ -59,7 +60,8 @@ __device__ __forceinline__ void multiply(float (*sum)[4], const a_fragment &a, i
         for (int k = 0; k < 2; k++) {
 #pragma unroll
             for (int q = 0; q < V; q++) {
-                tf32_product(d[q], order == 0 ? a1 : a0, order == 1 ? b1[q] : b0[q], k);
+                tf32_product(d[q], (order == 1 ? b1 : b0) + q / 2 * 2,
+                             (order == 0 ? a1 : a0)[q % 2], k);
             }
         }
     }

@@ -35,6 +35,11 @@ __device__ __forceinline__ void barrier_arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/* Arrives when all copies by cp.async that this thread has asked for have landed. */
+__device__ __forceinline__ void copy_async_arrive(unsigned barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 /* Until the phase of this parity has ended: the first phase has parity 0; on a new barrier a wait for
  * parity 1 returns at once. */
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {

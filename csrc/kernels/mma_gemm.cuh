@@ -2,13 +2,8 @@
  * each warp multiplies its part of the tile from registers.
  *
  *      ring       [0]          [1]          [2]      STAGES of 128 bytes of K: (BLOCK_M + BLOCK_N) 128 bytes
- *      warp       |s0 s1 s2 s3|s0 s1 s2 s3|          a tile's steps: slabs of K, groups of columns
- *      loads       s1 s2 s3  s0                      one step ahead: the first step of the next tile is
- *                          ^ wait, barrier, refill   loaded before the last one of this tile is multiplied
  *
- * At a tile's last step everything of it is in registers. So the barrier there says two things: the next
- * tile has landed for everybody, and this one's place is free for the tile STAGES ahead. B's fragments have
- * two sets of registers; A's have one, and each is loaded anew after its last product.
+ * The loop over K is mma_loop.cuh's, but for fp64, whose own file has it.
  *
  * A and B lie row by row or column by column, as they come: their neighbours are neighbours in K ("along",
  * as in the rows of A) or across K (as in the rows of B). A tile is rows of memory, so either way is copied
@@ -23,7 +18,7 @@
  * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; blocks go in the order of tile_order.cuh.
  *
  * mma_words.cuh (fp32, fp64) and mma_halves.cuh (16 bits) include this and say how tiles lie and what a warp
- * does with them: the file's functions that are only declared here.
+ * does with them: the functions that are only declared here.
  */
 #ifndef SMK_MMA_GEMM_CUH
 #define SMK_MMA_GEMM_CUH
@@ -42,10 +37,8 @@ __host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes of
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
-constexpr int K_SLAB = 16; /* of K: what a step multiplies */
-constexpr int GROUPS = WARP_N / GROUP_N, STEPS = BLOCK_K / K_SLAB * GROUPS;
+constexpr int SLABS = BLOCK_K / K_SLAB, GROUPS = WARP_N / GROUP_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
-static_assert(STEPS % 2 == 0, "the set of B's registers must be known in each step");
 
 /* The warp's part of the block's tile, and the lane's place in 8 x 8 numbers: a row or column, a pair. */
 typedef struct warp_place {
@@ -62,14 +55,14 @@ typedef struct block_work {
 /* Where in an operand's tile a lane reads; the same in every stage, for tiles begin at multiples of 128. */
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w);
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w);
-/* A slab of 16 k of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
+/* A slab of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
 template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab);
-/* A slab of 16 k of a group of columns of B. */
+/* A slab of a group of columns of B. */
 template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab);
-/* sum (+)= a * b for a tile of 16 rows and a group of columns. Lane's numbers of 16 x 8: 2 of row `eighth`,
- * 2 of row eighth + 8. */
+/* sum (+)= a * b for a tile of 16 rows and a group of columns. Which numbers of C a lane has is the business
+ * of store. */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
@@ -99,6 +92,11 @@ __device__ __forceinline__ void copy_async_commit() {
 /* Until at most PENDING of this thread's newest groups are still under way. */
 template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/* Until none of this thread's copies is. */
+__device__ __forceinline__ void copy_async_wait_all() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* Whether rows begin and end on 16-byte boundaries. */
@@ -187,101 +185,59 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
     }
 };
 
-/* ---- the kernel ---- */
-
 /* An operand's matrix: `n` lines, rows of memory `pitch` elements apart. */
 typedef struct operand_matrix {
     const REAL *x;
     long long pitch, n, first; /* line of the block's tile */
 } operand_matrix;
 
-/* The sum over all of K. */
+/* A thread's share of the copies of both, tile after tile. Past the end of K all of a tile is zeros: none is
+ * special. */
+template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
+    typedef copies<OF_A, BLOCK_M, CHUNKS> of_a;
+    typedef copies<OF_B, BLOCK_N, CHUNKS> of_b;
+    /* Else they pass through registers: each is stored when the next one is loaded, or after the last. */
+    static constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4;
+    static constexpr int COPIES = of_a::COUNT + of_b::COUNT, COUNT = COPIES + !ASYNC;
+
+    of_a a;
+    of_b b;
+    long long left; /* of K, from this tile on */
+    REAL passing[CHUNK];
+
+    __device__ __forceinline__ void start(const operand_matrix &A, const operand_matrix &B,
+                                          long long K) {
+        a.start(A.x, A.pitch, A.n, A.first);
+        b.start(B.x, B.pitch, B.n, B.first);
+        left = K;
+    }
+    /* Copy i of COUNT, in turn; after the last comes the next tile. */
+    __device__ __forceinline__ void copy(unsigned stage, int i) {
+        const int k_left = (int)min(left, (long long)BLOCK_K), of_b_i = i - of_a::COUNT;
+        if (!ASYNC && i > 0 && i <= of_a::COUNT) a.store(stage, i - 1, passing);
+        if (!ASYNC && i > of_a::COUNT && i <= COPIES) b.store(stage + A_TILE, of_b_i - 1, passing);
+        if (i < of_a::COUNT) {
+            ASYNC ? a.copy(stage, i, k_left) : a.load(passing, i, k_left);
+        } else if (i < COPIES) {
+            ASYNC ? b.copy(stage + A_TILE, of_b_i, k_left) : b.load(passing, of_b_i, k_left);
+        }
+        if (i == COUNT - 1) left -= BLOCK_K;
+    }
+    __device__ __forceinline__ void copy_tile(unsigned stage) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            copy(stage, i);
+        }
+    }
+};
+
+/* ---- the kernel ---- */
+
+/* The sum over all of K, by the loop of mma_loop.cuh or of the kernel's own file. */
 template <order OF_A, order OF_B, bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
-                                           unsigned ring, const warp_place &w) {
-    typedef copies<OF_A, BLOCK_M, CHUNKS> copies_of_a;
-    typedef copies<OF_B, BLOCK_N, CHUNKS> copies_of_b;
-    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
-    const unsigned a_from = reads_of_a<OF_A>(w);
-    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
-    copies_of_a a_copies;
-    copies_of_b b_copies;
-    a_copies.start(A.x, A.pitch, A.n, A.first);
-    b_copies.start(B.x, B.pitch, B.n, B.first);
-    long long k = 0; /* of the next tile that is copied */
-    constexpr int A_COUNT = copies_of_a::COUNT, COPIES = A_COUNT + copies_of_b::COUNT;
-    constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4; /* else they pass through registers */
-    /* Copies go in turns, after the products of 16 rows each, the last tile's step left out. What passes
-     * through registers is stored a turn after it was loaded, so turns are spread and there is one more. */
-    constexpr int PLACES = M_TILES * (STEPS - 1);
-    constexpr int A_TURN = (COPIES + PLACES - 1 - !ASYNC) / (PLACES - !ASYNC);
-    constexpr int TURNS = (COPIES + A_TURN - 1) / A_TURN + !ASYNC, GAP = ASYNC ? 1 : PLACES / TURNS;
-    REAL passing[A_TURN][CHUNK];
-    /* Past the end of K all of a copy is zeros: no tile is special. */
-    auto copy = [&](unsigned stage, int turn) {
-        const int k_left = (int)min(K - k, (long long)BLOCK_K);
-#pragma unroll
-        for (int n = 0; n < A_TURN; n++) {
-            const int i = turn * A_TURN + n, before = i - A_TURN;
-            if (ASYNC && i < A_COUNT) a_copies.copy(stage, i, k_left);
-            if (ASYNC && i >= A_COUNT && i < COPIES)
-                b_copies.copy(stage + A_TILE, i - A_COUNT, k_left);
-            if (ASYNC) continue;
-            if (before >= 0 && before < A_COUNT) a_copies.store(stage, before, passing[n]);
-            if (before >= A_COUNT && before < COPIES)
-                b_copies.store(stage + A_TILE, before - A_COUNT, passing[n]);
-            if (i < A_COUNT) a_copies.load(passing[n], i, k_left);
-            if (i >= A_COUNT && i < COPIES) b_copies.load(passing[n], i - A_COUNT, k_left);
-        }
-    };
-    auto end_copies = [&]() {
-        if (ASYNC) copy_async_commit();
-        k += BLOCK_K;
-    };
-#pragma unroll 1
-    for (int tile = 0; tile < STAGES - 1; tile++) {
-#pragma unroll
-        for (int turn = 0; turn < TURNS; turn++) {
-            copy(ring + tile * STAGE, turn);
-        }
-        end_copies();
-    }
-    if (ASYNC) copy_async_wait<STAGES - 2>();
-    __syncthreads();
-
-    a_fragment a;
-    b_fragment b[2];
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++) {
-        load_a<OF_A>(a, ring + a_from, m, 0);
-    }
-    load_b<OF_B>(b[0], ring + b_from, 0, 0);
-    unsigned at = ring, free = ring + (STAGES - 1) * STAGE;
-#pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++) {
-        unsigned from = at;
-#pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            const int then = (step + 1) % STEPS, group = step % GROUPS;
-            if (then == 0) {
-                end_copies();
-                if (ASYNC) copy_async_wait<STAGES - 2>();
-                __syncthreads();
-                free = at;
-                from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
-            }
-            load_b<OF_B>(b[(step + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
-#pragma unroll
-            for (int m = 0; m < M_TILES; m++) {
-                multiply(&sum[m][group * GROUP_TILES], a, m, b[step % 2]);
-                if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
-                const int at_place = step * M_TILES + m;
-                if (at_place % GAP == 0) copy(free, at_place / GAP);
-            }
-        }
-    }
-}
+                                           unsigned ring, const warp_place &w);
 
 /* Blocks that run together make all tiles of one part of K: they read the same of A and B. */
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
@@ -319,8 +275,8 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     store(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }
 
-/* Registers: warps of 32 x 32 live with 168, and then a multiprocessor has 12 of them. */
-constexpr int WARPS_RESIDENT = WARP_M * WARP_N <= 1024 ? 12 : 8;
+/* Registers: warps of 32 x 32 live with 168, but for fp64, and then a multiprocessor has 12 of them. */
+constexpr int WARPS_RESIDENT = WARP_M * WARP_N * sizeof(number) <= 4096 ? 12 : 8;
 constexpr int BLOCKS = THREADS < 32 * WARPS_RESIDENT ? 32 * WARPS_RESIDENT / THREADS : 1;
 
 #define MMA_GEMM_ENTRY(name, of_a, of_b)                                                           \

@@ -25,9 +25,10 @@ typedef struct a_fragment {
 typedef struct b_fragment {
     unsigned x[4];
 } b_fragment;
-constexpr int GROUP_N = 16;
+constexpr int GROUP_N = 16, K_SLAB = 16;
 
 #include "mma_gemm.cuh"
+#include "mma_loop.cuh"
 #include "sixteen_bits.cuh"
 
 template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {

@@ -10,8 +10,9 @@
  *                                                                    slot(g): its V lines
  *
  * A lane's k are 4 V half + V t + j, so either way it has the same lines and k: x[q][j]. Line slot(g) V + q is
- * row or column g of the q-th of V 8-line products. slot() puts the even g into the first half: lanes with 2 t
- * and 2 t + 1 as columns of C hold vectors t and t + 4, 64 neighbouring bytes a row and store, whole sectors.
+ * row or column g of the q-th of V 8-line products.
+ * mma's 16 rows are columns of B, two of a lane's vector, and its 8 columns are rows of A: C comes out turned.
+ * So the 8 lanes of a t hold 8 vectors of a row of C: 128 neighbouring bytes a row and store.
  * Banks: 16-byte reads are served 8 lanes at a time: two g, four t. Along K, lines with odd g have their halves
  * swapped (vector ^ 4); across, row V t + j has vector ^ t. Either way the 8 lanes find 8 different vectors of
  * 128 bytes: 4 wavefronts a request, the fewest there are, and no swizzle moves cp.async's 8 out of their 128
@@ -23,19 +24,18 @@
 #include "common.cuh"
 
 typedef REAL number;
-/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 16. */
+/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 4 V. */
 typedef struct a_fragment {
-    REAL x[WARP_M / 8][4];
+    REAL x[WARP_M / 8][V];
 } a_fragment;
-/* Column of B, of each 8-column product; k. */
+/* Column of B among the lane's neighbours; k. */
 typedef struct b_fragment {
-    REAL x[V][4];
+    REAL x[V][V];
 } b_fragment;
-constexpr int GROUP_N = 8 * V;
+constexpr int GROUP_N = 8 * V, K_SLAB = 4 * V;
 
 #include "mma_gemm.cuh"
 
-constexpr int HALVES = K_SLAB / (4 * V); /* of 128 bytes, in a slab */
 static_assert(WARP_M % GROUP_N == 0, "A's rows come in groups as B's columns do");
 
 template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row) {
@@ -67,13 +67,15 @@ template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp
     return reads_from<ORDER, BLOCK_N>(w, w.column);
 }
 
-__device__ __forceinline__ vector shared_vector(unsigned from) {
-    uint4 v;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+/* As numbers: ptxas moves a number of 64 bits that came as words once more. */
+__device__ __forceinline__ void read_shared(float4 &v, unsigned from) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                  : "r"(from)
                  : "memory");
-    return reinterpret_cast<vector &>(v);
+}
+__device__ __forceinline__ void read_shared(double2 &v, unsigned from) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
 }
 
 __device__ __forceinline__ void load_shared(float &x, unsigned from) {
@@ -86,27 +88,23 @@ __device__ __forceinline__ void load_shared(double &x, unsigned from) {
 /* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
  * together. */
 template <order ORDER, int LINES>
-__device__ __forceinline__ void load(REAL (*x)[4], unsigned from, int group, int slab, int first,
+__device__ __forceinline__ void load(REAL (*x)[V], unsigned from, int group, int slab, int first,
                                      int end) {
     if (ORDER == ALONG) {
 #pragma unroll
         for (int q = first; q < end; q++) {
+            vector v;
+            read_shared(v, (from ^ slab * 64) + (group * GROUP_N + q) * 128);
 #pragma unroll
-            for (int half = 0; half < HALVES; half++) {
-                vector v = shared_vector((from ^ (slab * HALVES + half) * 64) +
-                                         (group * GROUP_N + q) * 128);
-#pragma unroll
-                for (int j = 0; j < V; j++) {
-                    x[q][half * V + j] = element(v, j);
-                }
+            for (int j = 0; j < V; j++) {
+                x[q][j] = element(v, j);
             }
         }
     } else {
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            vector v = shared_vector(
-                from + (slab * K_SLAB + j / V * 4 * V + j % V) * tile_pitch(ORDER, LINES) +
-                group * 128);
+        for (int j = 0; j < V; j++) {
+            vector v;
+            read_shared(v, from + (slab * K_SLAB + j) * tile_pitch(ORDER, LINES) + group * 128);
 #pragma unroll
             for (int q = 0; q < V; q++) {
                 x[q][j] = element(v, q);
@@ -131,9 +129,9 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
 __device__ __forceinline__ void check(const gemm_args &g, REAL &sum, const block_work &block,
                                       long long row, long long column);
 
-/* A group's columns of 8 rows, slot by slot from `row` on, where rows of C are not on 16-byte boundaries: by
- * way of 8 x 128 bytes of the warp's own, so that lanes store neighbours. Odd rows have their halves swapped,
- * as in As. */
+/* A group's columns of 8 rows V apart, from `row` on, where rows of C are not on 16-byte boundaries: by way of 8
+ * x 128 bytes of the warp's own, so that a request stores neighbours of one row. There row s has vector ^ s % 4:
+ * the 8 lanes that write together have four rows and two halves. */
 __device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const vector (&x)[2],
                                             unsigned own, const warp_place &w, long long row,
                                             long long column) {
@@ -141,7 +139,7 @@ __device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const v
     for (int i = 0; i < 2; i++) {
         const uint4 v = reinterpret_cast<const uint4 &>(x[i]);
         asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
-                         own + w.eighth * 128 + ((w.pair ^ (i + w.eighth) % 2 * 4) << 4)),
+                         own + (w.pair + 4 * i) * 128 + ((slot(w.eighth) ^ w.pair) << 4)),
                      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                      : "memory");
     }
@@ -149,10 +147,10 @@ __device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const v
     const int along = w.lane % GROUP_N;
 #pragma unroll
     for (int first = 0; first < 8; first += 32 / GROUP_N) {
-        const int eighth = first + w.lane / GROUP_N;
-        const long long r = row + slot(eighth) * V, c = column + along;
+        const int s = first + w.lane / GROUP_N;
+        const long long r = row + s * V, c = column + along;
         REAL sum;
-        load_shared(sum, own + eighth * 128 + ((along / V ^ eighth % 2 * 4) << 4) +
+        load_shared(sum, own + s * 128 + ((along / V ^ s % 4) << 4) +
                              along % V * (unsigned)sizeof(REAL));
         REAL *to = C + r * g.ldc + c;
         if (r < g.M && c < g.N) *to = epilogue(g, sum, to);
@@ -168,22 +166,23 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL)), along = !aligned && g.split == 1;
     const unsigned own = ring + threadIdx.x / 32 * 1024;
     if (along) { /* the ring is empty, and nobody reads it */
-        copy_async_wait<0>();
+        copy_async_wait_all();
         __syncthreads();
     }
 #pragma unroll
     for (int eighth = 0; eighth < 2 * M_TILES; eighth++) {
         const long long first = row + (eighth / V * 8 * V + eighth % V);
-        const long long r = first + slot(w.eighth) * V;
 #pragma unroll
         for (int group = 0; group < GROUPS; group++) {
+            const long long c = column + group * GROUP_N + slot(w.eighth) * V;
             vector x[2];
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                const long long c = column + group * GROUP_N + (w.pair + i * 4) * V;
+                const long long r = first + (w.pair + i * 4) * V;
 #pragma unroll
                 for (int q = 0; q < V; q++) {
-                    element(x[i], q) = sum[eighth / 2][group * V + q][eighth % 2 * 2 + i];
+                    element(x[i], q) =
+                        sum[eighth / 2][group * V + q / 2 * 2 + eighth % 2][q % 2 * 2 + i];
                     check(g, element(x[i], q), block, r, c + q);
                 }
                 if (g.split > 1) {

@@ -1,0 +1,84 @@
+/* The loop over K of the kernels by mma.sync: a barrier a tile, copies by cp.async or through registers.
+ *
+ *      warp       |s0 s1 s2 s3|s0 s1 s2 s3|          a tile's steps: slabs of K, groups of columns
+ *      loads       s1 s2 s3  s0                      one step ahead: the first step of the next tile is
+ *                          ^ wait, barrier, refill   loaded before the last one of this tile is multiplied
+ *
+ * At a tile's last step everything of it is in registers. So the barrier there says two things: the next
+ * tile has landed for everybody, and this one's place is free for the tile STAGES ahead. B's fragments have
+ * two sets of registers; A's have one, and each is loaded anew after its last product.
+ */
+#ifndef SMK_MMA_LOOP_CUH
+#define SMK_MMA_LOOP_CUH
+
+#include "mma_gemm.cuh"
+
+template <order OF_A, order OF_B, bool CHUNKS>
+__device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
+                                           const operand_matrix &A, const operand_matrix &B,
+                                           unsigned ring, const warp_place &w) {
+    constexpr int STEPS = SLABS * GROUPS;
+    static_assert(STEPS % 2 == 0, "the set of B's registers must be known in each step");
+    const int tiles = (int)((K + BLOCK_K - 1) / BLOCK_K);
+    const unsigned a_from = reads_of_a<OF_A>(w);
+    const unsigned b_from = A_TILE + reads_of_b<OF_B>(w);
+    typedef tile_copies<OF_A, OF_B, CHUNKS> all_copies;
+    all_copies copies;
+    copies.start(A, B, K);
+    /* Copies go in turns, after the products of 16 rows each but for the last step's; what passes through
+     * registers as far apart as there is room. */
+    constexpr int PLACES = M_TILES * (STEPS - 1);
+    constexpr int A_TURN = (all_copies::COUNT + PLACES - 1) / PLACES;
+    constexpr int GAP =
+        all_copies::ASYNC ? 1 : PLACES / ((all_copies::COUNT + A_TURN - 1) / A_TURN);
+    /* All but the newest STAGES - 2 tiles. */
+    auto landed = [&]() {
+        if (all_copies::ASYNC) {
+            copy_async_commit();
+            copy_async_wait<STAGES - 2>();
+        }
+        __syncthreads();
+    };
+#pragma unroll 1
+    for (int tile = 0; tile < STAGES - 2; tile++) {
+        copies.copy_tile(ring + tile * STAGE);
+        if (all_copies::ASYNC) copy_async_commit();
+    }
+    copies.copy_tile(ring + (STAGES - 2) * STAGE);
+    landed();
+
+    a_fragment a;
+    b_fragment b[2];
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+        load_a<OF_A>(a, ring + a_from, m, 0);
+    }
+    load_b<OF_B>(b[0], ring + b_from, 0, 0);
+    unsigned at = ring, free = ring + (STAGES - 1) * STAGE;
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++) {
+        unsigned from = at;
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            const int then = (step + 1) % STEPS, group = step % GROUPS;
+            if (then == 0) {
+                landed();
+                free = at;
+                from = at = at == ring + (STAGES - 1) * STAGE ? ring : at + STAGE;
+            }
+            load_b<OF_B>(b[(step + 1) % 2], from + b_from, then % GROUPS, then / GROUPS);
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++) {
+                multiply(&sum[m][group * GROUP_TILES], a, m, b[step % 2]);
+                if (then % GROUPS == 0) load_a<OF_A>(a, from + a_from, m, then / GROUPS);
+                const int place = step * M_TILES + m;
+#pragma unroll
+                for (int i = 0; i < A_TURN; i++) {
+                    if (place % GAP == 0) copies.copy(free, place / GAP * A_TURN + i);
+                }
+            }
+        }
+    }
+}
+
+#endif
