@@ -138,8 +138,9 @@ template <typename is> __device__ __forceinline__ void product(const gemm_args &
         name(const __grid_constant__ gemm_args g) {                                                \
         product<geometry<tiles, how>>(g);                                                          \
     }
-PRODUCT(gemm_skinny_mma_8, 1, ACROSS)
-PRODUCT(gemm_skinny_mma_8_along, 1, ALONG)
-PRODUCT(gemm_skinny_mma_16, 2, ACROSS)
-PRODUCT(gemm_skinny_mma_16_along, 2, ALONG)
+#define PRODUCTS(name, rows)                                                                       \
+    PRODUCT(name##_##rows, rows / 8, ACROSS)                                                       \
+    PRODUCT(name##_##rows##_along, rows / 8, ALONG)
+PRODUCTS(gemm_skinny_mma, 8)
+PRODUCTS(gemm_skinny_mma, 16)
 SUM_PARTS(gemm_skinny_mma_reduce)

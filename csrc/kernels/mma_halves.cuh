@@ -1,10 +1,11 @@
 /* How 16-bit elements lie for mma.sync, read by ldmatrix; the rest is mma_gemm.cuh.
  *
- *      As[m]: 128 bytes of k, 8 chunks      ldmatrix.x4: 16 rows, 2 chunks: the 16 x 16 of a product
- *      Bs[k]: BLOCK_N columns               ldmatrix.x4.trans: 16 rows, 2 chunks: 16 columns of two products
+ *      along: 128 bytes of k, 8 chunks      ldmatrix.x4: 16 lines and 2 chunks, 16 x 16 of a product
+ *      across: BLOCK_M or BLOCK_N lines     ldmatrix.x4.trans: 16 k and 2 chunks of lines
  *
- * Chunk c of row r lies at c ^ r % 8, in both: a matrix is 8 rows of one chunk, so 8 different chunks of
- * 128 bytes. Banks: 4 wavefronts an ldmatrix.x4, the fewest there are; cp.async's 8 lanes stay in 128 bytes.
+ * Lines are the rows of A and the columns of B. Chunk c of a row of either lies at c ^ row % 8: a matrix is 8
+ * rows of one chunk, so 8 different chunks of 128 bytes. Banks: 4 wavefronts an ldmatrix.x4, the fewest there
+ * are; cp.async's 8 lanes stay in 128 bytes.
  *
  * A warp, a slab of 16 k: 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
  * Sums are fp32, products exact. Stores: a lane has pairs of neighbours, four lanes 8 columns of a row. Four

@@ -1,17 +1,19 @@
 /* How fp32 and fp64 lie for mma.sync, so that every shared access moves 16 bytes; the rest is mma_gemm.cuh.
  *
  * ldmatrix turns 16-bit elements only. But which k of a slab is called the first is free, if A and B agree,
- * and which column of a group too, if C does. V = 16 / sizeof(REAL) elements a vector; lane = 4 g + t.
+ * and which line of a group of 8 V too (a row of A, a column of B), if C does: A's lines and B's are taken
+ * alike, and each matrix as it lies. V = 16 / sizeof(REAL) elements a vector; lane = 4 g + t.
  *
- *      As[m]: 128 bytes of k    | t0 t1 t2 t3 | t0 t1 t2 t3 |    a lane reads vector t of a half in row g, and
- *                                   half 0        half 1         has V steps of k: k = 4 V half + V t + j
- *      Bs[k]: 128 bytes of n    | g0 g2 g4 g6 | g1 g3 g5 g7 |    in row V t + j a lane reads a vector: its
- *                                                                column in each of V 8-column products
+ *      along: line, 128 bytes of k   | t0 t1 t2 t3 | t0 t1 t2 t3 |   a lane reads vector t of a half in each of
+ *                                        half 0        half 1        its V lines, slot(g) V + q; V k a vector
+ *      across: k, 128 bytes of lines | g0 g2 g4 g6 | g1 g3 g5 g7 |   in each of its 4 k a lane reads the vector
+ *                                                                    slot(g): its V lines
  *
- * So lanes with 2 t and 2 t + 1 as columns of C hold vectors t and t + 4: 64 neighbouring bytes a row and
- * store, whole sectors.
- * Banks: 16-byte reads are served 8 lanes at a time: two rows g, four t. In As the odd row has its halves
- * swapped (vector ^ 4); in Bs, row V t + j has vector ^ t. Either way the 8 lanes find 8 different vectors of
+ * A lane's k are 4 V half + V t + j, so either way it has the same lines and k: x[q][j]. Line slot(g) V + q is
+ * row or column g of the q-th of V 8-line products. slot() puts the even g into the first half: lanes with 2 t
+ * and 2 t + 1 as columns of C hold vectors t and t + 4, 64 neighbouring bytes a row and store, whole sectors.
+ * Banks: 16-byte reads are served 8 lanes at a time: two g, four t. Along K, lines with odd g have their halves
+ * swapped (vector ^ 4); across, row V t + j has vector ^ t. Either way the 8 lanes find 8 different vectors of
  * 128 bytes: 4 wavefronts a request, the fewest there are, and no swizzle moves cp.async's 8 out of their 128
  * bytes.
  */

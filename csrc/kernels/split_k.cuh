@@ -33,13 +33,13 @@ typedef sum_of<REAL>::type part_sum;
 
 constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums that move together */
 
-/* Which steps of K a part has: all get as many, the first ones one more. */
+/* n steps of K, cut into parts: all get as many, the first ones one more. */
 typedef struct part_range {
     int first, end;
 } part_range;
 
-__device__ __forceinline__ part_range range_of_part(const gemm_args &g, int part, int steps) {
-    const int even = steps / (int)g.split, more = steps - even * (int)g.split;
+__device__ __forceinline__ part_range range_of(int part, int parts, int n) {
+    const int even = n / parts, more = n - even * parts;
     const int first = part * even + min(part, more);
     return {first, first + even + (part < more)};
 }

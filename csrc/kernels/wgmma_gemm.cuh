@@ -41,7 +41,7 @@ __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_ar
                                               int down, int across) {
     const int tiles = down * across, part = item / tiles;
     return {place<GROUP>(item - part * tiles, down, across), part,
-            range_of_part(g, part, w.steps)};
+            range_of(part, (int)g.split, w.steps)};
 }
 
 /* Which matrix of the map for C. */

@@ -1,0 +1,93 @@
+"""GEMM that reads A and B row by row or column by column, as they lie: every pair of orders."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import smemkern
+from checks import assert_gemm, random_matrix
+
+ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
+SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of every row
+CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
+ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
+SHAPES = [(96, 136, 72), (65, 131, 67)]
+EITHER = pytest.mark.parametrize("shape", SHAPES, ids=["whole", "odd"])
+
+
+def lying(x, order):
+    """The same matrices, row by row ("C") or column by column ("F")."""
+    return x if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def test_there_are_such_rows():
+    assert {"mma_tf32x3", "mma_fp16", "mma_bf16"} <= {row.name for row in ROWS}
+
+
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+def test_a_kernel_for_each(row, dtype, of_a, of_b):
+    a, b = lying(np.ones((70, 50), dtype), of_a), lying(np.ones((50, 90), dtype), of_b)
+    [launch] = smemkern._core.plan("gemm", (a, b), {"variant": row.name, "split": 1})["launches"]
+    end = ("a" if of_a == "F" else "") + ("b" if of_b == "F" else "")
+    assert launch["entry"] == f"gemm_{row.name}" + (f"_{end}" if end else "")
+
+
+@pytest.mark.parametrize("params", [{}, SMALL], ids=["default", "small"])
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+@EITHER
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_batch_alpha_and_beta(row, dtype, shape, of_a, of_b, params, device, rng):
+    m, n, k = shape
+    a, b = random_matrix(rng, (2, m, k), dtype), random_matrix(rng, (2, k, n), dtype)
+    c = random_matrix(rng, (2, m, n), dtype)
+    out = c.copy()
+    smemkern.gemm(
+        lying(a, of_a),
+        lying(b, of_b),
+        out=out,
+        alpha=-1.5,
+        beta=0.25,
+        variant=row.name,
+        device=device,
+        **params,
+    )
+    assert_gemm(out, a, b, -1.5, 0.25, c, row=row)
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+@EITHER
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_a_part_of_wider_matrices(row, dtype, shape, of_a, of_b, device, rng):
+    """Pitches that are no extents, and first elements off every boundary."""
+    m, n, k = shape
+    wide_a = lying(random_matrix(rng, (m + 9, k + 5), dtype), of_a)
+    wide_b = lying(random_matrix(rng, (k + 3, n + 7), dtype), of_b)
+    a, b = wide_a[1 : m + 1, 3 : k + 3], wide_b[2 : k + 2, 1 : n + 1]
+    assert_gemm(smemkern.gemm(a, b, variant=row.name, device=device), a, b, row=row)
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+@EITHER
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+def test_no_hazards_and_no_conflicts_in_reading(row, dtype, shape, of_a, of_b, rng):
+    m, n, k = shape
+    a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
+    trace = smemkern.trace("gemm", lying(a, of_a), lying(b, of_b), variant=row.name)
+    assert trace.hazards == ()
+    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
+    assert reads
+    assert [r for r in reads if r[4] != r.ideal] == []
+
+
+@pytest.mark.parametrize(("row", "dtype"), CASES)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_few_columns(row, dtype, columns, device, rng):
+    """A single column lies along K and across it at once."""
+    a, b = random_matrix(rng, (70, 90), dtype), random_matrix(rng, (90, columns), dtype)
+    for left, right in itertools.product("CF", repeat=2):
+        x, y = lying(a, left), lying(b, right)
+        assert_gemm(smemkern.gemm(x, y, variant=row.name, device=device), a, b, row=row)
+        x, y = lying(b.T, left), lying(a.T, right)
+        assert_gemm(smemkern.gemm(x, y, variant=row.name, device=device), b.T, a.T, row=row)
