@@ -19,7 +19,7 @@
  * Registers: 128 sums, 2 x 48 of A and B: all 255, and no block beside this one.
  * Banks: mma_words.cuh.
  * FLOPs: 2 M N K at DMMA's rate, with fp64's own rounding after each product of the sum.
- * Before sm_90 there is 8 x 8 x 4 only, at half the rate of a Hopper; ptxas makes that of this for sm_100 and on.
+ * Before sm_90 there is 8 x 8 x 4 only, at half a Hopper's rate; ptxas makes that of this for sm_100 and on.
  * Differs from pipelined by the instruction; by a slab loaded ahead; by barriers that few wait for.
  */
 #include "hopper.cuh"
