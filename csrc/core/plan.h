@@ -21,7 +21,7 @@ enum { SMK_MAX_BATCH = 64, SMK_MAX_OPERANDS = 3, SMK_MAX_MAPS = 3, SMK_MAX_POINT
  * offset + (p*batch[0] + q*batch[1] + ... + i*ld + j*step) * itemsize. */
 typedef struct smk_matrix {
     int64_t offset;               /* bytes; buffers begin at multiples of 16 */
-    int64_t ld, step;             /* elements; step is 1 unless the row takes any strides */
+    int64_t ld, step;             /* elements; step is 1 where a row reads rows alone */
     int64_t batch[SMK_MAX_BATCH]; /* elements; 0: broadcast */
 } smk_matrix;
 
