@@ -188,7 +188,6 @@ def tune(seconds: float = 0.03) -> Record:
         "torch": torch.__version__,
         "timings": [timing._asdict() for timing in timings],
         "fits": [fit._asdict() for fit in fits],
-        "lines": [line._asdict() for line in lines],
     }
 
 

@@ -44,13 +44,13 @@ void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
     const double tiles =
         (double)ceil_div(q->M, g.output_tile[0]) * (double)ceil_div(q->N, g.output_tile[1]) * batch;
-    const double split = split_of(t, q, tiles), depth = k / split / 1024;
+    const double split = split_of(t, q, tiles);
     const double busiest =
         __builtin_ceil(tiles * split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
     out[SMK_TERM_CALL] = 1;
-    out[SMK_TERM_DEPTH] = depth;
+    out[SMK_TERM_DEPTH] = k / 1024;
     out[SMK_TERM_TILE] = busiest;
-    out[SMK_TERM_STEP] = busiest * depth;
+    out[SMK_TERM_STEP] = busiest * k / split / 1024;
     const double sums = split > 1 ? split * m * n : m * n;
     out[SMK_TERM_BYTES] = batch * (m * k + k * n + sums) * t->dtype->itemsize * 1e-6;
 }

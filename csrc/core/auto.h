@@ -31,9 +31,9 @@ typedef struct smk_question {
  * has most of them, a thousand of K are 1024. */
 enum {
     SMK_TERM_CALL,  /* 1: launches */
-    SMK_TERM_DEPTH, /* thousands of K, of a part if it is cut: how long one tile takes by itself */
+    SMK_TERM_DEPTH, /* thousands of K: what goes along all of it, such as packing a row */
     SMK_TERM_TILE,  /* busiest: what a tile takes beside its products */
-    SMK_TERM_STEP,  /* busiest times thousands of K: products */
+    SMK_TERM_STEP,  /* busiest times thousands of K, of a part if K is cut: products */
     SMK_TERM_BYTES, /* 10^6 bytes of A, B and C */
     SMK_N_TERMS
 };
