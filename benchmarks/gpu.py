@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,31 +131,34 @@ def tests(arguments: str) -> Record:
     }
 
 
+def sanitize(tool: str) -> tuple[Record, str]:
+    done = subprocess.run(
+        ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    # "ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
+    said = re.search(r"SUMMARY: (\d+) (?:errors?|hazards? displayed)", done.stdout)
+    calls = re.search(r"CALLS (\d+) WRONG (\d+)", done.stdout)
+    clean = done.returncode == 0 and said is not None and calls is not None
+    record = {
+        "clean": clean and int(said[1]) == 0,
+        "findings": int(said[1]) if said else None,
+        "calls": int(calls[1]) if calls else None,
+    }
+    return record, "" if record["clean"] else done.stdout[-6000:]
+
+
 def sanitizers() -> Record:
-    """Every variant under every tool, a process each."""
-    record: Record = {}
-    for tool in TOOLS:
-        done = subprocess.run(
-            ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-            + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda"],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        # "ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
-        said = re.search(r"SUMMARY: (\d+) (?:errors?|hazards? displayed)", done.stdout)
-        calls = re.search(r"CALLS (\d+) WRONG (\d+)", done.stdout)
-        clean = done.returncode == 0 and said is not None and calls is not None
-        record[tool] = {
-            "clean": clean and int(said[1]) == 0,
-            "findings": int(said[1]) if said else None,
-            "calls": int(calls[1]) if calls else None,
-        }
-        print(tool, record[tool], flush=True)
-        if not record[tool]["clean"]:
-            print(done.stdout[-6000:])
-    return record
+    """Every variant under every tool, a process each; nothing is timed, so all at once."""
+    with ThreadPoolExecutor(len(TOOLS)) as pool:
+        found = dict(zip(TOOLS, pool.map(sanitize, TOOLS), strict=True))
+    for tool, (record, text) in found.items():
+        print(tool, record, text, flush=True)
+    return {tool: record for tool, (record, _) in found.items()}
 
 
 # ---- counters
