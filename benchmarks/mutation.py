@@ -62,12 +62,18 @@ SHAPES = {
 # A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
 WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
 # Kernels whose tiles are long: K that takes several.
-LONG = {"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]}
+LONG = {
+    **{"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]},
+    "mma_tf32x3": [(65, 45, 50)],
+}
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
 # Kernels whose checks are not taken apart. simt's terms also choose which tile a block makes, and a
 # tile that nobody makes is no hazard; those of the mma rows have not been looked at.
 WHOLE_CHECKS = ("simt", "mma_tf32x3", "mma_fp16", "mma_bf16")
+# Rows whose mutants have not been looked at; nor have those of rows from sm_90 on, where TMA's and
+# wgmma's waits are other instructions.
+NOT_YET = ("skinny", "skinny_mma")
 KINDS = ("barrier", "wait", "commit", "bounds", "value", "term", "choice")
 OLD = 2.0  # what C holds in the calls that add to it
 SECONDS = 20  # a mutant that loops for ever has been found out
@@ -103,8 +109,8 @@ def images(fast: bool) -> list[Image]:
 
     found = []
     for row in smemkern.variants():
-        if row.min_sm >= 90:
-            continue  # TMA's and wgmma's waits are other instructions: not removed yet
+        if row.min_sm >= 90 or row.name in NOT_YET:
+            continue
         one = table()[row.op, row.name]
         for params in parameter_sets(row)[: 1 if fast else None]:
             for dtype in row.dtypes[: 1 if fast else None]:
@@ -140,9 +146,17 @@ def sources(lines: list[str]) -> list[str]:
     return found
 
 
+def launched(image: Image, lines: list[str]) -> range:
+    """The lines of the kernel that the calls launch; others are for other orders of operands."""
+    name = f".entry {image.op}_{image.variant}("
+    first = next(n for n, line in enumerate(lines) if name in line)
+    return range(first, lines.index("}", first))
+
+
 def mutants(image: Image) -> list[Mutant]:
-    """Everything of the image that can be removed."""
+    """Everything of the image's kernel that can be removed."""
     lines = read_ptx(image).splitlines()
+    within = launched(image, lines)
     labels = {m[1]: n for n, line in enumerate(lines) if (m := re.match(r"(\$\w+):", line))}
     source, found = sources(lines), []
     for n, line in enumerate(lines):
@@ -158,9 +172,11 @@ def mutants(image: Image) -> list[Mutant]:
                 kind = "value" if chooses_value(source[n]) else "bounds"
         elif text.startswith("@") and ACCESS.search(text):
             kind, instead = "bounds", re.sub(r"^@!?%p\d+\s+", "", text)
-        if kind:
+        if kind and n in within:
             found.append(Mutant(image, kind, n + 1, text, source[n], instead))
     for n, kind, instead in () if image.variant in WHOLE_CHECKS else removals(lines):
+        if n not in within:
+            continue
         found.append(Mutant(image, kind, n + 1, lines[n].strip(), source[n], instead))
     return found
 

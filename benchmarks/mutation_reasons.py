@@ -26,6 +26,7 @@ WIDE = (
     "Chooses 16-byte accesses where all of a tile exists and is aligned. Without it the narrow "
     "form runs, which is right everywhere."
 )
+LAST_ROWS = "The warp stores nothing by way of shared memory after the last of its rows of C."
 TWICE = (
     "One check decides how many bytes are copied and from where. Without it for one of the two, "
     "either 0 bytes are read or the array's first element, which exists: no thread uses it, or it "
@@ -75,14 +76,16 @@ REASONS = [
         UNROLLED,
     ),
     ("choice selp", r"gemm_pipelined|probe_(copy|pipeline)_async", r"COPY_ASYNC_", TWICE),
+    ("barrier bar.warp.sync", r"sm_30_intrinsics", "", LAST_ROWS),
     ("term", r"gemm_pipelined", r"whole_k = k0 \+ BLOCK_K <= g\.K", NEXT_ROW),
 ]
 
 
 def text_of(source: str) -> str:
-    """The line of csrc/kernels that "file:line" names."""
+    """The line of csrc/kernels that "file:line" names; "" of the toolkit's headers."""
     file, line = source.split(":")
-    return (ROOT / "csrc" / "kernels" / file).read_text().splitlines()[int(line) - 1].strip()
+    path = ROOT / "csrc" / "kernels" / file
+    return path.read_text().splitlines()[int(line) - 1].strip() if path.exists() else ""
 
 
 def reason(kind: str, removed: str, source: str) -> str:

@@ -1,5 +1,6 @@
 """The mistakes are found out, each as what it is; and docs/hazards.md says what they really say."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,4 +37,8 @@ def test_is_found(row):
     assert caught.value.hazards
     assert row.source.startswith("// Mistake: ")
     if PAGE.exists():  # not in an installed package
-        assert f"```\n{caught.value}\n```" in PAGE.read_text()
+        # Which registers an instruction names is the compiler's business.
+        told, page = (
+            re.sub(r"%(r[ds]?)\d+", r"%\1", text) for text in (str(caught.value), PAGE.read_text())
+        )
+        assert f"```\n{told}\n```" in page
