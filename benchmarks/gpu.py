@@ -202,8 +202,8 @@ def gemm_lines(
 ) -> Iterator[Record]:
     """Every rung on arrays that are on the GPU, each in turns with the cuBLAS of its accuracy.
 
-    `rates`: operations a second of a rung, from one size to the next: what would take over a
-    quarter of a second is left out.
+    `rates`: operations a second of a rung, from one size to the next: what would take over 0.4
+    seconds is left out.
     """
     import torch
 
@@ -235,7 +235,7 @@ def gemm_lines(
     for row in smemkern.variants("gemm"):
         for params in parameter_sets(row) if dtype in row.dtypes else ():
             name = f"{row.name} {params} {dtype}"
-            if operations / rates.get(name, math.inf) > 0.25:
+            if operations / rates.get(name, math.inf) > 0.4:
                 continue
             out.fill_(math.nan)
             ours = partial(smemkern.gemm, a, b, variant=row.name, out=out, **params)
