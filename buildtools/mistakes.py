@@ -17,12 +17,15 @@ OPTIONS = ("-ptx", "-arch=compute_90", "-lineinfo", "-std=c++17", "-allow-unsupp
 
 
 def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:
-    """The PTX of every mistake, in the folder `made`; what is newer than its source stays."""
+    """The PTX of every mistake, in the folder `made`; what is newer than its source and all headers
+    stays."""
     made.mkdir(parents=True, exist_ok=True)
+    headers = [*sources.glob("*.cuh"), *sources.parent.glob("*.cuh"), *sources.parent.glob("*.h")]
+    changed = max(header.stat().st_mtime for header in headers)
 
     def one(source: Path) -> Path:
         ptx = made / f"{source.stem}.ptx"
-        if not ptx.exists() or ptx.stat().st_mtime < source.stat().st_mtime:
+        if not ptx.exists() or ptx.stat().st_mtime < max(changed, source.stat().st_mtime):
             _compile(source, ptx, kit)
         return ptx
 
