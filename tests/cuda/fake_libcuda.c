@@ -160,6 +160,10 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     CALL(cuPointerGetAttribute);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+        *(unsigned *)value = CU_MEMORYTYPE_HOST;
+        return fail(fake_is_pinned((const void *)(uintptr_t)address) ? 0 : INVALID_VALUE);
+    }
     if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !fake_is_allocated(address, 1))
         return fail(INVALID_VALUE);
     *(int *)value = 0;

@@ -23,7 +23,7 @@ void use_fake(void) {
 static void check_clean(void) {
     if (!fake) return;
     CHECK(fake->blocks == 0 && fake->used_bytes == 0);
-    CHECK(fake->events == 0);
+    CHECK(fake->events * (1 << 20) == (int)fake->pinned_bytes); /* of the stages that are kept */
     CHECK(fake->contexts_pushed == 0);
 }
 
@@ -88,7 +88,7 @@ static void case_reuse(char **arguments) {
         run_and_check(100000);
     if (fake) CHECK(fake->fresh_blocks == fresh && fake->streams == 1 && fake->modules == 1);
     smk_status status = {0};
-    CHECK_OK(gpu_pool_trim(0, &status), status);
+    CHECK_OK(gpu_trim(0, &status), status);
     CHECK(gpu_pool_bytes(0) == 0);
     check_clean();
 }
@@ -177,6 +177,9 @@ static void case_fail(char **arguments) {
             bool quiet = strstr("cuEventDestroy cuModuleUnload cuCtxPopCurrent "
                                 "cuThreadExchangeStreamCaptureMode",
                                 arguments[0]);
+            /* Asked about what there is another way for. */
+            if (!status.code && strstr("cuEventQuery cuPointerGetAttribute", arguments[0]))
+                quiet = true;
             if (reached && !quiet) {
                 CHECK(status.code != SMK_OK);
                 CHECK(strstr(status.message, "CUDA_ERROR_FAKE_999"));
@@ -323,7 +326,7 @@ static void case_crash(char **arguments) {
         vector_job_free(&v);
     }
     smk_status status = {0};
-    CHECK(gpu_pool_bytes(0) == 0 && gpu_pool_trim(0, &status) == SMK_OK);
+    CHECK(gpu_pool_bytes(0) == 0 && gpu_trim(0, &status) == SMK_OK);
     if (fake) CHECK(fake->contexts_pushed == 0);
 }
 

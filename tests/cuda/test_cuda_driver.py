@@ -30,10 +30,10 @@ RARE = {
     "cuMemPoolGetAttribute",
     "cuMemPoolTrimTo",
     "cuStreamDestroy",
-    "cuEventQuery",
     "cuStreamWaitEvent",
-    "cuPointerGetAttribute",
     "cuTensorMapEncodeTiled",
+    "cuMemFreeHost",
+    "cuMemcpy2DAsync",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 
