@@ -164,6 +164,20 @@ smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status) 
     return code;
 }
 
+smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status) {
+    device *d;
+    size_t total;
+    smk_code code = device_enter(ordinal, &d, status);
+    if (code) return code;
+    CUresult result = d->cu->cuMemGetInfo(bytes, &total);
+    if (result)
+        code = device_fail(d, result, SMK_ERROR, status, "cuMemGetInfo");
+    else
+        *bytes = (*bytes + pool_bytes(d)) / 10 * 9; /* others need some, and memory comes in pages */
+    device_leave(d);
+    return code;
+}
+
 size_t gpu_pool_bytes(int ordinal) {
     device *d = device_enter_if_open(ordinal);
     if (!d) return 0;

@@ -35,6 +35,9 @@ size_t gpu_pool_bytes(int ordinal);
 size_t gpu_stage_bytes(int ordinal);
 smk_code gpu_trim(int ordinal, smk_status *status);
 
+/* What a flow may use of the device's memory: most of what is free, or held for reuse. */
+smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status);
+
 /* The device whose memory an address is in, as other libraries hand it out. */
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);
 

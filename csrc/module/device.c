@@ -120,6 +120,19 @@ static int show_printed(smk_text *printed) {
     return result;
 }
 
+int device_run_flow(const module_state *state, const device *on, smk_flow *flow) {
+    smk_status status = {0};
+    PyThreadState *thread = PyEval_SaveThread();
+    flow->poll = poll_signals;
+    flow->poll_arg = &thread;
+    smk_code code = gpu_flow(on->ordinal, flow, &status);
+    PyEval_RestoreThread(thread);
+    if (code) {
+        raise_status(state, &status);
+    }
+    return code ? -1 : 0;
+}
+
 int device_run(const module_state *state, const device *on, smk_job *job) {
     smk_status status = {0};
     PyThreadState *thread = PyEval_SaveThread();
