@@ -30,8 +30,8 @@ typedef enum smk_step_kind { SMK_COPY_IN, SMK_COMPUTE, SMK_COPY_OUT, SMK_N_KINDS
 typedef struct smk_step {
     smk_step_kind kind;
     smk_rectangle rectangle; /* copies */
-    const smk_job *job;      /* computes: pointers, arguments, launches; its buffers are the flow's */
-    int lane;                /* computes: kernels of different lanes may run at the same time */
+    const smk_job *job; /* computes: pointers, arguments, launches; its buffers are the flow's */
+    int lane;           /* computes: kernels of different lanes may run at the same time */
     uint32_t after[SMK_MAX_AFTER];
     int n_after;
 } smk_step;
@@ -53,8 +53,9 @@ typedef struct smk_flow {
     float *milliseconds;
     smk_transfer *transfer;
 
-    _Atomic size_t *delivered; /* bytes of the results that are where they belong; NULL: nobody asks */
-    int threads;               /* at most; 0: as many as there are cores, within reason */
+    _Atomic size_t
+        *delivered; /* bytes of the results that are where they belong; NULL: nobody asks */
+    int threads;    /* at most; 0: as many as there are cores, within reason */
 } smk_flow;
 
 #endif

@@ -22,9 +22,9 @@ enum { NONE = -1 };
 /* ---- the operands' blocks on the device ---- */
 
 typedef struct slots {
-    int64_t n, bytes; /* of them; of each */
-    int64_t *block;   /* that is in it, or NONE */
-    int64_t *arrived; /* the step that brought it */
+    int64_t n, bytes;  /* of them; of each */
+    int64_t *block;    /* that is in it, or NONE */
+    int64_t *arrived;  /* the step that brought it */
     int64_t *last_use; /* [slot][lane]: the last product on that lane that has to do with it */
     int64_t *touched;
 } slots;
@@ -35,7 +35,6 @@ typedef struct builder {
     int64_t clock;
     smk_status *status;
 } builder;
-
 
 static smk_code make_slots(slots *s, int64_t n, int64_t bytes, smk_status *status) {
     const size_t count = (size_t)n;

@@ -8,12 +8,14 @@
 #include "plan_parts.h"
 
 enum {
-    PITCH = 16,     /* lines begin at multiples of this, as TMA and 16-byte copies ask ... */
-    PAD_FROM = 128, /* ... from such a width on: padding short lines would cost more than it gains */
-    PLACE = 256,    /* slots do, as the device's allocations do */
-    UNIT_ROWS = 1024, /* rows and columns of a block of a product: enough tiles for half of a large GPU */
-    MOST_COUNT = 8,   /* more blocks along a side would gain nothing where all fit */
-    LEAST_ROWS = 128, /* fewer would waste tiles */
+    PITCH = 16, /* lines begin at multiples of this, as TMA and 16-byte copies ask ... */
+    PAD_FROM =
+        128,     /* ... from such a width on: padding short lines would cost more than it gains */
+    PLACE = 256, /* slots do, as the device's allocations do */
+    UNIT_ROWS =
+        1024, /* rows and columns of a block of a product: enough tiles for half of a large GPU */
+    MOST_COUNT = 8,          /* more blocks along a side would gain nothing where all fit */
+    LEAST_ROWS = 128,        /* fewer would waste tiles */
     RESULTS = 2 * SMK_LANES, /* slots: one being computed and one leaving, a lane */
     STREAMED = 2,            /* slots of an operand that passes by: one in use and one on its way */
     TRANSPOSE_BYTES = 4 << 20, /* of a block: its copies take 80 us each way */
@@ -65,11 +67,10 @@ static block_place place_group(const smk_matrix *m, const smk_batch *batch, char
         if (size == 0) return (block_place){.matrix = *m};
         *((size - 1) * stride < 0 ? &low : &high) += (size - 1) * stride;
     }
-    block_place result = {
-        .rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
-                      .width = (size_t)((high - low + 1) * itemsize),
-                      .lines = 1},
-        .matrix = *m};
+    block_place result = {.rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
+                                        .width = (size_t)((high - low + 1) * itemsize),
+                                        .lines = 1},
+                          .matrix = *m};
     result.rectangle.pitch = result.rectangle.width;
     result.matrix.offset = -low * itemsize;
     return result;
@@ -90,9 +91,10 @@ static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t
     const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
     const part rows = {i * all->size[0], least(all->size[0], p->M - i * all->size[0]), 0, p->K};
     const part columns = {0, p->K, j * all->size[1], least(all->size[1], p->N - j * all->size[1])};
-    return operand == 0   ? rows
-           : operand == 1 ? columns
-                          : (part){rows.first_row, rows.rows, columns.first_column, columns.columns};
+    return operand == 0 ? rows
+           : operand == 1
+               ? columns
+               : (part){rows.first_row, rows.rows, columns.first_column, columns.columns};
 }
 
 static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
@@ -162,8 +164,8 @@ static smk_code plan_transpose_unit(const blocks *all, const unit *u, const smk_
     own.cols = x.columns;
     own.x = matrices[0];
     own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values,
-                              &own, out, status);
+    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
+                              out, status);
 }
 
 static block_place place_transpose_group(const blocks *all, int operand, int64_t block) {
@@ -180,8 +182,8 @@ static smk_code plan_transpose_group(const blocks *all, const unit *u, const smk
     own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
     own.x = matrices[0];
     own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values,
-                              &own, out, status);
+    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
+                              out, status);
 }
 
 /* ---- sizes ---- */
@@ -228,7 +230,7 @@ static void append(flow_order *order, int64_t a, int64_t b, int64_t c) {
 
 /* Outer and inner operand of a product: the outer one's blocks stay while the inner one's pass by. */
 typedef struct residence {
-    bool by_rows; /* A is the outer one */
+    bool by_rows;         /* A is the outer one */
     int64_t outer, inner; /* slots */
     int64_t stay;         /* outer blocks that stay at a time */
 } residence;
@@ -248,7 +250,8 @@ static smk_code order_products(const blocks *all, const residence *r, flow_order
                                "the order of a flow");
     for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
         const int64_t n = least(r->stay, n_outer - first);
-        const bool by_turns = r->inner >= n_inner; /* a new outer block meets all inner ones so far */
+        const bool by_turns =
+            r->inner >= n_inner; /* a new outer block meets all inner ones so far */
         for (int64_t step = 0; step < n_inner || (by_turns && step < n); step++) {
             const int64_t inner = turn % 2 ? n_inner - 1 - step : step;
             for (int64_t k = 0; step < n_inner && k < (by_turns ? least(step, n) : n); k++)
@@ -295,10 +298,10 @@ static smk_code size_products(blocks *all, const smk_gemm *p, residence *best, s
         needed = workspace + STREAMED * (all->slot_bytes[0] + all->slot_bytes[1]) +
                  RESULTS * all->slot_bytes[2];
         const residence rows = reside(all, true, memory), columns = reside(all, false, memory);
-        *best = !columns.outer                                   ? rows
-                : !rows.outer                                    ? columns
+        *best = !columns.outer                                  ? rows
+                : !rows.outer                                   ? columns
                 : traffic(all, &rows) <= traffic(all, &columns) ? rows
-                                                                 : columns;
+                                                                : columns;
         if (best->outer >= least(ENOUGH, all->count[!best->by_rows])) return SMK_OK;
     }
     return best->outer ? SMK_OK : refuse(all, needed, status);
@@ -397,8 +400,7 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     if (split >= 0) values[split] = whole.split;
     smk_plan_free(&whole);
     q.values = values;
-    blocks all = {
-        .question = &q, .problem = &p, .n_operands = 3, .reads_result = p.beta != 0.0};
+    blocks all = {.question = &q, .problem = &p, .n_operands = 3, .reads_result = p.beta != 0.0};
     if (p.batch.n == 0) return flow_of_matrices(&all, &p, out, status);
     all.place = place_gemm_group;
     all.plan = plan_gemm_group;

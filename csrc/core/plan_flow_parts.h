@@ -23,7 +23,8 @@ typedef struct blocks {
     smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
                      smk_plan *out, smk_status *status);
     int64_t slot_bytes[SMK_MAX_OPERANDS];
-    int64_t size[2];  /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
+    int64_t size
+        [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
 } blocks;
 

@@ -21,7 +21,8 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 1 << 20, /* a thread takes 20 us to start: as long as copying a quarter of these */
+    THREAD_BYTES = 1
+        << 20, /* a thread takes 20 us to start: as long as copying a quarter of these */
     SPIN_NS = 50 * 1000,
     NAP_NS = 20 * 1000
 };
@@ -30,8 +31,8 @@ enum {
 typedef struct worker {
     flow_state *flow;
     stage *stage;
-    patience *patience; /* of the caller's thread alone */
-    int next_in;        /* slot */
+    patience *patience;        /* of the caller's thread alone */
+    int next_in;               /* slot */
     flow_piece pending[SLOTS]; /* on their way out; the oldest is in slot first_out */
     int n_pending, first_out;
     smk_status status;
@@ -160,16 +161,15 @@ static smk_code end_out(worker *w) {
     const smk_rectangle *r = &w->pending[slot].rectangle;
     if (wait_for(w, w->stage->copied[STAGE_OUT][slot])) return SMK_INTERRUPTED;
     copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
-    if (w->flow->flow->delivered)
-        atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
     w->first_out = (slot + 1) % SLOTS;
     w->n_pending--;
     return SMK_OK;
 }
 
 static bool oldest_has_come(worker *w) {
-    return w->n_pending && w->flow->d->cu->cuEventQuery(
-                               w->stage->copied[STAGE_OUT][w->first_out]) == CUDA_SUCCESS;
+    return w->n_pending &&
+           w->flow->d->cu->cuEventQuery(w->stage->copied[STAGE_OUT][w->first_out]) == CUDA_SUCCESS;
 }
 
 /* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. */
@@ -415,8 +415,7 @@ smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
         }
     if (last)
         snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)",
-                 last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal,
-                 r.f.d->info.name);
+                 last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal, r.f.d->info.name);
     r.f.addresses = calloc(flow->n_buffers + 1, sizeof *r.f.addresses);
     code = r.f.addresses ? run_flow(&r, status)
                          : smk_fail_memory(status, flow->n_buffers * sizeof *r.f.addresses,

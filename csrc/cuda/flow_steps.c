@@ -9,7 +9,7 @@
 enum { REST_NS = 2 * 1000 * 1000 };
 
 static CUstream stream_of(const flow_state *f, const smk_step *step) {
-    return step->kind == SMK_COPY_IN ? f->in
+    return step->kind == SMK_COPY_IN    ? f->in
            : step->kind == SMK_COPY_OUT ? f->out
                                         : f->lanes[step->lane];
 }
@@ -137,8 +137,7 @@ static bool follow(flow_state *f, const smk_step *step) {
         const uint32_t before = step->after[i];
         if (!f->steps[before].done || stream_of(f, step) == stream_of(f, &f->flow->steps[before]))
             continue;
-        CUresult result =
-            f->d->cu->cuStreamWaitEvent(stream_of(f, step), f->steps[before].done, 0);
+        CUresult result = f->d->cu->cuStreamWaitEvent(stream_of(f, step), f->steps[before].done, 0);
         if (result) return fail(f, result, "cuStreamWaitEvent"), false;
     }
     return true;

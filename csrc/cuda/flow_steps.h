@@ -26,11 +26,12 @@ typedef struct flow_state {
     CUstream in, out, lanes[SMK_LANES];
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    size_t next[SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */
+    size_t next
+        [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */
     size_t first[SMK_N_KINDS]; /* the first one that is not queued */
-    unsigned changes;         /* how often there was something new for a thread to take */
-    bool stopped;             /* failed, or interrupted */
-    smk_status status;        /* why */
+    unsigned changes;          /* how often there was something new for a thread to take */
+    bool stopped;              /* failed, or interrupted */
+    smk_status status;         /* why */
     size_t bytes[STAGE_WAYS], bytes_direct;
 } flow_state;
 

@@ -67,9 +67,9 @@ static smk_code queue(int ordinal, const smk_job *job, smk_status *status) {
     if (code) return code;
     const int mode = device_ignore_captures(r.d);
     r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
-    code = r.addresses ? queue_job(&r, status)
-                       : smk_fail_memory(status, job->n_buffers * sizeof *r.addresses,
-                                         "buffer addresses");
+    code = r.addresses
+               ? queue_job(&r, status)
+               : smk_fail_memory(status, job->n_buffers * sizeof *r.addresses, "buffer addresses");
     if (!atomic_load(&r.d->lost)) {
         for (size_t i = 0; r.addresses && i < job->n_buffers; i++)
             if (r.addresses[i] && !(job->buffers[i].access & SMK_ON_DEVICE))
@@ -105,10 +105,8 @@ static smk_code run_as_flow(int ordinal, const smk_job *job, smk_status *status)
         if (out) break;
         /* On one stream: the last of the inputs stands for all of them. */
         compute = n;
-        steps[n] = (smk_step){.kind = SMK_COMPUTE,
-                              .job = job,
-                              .after = {n ? (uint32_t)n - 1 : 0},
-                              .n_after = n > 0};
+        steps[n] = (smk_step){
+            .kind = SMK_COMPUTE, .job = job, .after = {n ? (uint32_t)n - 1 : 0}, .n_after = n > 0};
         n++;
     }
     const smk_flow flow = {.image = job->image,
@@ -173,7 +171,8 @@ smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status) {
     if (result)
         code = device_fail(d, result, SMK_ERROR, status, "cuMemGetInfo");
     else
-        *bytes = (*bytes + pool_bytes(d)) / 10 * 9; /* others need some, and memory comes in pages */
+        *bytes =
+            (*bytes + pool_bytes(d)) / 10 * 9; /* others need some, and memory comes in pages */
     device_leave(d);
     return code;
 }

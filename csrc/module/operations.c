@@ -211,7 +211,8 @@ int request_make_gemm(module_state *state, request *r) {
         goto done;
     }
     operand_shape vector = PyArray_NDIM(arrays[1]) == 1 ? OPERAND_COLUMN : OPERAND_ROW;
-    if (request_place_result(state, r, vector, &problem->batch, problem->M, problem->N, &problem->c)) {
+    if (request_place_result(state, r, vector, &problem->batch, problem->M, problem->N,
+                             &problem->c)) {
         goto done;
     }
     problem->a = a->matrix;

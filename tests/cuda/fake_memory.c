@@ -188,9 +188,9 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {
     const bool out = copy->dstMemoryType == CU_MEMORYTYPE_HOST;
     const CUdeviceptr on_device = out ? copy->srcDevice : copy->dstDevice;
     const size_t pitch = out ? copy->srcPitch : copy->dstPitch;
-    if (!stream || copy->srcMemoryType == copy->dstMemoryType || copy->srcPitch < copy->WidthInBytes ||
-        copy->dstPitch < copy->WidthInBytes || !copy->Height ||
-        !find_block(on_device, (copy->Height - 1) * pitch + copy->WidthInBytes))
+    if (!stream || copy->srcMemoryType == copy->dstMemoryType ||
+        copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes ||
+        !copy->Height || !find_block(on_device, (copy->Height - 1) * pitch + copy->WidthInBytes))
         return fail(INVALID_VALUE);
     for (size_t i = 0; i < copy->Height && !fake_stream_is_busy(stream); i++)
         memcpy((out ? (char *)copy->dstHost : (char *)(uintptr_t)on_device) + i * copy->dstPitch,
