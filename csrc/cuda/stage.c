@@ -44,11 +44,12 @@ static bool is_idle(device *d, const stage *s) {
 }
 
 smk_code stage_take(device *d, stage **out, smk_status *status) {
-    stage *found = NULL;
+    stage *found;
     pthread_mutex_lock(&d->mutex);
-    for (stage **link = &d->stages; *link && !found; link = &(*link)->next) {
-        if (!is_idle(d, *link)) continue;
-        found = *link;
+    stage **link = &d->stages;
+    while (*link && !is_idle(d, *link))
+        link = &(*link)->next;
+    if ((found = *link)) {
         *link = found->next;
         d->n_stages--;
     }

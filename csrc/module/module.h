@@ -110,6 +110,12 @@ int stream_refuse(void);
 int device_run(const module_state *state, const device *on, smk_job *job);
 int device_run_flow(const module_state *state, const device *on, smk_flow *flow);
 
+/* What this thread's last run on a GPU moved: a tuple with smk_transfer's fields, or None. */
+PyObject *device_last_transfer(void);
+
+/* Gives back what a GPU's runs keep for later ones; the number of bytes. */
+PyObject *device_trim(const module_state *state, PyObject *given);
+
 /* ---- image.c ---- */
 
 /* The compiled kernel of a row; *owner keeps its memory. */

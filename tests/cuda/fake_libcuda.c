@@ -226,6 +226,8 @@ CUresult cuEventQuery(CUevent event) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     CALL(cuStreamWaitEvent);
     fake_cuda.waits++;
+    if (event && event->stream && stream != DEFAULT_STREAM && fake_stream_is_busy(event->stream))
+        stream->hangs = true;
     return fail(stream && event && !flags ? 0 : INVALID_VALUE);
 }
 

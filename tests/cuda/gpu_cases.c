@@ -19,8 +19,7 @@ void use_fake(void) {
     exit(SKIPPED);
 }
 
-/* Nothing of a call is left but what is kept on purpose: streams and modules for the next one. */
-static void check_clean(void) {
+void check_clean(void) {
     if (!fake) return;
     CHECK(fake->blocks == 0 && fake->used_bytes == 0);
     CHECK(fake->events * (1 << 20) == (int)fake->pinned_bytes); /* of the stages that are kept */
@@ -330,7 +329,7 @@ static void case_crash(char **arguments) {
     if (fake) CHECK(fake->contexts_pushed == 0);
 }
 
-static int stop_at_third(void *polls) {
+int stop_at_third(void *polls) {
     return ++*(int *)polls == 3;
 }
 
@@ -401,12 +400,26 @@ static void case_fork(char **arguments) {
 static const struct {
     const char *name;
     void (*run)(char **arguments);
-} cases[] = {{"describe", case_describe}, {"absent", case_absent},   {"add", case_add},
-             {"reuse", case_reuse},       {"timing", case_timing},   {"no_pools", case_no_pools},
-             {"capture", case_capture},   {"fail", case_fail},       {"fails", case_fails},
-             {"shared", case_shared},     {"refused", case_refused}, {"memory", case_memory},
-             {"modules", case_modules},   {"crash", case_crash},     {"interrupt", case_interrupt},
-             {"threads", case_threads},   {"fork", case_fork},       {"bad_image", case_bad_image}};
+} cases[] = {{"describe", case_describe},
+             {"absent", case_absent},
+             {"add", case_add},
+             {"reuse", case_reuse},
+             {"timing", case_timing},
+             {"no_pools", case_no_pools},
+             {"capture", case_capture},
+             {"fail", case_fail},
+             {"fails", case_fails},
+             {"shared", case_shared},
+             {"refused", case_refused},
+             {"memory", case_memory},
+             {"modules", case_modules},
+             {"crash", case_crash},
+             {"interrupt", case_interrupt},
+             {"threads", case_threads},
+             {"fork", case_fork},
+             {"bad_image", case_bad_image},
+             {"flow", case_flow},
+             {"flow_interrupt", case_flow_interrupt}};
 
 int main(int n, char **arguments) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
