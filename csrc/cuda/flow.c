@@ -18,11 +18,11 @@
 #include "flow_steps.h"
 #include "pool.h"
 #include "stream.h"
+#include "team.h"
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 1
-        << 20, /* a thread takes 20 us to start: as long as copying a quarter of these */
+    THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
     SPIN_NS = 50 * 1000,
     NAP_NS = 20 * 1000
 };
@@ -201,16 +201,15 @@ static void work_and_tell(worker *w) {
     if (work(w) && w->status.code) flow_stop(w->flow, &w->status);
 }
 
-static void *thread_main(void *argument) {
+static void help(void *argument) {
     worker *w = argument;
     device *d;
     if (device_enter(w->flow->d->info.ordinal, &d, &w->status)) {
         flow_stop(w->flow, &w->status);
-        return NULL;
+        return;
     }
     work_and_tell(w);
     device_leave(d);
-    return NULL;
 }
 
 /* ---- the whole ---- */
@@ -234,14 +233,14 @@ static int threads_for(const flow_state *f) {
 /* The caller works, too; where there is no memory or no thread for all of them, fewer do. */
 static smk_code run_workers(flow_state *f, patience *p, int *n_workers, smk_status *status) {
     worker workers[MOST_THREADS];
-    pthread_t threads[MOST_THREADS];
+    helper *helpers[MOST_THREADS];
     const int wanted = threads_for(f);
     int n = 0;
     for (; n < wanted; n++) {
         smk_status unused = {0};
         workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
         if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
-        if (n > 0 && pthread_create(&threads[n], NULL, thread_main, &workers[n])) {
+        if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
             stage_give(f->d, workers[n].stage);
             break;
         }
@@ -251,7 +250,7 @@ static smk_code run_workers(flow_state *f, patience *p, int *n_workers, smk_stat
     flow_start(f);
     work_and_tell(&workers[0]);
     for (int i = 1; i < n; i++)
-        pthread_join(threads[i], NULL);
+        team_wait(helpers[i]);
     for (int i = 0; i < n; i++)
         stage_give(f->d, workers[i].stage);
     return f->stopped ? smk_fail(status, f->status.code, "%s", f->status.message) : SMK_OK;
