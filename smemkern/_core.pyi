@@ -30,6 +30,7 @@ def gemm(
     device: str | None = None,
     stream: Any = None,
     max_memory: int | None = None,
+    devices: Sequence[int | str] | None = None,
     **params: int,
 ) -> Any: ...
 def transpose(

@@ -1,5 +1,5 @@
 /* Which device a call means, and running a job on it. */
-#include "module.h"
+#include "call.h"
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
@@ -162,14 +162,27 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 
 /* ---- running ---- */
 
-int device_run_flow(const module_state *state, const device *on, smk_flow *flow) {
+int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n) {
     smk_status status = {0};
+    smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
+    smk_transfer *sum = note_transfer();
     PyThreadState *thread = PyEval_SaveThread();
-    flow->poll = poll_signals;
-    flow->poll_arg = &thread;
-    flow->transfer = note_transfer();
-    smk_code code = gpu_flow(on->ordinal, flow, &status);
+    for (int i = 0; i < n; i++) {
+        flows[i].poll = poll_signals;
+        flows[i].poll_arg = &thread;
+        flows[i].transfer = &moved[i];
+        flows[i].share = n;
+    }
+    smk_code code = gpu_flows(ordinals, flows, n, &status);
     PyEval_RestoreThread(thread);
+    for (int i = 0; i < n; i++) {
+        sum->bytes_in += moved[i].bytes_in;
+        sum->bytes_out += moved[i].bytes_out;
+        sum->bytes_direct += moved[i].bytes_direct;
+        sum->seconds = Py_MAX(sum->seconds, moved[i].seconds);
+        sum->threads += moved[i].threads;
+        sum->steps += moved[i].steps;
+    }
     if (code) {
         raise_status(state, &status);
     }
