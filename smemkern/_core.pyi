@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, final
 
 import numpy as np
@@ -31,6 +31,7 @@ def gemm(
     stream: Any = None,
     max_memory: int | None = None,
     devices: Sequence[int | str] | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
 def transpose(
@@ -41,6 +42,7 @@ def transpose(
     device: str | None = None,
     stream: Any = None,
     max_memory: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
 def probe(

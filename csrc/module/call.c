@@ -151,6 +151,17 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
     if (has_out && strcmp(name, "max_memory") == 0) {
         return read_memory(given, &c->max_memory);
     }
+    if (has_out && strcmp(name, "progress") == 0) {
+        if (given != Py_None && given != Py_False && given != Py_True && !PyCallable_Check(given)) {
+            PyErr_Format(PyExc_TypeError,
+                         "progress must be a bool or a function of (bytes done, bytes in all), "
+                         "not %.200s",
+                         Py_TYPE(given)->tp_name);
+            return -1;
+        }
+        c->progress = given == Py_None || given == Py_False ? NULL : given;
+        return 0;
+    }
     if (c->op == SMK_GEMM && strcmp(name, "devices") == 0) {
         return read_devices(given, c);
     }

@@ -12,6 +12,7 @@ typedef struct call {
     PyObject *inputs[CALL_MAX_INPUTS];
     const char *variant;             /* NULL: not said */
     PyObject *out, *device, *stream; /* NULL: None or not given */
+    PyObject *progress;              /* callable, True, or NULL */
     double alpha, beta;
     size_t max_memory; /* bytes of the GPU's memory; 0: not given */
     int devices[CALL_MAX_DEVICES];

@@ -163,7 +163,7 @@ PyObject *request_run_flow(module_state *state, request *r) {
         for (int i = 0; i < all->n; i++) {
             all->flows[i].image = image;
         }
-        if (device_run_flows(state, all->ordinals, all->flows, all->n)) {
+        if (device_run_flows(state, all->ordinals, all->flows, all->n, r->asked->progress)) {
             goto done;
         }
     }

@@ -207,7 +207,43 @@ def refused(a: np.ndarray, b: np.ndarray, **keywords: object) -> None:
         raise AssertionError(f"{keywords} must be refused")
 
 
-CASES = (blocks, edges, strides, batches, results, transposes, direct, threads, several)
+def progress() -> None:
+    """A function hears of the end; what it raises is raised; a bar needs tqdm."""
+    a, b = floats(700, 64), floats(64, 900)
+    heard: list[tuple[int, int]] = []
+    gemm(a, b, progress=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (4 * 700 * 900,) * 2 and heard == sorted(heard)
+    transpose(a, progress=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (a.nbytes,) * 2
+
+    def fail(done: int, total: int) -> None:
+        raise RuntimeError("enough")
+
+    try:
+        gemm(a, b, progress=fail)
+    except RuntimeError as error:
+        assert str(error) == "enough"
+    else:
+        raise AssertionError("an exception must not get lost")
+    try:
+        gemm(a, b, progress=3)
+    except TypeError as error:
+        assert "progress" in str(error)
+    else:
+        raise AssertionError("3 is no function")
+    gemm(a, b, progress=False)
+    try:
+        import tqdm  # noqa: F401
+    except ImportError:
+        try:
+            gemm(a, b, progress=True)
+        except ImportError as error:
+            assert "pip install tqdm" in str(error)
+    else:
+        gemm(a, b, progress=True)
+
+
+CASES = (blocks, edges, strides, batches, results, transposes, direct, threads, several, progress)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()
