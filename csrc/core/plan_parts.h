@@ -92,7 +92,20 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
 /* The launch that adds them up, behind the others; none where K is whole. */
 void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s);
 
-/* plan_skinny.c */
+/* ---- plan_skinny.c ---- */
+
+/* How a product is cut into blocks, by its size and by whether the thick operand's neighbours lie along K. */
+typedef struct skinny_cut {
+    const char *kernel;
+    int64_t threads, tile[2], shared_bytes;
+} skinny_cut;
+
+skinny_cut skinny_cut_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
+                         bool along);
+
+/* The number of parts of K. */
+int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
+
 smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
