@@ -215,7 +215,7 @@ def terms_of(variant, shape, dtype="float32", aligned=True, **params):
 
 
 def planned(variant, shape, dtype, **params):
-    """The plan of a call with operands that lie row by row, of which only the first element exists."""
+    """The plan of a call of operands that lie row by row; only their first element exists."""
     m, n, k = shape
     one = np.zeros(1, dtype)
     arrays = [
