@@ -58,7 +58,7 @@ static cut cut_of(const smk_timing *t, const smk_question *q) {
     } else {
         const split_question ask =
             split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-                      STEP_BYTES / t->dtype->itemsize, q->multiprocessors);
+                      STEP_BYTES / t->dtype->itemsize, q->aligned, q->multiprocessors);
         c.split = (double)split_choose(&ask);
     }
     return c;

@@ -65,12 +65,13 @@ typedef struct split_question {
     int64_t steps; /* of K */
     double step_clocks;
     double part_bytes; /* the sums of one part */
+    int64_t resident;  /* blocks that share a multiprocessor */
     int64_t multiprocessors;
 } split_question;
 
-/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop. */
+/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop; `aligned`: the operands' rows are. */
 split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                         const int64_t sizes[3], int64_t batch, int64_t step,
+                         const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
                          int64_t multiprocessors);
 
 /* The number of parts that takes the least time: 1 where tiles fill the machine, never more than steps. */
