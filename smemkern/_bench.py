@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 Named = Union[str, "tuple[str, Mapping[str, int]]"]
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
-LEAST = 6  # times that five costs are fitted to
+LEAST = 7  # times that six costs are fitted to
 
 # M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns;
 # the second half on odd pitches.
@@ -193,7 +193,7 @@ class Fit(NamedTuple):
 def fit(terms: np.ndarray, times: np.ndarray, weights: np.ndarray) -> tuple[list[float], float]:
     """Costs >= 0 with the least squares of relative errors, and the weighted mean of these.
 
-    With five terms every subset of them can be tried: the best that needs no negative cost is it.
+    With six terms every subset of them can be tried: the best that needs no negative cost is it.
     """
     a = weights[:, None] * terms / times[:, None]
     best: tuple[float, np.ndarray] | None = None
