@@ -147,8 +147,8 @@ ROW = pytest.mark.parametrize(
 
 @ROW
 def test_few_tiles_and_long_k_fill_the_machine(row):
-    assert 100 <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS
-    assert 25 <= parts(row, 256, 256, 1 << 20) <= MULTIPROCESSORS
+    assert 100 <= parts(row, 16, 16, 1 << 20) <= MULTIPROCESSORS
+    assert 25 <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS
 
 
 @ROW
@@ -176,9 +176,9 @@ def test_more_work_never_has_fewer_parts(row):
 
 @ROW
 def test_batches_are_tiles(row):
-    one, many = parts(row, 128, 128, 1 << 16), parts(row, 128, 128, 1 << 16, batch=(16,))
+    one, many = parts(row, 32, 32, 1 << 16), parts(row, 32, 32, 1 << 16, batch=(33,))
     assert 2 <= many <= one // 8
-    assert parts(row, 128, 128, 1 << 16, batch=(132,)) == 1
+    assert parts(row, 32, 32, 1 << 16, batch=(132,)) == 1
 
 
 @ROW

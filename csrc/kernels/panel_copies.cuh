@@ -81,8 +81,7 @@ __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &ow
 #pragma unroll
         for (int i = 0; i < ROUNDS; i++) {
             const int vector_at = column / 4 ^ (ORDER == ALONG ? swizzle(row + i * DOWN) : 0);
-            const unsigned place =
-                to + i * (DOWN * COLUMNS * 4) + vector_at * 16 + column % 4 * 4;
+            const unsigned place = to + i * (DOWN * COLUMNS * 4) + vector_at * 16 + column % 4 * 4;
             if (i * DOWN < written) copy_async<WIDE>(place, next, i * DOWN < exist);
             next += DOWN * own.pitch;
             asm("" : "+l"(next)); /* else multiples of the pitch would take registers */
