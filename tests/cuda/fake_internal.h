@@ -26,8 +26,12 @@ DRIVER_FUNCTIONS(X)
 
 extern fake_cuda_state fake_cuda;
 
+enum { MOST_MARKS = 64 };
+
 struct CUstream_st {
     bool hangs, destroyed;
+    uint32_t *marks[MOST_MARKS], values[MOST_MARKS]; /* to be written when it no longer hangs */
+    int n_marks;
     CUstream next;
 };
 
@@ -35,6 +39,8 @@ bool fake_stream_is_busy(CUstream stream);
 
 /* Whether the bytes lie in one allocation that is in use. */
 bool fake_is_allocated(CUdeviceptr address, size_t bytes);
+
+bool fake_is_pinned(const void *address);
 
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);
