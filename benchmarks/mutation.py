@@ -64,13 +64,13 @@ WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
 # Kernels whose tiles are long: K that takes several.
 LONG = {
     **{"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]},
-    "mma_tf32x3": [(65, 45, 50)],
+    **{"mma_tf32x3": [(65, 45, 50)], "panel": [(35, 45, 300)]},
 }
 # Run-time parameters with which a kernel does what it is there for.
 RUNTIME = {"stride_read": {"stride": 3}}
 # Kernels whose checks are not taken apart. simt's terms also choose which tile a block makes, and a
 # tile that nobody makes is no hazard; those of the mma rows have not been looked at.
-WHOLE_CHECKS = ("simt", "mma_tf32x3", "mma_fp16", "mma_bf16")
+WHOLE_CHECKS = ("simt", "mma_tf32x3", "mma_fp16", "mma_bf16", "panel")
 # Rows whose mutants have not been looked at; nor have those of rows from sm_90 on, where TMA's and
 # wgmma's waits are other instructions.
 NOT_YET = ("skinny", "skinny_mma")

@@ -56,7 +56,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while itemsize n".split()
+    "union unsigned void volatile while itemsize n k".split()
 )
 
 Values = dict[str, int]
@@ -330,12 +330,12 @@ def _check_expressions(row: Row, where: str) -> None:
     probed = ["n"] if row.op == "probe" else []
     threads = [reader(text, *probed) for text in row.threads]
     tile = [reader(text, *probed) for text in row.output_tile]
-    shared = reader(row.shared_bytes, *probed)
+    shared = reader(row.shared_bytes, *(["k"] if row.op == "gemm" else probed))
     for text in (row.input, row.output):
         reader(text, *probed)
 
     for values, dtype in itertools.product(row.prebuilt, row.dtypes):
-        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1, "k": 2**31}
         for test, sentence in tests:
             if not test(env):
                 raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")

@@ -60,7 +60,8 @@ def _c_functions(row: Row) -> Iterator[str]:
     )
     yield "{"
     yield from _c_locals(row)
-    yield "    (void)n;"
+    yield "    const int64_t k = n;"
+    yield "    (void)n, (void)k;"
     yield "    *out_ = (smk_geometry){"
     yield f"        .threads = {braces(row.threads, 3)},"
     yield f"        .output_tile = {braces(row.output_tile, 2)},"

@@ -148,8 +148,8 @@ ROW = pytest.mark.parametrize(
 @ROW
 def test_few_tiles_and_long_k_fill_the_machine(row):
     shared = 2 if row.name in ("mma_fp16", "mma_bf16") else 1  # by blocks of 128 threads
-    assert 100 * shared <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS * shared
-    assert 25 * shared <= parts(row, 256, 256, 1 << 20) <= MULTIPROCESSORS * shared
+    assert 100 * shared <= parts(row, 16, 16, 1 << 20) <= MULTIPROCESSORS * shared
+    assert 25 * shared <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS * shared
 
 
 @ROW
@@ -191,9 +191,9 @@ def test_parts_as_they_were_measured_to_be_best():
 
 @ROW
 def test_batches_are_tiles(row):
-    one, many = parts(row, 128, 128, 1 << 16), parts(row, 128, 128, 1 << 16, batch=(16,))
+    one, many = parts(row, 32, 32, 1 << 16), parts(row, 32, 32, 1 << 16, batch=(33,))
     assert 2 <= many <= one // 8
-    assert parts(row, 128, 128, 1 << 16, batch=(264,)) == 1
+    assert parts(row, 32, 32, 1 << 16, batch=(264,)) == 1
 
 
 @ROW

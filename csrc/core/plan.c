@@ -221,7 +221,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
         return plan_skinny(row, dtype, values, problem, plan, status);
     }
     *plan = plan_of_gemm();
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_geometry geometry = geometry_of(row, dtype, values, problem->K);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
@@ -236,6 +236,11 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
                    (split_place){plan, &args, 0}, &s, status)) {
         return status->code;
+    }
+    if (args.split > 1) { /* what a block holds may be as long as its part of K */
+        const int64_t step = STEP_BYTES / dtype->itemsize;
+        const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
+        s.kernels[0].shared_bytes = (size_t)geometry_of(row, dtype, values, k).shared_bytes;
     }
     split_add_reduce(row, dtype, &args, &s);
     return plan_launches(plan, &s, &w, operands, &args, status);

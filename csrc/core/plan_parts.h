@@ -39,7 +39,7 @@ typedef struct shape {
     int itemsize;
 } shape;
 
-/* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */
+/* What a row says of a launch; n is a gemm's K, the length of a probe's x, 0 elsewhere. */
 smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                          int64_t n);
 

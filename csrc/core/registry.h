@@ -87,7 +87,7 @@ typedef struct smk_row {
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
     smk_skinny skinny;
-    /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
+    /* values[i] belongs to params[i]; n is a gemm's K, a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
     const char *(*conflict)(const int64_t *values, int itemsize);
