@@ -37,6 +37,7 @@ typedef struct shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
+    bool overlaps; /* each waits for the launch before it */
 } shape;
 
 /* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */

@@ -20,6 +20,7 @@
 #define SMK_SPLIT_K_CUH
 
 #include "args.h"
+#include "overlap.cuh"
 #include "sixteen_bits.cuh"
 
 /* What products of REAL are summed in. */
@@ -124,6 +125,7 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     const long long row = i / across, column = (long long)(i % across) * PART_WIDE;
     part_vector sum = {};
+    overlap_launches();
     if (row < g.M) sum = sum_share(g, row, column);
     if (blockDim.y > 1) {
         shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);

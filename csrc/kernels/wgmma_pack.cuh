@@ -24,6 +24,7 @@
 #define SMK_WGMMA_PACK_CUH
 
 #include "args.h"
+#include "overlap.cuh"
 
 /* What a lane keeps of an element until it is packed. */
 template <typename T> struct bits_of {
@@ -287,6 +288,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_operand(const 
  * the batch shares a matrix, the first does it for all. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     const int block = blockIdx.x, of_b = block - w.a.packing;
+    overlap_launches();
     if (blockIdx.z != 0 && (of_b < 0 ? g.batch_a : g.batch_b) == 0) return;
     if (of_b < 0) {
         pack_operand<operand, PARTS>(source_of(g, w, true, block));
@@ -303,6 +305,7 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 #if PARTS == 2
 /* Before that: of an A whose neighbours are in other rows. */
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
+    overlap_launches();
     if (blockIdx.z != 0 && g.batch_a == 0) return;
     const source s = source_of(g, w, true, blockIdx.x);
     largest_of_chunk(s, s.to.partial);
