@@ -85,8 +85,7 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){
-        .itemsize = dtype->itemsize, .n_kernels = tiles > 0, .overlaps = row->overlaps};
+    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0, .overlaps = row->overlaps};
     out->kernels[0] = (kernel){
         .entry = row->entry,
         .blocks = (uint32_t)tiles,

@@ -129,9 +129,8 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
                                        .stream = plan->stream,
                                        .attributes = &overlap,
                                        .n_attributes = plan->functions[i].overlaps};
-        CUresult result =
-            d->cu->cuLaunchKernelEx(&config, plan->functions[i].handle,
-                                    plan->parameters + i * job->n_parameters, NULL);
+        CUresult result = d->cu->cuLaunchKernelEx(&config, plan->functions[i].handle,
+                                                  plan->parameters + i * job->n_parameters, NULL);
         if (result) return refused(d, plan, i, result, status);
     }
     return SMK_OK;

@@ -225,7 +225,8 @@ static smk_code find_new(device *d, module *m, const char *entry, function *f, s
     result = d->cu->cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                        f->handle);
     if (!result)
-        result = d->cu->cuFuncGetAttribute(&f->virtual_sm, CU_FUNC_ATTRIBUTE_PTX_VERSION, f->handle);
+        result =
+            d->cu->cuFuncGetAttribute(&f->virtual_sm, CU_FUNC_ATTRIBUTE_PTX_VERSION, f->handle);
     if (result)
         return device_fail(d, result, SMK_LAUNCH, status, "cuFuncGetAttribute of kernel \"%s\"",
                            entry);
