@@ -8,8 +8,8 @@
  *
  * Each part is a product of its own, left as sums (fp32, of fp64 matrices fp64) before alpha and beta. The
  * second launch adds them in an order that is always the same: results do not change from run to run. There a
- * thread adds 16 bytes of sums; where parts are many, up to 8 threads have a share of them each, and meet in
- * shared memory.
+ * thread adds 16 bytes of sums; where parts are many, up to 32 threads have a share of them each, and meet in
+ * shared memory, two by two.
  *
  * Bytes beside the product's: written and read, 2 SPLIT M N sizeof(sum); C once. Rows of parts begin on
  * 16-byte boundaries and have no end within 16 bytes, so all of it moves 16 bytes at a time, whatever C's
@@ -129,12 +129,15 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     if (row < g.M) sum = sum_share(g, row, column);
     if (blockDim.y > 1) {
         shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);
-        __syncthreads();
-        if (threadIdx.y > 0) return;
 #pragma unroll 1
-        for (int y = 1; y < blockDim.y; y++) {
-            add(sum, shares[y * blockDim.x + threadIdx.x]);
+        for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (threadIdx.y < half) {
+                add(sum, shares[(threadIdx.y + half) * blockDim.x + threadIdx.x]);
+                shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);
+            }
         }
+        if (threadIdx.y > 0) return;
     }
     if (row >= g.M) return;
 
