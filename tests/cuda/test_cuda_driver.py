@@ -66,7 +66,8 @@ def test_capture_without_pools(gpu_cases: Path, fake_driver: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("virtual_sm", "version", "wanted"), [(90, 13000, 2), (90, 12030, 2), (80, 13000, 0), (90, 12020, 0)]
+    ("virtual_sm", "version", "wanted"),
+    [(90, 13000, 2), (90, 12030, 2), (80, 13000, 0), (90, 12020, 0)],
 )
 def test_overlap(
     gpu_cases: Path, fake_driver: Path, virtual_sm: int, version: int, wanted: int
