@@ -164,8 +164,9 @@ def _sentence(row: Hazard, space: str | None) -> str:
         )
     if row.kind == "overlap":
         return (
-            f"{here} touches {where} in {_who(row, 0)}, which an earlier launch of the call writes, or "
-            f"reads and this one writes: it has not waited for that launch (griddepcontrol.wait){again}"
+            f"{here} touches {where} in {_who(row, 0)}, which an earlier launch of the call "
+            "writes, or reads and this one writes, and has not waited for that launch "
+            f"(griddepcontrol.wait){again}"
         )
     if row.kind == "barrier" and row.other_line is None:
         return (

@@ -1,4 +1,4 @@
-"""Launches of one call overlap: each but the first, and its kernel waits for the launch before it."""
+"""Launches of one call overlap: all but the first, and a kernel waits for the launch before."""
 
 import json
 import re
@@ -116,7 +116,7 @@ def test_a_missing_wait_is_found(tmp_path, variant, order, keywords, launches):
 
 
 def test_a_wait_covers_one_launch(tmp_path):
-    """Who has not waited leaves the launches before it to nobody: the next one waits for it alone."""
+    """Who has not waited leaves the launches before to nobody: the next one waits for it alone."""
     keywords = {"variant": "mma_tf32x3", "split": 2}
     plan = smemkern._core.plan("gemm", batches(), keywords)
     ends = ["", "_reduce", "", "_reduce"]

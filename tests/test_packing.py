@@ -1,4 +1,4 @@
-"""What packing hands to the product: the same bits, wherever rows begin and in whatever order they lie."""
+"""What packing hands to the product: the same bits, wherever rows begin and however they lie."""
 
 import ml_dtypes
 import numpy as np
@@ -10,7 +10,7 @@ VARIANTS = {"tf32": "f4", "tf32x3": "f4", "fp16x3": "f4", "fp16": "f2", "bf16": 
 
 
 def put(x, order, skew, pitch):
-    """x by rows or columns, `skew` elements behind a 16-byte boundary, its rows `pitch` more apart."""
+    """x by rows or columns, `skew` elements behind 16-byte boundaries, `pitch` between rows."""
     x = x.T if order == "F" else x
     rows, columns = x.shape
     wide = columns + pitch
