@@ -22,6 +22,7 @@
 #include "args.h"
 #include "overlap.cuh"
 #include "sixteen_bits.cuh"
+#include "store_bits.cuh"
 
 /* What products of REAL are summed in. */
 template <typename T> struct sum_of {
@@ -53,23 +54,6 @@ __device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long 
 }
 
 /* ---- the second launch: a thread makes PART_WIDE neighbours of C ---- */
-
-/* The widest stores that C's place allows. In PTX, because the compiler takes a vector apart that was put
- * together from registers. */
-__device__ __forceinline__ void store_bits(void *p, uint4 v) {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
-                 "r"(v.w)
-                 : "memory");
-}
-__device__ __forceinline__ void store_bits(void *p, uint2 v) {
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(v.x), "r"(v.y) : "memory");
-}
-template <int BYTES> struct bits_type {
-    typedef uint4 type;
-};
-template <> struct bits_type<8> {
-    typedef uint2 type;
-};
 
 struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
     REAL at[PART_WIDE];

@@ -28,6 +28,7 @@
 
 #include "args.h"
 #include "overlap.cuh"
+#include "store_bits.cuh"
 
 /* What a lane keeps of an element until it is packed. */
 template <typename T> struct bits_of {
@@ -181,6 +182,24 @@ __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
     return __reduce_max_sync(0xffffffff, largest);
 }
 
+/* Of n elements a step apart, COUNT of them under way, as long as so many are left. */
+template <int COUNT>
+__device__ __forceinline__ void add_largest(unsigned &largest, const float *&from, long long step,
+                                            int &left) {
+#pragma unroll 1
+    for (; left >= COUNT; left -= COUNT) {
+        float x[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++, from += step) {
+            x[i] = *from;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            largest = max(largest, magnitude_of(x[i]));
+        }
+    }
+}
+
 /* The largest of LARGEST_K elements of 32 rows whose neighbours are in other rows: lanes are rows. To
  * to[chunk of K][row]. */
 __device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) {
@@ -188,19 +207,21 @@ __device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
-    const int k_end = min((chunk + 1) * LARGEST_K, s.to.k);
+    constexpr int WARPS = PACK_THREADS / 32;
+    const int first = chunk * LARGEST_K + warp, end = min((chunk + 1) * LARGEST_K, s.to.k);
     unsigned largest = 0;
-    if (row < s.to.rows) {
-#pragma unroll 8
-        for (int k = chunk * LARGEST_K + warp; k < k_end; k += PACK_THREADS / 32) {
-            largest = max(largest, magnitude_of(s.x[row * s.to.row_stride + k * s.to.k_stride]));
-        }
+    if (row < s.to.rows && first < end) {
+        const float *from = s.x + row * s.to.row_stride + first * s.to.k_stride;
+        int left = (end - first + WARPS - 1) / WARPS;
+        add_largest<32>(largest, from, WARPS * s.to.k_stride, left);
+        add_largest<8>(largest, from, WARPS * s.to.k_stride, left);
+        add_largest<1>(largest, from, WARPS * s.to.k_stride, left);
     }
     found[warp][lane] = largest;
     __syncthreads();
     if (warp == 0 && row < s.to.rows) {
 #pragma unroll
-        for (int i = 1; i < PACK_THREADS / 32; i++) {
+        for (int i = 1; i < WARPS; i++) {
             largest = max(largest, found[i][lane]);
         }
         to[(long long)chunk * s.to.rows + row] = largest;
@@ -236,8 +257,14 @@ __device__ __forceinline__ void pack_elements(const source &s, int line, int at,
             out[part].at[i] = parts[part];
     }
 #pragma unroll
-    for (int part = 0; part < N; part++)
-        *reinterpret_cast<several<T, COUNT> *>(packed_row<T>(s, part, line) + at) = out[part];
+    for (int part = 0; part < N; part++) {
+        T *to = packed_row<T>(s, part, line) + at;
+        if constexpr (COUNT == 1)
+            *to = out[part].at[0];
+        else
+            store_bits(to,
+                       reinterpret_cast<typename bits_type<sizeof out[part]>::type &>(out[part]));
+    }
 }
 
 /* A warp has PACK_PIECES of a line; of a line that is scaled, all of it. */
@@ -258,7 +285,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
         scale = power_of_two(scale_of(largest));
     }
 #endif
-    constexpr int BATCH = 4; /* pieces under way */
+    constexpr int BATCH = 2; /* pieces under way, a lane's */
     const int first = max(x.first, share * PACK_PIECES);
     const int end = N == 2 ? x.end : min(x.end, (share + 1) * PACK_PIECES);
 #pragma unroll 1
@@ -345,8 +372,9 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
     }
 }
 
-template <typename T, int N> __device__ __forceinline__ void pack_operand(const source &s) {
-    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
+template <typename T, int N>
+__device__ __forceinline__ void pack_operand(const source &s,
+                                             raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
     if (s.to.by_rows || (N == 1 && s.to.across)) {
         pack_by_lines<T, N>(s);
     } else {
@@ -354,20 +382,22 @@ template <typename T, int N> __device__ __forceinline__ void pack_operand(const 
     }
 }
 
-/* The kernel's blocks: those that pack A, those that pack B, those that look for B's largest. Where all of
- * the batch shares a matrix, the first does it for all. */
+/* The kernel's blocks: those that look for B's largest, which take longest, those that pack A, those that pack B.
+ * Where all of the batch shares a matrix, the first does it for all. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
-    const int block = blockIdx.x, of_b = block - w.a.packing;
+    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
+    const int block = (int)blockIdx.x - w.b.searching;
+    const bool of_a = block >= 0 && block < w.a.packing;
     overlap_launches();
-    if (blockIdx.z != 0 && (of_b < 0 ? g.batch_a : g.batch_b) == 0) return;
-    if (of_b < 0) {
-        pack_operand<operand, PARTS>(source_of(g, w, true, block));
-    } else if (of_b < w.b.packing) {
-        pack_operand<raw, 1>(source_of(g, w, false, of_b));
+    if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
+    if (of_a) {
+        pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
+    } else if (block >= 0) {
+        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
     }
 #if PARTS == 2
     else {
-        search(source_of(g, w, false, of_b - w.b.packing));
+        search(source_of(g, w, false, blockIdx.x));
     }
 #endif
 }
