@@ -282,7 +282,10 @@ static residence reside(const blocks *all, bool by_rows, int64_t memory) {
     const int64_t slot = all->slot_bytes[outer] ? all->slot_bytes[outer] : 1;
     r.outer = memory < 0 ? 0 : least(memory / slot, all->count[outer]);
     if (r.outer < least(2, all->count[outer])) r.outer = 0;
-    r.stay = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
+    if (r.outer == 0) return r;
+    /* Turns of equal size; what is left of the memory takes the next turn's first blocks early. */
+    const int64_t most = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
+    r.stay = ceil_div(all->count[outer], ceil_div(all->count[outer], most));
     return r;
 }
 

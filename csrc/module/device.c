@@ -3,6 +3,7 @@
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
+#include "result_memory.h"
 
 int device_read(const module_state *state, PyObject *given, device *out) {
     (void)state;
@@ -147,15 +148,16 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
     if (device_read(state, given, &on)) {
         return NULL;
     }
+    const size_t results = result_memory_trim();
     if (on.emulated) {
-        return PyLong_FromLong(0);
+        return PyLong_FromSize_t(results);
     }
     const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
     if (gpu_trim(on.ordinal, &status)) {
         return raise_status(state, &status);
     }
     const size_t after = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
-    return PyLong_FromSize_t(before > after ? before - after : 0);
+    return PyLong_FromSize_t(results + (before > after ? before - after : 0));
 }
 
 /* ---- running ---- */

@@ -2,6 +2,7 @@
 #include "../core/plan_flow.h"
 #include "../cuda/gpu.h"
 #include "request.h"
+#include "result_memory.h"
 
 /* Where the result's elements go. */
 typedef struct target {
@@ -34,8 +35,7 @@ static int choose_target(const request *r, bool reads_result, target *t) {
         return 0;
     }
     Py_INCREF(r->descr);
-    t->array = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim, r->dims,
-                                                     NULL, NULL, 0, NULL);
+    t->array = result_memory_array(r->descr, r->ndim, r->dims);
     return t->array == NULL || (reads_result && PyArray_CopyInto(t->array, out) < 0) ? -1 : 0;
 }
 

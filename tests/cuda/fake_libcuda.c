@@ -41,6 +41,11 @@ bool fake_stream_is_busy(CUstream stream) {
 static void settle_streams(void) {
     for (CUstream *link = &streams; *link;) {
         CUstream stream = *link;
+        while (stream->n_marks && !fake_stream_is_busy(stream)) {
+            stream->n_marks--;
+            __atomic_store_n(stream->marks[stream->n_marks], stream->values[stream->n_marks],
+                             __ATOMIC_RELEASE);
+        }
         if (!stream->destroyed || fake_stream_is_busy(stream)) {
             link = &stream->next;
             continue;
@@ -229,6 +234,21 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     if (event && event->stream && stream != DEFAULT_STREAM && fake_stream_is_busy(event->stream))
         stream->hangs = true;
     return fail(stream && event && !flags ? 0 : INVALID_VALUE);
+}
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, uint32_t value,
+                              unsigned flags) {
+    CALL(cuStreamWriteValue32);
+    void *memory = (void *)(uintptr_t)address;
+    if (!stream || flags || !fake_is_pinned(memory)) return fail(INVALID_VALUE);
+    if (!fake_stream_is_busy(stream)) {
+        __atomic_store_n((uint32_t *)memory, value, __ATOMIC_RELEASE);
+        return CUDA_SUCCESS;
+    }
+    if (stream->n_marks == MOST_MARKS) return fail(INVALID_VALUE);
+    stream->marks[stream->n_marks] = memory;
+    stream->values[stream->n_marks++] = value;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
