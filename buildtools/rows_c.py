@@ -123,6 +123,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_params = {len(row.params)},"
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
+    yield f"        .overlaps = {str(row.overlaps).lower()},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
     yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"

@@ -40,11 +40,12 @@ static cut cut_of(const smk_timing *t, const smk_question *q) {
     t->row->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
+    skinny_cut thin = {0};
     if (skinny) { /* of operands that lie row by row */
         const bool along = q->N < q->M ? q->K > 1 : q->N == 1;
-        const skinny_cut s = skinny_cut_of(t->row, t->dtype, q->M, q->N, along);
-        tile[0] = s.tile[0];
-        tile[1] = s.tile[1];
+        thin = skinny_cut_of(t->row, t->dtype, q->M, q->N, along);
+        tile[0] = thin.tile[0];
+        tile[1] = thin.tile[1];
     }
     cut c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
                       (double)q->batch,
@@ -54,7 +55,7 @@ static cut cut_of(const smk_timing *t, const smk_question *q) {
         c.tiles > 0 && c.tiles < 1e6; /* else K will not be cut, nor are they counted */
     if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
-        c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
+        c.split = (double)skinny_split(&thin, (int64_t)c.tiles, q->K, q->multiprocessors);
     } else {
         const split_question ask =
             split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,

@@ -85,7 +85,7 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0};
+    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0, .overlaps = row->overlaps};
     out->kernels[0] = (kernel){
         .entry = row->entry,
         .blocks = (uint32_t)tiles,
@@ -117,6 +117,7 @@ static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void 
             .grid = {own->blocks, 1, (uint32_t)(z < MAX_GRID_Z ? z : MAX_GRID_Z)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
             .shared_bytes = own->shared_bytes,
+            .overlaps = s->overlaps,
             .args = args,
         };
     }
@@ -164,6 +165,7 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
             index[d] = 0;
         }
     }
+    plan->launches[0].overlaps = false; /* what is on the stream before is not ours */
     return SMK_OK;
 }
 

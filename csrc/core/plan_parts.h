@@ -37,6 +37,7 @@ typedef struct shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
+    bool overlaps; /* each waits for the launch before it */
 } shape;
 
 /* What a row says of a launch; n is a gemm's K, the length of a probe's x, 0 elsewhere. */
@@ -99,13 +100,14 @@ void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_arg
 typedef struct skinny_cut {
     const char *kernel;
     int64_t threads, tile[2], shared_bytes;
+    int64_t resident; /* blocks on a multiprocessor */
 } skinny_cut;
 
 skinny_cut skinny_cut_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
                          bool along);
 
 /* The number of parts of K. */
-int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
+int64_t skinny_split(const skinny_cut *cut, int64_t blocks, int64_t k, int64_t multiprocessors);
 
 smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);

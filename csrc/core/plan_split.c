@@ -130,7 +130,7 @@ void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_arg
     if (args->split == 1) return;
     const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
     uint32_t groups = 1; /* of threads that share the parts of a vector: 4 of them or more each */
-    while (groups < 8 && args->split >= 8 * groups)
+    while (groups < 32 && args->split >= 8 * groups)
         groups *= 2;
     const uint32_t across = REDUCE_THREADS / groups;
     s->kernels[s->n_kernels++] = (kernel){.entry = row->split.reduce,
