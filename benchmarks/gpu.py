@@ -30,6 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
+STEPS += ("portable",)
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -324,6 +325,12 @@ def overhead() -> Record:
     return shapes.overhead()
 
 
+def portable(arguments: str, seconds: float) -> Record:
+    import portable as rows
+
+    return rows.portable(arguments, seconds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -363,6 +370,7 @@ def main() -> int:
         "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
         "sweep": sweep,
         "overhead": overhead,
+        "portable": lambda: portable(options.pytest, options.seconds),
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)
