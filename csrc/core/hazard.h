@@ -14,6 +14,7 @@
     X(UNINITIALISED, "uninitialised")                                                              \
     X(ASYNC_READ, "async-read")                                                                    \
     X(ASYNC_WRITE, "async-write")                                                                  \
+    X(PROXY, "proxy")                                                                              \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \

@@ -8,6 +8,7 @@
  *     hazards_lanes.c     ... and of scattered lanes
  *     hazards_granule.c   an access to one granule against the marks of earlier ones
  *     hazards_access.c    requests: which of these looks at them
+ *     hazards_async.c     mbarriers; copies in flight; what the asynchronous proxy can see
  *     hazards_barrier.c   barriers that not everybody reaches
  *     hazards_blocks.c    blocks that ran on different host threads
  *     hazards_findings.c  folding, and telling
@@ -27,6 +28,7 @@ typedef struct site {
     uint8_t strength; /* enum strength */
     bool acquires, releases;
     bool stores; /* st: the value is known */
+    bool bulk;   /* writes by the asynchronous proxy */
 } site;
 
 typedef struct site_table {
@@ -66,6 +68,15 @@ struct reader {
     uint32_t next;  /* index; 0: the end */
 };
 
+/* ---- what a warp's wgmma read ---- */
+
+enum { MATRIX_COMMIT = ~0u }; /* in `at`: the end of a group */
+
+typedef struct matrix_reads {
+    uint32_t *at; /* offsets in shared memory of 16 bytes each, in order; and the ends of groups */
+    size_t n, room;
+} matrix_reads;
+
 /* ---- barriers ---- */
 
 typedef struct barrier_watch {
@@ -100,6 +111,8 @@ typedef struct watch {
     shadow *regions; /* by region id; made when first touched */
     reader *readers; /* [0]: none */
     uint32_t n_readers, room_readers, spare_readers;
+    matrix_reads *matrix_reads; /* by warp: under way */
+    uint32_t *proxied;         /* by thread: when it had its last fence to the asynchronous proxy */
     uint32_t *position;        /* by warp and site: the warp's clock when it last ran it */
     uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
     uint32_t alive[MAX_WARPS], born[MAX_WARPS];
@@ -147,6 +160,8 @@ void granule_report(watch *w, const shadow *s, uint64_t granule, smk_hazard_kind
                     mark other);
 void granule_read(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *writes,
                   const row_limits *rest);
+/* As a read, which leaves no mark. */
+void granule_look(watch *w, shadow *s, uint64_t granule, mark now);
 /* value: the bytes that are written, NULL: not known */
 void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *rest,
                    const unsigned char *value);
@@ -154,10 +169,19 @@ void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_li
 /* ---- hazards_access.c ---- */
 
 void access_request(watch *w, const emu_request *request);
-void access_mbarrier(watch *w, const emu_sync *event);
-void access_copy_done(watch *w, const emu_sync *event);
 /* Reads of shared memory that was never written; copies that nobody waited for are forgotten. */
 void access_end_block(watch *w);
+
+/* ---- hazards_async.c ---- */
+
+void async_mbarrier(watch *w, const emu_sync *event);
+void async_copy_done(watch *w, const emu_sync *event);
+void async_source_read(watch *w, const emu_sync *event);
+void async_fence(watch *w, const emu_sync *event);
+void async_matrix_read(watch *w, uint32_t warp, uint64_t offset);
+void async_matrix_group(watch *w, const emu_sync *event);
+/* The asynchronous proxy reads a granule for a thread: has the last write been let through to it? */
+void async_look(watch *w, const shadow *s, uint64_t granule, mark now);
 
 /* ---- hazards_barrier.c ---- */
 
