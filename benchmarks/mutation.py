@@ -167,11 +167,13 @@ def own(image: Image) -> str:
 
 
 def sampled(every: list[Mutant]) -> list[Mutant]:
-    """The first, the middle and the last of those that are the same but for their registers."""
+    """The first, the middle and the last of those that are the same but for their registers: of
+    checks in all of the image's kernels, of what orders accesses in each."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for n, m in enumerate(every):
-        text, instead = (re.sub(r"%\w+", "%", t) for t in (m.text, m.instead))
-        alike.setdefault((m.kind, m.entry, m.source, text, instead), []).append(n)
+        text, instead = (re.sub(r"[%$]\w+", "%", t) for t in (m.text, m.instead))
+        where = m.entry if m.kind in mutation_order.KINDS else ""
+        alike.setdefault((m.kind, where, m.source, text, instead), []).append(n)
     chosen = {n for same in alike.values() for n in (same[0], same[len(same) // 2], same[-1])}
     return [every[n] for n in sorted(chosen)]
 
@@ -228,47 +230,53 @@ def verdict(kinds: Counter[str], wrong: int) -> str:
 
 
 def run(
-    every: list[Image], workers: int, kinds: list[str], each: int | None, old: list[Record]
-) -> Record:
-    """The record; `old` are lines of images that are not taken apart again."""
-    known = {line["image"] for line in old}
-    again = [i for i in every if i.name not in known]
-    removed = [m for i in again for m in [m for m in mutants(i) if m.kind in kinds][:each]]
+    every: list[Image], workers: int, kinds: list[str], each: int | None
+) -> tuple[dict[str, Record], list[Record]]:
+    """Of each image, what it is like unmutated, and a line for each mutant."""
+    removed = [m for i in every for m in [m for m in mutants(i) if m.kind in kinds][:each]]
     todo: list[Mutant | Image] = [*every, *removed]
     context = multiprocessing.get_context("fork")
     with context.Pool(workers, maxtasksperchild=1) as pool:
         results = pool.map(outcome, todo, chunksize=1)
-    clean = [r for what, r in zip(todo, results, strict=True) if isinstance(what, Image)]
-    lines = old + [
-        {
-            "image": what.image.name,
-            "kind": what.kind,
-            "ptx_line": what.line,
-            "text": what.text,
-            **({"instead": what.instead} if what.instead else {}),
-            "source": what.source,
-            **result,
-            **({} if result["kinds"] else {"reason": reason(what.kind, what.text, what.source)}),
-        }
-        for what, result in zip(todo, results, strict=True)
-        if isinstance(what, Mutant)
-    ]
+    clean, lines = {}, []
+    for what, result in zip(todo, results, strict=True):
+        if isinstance(what, Image):
+            clean[what.name] = {
+                "runs": len(list(calls(what))),
+                "findings": sum(result["kinds"].values()),
+                "wrong": result["wrong"],
+            }
+            continue
+        lines.append(
+            {
+                "image": what.image.name,
+                "kind": what.kind,
+                "ptx_line": what.line,
+                "text": what.text,
+                **({"instead": what.instead} if what.instead else {}),
+                "source": what.source,
+                **result,
+            }
+        )
+    return clean, lines
+
+
+def record_of(every: list[Image], clean: dict[str, Record], lines: list[Record]) -> Record:
     place = {image.name: n for n, image in enumerate(every)}
     lines.sort(key=lambda line: (place[line["image"]], line["ptx_line"]))
-    figures = {
-        kind: dict(Counter(line["verdict"] for line in lines if line["kind"] == kind))
-        for kind in kinds
-    }
+    for line in lines:
+        if not line["kinds"]:
+            line["reason"] = reason(line["kind"], line["text"], line["source"])
+    kinds = [kind for kind in KINDS if any(line["kind"] == kind for line in lines)]
     return {
         "date": datetime.date.today().isoformat(),
         "images": len(every),
         "shapes": SHAPES,
-        "unmutated": {
-            "runs": sum(len(list(calls(image))) for image in every),
-            "with_findings": sum(bool(r["kinds"]) for r in clean),
-            "wrong": sum(r["wrong"] for r in clean),
+        "unmutated": {name: clean[name] for name in place if name in clean},
+        "figures": {
+            kind: dict(Counter(line["verdict"] for line in lines if line["kind"] == kind))
+            for kind in kinds
         },
-        "figures": figures,
         "mutants": lines,
     }
 
@@ -280,35 +288,41 @@ def accounted_for(line: Record) -> bool:
 
 
 def write(record: Record, path: Path) -> None:
-    """JSON with a line for each mutant."""
+    """JSON with a line for each image and each mutant."""
+    clean = ",\n".join(f'  "{k}": {json.dumps(v)}' for k, v in record["unmutated"].items())
     lines = ",\n".join(f"  {json.dumps(line)}" for line in record["mutants"])
-    head = json.dumps({**record, "mutants": []}, indent=1)
-    path.write_text(head.replace('"mutants": []', f'"mutants": [\n{lines}\n ]') + "\n")
+    text = json.dumps({**record, "unmutated": {}, "mutants": []}, indent=1)
+    text = text.replace('"unmutated": {}', f'"unmutated": {{\n{clean}\n }}')
+    path.write_text(text.replace('"mutants": []', f'"mutants": [\n{lines}\n ]') + "\n")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="one image a variant")
-    parser.add_argument("--only", nargs="+", metavar="ROW", help="rows to be taken apart again")
+    parser.add_argument("--only", nargs="*", metavar="ROW", help="rows to take apart again")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--each", type=int, help="mutants of an image, at most")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     every, kinds = images(options.fast), options.kinds.split(",")
-    old = json.loads(options.results.read_text())["mutants"] if options.only else []
-    again = {i.name for i in every if not options.only or i.variant in options.only}
-    kept = {i.name for i in every} - again
-    old = [line for line in old if line["image"] in kept]
-    record = run(every, options.workers, kinds, options.each, old)
-    print(json.dumps({k: record[k] for k in ("images", "unmutated", "figures")}, indent=1))
+    again, clean, lines = every, {}, []
+    if options.only is not None:
+        old = json.loads(options.results.read_text())
+        again = [i for i in every if i.variant in options.only]
+        kept = {i.name for i in every} - {i.name for i in again}
+        clean = {name: one for name, one in old["unmutated"].items() if name in kept}
+        lines = [line for line in old["mutants"] if line["image"] in kept]
+    new_clean, new_lines = run(again, options.workers, kinds, options.each)
+    record = record_of(every, clean | new_clean, lines + new_lines)
+    print(json.dumps({k: record[k] for k in ("images", "figures")}, indent=1))
     for line in record["mutants"]:
         if not accounted_for(line):
             print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
     options.results.parent.mkdir(parents=True, exist_ok=True)
     write(record, options.results)
-    clean = not (record["unmutated"]["with_findings"] or record["unmutated"]["wrong"])
-    return 0 if clean and all(map(accounted_for, record["mutants"])) else 1
+    sound = not any(one["findings"] or one["wrong"] for one in record["unmutated"].values())
+    return 0 if sound and all(map(accounted_for, record["mutants"])) else 1
 
 
 if __name__ == "__main__":

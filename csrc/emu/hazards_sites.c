@@ -39,8 +39,9 @@ static bool is_fine(const ptx_instruction *p) {
         const ptx_operand *o = &p->operands[number];
         return n != 1 || o->kind != PTX_IMMEDIATE || o->bits != 0;
     }
-    return is(p, "mbarrier") || is(p, "wgmma") || is(p, "fence") || is(p, "membar") || has(p, "mbarrier") ||
-           has(p, "bulk") || has(p, "acquire") || has(p, "release") || has(p, "acq_rel");
+    return is(p, "mbarrier") || is(p, "wgmma") || is(p, "fence") || is(p, "membar") ||
+           has(p, "mbarrier") || has(p, "bulk") || has(p, "acquire") || has(p, "release") ||
+           has(p, "acq_rel");
 }
 
 /* Orders what one block does with what another does. */

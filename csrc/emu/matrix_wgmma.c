@@ -287,11 +287,11 @@ enum { ORDER_FENCE, ORDER_COMMIT, ORDER_WAIT };
 static const insn *exec_wgmma_order(warp *w, const insn *i) {
     if (w->active != FULL) return refuse_part_of_warp(w, i);
     if (i->flags != ORDER_FENCE)
-        observe_event(w, (emu_sync){.kind = i->flags == ORDER_WAIT ? EMU_MATRIX_WAIT
-                                                                   : EMU_MATRIX_COMMIT,
-                                    .ptx = i->ptx,
-                                    .lanes = FULL,
-                                    .object = (uint32_t)i->imm});
+        observe_event(
+            w, (emu_sync){.kind = i->flags == ORDER_WAIT ? EMU_MATRIX_WAIT : EMU_MATRIX_COMMIT,
+                          .ptx = i->ptx,
+                          .lanes = FULL,
+                          .object = (uint32_t)i->imm});
     return i + 1;
 }
 
