@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
-STEPS += ("portable",)
+STEPS += ("portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -135,7 +135,7 @@ def tests(arguments: str) -> Record:
 def sanitize(tool: str) -> tuple[Record, str]:
     done = subprocess.run(
         ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda"],
+        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda", "--tool", tool],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -331,6 +331,12 @@ def portable(arguments: str, seconds: float) -> Record:
     return rows.portable(arguments, seconds)
 
 
+def limits() -> Record:
+    import sanitizer_limits
+
+    return sanitizer_limits.limits()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -371,6 +377,7 @@ def main() -> int:
         "sweep": sweep,
         "overhead": overhead,
         "portable": lambda: portable(options.pytest, options.seconds),
+        "limits": limits,
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)
