@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
-STEPS += ("portable", "limits")
+STEPS = (*STEPS, "host", "portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -337,6 +337,12 @@ def limits() -> Record:
     return sanitizer_limits.limits()
 
 
+def host() -> Record:
+    import host as calls
+
+    return calls.measure()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -378,6 +384,7 @@ def main() -> int:
         "overhead": overhead,
         "portable": lambda: portable(options.pytest, options.seconds),
         "limits": limits,
+        "host": host,
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)
