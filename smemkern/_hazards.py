@@ -152,6 +152,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
         return f"{here} reads {where} in {_who(row, 0)}, which nobody has written{scope}{again}"
+    if row.kind == "unwritten":
+        return f"{row.count} words of the result are written by nobody, the first at {where}"
     if row.kind == "async-read" and row.other_line is None:
         return (
             f"{here} reads {where} for {_who(row, 0)}, whose block ends without having waited for "

@@ -3,7 +3,10 @@
 Kernels in CUDA C with one step of the protocol left out each; as they should be they are clean.
 """
 
+import ast
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -197,3 +200,34 @@ def test_messages():
     assert "no fence.proxy.async" in trace.hazards[0].message
     _, trace = found(without(STORE, "end"), 64, np.zeros(128, "f4"))
     assert "block ends without having waited" in trace.hazards[0].message
+
+
+UNWRITTEN = """
+import re, sys, tempfile
+from pathlib import Path
+import numpy as np
+import smemkern
+name = "gemm_naive-float32.ptx"
+config = smemkern._core.config()
+text = Path(config["images"], name).read_text()
+with tempfile.TemporaryDirectory() as folder:
+    Path(folder, name).write_text(re.sub(r"%ctaid\\.x", "0", text))
+    smemkern._core.configure(images=folder, kernels=config["kernels"])
+    a = np.ones((64, 64), "f4")
+    for more in ({}, {"beta": 1.0, "out": a.copy()}):
+        trace = smemkern.trace("gemm", a, a, variant="naive", **more)
+        print([(h.kind, h.count, h.message) for h in trace.hazards])
+"""
+
+
+def test_a_result_that_is_not_all_written():
+    """Every block makes the first tile: the rest of C is left as it was."""
+    done = subprocess.run([sys.executable, "-c", UNWRITTEN], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    fresh, old = map(ast.literal_eval, done.stdout.splitlines())
+    [(kind, count, message)] = fresh
+    assert (kind, count) == ("unwritten", 64 * 64 - 32 * 32)
+    assert message == (
+        "3072 words of the result are written by nobody, the first at the result, element (0, 32)"
+    )
+    assert "unwritten" not in {kind for kind, *_ in old}

@@ -12,6 +12,7 @@
     X(WAR, "WAR")                                                                                  \
     X(WAW, "WAW")                                                                                  \
     X(UNINITIALISED, "uninitialised")                                                              \
+    X(UNWRITTEN, "unwritten")                                                                      \
     X(ASYNC_READ, "async-read")                                                                    \
     X(ASYNC_WRITE, "async-write")                                                                  \
     X(PROXY, "proxy")                                                                              \

@@ -149,11 +149,12 @@ static const insn *exec_wait(warp *w, const insn *i) {
             link = &copy->next;
             continue;
         }
-        observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
-                                    .ptx = copy->by->ptx,
-                                    .lanes = 1u << copy->lane,
-                                    .address = &copy->shared,
-                                    .width = copy->bytes});
+        if (!copy->captured)
+            observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
+                                        .ptx = copy->by->ptx,
+                                        .lanes = 1u << copy->lane,
+                                        .address = &copy->shared,
+                                        .width = copy->bytes});
         if (i->flags) {
             capture(b, copy);
             link = &copy->next;

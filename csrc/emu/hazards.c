@@ -64,6 +64,7 @@ static void forget_marks(watch *w) {
     shadow_free(&w->shared);
     for (uint32_t k = 0; k < w->launch->n_regions; k++)
         shadow_free(&w->regions[k]);
+    w->forgot = true;
     w->n_blocks = 0;
     memset(w->proxied, 0, w->launch->n_warps * LANES * sizeof *w->proxied);
     w->out_of_memory |= !shadow_init(&w->shared, REGION_BASE(REGION_SHARED),
@@ -223,6 +224,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
 static void on_finish(void *self) {
     hazards *h = self;
     blocks_compare(h);
+    unwritten_note(h);
     for (watch *w = h->joined, *next; w; w = next) {
         next = w->next;
         watch_free(w);
@@ -239,6 +241,7 @@ hazards *hazards_new(unsigned flags) {
 void hazards_free(hazards *h) {
     if (!h) return;
     findings_free(&h->found);
+    unwritten_free(h);
     sites_free(&h->sites);
     free(h);
 }
@@ -259,7 +262,8 @@ bool hazards_stopped(const hazards *h) {
     return h->stopped;
 }
 
-smk_code hazards_report(const hazards *h, smk_trace *out, smk_status *status) {
+smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status) {
+    unwritten_report(h);
     out->hazards = calloc(h->found.n + 1, sizeof *out->hazards);
     if (!out->hazards || h->out_of_memory || h->found.out_of_memory)
         return smk_fail_memory(status, 0, "what a search for hazards remembers");

@@ -11,6 +11,7 @@
  *     hazards_async.c     mbarriers; copies in flight; what the asynchronous proxy can see
  *     hazards_barrier.c   barriers that not everybody reaches
  *     hazards_blocks.c    blocks that ran on different host threads
+ *     hazards_unwritten.c results that are not all written
  *     hazards_findings.c  folding, and telling
  */
 #ifndef EMU_HAZARDS_STATE_H
@@ -89,11 +90,20 @@ typedef struct barrier_watch {
 
 /* ---- the whole run, and one host thread of a launch ---- */
 
+typedef struct written_bytes {
+    unsigned char *at; /* by byte: whether anybody wrote it; NULL: not of interest */
+    uint64_t bytes;
+} written_bytes;
+
 struct hazards {
     unsigned flags;
     findings found;
     finding_scene scene;
     bool stopped, out_of_memory;
+    /* of the job's launches so far: */
+    written_bytes *written; /* by region */
+    uint32_t n_written;
+    bool some_blocks; /* not all of its blocks ran, or not all marks are left */
     /* of the launch: */
     const launch *launch;
     site_table sites;
@@ -125,6 +135,7 @@ typedef struct watch {
     const row_functions *row;
     const lane_functions *lanes;
     row_limits blank_loads, shared_rest, global;
+    bool forgot; /* marks, when time began anew */
     bool out_of_memory;
 } watch;
 
@@ -186,6 +197,13 @@ void async_look(watch *w, const shadow *s, uint64_t granule, mark now);
 /* ---- hazards_barrier.c ---- */
 
 void barrier_event(watch *w, const emu_sync *event);
+
+/* ---- hazards_unwritten.c ---- */
+
+/* When a launch ends; when the job does. */
+void unwritten_note(hazards *h);
+void unwritten_report(hazards *h);
+void unwritten_free(hazards *h);
 
 /* ---- hazards_blocks.c ---- */
 
