@@ -134,6 +134,8 @@ def _c_row(row: Row) -> Iterator[str]:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
+    if row.any_strides:
+        yield f'        .movers = {{"{row.stem}_any", "{row.stem}_in_place"}},'
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

@@ -37,6 +37,8 @@ typedef struct shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
+    int batches_of_block; /* 1: the grid's z is the batch */
+    size_t batches_at;    /* where the arguments say how many there are, a long long; 0: nowhere */
 } shape;
 
 /* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */

@@ -69,6 +69,11 @@ typedef struct smk_skinny {
     const char *products[SMK_SKINNY_KERNELS][2]; /* across K, along it */
 } smk_skinny;
 
+/* Rows that transpose arrays of any strides; core/plan_transpose.c plans them. */
+typedef struct smk_movers {
+    const char *any, *in_place; /* kernels; NULL: the row has one kernel, from rows to rows */
+} smk_movers;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
@@ -87,6 +92,7 @@ typedef struct smk_row {
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
     smk_skinny skinny;
+    smk_movers movers;
     /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
@@ -95,9 +101,9 @@ typedef struct smk_row {
 
 /* Views of such strides need not be packed. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
-    return row->wgmma.parts > 0 || row->skinny.rows[0] ? SMK_ANY_STRIDES
-           : row->by_order[0][0]                       ? SMK_ROWS_OR_COLUMNS
-                                                       : SMK_ROWS;
+    return row->wgmma.parts > 0 || row->skinny.rows[0] || row->movers.any ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                                          ? SMK_ROWS_OR_COLUMNS
+                                                                          : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

@@ -88,7 +88,7 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
         return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
     }
     PyObject *result = NULL;
-    bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
+    bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
     Py_INCREF(r->descr);
     PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
                                                                  r->dims, NULL, NULL, 0, NULL);

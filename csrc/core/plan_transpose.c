@@ -1,0 +1,194 @@
+/* Plans transposes. Most rows have one kernel, which reads rows and writes rows.
+ *
+ * A row that takes any strides (kernels/transpose_sectors.cu) moves elements between two arrays of the same
+ * sizes and any strides. Of the dimensions, batches and all, the one with the shortest step in x is read along, and
+ * the one with the shortest step in y is written along:
+ *
+ *     two dimensions        a transpose of matrices that these span, whatever they were called: a view whose axes
+ *                           were permuted before is no other problem
+ *     the same one          a copy of rows: what is asked for undoes an earlier transpose
+ *
+ * Where both steps are 1 and the matrices are large, the row's own kernel does it, otherwise <entry>_any, whose
+ * tile is shaped here. A square matrix that is its own result is done by <entry>_in_place.
+ */
+#include "plan_parts.h"
+
+#include <stddef.h>
+
+#include "../kernels/args.h"
+#include "../kernels/transpose_tiles.h"
+
+enum { X, Y, OPERANDS };
+
+/* A dimension of the elements: how many, and how far apart in x and y. */
+typedef struct line {
+    int64_t size, apart[OPERANDS];
+} line;
+
+static int64_t magnitude(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+static int log2_up(int64_t n, int most) {
+    int log = 0;
+    while (log < most && INT64_C(1) << log < n)
+        log++;
+    return log;
+}
+
+/* The problem with matrices of other dimensions, which `rows` and `cols` name: y[cols][rows] = x[rows][cols]. */
+typedef struct view {
+    line rows, cols;
+    bool copy; /* y[cols] = x[cols] of each row, rather */
+    smk_batch batch;
+    smk_matrix operand[OPERANDS];
+} view;
+
+static int list_lines(const smk_transpose *p, line *out) {
+    int n = 0;
+    out[n++] = (line){p->rows, {p->x.ld, p->y.step}};
+    out[n++] = (line){p->cols, {p->x.step, p->y.ld}};
+    for (int d = 0; d < p->batch.n; d++)
+        out[n++] = (line){p->batch.size[d], {p->x.batch[d], p->y.batch[d]}};
+    return n;
+}
+
+/* The dimension other than `but` that has the shortest step in x or y; of one element none has a step. Repeated
+ * elements (step 0) are no neighbours. The dimensions that the caller calls rows and columns come first. */
+static int nearest(const line *lines, int n, int operand, int but) {
+    int best = -1;
+    for (int d = 0; d < n; d++) {
+        const int64_t apart = magnitude(lines[d].apart[operand]);
+        if (d != but && lines[d].size > 1 && apart &&
+            (best < 0 || apart < magnitude(lines[best].apart[operand])))
+            best = d;
+    }
+    for (int d = 0; best < 0; d++)
+        if (d != but) best = d;
+    return best;
+}
+
+/* In place the matrix stays what it is, by rows or by columns. */
+static view look(const smk_transpose *p) {
+    line lines[SMK_MAX_BATCH + 2];
+    const int n = list_lines(p, lines);
+    const bool by_columns = magnitude(p->x.ld) < magnitude(p->x.step);
+    const int cols = p->in_place ? !by_columns : nearest(lines, n, X, -1);
+    const int across = p->in_place ? by_columns : nearest(lines, n, Y, -1);
+    const int rows = across != cols ? across : nearest(lines, n, Y, cols);
+    view v = {.rows = lines[rows], .cols = lines[cols], .copy = across == cols};
+    v.operand[X].offset = p->x.offset;
+    v.operand[Y].offset = p->y.offset;
+    for (int d = 0; d < n; d++) {
+        if (d == rows || d == cols) continue;
+        const int at = v.batch.n++;
+        v.batch.size[at] = lines[d].size;
+        for (int o = 0; o < OPERANDS; o++)
+            v.operand[o].batch[at] = lines[d].apart[o];
+    }
+    return v;
+}
+
+/* ---- the kernels of a row that takes any strides ---- */
+
+/* The tile of <entry>_any has sides that are powers of 2, as long as the matrix where that is narrow; small
+ * matrices share a block. A copy goes along rows. */
+static void tile_any(const view *v, int64_t batches, int itemsize, transpose_args *args,
+                     smk_geometry *g) {
+    const int most = ANY_LOG(itemsize), side = v->copy ? most : most / 2;
+    int log_rows = log2_up(v->rows.size, side), log_cols = log2_up(v->cols.size, side);
+    if (log_cols < side || v->copy)
+        log_rows = log2_up(v->rows.size, most - log_cols);
+    else
+        log_cols = log2_up(v->cols.size, most - log_rows);
+    args->log_rows = log_rows;
+    args->log_cols = log_cols;
+    args->log_batches = log2_up(batches, most - log_rows - log_cols);
+    g->output_tile[0] = 1 << log_cols;
+    g->output_tile[1] = 1 << log_rows;
+    const int64_t lines = INT64_C(1) << (log_rows + args->log_batches);
+    g->shared_bytes = v->copy ? 0 : lines * ANY_PITCH(log_cols) * itemsize;
+}
+
+/* Rows of y that do not all begin with a sector: their tiles do, and so need some rows of x more. */
+static bool is_ragged(const view *v, const walk *w, int itemsize) {
+    int64_t bits = v->operand[Y].offset | v->cols.apart[Y] * itemsize;
+    for (int d = 0; d < w->n; d++)
+        bits |= w->stride[Y][d] * itemsize;
+    return bits & (SECTOR - 1);
+}
+
+/* Whether the row's own kernel is the one: rows of neighbours on both sides, and no narrow tiles. */
+static bool is_wide(const view *v) {
+    return !v->copy && v->cols.apart[X] == 1 && v->rows.apart[Y] == 1 &&
+           v->rows.size >= WIDE_FROM && v->cols.size >= WIDE_FROM &&
+           v->rows.apart[X] >= v->cols.size;
+}
+
+static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                                 const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+    const view v = look(problem);
+    const smk_matrix *operands[] = {&v.operand[X], &v.operand[Y]};
+    const walk w = walk_fold(&v.batch, operands, OPERANDS);
+    transpose_args args = {.rows = v.rows.size,
+                           .cols = v.cols.size,
+                           .ldx = v.rows.apart[X],
+                           .step_x = v.cols.apart[X],
+                           .ldy = v.cols.apart[Y],
+                           .step_y = v.rows.apart[Y],
+                           .batch_x = walk_z_stride(&w, X),
+                           .batch_y = walk_z_stride(&w, Y),
+                           .copy = v.copy};
+    smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const int64_t in_place = IN_PLACE_TILE(dtype->itemsize);
+    const bool wide = is_wide(&v);
+    if (problem->in_place)
+        geometry.output_tile[0] = geometry.output_tile[1] = in_place;
+    else if (!wide)
+        tile_any(&v, walk_z_size(&w), dtype->itemsize, &args, &geometry);
+    else if (is_ragged(&v, &w, dtype->itemsize))
+        args.lead = SECTOR / dtype->itemsize;
+    shape s;
+    if (shape_make(row, dtype, &geometry, v.cols.size, v.rows.size + args.lead, &s, status))
+        return status->code;
+    if (problem->in_place) {
+        const int64_t tiles = ceil_div(v.rows.size, in_place);
+        s.kernels[0].entry = row->movers.in_place;
+        s.kernels[0].blocks = (uint32_t)(tiles * (tiles + 1) / 2);
+    } else if (!wide) {
+        s.kernels[0].entry = row->movers.any;
+        s.batches_of_block = 1 << args.log_batches;
+        s.batches_at = offsetof(transpose_args, batches);
+    }
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
+
+/* ---- all rows ---- */
+
+smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                            const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+    *plan = (smk_plan){
+        .args_bytes = sizeof(transpose_args),
+        .n_parameters = 1,
+        .pointers = {{offsetof(transpose_args, x), X}, {offsetof(transpose_args, y), Y}},
+        .n_pointers = 2,
+    };
+    if (row->movers.any) return plan_any_strides(row, dtype, values, problem, plan, status);
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    shape s;
+    if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status))
+        return status->code;
+    const smk_matrix *operands[] = {&problem->x, &problem->y};
+    const walk w = walk_fold(&problem->batch, operands, OPERANDS);
+    const transpose_args args = {
+        .rows = problem->rows,
+        .cols = problem->cols,
+        .ldx = problem->x.ld,
+        .step_x = 1,
+        .ldy = problem->y.ld,
+        .step_y = 1,
+        .batch_x = walk_z_stride(&w, X),
+        .batch_y = walk_z_stride(&w, Y),
+    };
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
