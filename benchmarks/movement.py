@@ -1,8 +1,8 @@
-"""Transposes beside a copy of the same bytes, and beside what else transposes: cublasSgeam, PyTorch, CuPy.
+"""Transposes beside a copy of the same bytes, and beside cublasSgeam, PyTorch and CuPy.
 
-A step of gpu.py. Arrays are on the GPU, results are written in place, and all of one shape are timed in
-turns in one process (sweep.in_turns). `counted` needs no GPU: what each rung asks of the memories, counted on the
-emulator.
+A step of gpu.py. Arrays are on the GPU, results are written in place, and all of one shape are
+timed in turns in one process (sweep.in_turns). `counted` needs no GPU: what each rung asks of the
+memories, counted on the emulator.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def operands(torch: Any, bits: str, batch: int, shape: Shape) -> tuple[Any, Any]
 
 
 def geam(torch: Any, x: Any, y: Any) -> Callable[[], object]:
-    """cublasSgeam, out of the library that PyTorch has loaded. What is column-major there is a transpose here."""
+    """cublasSgeam, out of the library that PyTorch has loaded; it sees columns where rows are."""
     one = torch.ones(8, 8, device="cuda")
     (one @ one).sum().item()
     with open("/proc/self/maps") as maps:
