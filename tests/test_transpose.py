@@ -111,7 +111,7 @@ def test_views_in_place(order, device, rng):
 @pytest.mark.parametrize("n", [256, 257])
 @pytest.mark.parametrize("bits", WIDTHS)
 def test_sectors_are_written_whole(bits, n, rng):
-    """Each sector by one request, at any pitch; the words at the ends of a row by their elements."""
+    """Each sector by one request, at any pitch; words at the ends of a row by elements."""
     a = random_bits(rng, (n, n), WIDTHS[bits])
     trace = smemkern.trace("transpose", a, variant="sectors", hazards=True)
     assert not trace.hazards
