@@ -47,7 +47,7 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate", "both_orders", "skinny", "any_strides"),
+    *("product_bits", "portable", "rate", "both_orders", "skinny", "any_strides", "boxes"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -112,6 +112,7 @@ class Row:
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
     any_strides: bool  # of transposes: it has kernels <name>_any and <name>_in_place
+    boxes: bool  # of transposes: its kernel reads x by TMA
 
     @property
     def stem(self) -> str:
@@ -221,6 +222,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
         any_strides=_get(entry, "any_strides", bool, where, False),
+        boxes=_get(entry, "boxes", bool, where, False),
     )
     _check_expressions(row, where)
     return row

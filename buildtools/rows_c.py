@@ -135,7 +135,9 @@ def _c_row(row: Row) -> Iterator[str]:
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.any_strides:
-        yield f'        .movers = {{"{row.stem}_any", "{row.stem}_in_place"}},'
+        yield f'        .movers = {{"{row.stem}_any", "{row.stem}_in_place", false}},'
+    if row.boxes:
+        yield "        .movers = {NULL, NULL, true},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

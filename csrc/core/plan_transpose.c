@@ -163,7 +163,74 @@ static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, con
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 
-/* ---- all rows ---- */
+/* ---- a row that reads x by TMA ---- */
+
+typedef struct arguments {
+    transpose_args transpose;
+    _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char map[SMK_TENSOR_MAP_BYTES];
+} arguments;
+
+/* Every row of x, in every batch, begins at a multiple of 16 bytes. */
+static bool boxes_reach(const smk_transpose *p, const walk *w, int itemsize) {
+    enum { TMA_ALIGN = 16 };
+    int64_t bits = p->x.offset | (p->rows > 1 ? p->x.ld * itemsize : 0);
+    for (int d = 0; d < w->n; d++)
+        bits |= w->stride[X][d] * itemsize;
+    return bits % TMA_ALIGN == 0 && p->cols > 0 && p->rows > 0 && w->total > 0 &&
+           walk_z_stride(w, X) >= 0 && p->cols * itemsize <= UINT32_MAX && p->rows <= INT32_MAX;
+}
+
+static smk_tensor_map map_of(const smk_transpose *p, const walk *w, int itemsize) {
+    static const smk_tensor_type types[] = {
+        [1] = SMK_TENSOR_UINT8, [2] = SMK_TENSOR_UINT16, [4] = SMK_TENSOR_UINT32};
+    const int unit = itemsize < 4 ? itemsize : 4; /* larger elements are words */
+    const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
+    const int64_t pitch = p->rows > 1 ? p->x.ld * itemsize : 16;
+    const int64_t batch = walk_z_stride(w, X) * itemsize;
+    return (smk_tensor_map){
+        .arg_offset = offsetof(arguments, map),
+        .type = types[unit],
+        .rank = 3,
+        .size = {(uint64_t)(p->cols * itemsize / unit), (uint64_t)p->rows,
+                 (uint64_t)(batch ? z : 1)},
+        .stride = {(uint64_t)unit, (uint64_t)pitch, (uint64_t)(batch ? batch : pitch)},
+        .box = {(uint32_t)(128 / unit), TMA_TILE_I(itemsize), 1},
+        .step = {1, 1, 1},
+        .swizzle = SMK_SWIZZLE_128B};
+}
+
+/* ---- rows from rows to rows ---- */
+
+static smk_code plan_rows(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                          const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+    enum { BLOCKS = 3 }; /* on a multiprocessor, of those that stay */
+    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    shape s;
+    if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status))
+        return status->code;
+    const smk_matrix *operands[] = {&problem->x, &problem->y};
+    const walk w = walk_fold(&problem->batch, operands, OPERANDS);
+    arguments args = {.transpose = {.rows = problem->rows,
+                                    .cols = problem->cols,
+                                    .ldx = problem->x.ld,
+                                    .step_x = 1,
+                                    .ldy = problem->y.ld,
+                                    .step_y = 1,
+                                    .batch_x = walk_z_stride(&w, X),
+                                    .batch_y = walk_z_stride(&w, Y)}};
+    if (row->movers.boxes) {
+        const uint32_t stay = (uint32_t)(BLOCKS * problem->multiprocessors);
+        s.kernels[0].blocks = s.kernels[0].blocks < stay ? s.kernels[0].blocks : stay;
+        plan->args_bytes = sizeof args;
+        plan->parameters[plan->n_parameters++] = offsetof(arguments, map);
+        args.transpose.boxes = boxes_reach(problem, &w, dtype->itemsize);
+    }
+    if (args.transpose.boxes) {
+        plan->pointers[plan->n_pointers++] = (smk_pointer){offsetof(arguments, map), X};
+        plan->maps[plan->n_maps++] = map_of(problem, &w, dtype->itemsize);
+    }
+    return plan_launches(plan, &s, &w, operands, &args, status);
+}
 
 smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                             const smk_transpose *problem, smk_plan *plan, smk_status *status) {
@@ -173,22 +240,6 @@ smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const in
         .pointers = {{offsetof(transpose_args, x), X}, {offsetof(transpose_args, y), Y}},
         .n_pointers = 2,
     };
-    if (row->movers.any) return plan_any_strides(row, dtype, values, problem, plan, status);
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
-    shape s;
-    if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status))
-        return status->code;
-    const smk_matrix *operands[] = {&problem->x, &problem->y};
-    const walk w = walk_fold(&problem->batch, operands, OPERANDS);
-    const transpose_args args = {
-        .rows = problem->rows,
-        .cols = problem->cols,
-        .ldx = problem->x.ld,
-        .step_x = 1,
-        .ldy = problem->y.ld,
-        .step_y = 1,
-        .batch_x = walk_z_stride(&w, X),
-        .batch_y = walk_z_stride(&w, Y),
-    };
-    return plan_launches(plan, &s, &w, operands, &args, status);
+    return row->movers.any ? plan_any_strides(row, dtype, values, problem, plan, status)
+                           : plan_rows(row, dtype, values, problem, plan, status);
 }

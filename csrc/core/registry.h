@@ -69,9 +69,10 @@ typedef struct smk_skinny {
     const char *products[SMK_SKINNY_KERNELS][2]; /* across K, along it */
 } smk_skinny;
 
-/* Rows that transpose arrays of any strides; core/plan_transpose.c plans them. */
+/* Rows of transposes that core/plan_transpose.c knows more of than their tile. */
 typedef struct smk_movers {
-    const char *any, *in_place; /* kernels; NULL: the row has one kernel, from rows to rows */
+    const char *any, *in_place; /* kernels for any strides; NULL: the row's goes from rows to rows */
+    bool boxes;                 /* its kernel reads x by TMA */
 } smk_movers;
 
 typedef struct smk_row {

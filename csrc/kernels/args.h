@@ -97,6 +97,7 @@ typedef struct transpose_args {
     int log_rows, log_cols, log_batches; /* of a block's tile */
     int copy;                            /* y[j*ldy + i*step_y], but both are neighbours in j */
     int lead;                            /* rows of x before a tile that it may take part in */
+    int boxes;                           /* TMA can read x */
 } transpose_args;
 
 /* The small kernels: y from x, float32. */

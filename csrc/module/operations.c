@@ -302,6 +302,11 @@ int request_make_transpose(module_state *state, request *r) {
         problem.x = problem.y;
     }
     problem.in_place = r->in_place;
+    int multiprocessors = 0;
+    if (r->row->movers.boxes && device_multiprocessors(state, &r->on, &multiprocessors)) {
+        goto done;
+    }
+    problem.multiprocessors = multiprocessors;
     smk_status status = {0};
     if (smk_plan_transpose(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
         raise_status(state, &status);
