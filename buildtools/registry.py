@@ -111,7 +111,7 @@ class Row:
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
-    any_strides: bool  # of transposes: it has kernels <name>_any and <name>_in_place
+    any_strides: bool  # of transposes: it has the further kernels of smk_movers
     boxes: bool  # of transposes: its kernel reads x by TMA
 
     @property

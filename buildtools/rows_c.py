@@ -135,9 +135,11 @@ def _c_row(row: Row) -> Iterator[str]:
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.any_strides:
-        yield f'        .movers = {{"{row.stem}_any", "{row.stem}_in_place", false}},'
+        names = ("any", "tall", "flat", "small", "copy", "in_place")
+        kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
+        yield f"        .movers = {{{kernels}}},"
     if row.boxes:
-        yield "        .movers = {NULL, NULL, true},"
+        yield "        .movers = {.boxes = true},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

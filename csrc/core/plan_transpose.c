@@ -91,10 +91,21 @@ static view look(const smk_transpose *p) {
 
 /* ---- the kernels of a row that takes any strides ---- */
 
-/* The tile of <entry>_any has sides that are powers of 2, as long as the matrix where that is narrow; small
- * matrices share a block. A copy goes along rows. */
-static void tile_any(const view *v, int64_t batches, int itemsize, transpose_args *args,
-                     smk_geometry *g) {
+/* What a kernel of them takes: its block's tile, and how many matrices. */
+typedef struct choice {
+    const char *entry;
+    int64_t tile_rows, tile_cols; /* of the view */
+    int64_t shared_bytes;
+} choice;
+
+static int log2_down(int64_t n) {
+    return 63 - __builtin_clzll((unsigned long long)(n > 1 ? n : 1));
+}
+
+/* Sides that are powers of 2, as long as the matrix where that is narrow; small matrices share a block. A copy
+ * goes along rows. */
+static choice choose_any(const smk_row *row, const view *v, int64_t batches, int itemsize,
+                         transpose_args *args) {
     const int most = ANY_LOG(itemsize), side = v->copy ? most : most / 2;
     int log_rows = log2_up(v->rows.size, side), log_cols = log2_up(v->cols.size, side);
     if (log_cols < side || v->copy)
@@ -103,11 +114,37 @@ static void tile_any(const view *v, int64_t batches, int itemsize, transpose_arg
         log_cols = log2_up(v->cols.size, most - log_rows);
     args->log_rows = log_rows;
     args->log_cols = log_cols;
-    args->log_batches = log2_up(batches, most - log_rows - log_cols);
-    g->output_tile[0] = 1 << log_cols;
-    g->output_tile[1] = 1 << log_rows;
-    const int64_t lines = INT64_C(1) << (log_rows + args->log_batches);
-    g->shared_bytes = v->copy ? 0 : lines * ANY_PITCH(log_cols) * itemsize;
+    args->matrices = 1 << log2_up(batches, most - log_rows - log_cols);
+    const int64_t lines = (int64_t)args->matrices << log_rows;
+    return (choice){row->movers.any, INT64_C(1) << log_rows, INT64_C(1) << log_cols,
+                    v->copy ? 0 : lines * ANY_PITCH(log_cols) * itemsize};
+}
+
+/* A side is short, and the elements of x, of y, or of all matrices in both, lie in one line. */
+static bool choose_narrow(const smk_row *row, const view *v, const walk *w, int itemsize,
+                          transpose_args *args, choice *out) {
+    const int64_t rows = v->rows.size, cols = v->cols.size, most = NARROW_ELEMENTS(itemsize);
+    const bool x_line = rows == 1 || v->rows.apart[X] == cols;
+    const bool y_line = cols == 1 || v->cols.apart[Y] == rows;
+    const bool short_rows = rows < WIDE_FROM, short_cols = cols < WIDE_FROM;
+    const bool batch_line = walk_z_size(w) == 1 || (walk_z_stride(w, X) == rows * cols &&
+                                                    walk_z_stride(w, Y) == rows * cols);
+    *out = (choice){.tile_rows = rows,
+                    .tile_cols = cols,
+                    .shared_bytes = NARROW_SKEWED(most) * (int64_t)itemsize};
+    if ((short_rows || short_cols) && x_line && y_line && batch_line && rows <= most / cols) {
+        out->entry = row->movers.small;
+        args->matrices = (int)(most / (rows * cols));
+    } else if (short_cols && x_line) {
+        out->entry = row->movers.tall;
+        args->log_rows = log2_down(most / cols);
+        out->tile_rows = INT64_C(1) << args->log_rows;
+    } else if (short_rows && y_line) {
+        out->entry = row->movers.flat;
+        args->log_cols = log2_down(most / rows);
+        out->tile_cols = INT64_C(1) << args->log_cols;
+    }
+    return out->entry;
 }
 
 /* Rows of y that do not all begin with a sector: their tiles do, and so need some rows of x more. */
@@ -118,11 +155,28 @@ static bool is_ragged(const view *v, const walk *w, int itemsize) {
     return bits & (SECTOR - 1);
 }
 
-/* Whether the row's own kernel is the one: rows of neighbours on both sides, and no narrow tiles. */
-static bool is_wide(const view *v) {
-    return !v->copy && v->cols.apart[X] == 1 && v->rows.apart[Y] == 1 &&
-           v->rows.size >= WIDE_FROM && v->cols.size >= WIDE_FROM &&
-           v->rows.apart[X] >= v->cols.size;
+static choice choose(const smk_row *row, const smk_geometry *g, const view *v, const walk *w,
+                     int itemsize, bool in_place, transpose_args *args) {
+    const bool neighbours = v->cols.apart[X] == 1 && v->rows.apart[Y] == 1 &&
+                            v->rows.apart[X] >= v->cols.size; /* on both sides */
+    choice c = {row->entry, g->output_tile[1], g->output_tile[0], 0};
+    args->matrices = 1;
+    if (in_place) {
+        return (choice){row->movers.in_place, IN_PLACE_TILE(itemsize), IN_PLACE_TILE(itemsize), 0};
+    }
+    if (v->copy && v->cols.apart[X] == 1 && v->cols.apart[Y] == 1) {
+        return (choice){row->movers.copy, 1, COPY_ELEMENTS(itemsize), 0};
+    }
+    if (v->copy || !neighbours) {
+        return choose_any(row, v, walk_z_size(w), itemsize, args);
+    }
+    if (v->rows.size >= WIDE_FROM && v->cols.size >= WIDE_FROM) {
+        args->lead = is_ragged(v, w, itemsize) ? SECTOR / itemsize : 0;
+        args->strip = WIDE_STRIP;
+    } else if (!choose_narrow(row, v, w, itemsize, args, &c)) {
+        return choose_any(row, v, walk_z_size(w), itemsize, args);
+    }
+    return c;
 }
 
 static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
@@ -140,26 +194,22 @@ static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, con
                            .batch_y = walk_z_stride(&w, Y),
                            .copy = v.copy};
     smk_geometry geometry = geometry_of(row, dtype, values, 0);
-    const int64_t in_place = IN_PLACE_TILE(dtype->itemsize);
-    const bool wide = is_wide(&v);
-    if (problem->in_place)
-        geometry.output_tile[0] = geometry.output_tile[1] = in_place;
-    else if (!wide)
-        tile_any(&v, walk_z_size(&w), dtype->itemsize, &args, &geometry);
-    else if (is_ragged(&v, &w, dtype->itemsize))
-        args.lead = SECTOR / dtype->itemsize;
+    const choice c = v.rows.size && v.cols.size && w.total
+                         ? choose(row, &geometry, &v, &w, dtype->itemsize, problem->in_place, &args)
+                         : (choice){row->entry, 1, 1, 0};
+    geometry.output_tile[0] = c.tile_cols;
+    geometry.output_tile[1] = c.tile_rows;
+    geometry.shared_bytes = c.shared_bytes;
     shape s;
     if (shape_make(row, dtype, &geometry, v.cols.size, v.rows.size + args.lead, &s, status))
         return status->code;
+    s.kernels[0].entry = c.entry;
     if (problem->in_place) {
-        const int64_t tiles = ceil_div(v.rows.size, in_place);
-        s.kernels[0].entry = row->movers.in_place;
+        const int64_t tiles = ceil_div(v.rows.size, c.tile_rows);
         s.kernels[0].blocks = (uint32_t)(tiles * (tiles + 1) / 2);
-    } else if (!wide) {
-        s.kernels[0].entry = row->movers.any;
-        s.batches_of_block = 1 << args.log_batches;
-        s.batches_at = offsetof(transpose_args, batches);
     }
+    if (args.matrices > 0) s.batches_of_block = args.matrices;
+    s.batches_at = offsetof(transpose_args, batches);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 

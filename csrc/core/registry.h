@@ -71,8 +71,9 @@ typedef struct smk_skinny {
 
 /* Rows of transposes that core/plan_transpose.c knows more of than their tile. */
 typedef struct smk_movers {
-    const char *any, *in_place; /* kernels for any strides; NULL: the row's goes from rows to rows */
-    bool boxes;                 /* its kernel reads x by TMA */
+    /* Kernels for any strides; NULL: the row's own goes from rows to rows. */
+    const char *any, *tall, *flat, *small, *copy, *in_place;
+    bool boxes; /* its kernel reads x by TMA */
 } smk_movers;
 
 typedef struct smk_row {

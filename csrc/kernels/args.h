@@ -93,11 +93,13 @@ typedef struct transpose_args {
     long long rows, cols;
     long long ldx, step_x, ldy, step_y;
     long long batch_x, batch_y;
-    long long batches;                   /* of this launch */
-    int log_rows, log_cols, log_batches; /* of a block's tile */
-    int copy;                            /* y[j*ldy + i*step_y], but both are neighbours in j */
-    int lead;                            /* rows of x before a tile that it may take part in */
-    int boxes;                           /* TMA can read x */
+    long long batches;      /* of this launch */
+    int log_rows, log_cols; /* of a block's tile */
+    int matrices;           /* of a block's tile */
+    int copy;               /* both arrays have their neighbours in j */
+    int lead;               /* rows of x before a tile that it may take part in */
+    int strip;              /* tiles along y before the next row of them */
+    int boxes;              /* TMA can read x */
 } transpose_args;
 
 /* The small kernels: y from x, float32. */
