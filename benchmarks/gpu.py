@@ -30,6 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
+STEPS = (*STEPS, "host")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -276,6 +277,12 @@ def overhead() -> Record:
     return shapes.overhead()
 
 
+def host() -> Record:
+    import host as calls
+
+    return calls.measure()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -316,6 +323,7 @@ def main() -> int:
         "transpose": lambda: transpose(options.seconds),
         "sweep": sweep,
         "overhead": overhead,
+        "host": host,
     }
     for step in options.steps or STEPS:
         print(f"==> {step}", flush=True)

@@ -48,6 +48,7 @@ if _TYPE_CHECKING:
     from ._choices import choices
     from ._occupancy import occupancy
     from ._roofline import roofline
+    from ._transfer import empty_cache, last_transfer
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
@@ -58,6 +59,8 @@ _FUNCTIONS = {
     "bench": "_bench",
     "ceilings": "_ceilings",
     "choices": "_choices",
+    "empty_cache": "_transfer",
+    "last_transfer": "_transfer",
     "occupancy": "_occupancy",
     "roofline": "_roofline",
 }
@@ -106,7 +109,9 @@ __all__ = [
     "choices",
     "coalescing",
     "devices",
+    "empty_cache",
     "gemm",
+    "last_transfer",
     "occupancy",
     "plot",
     "probe",

@@ -29,6 +29,7 @@ def gemm(
     beta: float = 0.0,
     device: str | None = None,
     stream: Any = None,
+    max_memory: int | None = None,
     **params: int,
 ) -> Any: ...
 def transpose(
@@ -38,6 +39,7 @@ def transpose(
     out: Any = None,
     device: str | None = None,
     stream: Any = None,
+    max_memory: int | None = None,
     **params: int,
 ) -> Any: ...
 def probe(
@@ -135,4 +137,6 @@ def predict(
     aligned: bool,
     /,
 ) -> list[tuple[int, float, tuple[float, ...]]]: ...
+def last_transfer() -> tuple[int, int, int, float, int, int] | None: ...
+def trim(device: str | None, /) -> int: ...
 def configure(images: str, kernels: str) -> None: ...

@@ -48,6 +48,16 @@ typedef struct smk_launch {
 
 struct smk_trace;
 
+/* How much went between host and device, and how. */
+typedef struct smk_transfer {
+    size_t bytes_in, bytes_out;
+    size_t
+        bytes_direct; /* of both, those from and to memory that the copy engines reach by themselves */
+    double seconds; /* from the first allocation to the last byte */
+    int threads;    /* that moved the others through pinned memory */
+    size_t steps;   /* copies and products that it was cut into */
+} smk_transfer;
+
 /* What kernels print. `lost` bytes more were too many, or found no memory. */
 typedef struct smk_text {
     char *bytes; /* from malloc; the caller's */
@@ -91,6 +101,7 @@ typedef struct smk_job {
     bool asynchronous;  /* "cuda": done when all is on the stream; all buffers are on the device */
     void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
     size_t n_after;
+    smk_transfer *transfer;  /* "cuda", not asynchronous: filled in, if not NULL */
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
     const uint64_t *blocks;  /* "emu": run only these; ascending, numbered x first and on through */
     size_t n_blocks;         /* the launches in their order. NULL: all of them */

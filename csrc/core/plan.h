@@ -66,6 +66,7 @@ typedef struct smk_plan {
     smk_tensor_map maps[SMK_MAX_MAPS];
     size_t n_maps;
     size_t workspace; /* bytes of the buffer behind the operands' */
+    int64_t split;    /* parts of K; 0: the row does not cut it */
 } smk_plan;
 
 /* `values` are the row's, from smk_row_values. On success smk_plan_free is due. */

@@ -79,6 +79,7 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
         split_ask(row, dtype, values, (int64_t[]){p->M, p->N, p->K}, z, step, p->multiprocessors);
     int64_t split = values[smk_row_param(row, "split")];
     split = split == 0 ? split_choose(&question) : split < question.steps ? split : question.steps;
+    place.plan->split = split > 1 ? split : 1;
     if (split <= 1) return SMK_OK;
 
     /* The kernels count tiles and vectors of sums in 32 bits. */

@@ -28,6 +28,8 @@ typedef struct device {
     CUmemoryPool pool; /* NULL: this device has none, memory is allocated and freed each time */
     CUstream free_streams[MOST_FREE_STREAMS];
     int n_free_streams;
+    struct stage *stages; /* idle ones; the latest used first */
+    int n_stages;
 
     pthread_mutex_t modules_mutex; /* its own, for it is held while the driver compiles */
     struct module *modules;        /* the latest used first */

@@ -45,7 +45,29 @@ typedef enum CUfunction_attribute {
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 } CUfunction_attribute;
 
-typedef enum CUpointer_attribute { CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9 } CUpointer_attribute;
+typedef enum CUpointer_attribute {
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, /* a CUmemorytype, of memory that the driver knows */
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9
+} CUpointer_attribute;
+
+typedef enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
+
+/* Lines of bytes from one place to another; of each, the fields of its memory type count. */
+typedef struct CUDA_MEMCPY2D {
+    size_t srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    void *srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    void *dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
 
 typedef enum CUjit_option {
     CU_JIT_ERROR_LOG_BUFFER = 5,
@@ -97,6 +119,8 @@ enum {
     X(cuMemGetInfo, 3020, (size_t *free, size_t *total))                                           \
     X(cuMemAlloc, 3020, (CUdeviceptr * address, size_t bytes))                                     \
     X(cuMemFree, 3020, (CUdeviceptr address))                                                      \
+    X(cuMemHostAlloc, 2020, (void **memory, size_t bytes, unsigned flags))                         \
+    X(cuMemFreeHost, 2000, (void *memory))                                                         \
     X(cuPointerGetAttribute, 4000,                                                                 \
       (void *value, CUpointer_attribute attribute, CUdeviceptr address))                           \
     X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps *props))                  \
@@ -111,6 +135,7 @@ enum {
     X(cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream))                               \
     X(cuMemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))  \
     X(cuMemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))        \
+    X(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D *copy, CUstream stream))                         \
     X(cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                                   \
     X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \

@@ -4,7 +4,7 @@
 #ifndef SMK_GPU_H
 #define SMK_GPU_H
 
-#include "../core/job.h"
+#include "../core/flow.h"
 
 typedef struct gpu_info {
     char name[128];
@@ -27,10 +27,16 @@ smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
 #define GPU_DEFAULT_STREAM ((void *)1)
 
 smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);
+smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status);
 
-/* Bytes that the memory pool holds for reuse, and giving them back to the driver. */
+/* What is held for reuse, and giving it back: bytes of the device's memory, and of pinned memory of the
+ * host. */
 size_t gpu_pool_bytes(int ordinal);
-smk_code gpu_pool_trim(int ordinal, smk_status *status);
+size_t gpu_stage_bytes(int ordinal);
+smk_code gpu_trim(int ordinal, smk_status *status);
+
+/* What a flow may use of the device's memory: most of what is free, or held for reuse. */
+smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status);
 
 /* The device whose memory an address is in, as other libraries hand it out. */
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);

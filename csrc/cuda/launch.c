@@ -139,9 +139,9 @@ static smk_code time_batch(device *d, const launch_plan *plan, const CUevent *ev
     return SMK_OK;
 }
 
-smk_code launch_timed(device *d, const launch_plan *plan, patience *p, const char *what,
-                      smk_status *status) {
-    int repeat = plan->job->repeat, n_events = 0;
+smk_code launch_timed(device *d, const launch_plan *plan, int repeat, float *milliseconds,
+                      patience *p, const char *what, smk_status *status) {
+    int n_events = 0;
     int wanted = 1 + (repeat < BATCH ? repeat : BATCH);
     CUevent events[BATCH + 1];
     smk_code code = SMK_OK;
@@ -153,7 +153,7 @@ smk_code launch_timed(device *d, const launch_plan *plan, patience *p, const cha
     }
     for (int first = 0; first < repeat && !code; first += BATCH) {
         int n = repeat - first < BATCH ? repeat - first : BATCH;
-        code = time_batch(d, plan, events, n, plan->job->milliseconds + first, p, what, status);
+        code = time_batch(d, plan, events, n, milliseconds + first, p, what, status);
     }
 
 done:

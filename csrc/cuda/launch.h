@@ -26,8 +26,8 @@ void launch_free(launch_plan *plan);
 /* Puts the launches on the stream, in order. */
 smk_code launch_all(device *d, const launch_plan *plan, smk_status *status);
 
-/* Runs them job->repeat times and fills job->milliseconds. SMK_INTERRUPTED: still busy. */
-smk_code launch_timed(device *d, const launch_plan *plan, patience *p, const char *what,
-                      smk_status *status);
+/* Runs them `repeat` times and fills milliseconds. SMK_INTERRUPTED: still busy. */
+smk_code launch_timed(device *d, const launch_plan *plan, int repeat, float *milliseconds,
+                      patience *p, const char *what, smk_status *status);
 
 #endif

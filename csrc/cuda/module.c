@@ -25,11 +25,12 @@ struct module {
     module *next;
 };
 
-/* What an interrupted call leaves to its kernels. The stream is kept, too: a new stream can get the
+/* What an interrupted call leaves to its kernels. Its streams are kept, too: a new stream can get the
  * hardware queue of one that was destroyed, and would wait there for kernels that still run. */
 typedef struct retired {
-    module *module;
-    CUstream stream; /* NULL: the caller's */
+    module *module; /* or NULL */
+    CUstream streams[MOST_OWN_STREAMS];
+    int n_streams;
     CUevent done;
     struct retired *next;
 } retired;
@@ -77,8 +78,9 @@ static void release_retired(device *d) {
         }
         *link = r->next;
         d->cu->cuEventDestroy(r->done);
-        if (r->stream) d->cu->cuStreamDestroy(r->stream);
-        drop_holder(d, r->module);
+        while (r->n_streams)
+            d->cu->cuStreamDestroy(r->streams[--r->n_streams]);
+        if (r->module) drop_holder(d, r->module);
         free(r);
     }
 }
@@ -159,11 +161,12 @@ void module_keep(device *d, module *m) {
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
-void module_release_after(device *d, module *m, CUstream stream, bool own_stream) {
-    /* Where this cannot be noted down both stay held: code that may still run is not taken away. */
+void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own) {
+    /* Where this cannot be noted down all stay held: code that may still run is not taken away. */
     retired *r = malloc(sizeof *r);
     if (!r) return;
-    *r = (retired){.module = m, .stream = own_stream ? stream : NULL};
+    *r = (retired){.module = m, .n_streams = n_own};
+    memcpy(r->streams, own, (size_t)n_own * sizeof *own);
     if (d->cu->cuEventCreate(&r->done, CU_EVENT_DISABLE_TIMING)) {
         free(r);
         return;

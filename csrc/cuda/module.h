@@ -11,9 +11,10 @@ typedef struct module module;
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
 void module_release(device *d, module *m);
 
-/* Releases the module, and destroys the stream if it is our own, when what is now on the stream has run: for
- * a kernel that was left running. */
-void module_release_after(device *d, module *m, CUstream stream, bool own_stream);
+/* Releases the module, and destroys those streams of our own, when what is now on `stream` has run: for
+ * kernels that were left running. */
+enum { MOST_OWN_STREAMS = 4 };
+void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own);
 
 /* Releases the module, but never unloads it: nobody says when its kernels have run. */
 void module_keep(device *d, module *m);

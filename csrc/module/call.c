@@ -52,6 +52,24 @@ static int read_accuracy(PyObject *given, smk_accuracy *out) {
     return -1;
 }
 
+static int read_memory(PyObject *given, size_t *out) {
+    if (given == Py_None) {
+        *out = 0;
+        return 0;
+    }
+    PyObject *number = PyNumber_Index(given);
+    *out = number ? PyLong_AsSize_t(number) : 0;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (*out == 0) {
+        PyErr_SetString(PyExc_ValueError, "max_memory must be a number of bytes above 0, or None");
+        return -1;
+    }
+    return 0;
+}
+
 static int read_param(call *c, const char *name, PyObject *given) {
     if (c->n_params == CALL_MAX_PARAMS) {
         return 0; /* too many already: one of those that are noted is unknown */
@@ -100,6 +118,9 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
     if (has_out && strcmp(name, "out") == 0) {
         c->out = given == Py_None ? NULL : given;
         return 0;
+    }
+    if (has_out && strcmp(name, "max_memory") == 0) {
+        return read_memory(given, &c->max_memory);
     }
     if (c->op == SMK_GEMM && strcmp(name, "alpha") == 0) {
         return read_real(given, name, &c->alpha);

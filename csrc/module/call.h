@@ -13,6 +13,7 @@ typedef struct call {
     const char *variant;             /* NULL: not said */
     PyObject *out, *device, *stream; /* NULL: None or not given */
     double alpha, beta;
+    size_t max_memory; /* bytes of the GPU's memory; 0: not given */
     smk_accuracy accuracy;
     const char *params[CALL_MAX_PARAMS]; /* one more than any row has, so that a surplus shows */
     int64_t values[CALL_MAX_PARAMS];

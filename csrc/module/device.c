@@ -120,11 +120,66 @@ static int show_printed(smk_text *printed) {
     return result;
 }
 
+/* ---- what calls moved ---- */
+
+static _Thread_local smk_transfer last; /* by this thread's last call on a GPU */
+static _Thread_local bool any;
+
+PyObject *device_last_transfer(void) {
+    if (!any) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("nnndin", (Py_ssize_t)last.bytes_in, (Py_ssize_t)last.bytes_out,
+                         (Py_ssize_t)last.bytes_direct, last.seconds, last.threads,
+                         (Py_ssize_t)last.steps);
+}
+
+/* Where the next run notes what it moves; nothing, if it fails before. */
+static smk_transfer *note_transfer(void) {
+    last = (smk_transfer){0};
+    any = true;
+    return &last;
+}
+
+PyObject *device_trim(const module_state *state, PyObject *given) {
+    device on;
+    smk_status status = {0};
+    if (device_read(state, given, &on)) {
+        return NULL;
+    }
+    if (on.emulated) {
+        return PyLong_FromLong(0);
+    }
+    const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
+    if (gpu_trim(on.ordinal, &status)) {
+        return raise_status(state, &status);
+    }
+    const size_t after = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
+    return PyLong_FromSize_t(before > after ? before - after : 0);
+}
+
+/* ---- running ---- */
+
+int device_run_flow(const module_state *state, const device *on, smk_flow *flow) {
+    smk_status status = {0};
+    PyThreadState *thread = PyEval_SaveThread();
+    flow->poll = poll_signals;
+    flow->poll_arg = &thread;
+    flow->transfer = note_transfer();
+    smk_code code = gpu_flow(on->ordinal, flow, &status);
+    PyEval_RestoreThread(thread);
+    if (code) {
+        raise_status(state, &status);
+    }
+    return code ? -1 : 0;
+}
+
 int device_run(const module_state *state, const device *on, smk_job *job) {
     smk_status status = {0};
     PyThreadState *thread = PyEval_SaveThread();
     job->poll = poll_signals;
     job->poll_arg = &thread;
+    job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);

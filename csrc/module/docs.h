@@ -4,7 +4,7 @@
 
 static const char gemm_doc[] =
     "gemm(a, b, *, variant='auto', accuracy='float32', out=None, alpha=1.0, beta=0.0, device=None, "
-    "stream=None, **params)\n"
+    "stream=None, max_memory=None, **params)\n"
     "--\n\n"
     "alpha * (a @ b) + beta * out, by a kernel of the ladder.\n\n"
     "Parameters\n"
@@ -26,9 +26,11 @@ static const char gemm_doc[] =
     "    'norm': the result's norm is that accurate; small elements of rows of a or columns of b\n"
     "    that span more than 2**17 may lose bits. 'tf32': operands are rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
-    "    Of exactly the result's shape and dtype. May overlap a and b; it is written at the end,\n"
-    "    and not at all if something fails. On a GPU it is written in place, may not overlap\n"
-    "    and needs rows of neighbours.\n"
+    "    Of exactly the result's shape and dtype. May overlap a and b. It is not written unless\n"
+    "    arguments, memory and kernels are in order; on device 'cuda' a contiguous one that\n"
+    "    overlaps neither is then written block by block, and holds some of them if Ctrl-C or a\n"
+    "    lost GPU ends the call. An array on a GPU is written in place, may not overlap and needs\n"
+    "    rows of neighbours.\n"
     "alpha, beta : float\n"
     "    beta needs out; beta = 0 does not read it.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -36,6 +38,10 @@ static const char gemm_doc[] =
     "stream : int or object with __cuda_stream__, optional\n"
     "    A CUDA stream by its address; None: the device's own, or of device arrays the one that\n"
     "    their library uses now.\n"
+    "max_memory : int, optional\n"
+    "    Bytes of the GPU's memory that a call on host arrays may use; None: most of what is "
+    "free.\n"
+    "    What does not fit goes through it block by block, with the same bits in the result.\n"
     "**params : int\n"
     "    The variant's own, as tile=16; see variants('gemm')[i].params.\n\n"
     "Returns\n"
@@ -54,7 +60,7 @@ static const char gemm_doc[] =
     ">>> c = smemkern.gemm(a, b, variant='swizzle')\n";
 
 static const char transpose_doc[] =
-    "transpose(a, *, variant='auto', out=None, device=None, stream=None, **params)\n"
+    "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, **params)\n"
     "--\n\n"
     "The last two axes swapped, moved in memory by a kernel of the ladder.\n\n"
     "Parameters\n"
@@ -66,7 +72,7 @@ static const char transpose_doc[] =
     "    A row of variants('transpose'); 'auto' picks one.\n"
     "out : ndarray, optional\n"
     "    Of exactly the result's shape and dtype. May overlap a.\n"
-    "device, stream, **params\n"
+    "device, stream, max_memory, **params\n"
     "    As for gemm.\n\n"
     "Returns\n"
     "-------\n"
@@ -147,6 +153,16 @@ static const char shared_requests_doc[] =
     "What n requests to shared memory cost: (wavefronts, ideal, lanes of a group), uint32 of "
     "(n,).\n"
     "addresses: uint64 (n, 32); active: uint32 masks (n,). smemkern.banks checks what it passes.\n";
+
+static const char last_transfer_doc[] =
+    "last_transfer()\n"
+    "--\n\n"
+    "(bytes in, bytes out, of both without a stage, seconds, threads, steps), or None; see\n"
+    "smemkern.last_transfer.\n";
+
+static const char trim_doc[] = "trim(device, /)\n"
+                               "--\n\n"
+                               "Gives back what is held for later calls; see smemkern.empty_cache.\n";
 
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"

@@ -237,6 +237,14 @@ static PyObject *core_predict(PyObject *Py_UNUSED(module), PyObject *args) {
     return choose_predict(args);
 }
 
+static PyObject *core_last_transfer(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return device_last_transfer();
+}
+
+static PyObject *core_trim(PyObject *module, PyObject *given) {
+    return device_trim(PyModule_GetState(module), given);
+}
+
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
@@ -251,6 +259,8 @@ static PyMethodDef methods[] = {
     {"shared_requests", model_shared_requests, METH_VARARGS, shared_requests_doc},
     {"set_timings", core_set_timings, METH_VARARGS, set_timings_doc},
     {"predict", core_predict, METH_VARARGS, predict_doc},
+    {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
+    {"trim", core_trim, METH_O, trim_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -34,7 +34,7 @@
 #include <stdatomic.h>
 
 #include "../core/auto.h"
-#include "../core/job.h"
+#include "../core/flow.h"
 #include "../core/plan.h"
 #include "../core/registry.h"
 #include "../core/status.h"
@@ -106,8 +106,15 @@ int stream_read(PyObject *given, void **out);
 /* Raises that the emulator has none. */
 int stream_refuse(void);
 
-/* Runs the job with the GIL released, listening for signals. */
+/* Runs the job, or a flow on a GPU, with the GIL released, listening for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job);
+int device_run_flow(const module_state *state, const device *on, smk_flow *flow);
+
+/* What this thread's last run on a GPU moved: a tuple with smk_transfer's fields, or None. */
+PyObject *device_last_transfer(void);
+
+/* Gives back what a GPU's runs keep for later ones; the number of bytes. */
+PyObject *device_trim(const module_state *state, PyObject *given);
 
 /* ---- image.c ---- */
 

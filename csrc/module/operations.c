@@ -105,13 +105,35 @@ static smk_strides strides_of_both(PyArrayObject *const arrays[2]) {
     return of_a > of_b ? of_a : of_b;
 }
 
+/* A flow copies lines, rows or columns: anything else is packed before. */
+static bool is_flow(const request *r) {
+    return !r->on_device && !r->on.emulated;
+}
+
+static smk_strides strides_of_lines(const request *r, PyArrayObject *const arrays[2]) {
+    return is_flow(r) && strides_of_both(arrays) == SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS
+                                                                        : SMK_ROWS;
+}
+
+static smk_strides strides_taken(const request *r) {
+    const smk_strides own = smk_strides_of(r->row);
+    return is_flow(r) && own > SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS : own;
+}
+
+/* A flow's blocks of matrices have such rows, whatever the array has. */
+static bool will_be_chunks(const request *r, PyArrayObject *array) {
+    return (is_flow(r) && PyArray_NDIM(array) <= 2) || operand_is_chunks(array, r->on_device);
+}
+
 int request_make_gemm(module_state *state, request *r) {
     const call *asked = r->asked;
     PyArrayObject *arrays[2] = {NULL, NULL};
     const char *dtypes[2];
-    smk_gemm problem = {.alpha = asked->alpha, .beta = asked->beta};
+    smk_gemm *problem = &r->gemm;
     int result = -1;
 
+    problem->alpha = asked->alpha;
+    problem->beta = asked->beta;
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
         arrays[i] = request_array(state, r, i);
@@ -149,60 +171,60 @@ int request_make_gemm(module_state *state, request *r) {
         .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
         .K = k_a,
         .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
-        .strides = r->on_device ? strides_of_both(arrays) : SMK_ROWS,
-        .aligned = operand_is_chunks(arrays[0], r->on_device) &&
-                   operand_is_chunks(arrays[1], r->on_device)};
+        .strides = r->on_device ? strides_of_both(arrays) : strides_of_lines(r, arrays),
+        .aligned = will_be_chunks(r, arrays[0]) && will_be_chunks(r, arrays[1])};
     r->descr = gemm_descr(dtype, arrays[0]);
     if (r->descr == NULL || request_choose_row(state, r, question)) {
         goto done;
     }
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
-    const smk_strides taken = smk_strides_of(r->row);
+    const smk_strides taken = strides_taken(r);
     if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
         request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
-        broadcast(a, b, arrays, &problem.batch)) {
+        broadcast(a, b, arrays, &problem->batch)) {
         goto done;
     }
-    problem.M = a->dims[a->ndim - 2];
-    problem.N = b->dims[b->ndim - 1];
-    problem.K = k_a;
-    if (problem.batch.n + 2 > NPY_MAXDIMS) {
+    problem->M = a->dims[a->ndim - 2];
+    problem->N = b->dims[b->ndim - 1];
+    problem->K = k_a;
+    if (problem->batch.n + 2 > NPY_MAXDIMS) {
         PyErr_Format(PyExc_ValueError, "gemm: the result would have more than %d dimensions",
                      NPY_MAXDIMS);
         goto done;
     }
-    for (int d = 0; d < problem.batch.n; d++) {
-        r->dims[r->ndim++] = problem.batch.size[d];
+    for (int d = 0; d < problem->batch.n; d++) {
+        r->dims[r->ndim++] = problem->batch.size[d];
     }
     if (PyArray_NDIM(arrays[0]) > 1) {
-        r->dims[r->ndim++] = problem.M;
+        r->dims[r->ndim++] = problem->M;
     }
     if (PyArray_NDIM(arrays[1]) > 1) {
-        r->dims[r->ndim++] = problem.N;
+        r->dims[r->ndim++] = problem->N;
     }
     if (request_check_out(r)) {
         goto done;
     }
-    if (problem.beta != 0.0 && asked->out == NULL) {
+    if (problem->beta != 0.0 && asked->out == NULL) {
         PyErr_Format(PyExc_ValueError,
                      "gemm: beta scales what is in out; pass out= with it, or leave beta at 0");
         goto done;
     }
     operand_shape vector = PyArray_NDIM(arrays[1]) == 1 ? OPERAND_COLUMN : OPERAND_ROW;
-    if (request_place_result(state, r, vector, &problem.batch, problem.M, problem.N, &problem.c)) {
+    if (request_place_result(state, r, vector, &problem->batch, problem->M, problem->N,
+                             &problem->c)) {
         goto done;
     }
-    problem.a = a->matrix;
-    problem.b = b->matrix;
+    problem->a = a->matrix;
+    problem->b = b->matrix;
     int multiprocessors = 0;
     if ((r->row->split.rate || r->row->wgmma.parts) &&
         device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
-    problem.multiprocessors = multiprocessors;
+    problem->multiprocessors = multiprocessors;
     smk_status status = {0};
-    if (smk_plan_gemm(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
+    if (smk_plan_gemm(r->row, r->dtype, r->values, problem, &r->plan, &status)) {
         raise_status(state, &status);
         goto done;
     }
@@ -246,7 +268,7 @@ static bool is_in_place_on_emulator(const request *r, PyArrayObject *array) {
 int request_make_transpose(module_state *state, request *r) {
     PyArrayObject *array = request_array(state, r, 0);
     PyArray_Descr *raw = NULL;
-    smk_transpose problem = {0};
+    smk_transpose *problem = &r->transpose;
     int result = -1;
 
     if (array == NULL) {
@@ -276,39 +298,41 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, raw, OPERAND_ROW, smk_strides_of(r->row))) {
+    /* A flow's blocks (plan_flow_blocks.c) have rows or columns of neighbours. */
+    const smk_strides most = r->on_device || r->on.emulated ? SMK_ANY_STRIDES : SMK_ROWS_OR_COLUMNS;
+    if (request_place(r, 0, array, raw, OPERAND_ROW, Py_MIN(smk_strides_of(r->row), most))) {
         goto done;
     }
-    problem.rows = x->dims[ndim - 2];
-    problem.cols = x->dims[ndim - 1];
-    problem.batch.n = ndim - 2;
+    problem->rows = x->dims[ndim - 2];
+    problem->cols = x->dims[ndim - 1];
+    problem->batch.n = ndim - 2;
     for (int d = 0; d < ndim - 2; d++) {
-        problem.batch.size[d] = r->dims[d] = x->dims[d];
+        problem->batch.size[d] = r->dims[d] = x->dims[d];
     }
     r->ndim = ndim;
-    r->dims[ndim - 2] = problem.cols;
-    r->dims[ndim - 1] = problem.rows;
+    r->dims[ndim - 2] = problem->cols;
+    r->dims[ndim - 1] = problem->rows;
     if (request_check_out(r)) {
         goto done;
     }
-    if (request_place_result(state, r, OPERAND_ROW, &problem.batch, problem.cols, problem.rows,
-                             &problem.y)) {
+    if (request_place_result(state, r, OPERAND_ROW, &problem->batch, problem->cols, problem->rows,
+                             &problem->y)) {
         goto done;
     }
-    problem.x = x->matrix;
+    problem->x = x->matrix;
     if (is_in_place_on_emulator(r, array)) {
         r->in_place = true;
         x->buffer = (smk_buffer){0};
-        problem.x = problem.y;
+        problem->x = problem->y;
     }
-    problem.in_place = r->in_place;
+    problem->in_place = r->in_place;
     int multiprocessors = 0;
     if (r->row->movers.boxes && device_multiprocessors(state, &r->on, &multiprocessors)) {
         goto done;
     }
-    problem.multiprocessors = multiprocessors;
+    problem->multiprocessors = multiprocessors;
     smk_status status = {0};
-    if (smk_plan_transpose(r->row, r->dtype, r->values, &problem, &r->plan, &status)) {
+    if (smk_plan_transpose(r->row, r->dtype, r->values, problem, &r->plan, &status)) {
         raise_status(state, &status);
         goto done;
     }

@@ -87,6 +87,9 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
     if (r->on_device) {
         return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
     }
+    if (!r->on.emulated && r->asked->op != SMK_PROBE && observed->repeat == 0) {
+        return request_run_flow(state, r);
+    }
     PyObject *result = NULL;
     bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
     Py_INCREF(r->descr);

@@ -25,6 +25,8 @@ typedef struct request {
     PyArray_Descr *descr; /* of the result */
     int ndim;             /* of the result */
     npy_intp dims[NPY_MAXDIMS];
+    smk_gemm gemm;           /* the problem, with places in the operands' buffers */
+    smk_transpose transpose; /* likewise */
     smk_plan plan;
 } request;
 
@@ -40,7 +42,7 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
 /* The plan as a dict, for tests. */
 PyObject *request_describe(const request *r);
 
-/* ---- between the files of a request: check.c, operations.c, device_request.c ---- */
+/* ---- between the files of a request: check.c, operations.c, device_request.c, host_request.c ---- */
 
 /* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
  * Of the question, what is particular to the operation has been filled in. */
@@ -65,6 +67,9 @@ int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
 
 /* `out` is a writable array of exactly the result's shape and type. */
 int request_check_out(const request *r);
+
+/* request_run on arrays in host memory and a GPU. */
+PyObject *request_run_flow(module_state *state, request *r);
 
 int request_make_gemm(module_state *state, request *r);
 int request_make_transpose(module_state *state, request *r);

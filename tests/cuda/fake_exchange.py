@@ -35,6 +35,7 @@ class FakeState(ctypes.Structure):
         ("alive", ctypes.c_int * 4),
         ("used_bytes", ctypes.c_size_t),
         ("held_bytes", ctypes.c_size_t),
+        ("pinned_bytes", ctypes.c_size_t),
         ("fresh_blocks", ctypes.c_int),
         ("bytes_in", ctypes.c_size_t),
         ("bytes_out", ctypes.c_size_t),

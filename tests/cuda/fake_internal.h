@@ -36,6 +36,8 @@ bool fake_stream_is_busy(CUstream stream);
 /* Whether the bytes lie in one allocation that is in use. */
 bool fake_is_allocated(CUdeviceptr address, size_t bytes);
 
+bool fake_is_pinned(const void *address);
+
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);
 

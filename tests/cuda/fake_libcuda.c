@@ -160,6 +160,10 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     CALL(cuPointerGetAttribute);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+        *(unsigned *)value = CU_MEMORYTYPE_HOST;
+        return fail(fake_is_pinned((const void *)(uintptr_t)address) ? 0 : INVALID_VALUE);
+    }
     if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !fake_is_allocated(address, 1))
         return fail(INVALID_VALUE);
     *(int *)value = 0;
@@ -222,6 +226,8 @@ CUresult cuEventQuery(CUevent event) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     CALL(cuStreamWaitEvent);
     fake_cuda.waits++;
+    if (event && event->stream && stream != DEFAULT_STREAM && fake_stream_is_busy(event->stream))
+        stream->hangs = true;
     return fail(stream && event && !flags ? 0 : INVALID_VALUE);
 }
 

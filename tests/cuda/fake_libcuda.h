@@ -17,7 +17,7 @@ typedef struct fake_cuda {
     int sticky;         /* the result of every call after a crash */
 
     int blocks, streams, events, modules; /* alive; blocks: in use, not held by a pool */
-    size_t used_bytes, held_bytes;
+    size_t used_bytes, held_bytes, pinned_bytes;
     int fresh_blocks;           /* allocations that no pool could serve, so far */
     size_t bytes_in, bytes_out; /* copied so far */
     int waits;                  /* of streams for events, so far */

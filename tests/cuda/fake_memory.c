@@ -140,6 +140,67 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+/* ---- pinned memory of the host ---- */
+
+typedef struct pinned {
+    char *memory;
+    size_t bytes;
+    struct pinned *next;
+} pinned;
+
+static pinned *all_pinned;
+
+bool fake_is_pinned(const void *address) {
+    const char *p = address;
+    for (const pinned *b = all_pinned; b; b = b->next)
+        if (p >= b->memory && p < b->memory + b->bytes) return true;
+    return false;
+}
+
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    CALL(cuMemHostAlloc);
+    if (!bytes || flags) return fail(INVALID_VALUE);
+    pinned *b = calloc(1, sizeof *b);
+    *b = (pinned){malloc(bytes), bytes, all_pinned};
+    memset(b->memory, 0xff, bytes);
+    all_pinned = b;
+    fake_cuda.pinned_bytes += bytes;
+    *memory = b->memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void *memory) {
+    CALL(cuMemFreeHost);
+    for (pinned **link = &all_pinned; *link; link = &(*link)->next) {
+        pinned *b = *link;
+        if (b->memory != memory) continue;
+        *link = b->next;
+        fake_cuda.pinned_bytes -= b->bytes;
+        free(b->memory);
+        free(b);
+        return CUDA_SUCCESS;
+    }
+    return fail(INVALID_VALUE);
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {
+    CALL(cuMemcpy2DAsync);
+    const bool out = copy->dstMemoryType == CU_MEMORYTYPE_HOST;
+    const CUdeviceptr on_device = out ? copy->srcDevice : copy->dstDevice;
+    const size_t pitch = out ? copy->srcPitch : copy->dstPitch;
+    if (!stream || copy->srcMemoryType == copy->dstMemoryType ||
+        copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes ||
+        !copy->Height || !find_block(on_device, (copy->Height - 1) * pitch + copy->WidthInBytes))
+        return fail(INVALID_VALUE);
+    for (size_t i = 0; i < copy->Height && !fake_stream_is_busy(stream); i++)
+        memcpy((out ? (char *)copy->dstHost : (char *)(uintptr_t)on_device) + i * copy->dstPitch,
+               (out ? (const char *)(uintptr_t)on_device : (const char *)copy->srcHost) +
+                   i * copy->srcPitch,
+               copy->WidthInBytes);
+    *(out ? &fake_cuda.bytes_out : &fake_cuda.bytes_in) += copy->Height * copy->WidthInBytes;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     CALL(cuMemcpyHtoDAsync);
     if (!stream || !find_block(to, bytes)) return fail(INVALID_VALUE);
@@ -150,9 +211,8 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstr
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
     CALL(cuMemcpyDtoHAsync);
-    if (!stream || fake_stream_is_busy(stream) || !find_block(from, bytes))
-        return fail(INVALID_VALUE);
-    memcpy(to, (void *)(uintptr_t)from, bytes);
+    if (!stream || !find_block(from, bytes)) return fail(INVALID_VALUE);
+    if (!fake_stream_is_busy(stream)) memcpy(to, (void *)(uintptr_t)from, bytes);
     fake_cuda.bytes_out += bytes;
     return CUDA_SUCCESS;
 }

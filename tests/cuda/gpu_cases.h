@@ -46,6 +46,14 @@ void run_and_check(size_t n);
 
 extern fake_cuda_state *fake; /* NULL on a real driver */
 
+/* Nothing of a call is left but what is kept on purpose: streams, stages and modules for the next one. */
+void check_clean(void);
+
+int stop_at_third(void *polls); /* a poll */
+
+void case_flow(char **arguments);
+void case_flow_interrupt(char **arguments);
+
 void use_fake(void); /* skips the case where the driver is real */
 
 #endif

@@ -18,6 +18,7 @@ CODES = re.findall(r"X\((\w+), \w+\) +\\?", STATUS_H)
 SKIPPED = 77
 
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
+ANYWHERE += " flow flow_interrupt"
 FAKE_ONLY = "no_pools modules capture"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, or for
@@ -30,10 +31,10 @@ RARE = {
     "cuMemPoolGetAttribute",
     "cuMemPoolTrimTo",
     "cuStreamDestroy",
-    "cuEventQuery",
     "cuStreamWaitEvent",
-    "cuPointerGetAttribute",
     "cuTensorMapEncodeTiled",
+    "cuMemFreeHost",
+    "cuMemcpy2DAsync",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 

@@ -19,6 +19,9 @@ FAKE_MATRICES = (
     *("gemm_in_place", "dlpack_and_streams", "batches_and_vectors", "transposes"),
     *("results_of_a_library", "refused"),
 )
+FAKE_FLOWS = (
+    *("blocks", "edges", "strides", "batches", "results", "transposes", "direct", "threads"),
+)
 FAKE_EXCHANGES = ("in_place", "streams", "promises", "versions", "types", "on_the_host")
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
 
@@ -57,6 +60,11 @@ def test_fake_arrays(fake_driver: Path, case: str) -> None:
 @pytest.mark.parametrize("case", FAKE_MATRICES)
 def test_fake_matrices(fake_driver: Path, case: str) -> None:
     run_fake(fake_driver, "fake_matrices.py", case)
+
+
+@pytest.mark.parametrize("case", FAKE_FLOWS)
+def test_fake_flows(fake_driver: Path, case: str) -> None:
+    run_fake(fake_driver, "fake_flows.py", case)
 
 
 @pytest.mark.parametrize("case", FAKE_EXCHANGES)

@@ -1,0 +1,61 @@
+/* A computation on arrays in host memory, cut into steps, so that copies in, kernels and copies out run at
+ * the same time: what a pipelined kernel does with tiles and shared memory, one level up.
+ *
+ *      in:       A0 B0 | B1 | A1 |  B2   | A2 |
+ *      compute:          C00 | C01| C10 C11 | ...
+ *      out:                    C00 |  C01  | C10 ...
+ *
+ * Three queues, each in the order of the list. A step names the earlier ones, of other queues, whose end it
+ * waits for; so the list itself says how blocks share the device's memory. core/plan_flow.c makes them,
+ * cuda/flow.c runs them.
+ */
+#ifndef SMK_FLOW_H
+#define SMK_FLOW_H
+
+#include "job.h"
+
+enum { SMK_MAX_AFTER = 6, SMK_LANES = 2 };
+
+/* Lines of bytes in host memory, and where they lie in a buffer on the device. */
+typedef struct smk_rectangle {
+    char *host;
+    ptrdiff_t host_pitch; /* bytes from line to line; may be negative */
+    uint32_t buffer;
+    size_t offset, pitch; /* bytes, in the buffer */
+    size_t width, lines;  /* bytes of a line */
+} smk_rectangle;
+
+typedef enum smk_step_kind { SMK_COPY_IN, SMK_COMPUTE, SMK_COPY_OUT, SMK_N_KINDS } smk_step_kind;
+
+typedef struct smk_step {
+    smk_step_kind kind;
+    smk_rectangle rectangle; /* copies */
+    const smk_job *job; /* computes: pointers, arguments, launches; its buffers are the flow's */
+    int lane;           /* computes: kernels of different lanes may run at the same time */
+    uint32_t after[SMK_MAX_AFTER];
+    int n_after;
+} smk_step;
+
+typedef struct smk_flow {
+    smk_image image;
+    const smk_buffer *buffers; /* on the device: of so many bytes, or SMK_ON_DEVICE already */
+    size_t n_buffers;
+    const smk_step *steps;
+    size_t n_steps;
+    void *stream;       /* kernels run on it, if it is not NULL */
+    void *const *after; /* n_after CUstreams whose queued work has to be done first */
+    size_t n_after;
+
+    /* As in smk_job; `repeat` is of the only compute step. */
+    int (*poll)(void *poll_arg);
+    void *poll_arg;
+    int repeat;
+    float *milliseconds;
+    smk_transfer *transfer;
+
+    _Atomic size_t
+        *delivered; /* bytes of the results that are where they belong; NULL: nobody asks */
+    int threads;    /* at most; 0: as many as there are cores, within reason */
+} smk_flow;
+
+#endif

@@ -1,0 +1,206 @@
+/* Flows of blocks. plan_flow.h says what they are for, flow.h how they run.
+ *
+ *              B:  0    1    2    3                The device holds slots of each operand. A product of two
+ *          A: 0   C00  C01  C02  C03               blocks needs both in a slot; what was used longest ago makes
+ *             1   C10  C11  C12  C13               room, once the products that read it have ended.
+ *             2   C20  C21  C22  C23
+ *
+ * The order of the products is what makes a flow good. Where all of B fits, blocks arrive by turns (B0 A0 B1 A1 ...)
+ * and each makes a row or a column of products possible: after half of the bytes a quarter of the work can be
+ * done. Otherwise as many rows of A as fit stay while B passes by, to and fro. With R rows resident a byte of B
+ * makes R / 2 operations: 4700 rows of fp32 hide a bus of 55 GB/s behind 130 TFLOP/s.
+ *
+ * All products use one row of the table with one set of values, K is never cut between blocks, and parts of K
+ * are as many as the whole problem would have: so the bits of the result do not depend on the blocks.
+ */
+#include "plan_flow_parts.h"
+
+#include <stdlib.h>
+
+enum { NONE = -1 };
+
+/* ---- the operands' blocks on the device ---- */
+
+typedef struct slots {
+    int64_t n, bytes;  /* of them; of each */
+    int64_t *block;    /* that is in it, or NONE */
+    int64_t *arrived;  /* the step that brought it */
+    int64_t *last_use; /* [slot][lane]: the last product on that lane that has to do with it */
+    int64_t *touched;
+} slots;
+
+typedef struct builder {
+    smk_flow_plan *plan;
+    slots slots[SMK_MAX_OPERANDS];
+    int64_t clock;
+    smk_status *status;
+} builder;
+
+static smk_code make_slots(slots *s, int64_t n, int64_t bytes, smk_status *status) {
+    const size_t count = (size_t)n;
+    s->n = n;
+    s->bytes = bytes;
+    s->block = malloc(count * (3 + SMK_LANES) * sizeof *s->block);
+    if (!s->block) return smk_fail_memory(status, count * 5 * sizeof *s->block, "slots of a flow");
+    for (size_t i = 0; i < count * (3 + SMK_LANES); i++)
+        s->block[i] = NONE;
+    s->arrived = s->block + n;
+    s->touched = s->arrived + n;
+    s->last_use = s->touched + n;
+    return SMK_OK;
+}
+
+static smk_step *add_step(builder *b, smk_step_kind kind) {
+    smk_flow_plan *plan = b->plan;
+    if (plan->n_steps == plan->room) {
+        const size_t room = 2 * plan->room + 64;
+        smk_step *steps = realloc(plan->steps, room * sizeof *steps);
+        if (!steps) {
+            smk_fail_memory(b->status, room * sizeof *steps, "the steps of a flow");
+            return NULL;
+        }
+        plan->steps = steps;
+        plan->room = room;
+    }
+    smk_step *step = &plan->steps[plan->n_steps++];
+    *step = (smk_step){.kind = kind};
+    return step;
+}
+
+static void wait_for(smk_step *step, int64_t earlier) {
+    for (int i = 0; i < step->n_after; i++)
+        if (step->after[i] == earlier) return;
+    if (earlier != NONE) step->after[step->n_after++] = (uint32_t)earlier;
+}
+
+/* The slot that has the block, or the one to put it into. */
+static int64_t choose_slot(const slots *s, int64_t block) {
+    int64_t oldest = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (s->block[i] == block) return i;
+        if (s->touched[i] < s->touched[oldest]) oldest = i;
+    }
+    return oldest;
+}
+
+static void wait_for_users(smk_step *step, const slots *s, int64_t slot) {
+    for (int lane = 0; lane < SMK_LANES; lane++)
+        wait_for(step, s->last_use[slot * SMK_LANES + lane]);
+}
+
+/* The step that brings the block, where it is not there yet. */
+static int64_t bring(builder *b, const blocks *all, int operand, int64_t block, int64_t slot) {
+    slots *s = &b->slots[operand];
+    if (s->block[slot] == block) return s->arrived[slot];
+    smk_step *step = add_step(b, SMK_COPY_IN);
+    if (!step) return NONE;
+    step->rectangle = all->place(all, operand, block).rectangle;
+    step->rectangle.buffer = (uint32_t)operand;
+    step->rectangle.offset = (size_t)(slot * s->bytes);
+    wait_for_users(step, s, slot);
+    wait_for(step, operand == all->n_operands - 1 ? s->arrived[slot] : NONE);
+    s->block[slot] = block;
+    s->arrived[slot] = (int64_t)b->plan->n_steps - 1;
+    return s->arrived[slot];
+}
+
+/* One product of blocks: what it needs in, itself, its result out. */
+static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
+    smk_flow_plan *plan = b->plan;
+    const size_t index = plan->n_plans;
+    const int last = all->n_operands - 1, lane = (int)(index % SMK_LANES);
+    int64_t needs[SMK_MAX_OPERANDS], at[SMK_MAX_OPERANDS];
+    smk_matrix matrices[SMK_MAX_OPERANDS];
+
+    for (int o = 0; o <= last; o++) {
+        slots *s = &b->slots[o];
+        at[o] = choose_slot(s, u->blocks[o]);
+        s->touched[at[o]] = b->clock++;
+        needs[o] = o < last || all->reads_result ? bring(b, all, o, u->blocks[o], at[o])
+                                                 : s->arrived[at[o]];
+        matrices[o] = all->place(all, o, u->blocks[o]).matrix;
+        matrices[o].offset += at[o] * s->bytes;
+        if (b->status->code) return b->status->code;
+    }
+    plan->n_plans++;
+    smk_plan *own = &plan->plans[index];
+    if (all->plan(all, u, matrices, own, b->status)) return b->status->code;
+    for (size_t i = 0; i < own->n_pointers; i++)
+        if (own->pointers[i].buffer == (uint32_t)all->n_operands)
+            own->pointers[i].buffer += (uint32_t)lane;
+    smk_buffer *workspace = &plan->buffers[all->n_operands + lane];
+    if (own->workspace > workspace->bytes) workspace->bytes = own->workspace;
+
+    smk_step *compute = add_step(b, SMK_COMPUTE);
+    if (!compute) return b->status->code;
+    compute->lane = lane;
+    for (int o = 0; o <= last; o++)
+        wait_for(compute, needs[o]);
+    const int64_t computed = (int64_t)plan->n_steps - 1;
+    for (int o = 0; o <= last; o++)
+        b->slots[o].last_use[at[o] * SMK_LANES + lane] = computed;
+
+    smk_step *leave = add_step(b, SMK_COPY_OUT);
+    if (!leave) return b->status->code;
+    leave->rectangle = all->place(all, last, u->blocks[last]).rectangle;
+    leave->rectangle.buffer = (uint32_t)last;
+    leave->rectangle.offset = (size_t)(at[last] * b->slots[last].bytes);
+    wait_for(leave, computed);
+    b->slots[last].block[at[last]] = NONE;
+    b->slots[last].arrived[at[last]] = (int64_t)plan->n_steps - 1;
+    return SMK_OK;
+}
+
+/* ---- the whole ---- */
+
+static smk_code make_jobs(smk_flow_plan *plan, const blocks *all, smk_status *status) {
+    plan->jobs = calloc(plan->n_plans + 1, sizeof *plan->jobs);
+    if (!plan->jobs)
+        return smk_fail_memory(status, plan->n_plans * sizeof *plan->jobs, "a flow's jobs");
+    size_t next = 0;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        if (plan->steps[i].kind != SMK_COMPUTE) continue;
+        const smk_plan *own = &plan->plans[next];
+        smk_job *job = &plan->jobs[next++];
+        *job = (smk_job){.pointers = own->pointers,
+                         .n_pointers = own->n_pointers,
+                         .tensor_maps = own->maps,
+                         .n_tensor_maps = own->n_maps,
+                         .args_bytes = own->args_bytes,
+                         .parameters = own->parameters,
+                         .n_parameters = own->n_parameters,
+                         .launches = own->launches,
+                         .n_launches = own->n_launches};
+        plan->steps[i].job = job;
+    }
+    plan->n_buffers = (size_t)all->n_operands + SMK_LANES;
+    return SMK_OK;
+}
+
+smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *slots_of,
+                    smk_flow_plan *out, smk_status *status) {
+    builder b = {.plan = out, .status = status};
+    smk_code code = SMK_OK;
+    out->plans = calloc((size_t)order->n + 1, sizeof *out->plans);
+    if (!out->plans)
+        code = smk_fail_memory(status, (size_t)order->n * sizeof *out->plans, "a flow's plans");
+    for (int o = 0; o < all->n_operands && !code; o++) {
+        code = make_slots(&b.slots[o], slots_of[o], all->slot_bytes[o], status);
+        out->buffers[o].bytes = (size_t)(slots_of[o] * all->slot_bytes[o]);
+    }
+    for (int64_t i = 0; i < order->n && !code; i++)
+        code = add_unit(&b, all, &order->units[i]);
+    if (!code) code = make_jobs(out, all, status);
+    for (int o = 0; o < all->n_operands; o++)
+        free(b.slots[o].block);
+    return code;
+}
+
+void smk_flow_plan_free(smk_flow_plan *plan) {
+    for (size_t i = 0; i < plan->n_plans; i++)
+        smk_plan_free(&plan->plans[i]);
+    free(plan->plans);
+    free(plan->jobs);
+    free(plan->steps);
+    *plan = (smk_flow_plan){0};
+}

@@ -1,0 +1,37 @@
+/* Planning flows: from a problem whose operands are in host memory to steps that move and multiply its blocks.
+ * A pure function, like plan.h: host addresses are only added to.
+ */
+#ifndef SMK_PLAN_FLOW_H
+#define SMK_PLAN_FLOW_H
+
+#include "flow.h"
+#include "plan.h"
+
+typedef struct smk_flow_plan {
+    smk_buffer buffers[SMK_MAX_OPERANDS + SMK_LANES]; /* the operands', a workspace for each lane */
+    size_t n_buffers;
+    smk_step *steps;
+    size_t n_steps, room; /* steps there is memory for */
+    smk_plan *plans;      /* of each compute step ... */
+    smk_job *jobs;        /* ... as a job */
+    size_t n_plans;
+} smk_flow_plan;
+
+/* Where the operands are (element 0 of each; `problem` has no offsets then), and how much of the device's
+ * memory may be used: where it is too little for all of them, blocks take turns. */
+typedef struct smk_flow_question {
+    const smk_row *row;
+    const smk_dtype *dtype;
+    const int64_t *values;
+    char *host[SMK_MAX_OPERANDS]; /* A, B, C; x, y */
+    size_t memory;                /* bytes */
+} smk_flow_question;
+
+/* SMK_MEMORY if not even the smallest blocks fit. smk_flow_plan_free is due in any case. */
+smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
+                            smk_flow_plan *out, smk_status *status);
+smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
+                                 smk_flow_plan *out, smk_status *status);
+void smk_flow_plan_free(smk_flow_plan *plan);
+
+#endif

@@ -1,0 +1,40 @@
+/* What the builder of flows (plan_flow.c) and the operations (plan_flow_blocks.c) share. */
+#ifndef SMK_PLAN_FLOW_PARTS_H
+#define SMK_PLAN_FLOW_PARTS_H
+
+#include "plan_flow.h"
+
+/* A block of an operand: lines of bytes in host memory, and how it lies in a slot. */
+typedef struct block_place {
+    smk_rectangle rectangle; /* but for buffer and offset */
+    smk_matrix matrix;       /* in its slot */
+} block_place;
+
+typedef struct unit {
+    int64_t blocks[SMK_MAX_OPERANDS]; /* numbers; the last one is the result's */
+} unit;
+
+typedef struct blocks {
+    const smk_flow_question *question;
+    const void *problem;
+    int n_operands;
+    bool reads_result;
+    block_place (*place)(const struct blocks *all, int operand, int64_t block);
+    smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
+                     smk_plan *out, smk_status *status);
+    int64_t slot_bytes[SMK_MAX_OPERANDS];
+    int64_t size
+        [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
+    int64_t count[2]; /* blocks along those; along the first dimension of a batch */
+} blocks;
+
+typedef struct flow_order {
+    unit *units;
+    int64_t n;
+} flow_order;
+
+/* Units in that order, each operand with so many slots. */
+smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *slots_of,
+                    smk_flow_plan *out, smk_status *status);
+
+#endif

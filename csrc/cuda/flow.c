@@ -1,0 +1,426 @@
+/* Runs a flow: threads move pieces between host memory and stages, whichever way there is something to move.
+ *
+ *      host memory --(thread)--> slot --(copy engine)--> device        device --> slot --> host memory
+ *
+ * One core copies 10 GB/s, the bus moves 55 each way at once, so many threads share the work; a thread that
+ * waits for its slot in one direction works in the other. The caller is one of them, and the one that listens
+ * for signals. What memory is pinned already moves without a stop in between.
+ */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "gpu.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "flow_steps.h"
+#include "pool.h"
+#include "stream.h"
+#include "team.h"
+
+enum {
+    MOST_THREADS = 16,
+    THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
+    SPIN_NS = 50 * 1000,
+    NAP_NS = 20 * 1000
+};
+
+/* One of the flow's threads. */
+typedef struct worker {
+    flow_state *flow;
+    stage *stage;
+    patience *patience;        /* of the caller's thread alone */
+    int next_in;               /* slot */
+    flow_piece pending[SLOTS]; /* on their way out; the oldest is in slot first_out */
+    int n_pending, first_out;
+    smk_status status;
+} worker;
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- moving pieces ---- */
+
+static bool has_stopped(flow_state *f) {
+    pthread_mutex_lock(&f->lock);
+    const bool stopped = f->stopped;
+    pthread_mutex_unlock(&f->lock);
+    return stopped;
+}
+
+static smk_code fail(worker *w, CUresult result, const char *call) {
+    return device_fail(w->flow->d, result, SMK_ERROR, &w->status, "%s", call);
+}
+
+/* The caller's chance to hear of a signal. */
+static smk_code listen(worker *w) {
+    return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
+}
+
+/* SMK_INTERRUPTED also if another thread has stopped the flow. */
+static smk_code wait_for(worker *w, CUevent event) {
+    for (int64_t start = now();;) {
+        CUresult result = w->flow->d->cu->cuEventQuery(event);
+        if (result == CUDA_SUCCESS) return SMK_OK;
+        if (result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuEventQuery");
+        smk_code code = listen(w);
+        if (code) return code;
+        if (now() - start < SPIN_NS) continue;
+        if (has_stopped(w->flow)) return SMK_INTERRUPTED;
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+}
+
+/* Lines of a rectangle; those of a slot follow each other. */
+static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t from_pitch,
+                       const smk_rectangle *r) {
+    if (r->lines == 1 || (to_pitch == (ptrdiff_t)r->width && from_pitch == to_pitch)) {
+        memcpy(to, from, r->width * r->lines);
+        return;
+    }
+    for (size_t i = 0; i < r->lines; i++)
+        memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
+}
+
+/* Puts the copy between a place in the host's memory and the device on its stream. */
+static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
+                         CUevent copied) {
+    flow_state *f = w->flow;
+    const smk_rectangle *r = &piece->rectangle;
+    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
+    const CUstream stream = out ? f->out : f->in;
+    const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
+    CUresult result;
+    const char *call;
+    if (r->lines == 1 && out) {
+        call = "cuMemcpyDtoHAsync";
+        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width, stream);
+    } else if (r->lines == 1) {
+        call = "cuMemcpyHtoDAsync";
+        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width, stream);
+    } else {
+        CUDA_MEMCPY2D copy = {.WidthInBytes = r->width, .Height = r->lines};
+        if (out) {
+            copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address;
+            copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host;
+            copy.srcPitch = r->pitch, copy.dstPitch = host_pitch;
+        } else {
+            copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = host;
+            copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = address;
+            copy.srcPitch = host_pitch, copy.dstPitch = r->pitch;
+        }
+        call = "cuMemcpy2DAsync";
+        result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
+    }
+    if (!result && copied) {
+        call = "cuEventRecord";
+        result = f->d->cu->cuEventRecord(copied, stream);
+    }
+    if (result) return fail(w, result, call);
+    flow_put(f, piece);
+    return SMK_OK;
+}
+
+static smk_code move_in(worker *w, const flow_piece *piece) {
+    const smk_rectangle *r = &piece->rectangle;
+    if (piece->direct) return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
+    const int slot = w->next_in;
+    char *memory = w->stage->slots[STAGE_IN][slot];
+    CUevent copied = w->stage->copied[STAGE_IN][slot];
+    w->next_in = (slot + 1) % SLOTS;
+    if (wait_for(w, copied)) return SMK_INTERRUPTED;
+    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
+    return put_copy(w, piece, memory, r->width, copied);
+}
+
+/* To the host's own memory only when the kernels have ended: one that never does must not leave a copy
+ * behind that waits to write there. */
+static smk_code move_out_directly(worker *w, const flow_piece *piece) {
+    const smk_step *step = &w->flow->flow->steps[piece->step];
+    for (int i = 0; i < step->n_after; i++)
+        if (wait_for(w, w->flow->steps[step->after[i]].done)) return SMK_INTERRUPTED;
+    return put_copy(w, piece, piece->rectangle.host, (size_t)piece->rectangle.host_pitch, NULL);
+}
+
+static smk_code begin_out(worker *w, const flow_piece *piece) {
+    if (piece->direct) return move_out_directly(w, piece);
+    const int slot = (w->first_out + w->n_pending) % SLOTS;
+    w->pending[slot] = *piece;
+    w->n_pending++;
+    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
+                    w->stage->copied[STAGE_OUT][slot]);
+}
+
+static smk_code end_out(worker *w) {
+    const int slot = w->first_out;
+    const smk_rectangle *r = &w->pending[slot].rectangle;
+    if (wait_for(w, w->stage->copied[STAGE_OUT][slot])) return SMK_INTERRUPTED;
+    copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+    w->first_out = (slot + 1) % SLOTS;
+    w->n_pending--;
+    return SMK_OK;
+}
+
+static bool oldest_has_come(worker *w) {
+    return w->n_pending &&
+           w->flow->d->cu->cuEventQuery(w->stage->copied[STAGE_OUT][w->first_out]) == CUDA_SUCCESS;
+}
+
+/* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. */
+static smk_code work(worker *w) {
+    for (;;) {
+        flow_state *f = w->flow;
+        flow_piece piece;
+        flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
+        const unsigned changes = flow_changes(f);
+        smk_code code = listen(w);
+        if (code) return code;
+        if (w->n_pending < SLOTS && (out = flow_take(f, STAGE_OUT, &piece)) == FLOW_TAKEN)
+            code = begin_out(w, &piece);
+        else if (oldest_has_come(w))
+            code = end_out(w);
+        else if ((in = flow_take(f, STAGE_IN, &piece)) == FLOW_TAKEN)
+            code = move_in(w, &piece);
+        else if (w->n_pending)
+            code = end_out(w);
+        else if (in == FLOW_NO_MORE && out == FLOW_NO_MORE)
+            return SMK_OK;
+        else
+            flow_rest(f, changes);
+        if (code) return code;
+    }
+}
+
+static void work_and_tell(worker *w) {
+    if (work(w) && w->status.code) flow_stop(w->flow, &w->status);
+}
+
+static void help(void *argument) {
+    worker *w = argument;
+    device *d;
+    if (device_enter(w->flow->d->info.ordinal, &d, &w->status)) {
+        flow_stop(w->flow, &w->status);
+        return;
+    }
+    work_and_tell(w);
+    device_leave(d);
+}
+
+/* ---- the whole ---- */
+
+static size_t staged_bytes(const flow_state *f) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < f->flow->n_steps; i++)
+        bytes += f->steps[i].direct ? 0 : f->steps[i].whole.width * f->steps[i].whole.lines;
+    return bytes;
+}
+
+static int threads_for(const flow_state *f) {
+    cpu_set_t cores;
+    int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+    const size_t useful = staged_bytes(f) / THREAD_BYTES;
+    n = n < MOST_THREADS ? n : MOST_THREADS;
+    n = f->flow->threads && f->flow->threads < n ? f->flow->threads : n;
+    return useful < (size_t)n ? (int)useful + 1 : n;
+}
+
+/* The caller works, too; where there is no memory or no thread for all of them, fewer do. */
+static smk_code run_workers(flow_state *f, patience *p, int *n_workers, smk_status *status) {
+    worker workers[MOST_THREADS];
+    helper *helpers[MOST_THREADS];
+    const int wanted = threads_for(f);
+    int n = 0;
+    for (; n < wanted; n++) {
+        smk_status unused = {0};
+        workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
+        if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
+        if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
+            stage_give(f->d, workers[n].stage);
+            break;
+        }
+    }
+    *n_workers = n;
+    if (n == 0) return status->code;
+    flow_start(f);
+    work_and_tell(&workers[0]);
+    for (int i = 1; i < n; i++)
+        team_wait(helpers[i]);
+    for (int i = 0; i < n; i++)
+        stage_give(f->d, workers[i].stage);
+    return f->stopped ? smk_fail(status, f->status.code, "%s", f->status.message) : SMK_OK;
+}
+
+/* What one call holds on the device. */
+typedef struct run {
+    flow_state f;
+    module *module;
+    patience patience;
+    char what[256];
+    CUstream own[SMK_LANES + 2]; /* taken for this call */
+    int n_own;
+    int n_computes;
+} run;
+
+static smk_code take_stream(run *r, CUstream *out, smk_status *status) {
+    smk_code code = stream_take(r->f.d, out, status);
+    if (!code) r->own[r->n_own++] = *out;
+    return code;
+}
+
+/* One stream where there is nothing to overlap: several take longer to tell of each other. */
+static smk_code open_streams(run *r, smk_status *status) {
+    flow_state *f = &r->f;
+    CUstream first = f->flow->stream;
+    smk_code code = first ? SMK_OK : take_stream(r, &first, status);
+    f->in = f->out = first;
+    for (int i = 0; i < SMK_LANES; i++)
+        f->lanes[i] = first;
+    if (code || r->n_computes < 2) return code;
+    if (!(code = take_stream(r, &f->in, status))) code = take_stream(r, &f->out, status);
+    for (int i = 1; i < SMK_LANES && !f->flow->stream && !code; i++)
+        code = take_stream(r, &f->lanes[i], status);
+    return code;
+}
+
+/* Memory of the pool belongs to the stream that asked for it. */
+static smk_code allocate(run *r, smk_status *status) {
+    flow_state *f = &r->f;
+    for (size_t i = 0; i < f->flow->n_buffers; i++) {
+        const smk_buffer *buffer = &f->flow->buffers[i];
+        if (buffer->access & SMK_ON_DEVICE)
+            f->addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
+        else if (buffer->bytes &&
+                 pool_allocate(f->d, f->in, buffer->bytes, &f->addresses[i], status))
+            return status->code;
+    }
+    for (size_t i = 0; i < f->flow->n_after; i++)
+        if (stream_follow(f->d, f->in, f->flow->after[i], status)) return status->code;
+    for (int i = 0; i < SMK_LANES; i++)
+        if (f->lanes[i] != f->in && stream_follow(f->d, f->lanes[i], f->in, status))
+            return status->code;
+    return SMK_OK;
+}
+
+static smk_code make_launches(run *r, smk_status *status) {
+    flow_state *f = &r->f;
+    smk_code code = module_acquire(f->d, &f->flow->image, &r->module, status);
+    for (size_t i = 0; i < f->flow->n_steps && !code; i++) {
+        const smk_step *step = &f->flow->steps[i];
+        if (step->kind != SMK_COMPUTE) continue;
+        f->steps[i].plan = (launch_plan){.job = step->job, .stream = f->lanes[step->lane]};
+        code = launch_find(f->d, &f->steps[i].plan, r->module, status);
+    }
+    if (!code) code = allocate(r, status);
+    for (size_t i = 0; i < f->flow->n_steps && !code; i++)
+        if (f->flow->steps[i].kind == SMK_COMPUTE)
+            code = launch_make_args(f->d, &f->steps[i].plan, f->addresses, status);
+    return code;
+}
+
+static smk_code wait_for_all(run *r, smk_status *status) {
+    flow_state *f = &r->f;
+    CUstream all[] = {f->in, f->lanes[0], f->lanes[SMK_LANES - 1], f->out};
+    smk_code code = SMK_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
+        if (i == 0 || all[i] != all[i - 1])
+            code = wait_for_stream(f->d, all[i], &r->patience, r->what, status);
+    return code;
+}
+
+static smk_code time_repeats(run *r, smk_status *status) {
+    for (size_t i = 0; i < r->f.flow->n_steps; i++)
+        if (r->f.flow->steps[i].kind == SMK_COMPUTE)
+            return launch_timed(r->f.d, &r->f.steps[i].plan, r->f.flow->repeat,
+                                r->f.flow->milliseconds, &r->patience, r->what, status);
+    return SMK_OK;
+}
+
+static smk_code run_flow(run *r, smk_status *status) {
+    const int64_t start = now();
+    flow_state *f = &r->f;
+    int n_workers = 0;
+    smk_code code;
+    if ((code = open_streams(r, status)) || (code = flow_steps_make(f, status)) ||
+        (code = make_launches(r, status)) ||
+        (code = run_workers(f, &r->patience, &n_workers, status)) ||
+        (code = wait_for_all(r, status)))
+        return code;
+    if (f->flow->transfer)
+        *f->flow->transfer = (smk_transfer){.bytes_in = f->bytes[STAGE_IN],
+                                            .bytes_out = f->bytes[STAGE_OUT],
+                                            .bytes_direct = f->bytes_direct,
+                                            .seconds = 1e-9 * (double)(now() - start),
+                                            .threads = n_workers,
+                                            .steps = f->flow->n_steps};
+    return f->flow->repeat ? time_repeats(r, status) : SMK_OK;
+}
+
+/* Lets go of everything. After a lost context nothing is worth a call, and nothing would answer. A kernel
+ * that still runs, after an interruption, keeps what it uses until it ends. */
+static smk_code release(run *r, smk_code code, smk_status *status) {
+    flow_state *f = &r->f;
+    device *d = f->d;
+    smk_status ignored = {0};
+    bool left_running = code == SMK_INTERRUPTED;
+    if (code && !left_running && f->in && !atomic_load(&d->lost))
+        left_running = wait_for_all(r, &ignored) == SMK_INTERRUPTED;
+    if (atomic_load(&d->lost)) goto host;
+
+    if (left_running) { /* what is freed on this stream is freed behind all of them */
+        for (int i = 0; i < SMK_LANES; i++)
+            stream_follow(d, f->in, f->lanes[i], &ignored);
+        stream_follow(d, f->in, f->out, &ignored);
+    }
+    for (size_t i = 0; f->addresses && i < f->flow->n_buffers; i++)
+        if (f->addresses[i] && !(f->flow->buffers[i].access & SMK_ON_DEVICE))
+            pool_free(d, f->in, f->addresses[i], status);
+    if (left_running) {
+        module_release_after(d, r->module, f->in, r->own, r->n_own);
+    } else {
+        /* A synchronize is where the pool drops what is above its threshold. */
+        CUresult result = f->in ? d->cu->cuStreamSynchronize(f->in) : CUDA_SUCCESS;
+        if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
+        if (r->module) module_release(d, r->module);
+        while (r->n_own)
+            stream_give(d, r->own[--r->n_own]);
+    }
+
+host:
+    flow_steps_free(f);
+    free(f->addresses);
+    pthread_cond_destroy(&f->changed);
+    pthread_mutex_destroy(&f->lock);
+    return status->code;
+}
+
+smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
+    run r = {.f = {.flow = flow}, .patience = patience_start(flow->poll, flow->poll_arg)};
+    smk_code code = device_enter(ordinal, &r.f.d, status);
+    if (code) return code;
+    const int mode = device_ignore_captures(r.f.d);
+    pthread_mutex_init(&r.f.lock, NULL);
+    pthread_cond_init(&r.f.changed, NULL);
+    const smk_job *last = NULL;
+    for (size_t i = 0; i < flow->n_steps; i++)
+        if (flow->steps[i].kind == SMK_COMPUTE) {
+            last = flow->steps[i].job;
+            r.n_computes++;
+        }
+    if (last)
+        snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)",
+                 last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal, r.f.d->info.name);
+    r.f.addresses = calloc(flow->n_buffers + 1, sizeof *r.f.addresses);
+    code = r.f.addresses ? run_flow(&r, status)
+                         : smk_fail_memory(status, flow->n_buffers * sizeof *r.f.addresses,
+                                           "buffer addresses");
+    code = release(&r, code, status);
+    device_heed_captures(r.f.d, mode);
+    device_leave(r.f.d);
+    return code;
+}

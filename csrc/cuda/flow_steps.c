@@ -1,0 +1,259 @@
+/* Steps become queued in the order of their list within each queue, so a step whose predecessors are all
+ * queued can be put on its stream at once, and streams are told of each other by events. Nothing here waits for
+ * the device. */
+#include "flow_steps.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { REST_NS = 2 * 1000 * 1000 };
+
+static CUstream stream_of(const flow_state *f, const smk_step *step) {
+    return step->kind == SMK_COPY_IN    ? f->in
+           : step->kind == SMK_COPY_OUT ? f->out
+                                        : f->lanes[step->lane];
+}
+
+/* ---- cutting ---- */
+
+/* Memory that the copy engines reach: pinned, or registered by whoever owns it. */
+static bool is_pinned(device *d, const char *address) {
+    unsigned type = 0;
+    return d->cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        (CUdeviceptr)(uintptr_t)address) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_HOST;
+}
+
+static bool is_direct(device *d, const smk_rectangle *r) {
+    const char *last = r->host + (ptrdiff_t)(r->lines - 1) * r->host_pitch;
+    const char *low = last < r->host ? last : r->host, *high = last < r->host ? r->host : last;
+    return r->host_pitch >= (ptrdiff_t)r->width && is_pinned(d, low) &&
+           is_pinned(d, high + r->width - 1);
+}
+
+/* Some pieces for threads to share, of a size that is worth a copy of its own. */
+static size_t piece_bytes(size_t bytes) {
+    enum { SHARED_BY = 8, LEAST = 64 << 10 };
+    const size_t share = (bytes / SHARED_BY + LEAST - 1) / LEAST * LEAST;
+    return share < LEAST ? LEAST : share < SLOT_BYTES ? share : SLOT_BYTES;
+}
+
+static void cut(flow_state *f, const smk_step *step, step_state *s) {
+    smk_rectangle r = step->rectangle;
+    if (r.width == 0 || r.lines == 0) return;
+    if (r.lines == 1 || (r.host_pitch == (ptrdiff_t)r.width && r.pitch == r.width)) {
+        r.width *= r.lines;
+        r.lines = 1;
+        r.host_pitch = (ptrdiff_t)r.width;
+        r.pitch = r.width;
+    }
+    s->whole = r;
+    s->direct = is_direct(f->d, &r);
+    const size_t most = piece_bytes(r.width * r.lines);
+    s->piece_width = s->direct || r.width < most ? r.width : most;
+    s->piece_lines = s->direct ? r.lines : most / s->piece_width;
+    s->across = (r.width + s->piece_width - 1) / s->piece_width;
+    s->n_pieces = s->across * ((r.lines + s->piece_lines - 1) / s->piece_lines);
+}
+
+static smk_rectangle piece_of(const step_state *s, size_t i) {
+    smk_rectangle r = s->whole;
+    const size_t x = i % s->across * s->piece_width, y = i / s->across * s->piece_lines;
+    r.host += (ptrdiff_t)x + (ptrdiff_t)y * r.host_pitch;
+    r.offset += x + y * r.pitch;
+    r.width = r.width - x < s->piece_width ? r.width - x : s->piece_width;
+    r.lines = r.lines - y < s->piece_lines ? r.lines - y : s->piece_lines;
+    return r;
+}
+
+/* ---- steps in their queues ---- */
+
+/* The next step of the kind, from `at` on. */
+static size_t find(const flow_state *f, smk_step_kind kind, size_t at) {
+    while (at < f->flow->n_steps && f->flow->steps[at].kind != kind)
+        at++;
+    return at;
+}
+
+/* The next one that has something to hand out. */
+static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
+    at = find(f, kind, at);
+    while (at < f->flow->n_steps && f->steps[at].n_pieces == 0)
+        at = find(f, kind, at + 1);
+    return at;
+}
+
+smk_code flow_steps_make(flow_state *f, smk_status *status) {
+    const smk_flow *flow = f->flow;
+    f->steps = calloc(flow->n_steps + 1, sizeof *f->steps);
+    if (!f->steps) return smk_fail_memory(status, flow->n_steps * sizeof *f->steps, "a flow");
+    for (size_t i = 0; i < flow->n_steps; i++) {
+        const smk_step *step = &flow->steps[i];
+        if (step->kind != SMK_COMPUTE) cut(f, step, &f->steps[i]);
+        for (int j = 0; j < step->n_after; j++) {
+            step_state *before = &f->steps[step->after[j]];
+            const bool same = stream_of(f, step) == stream_of(f, &flow->steps[step->after[j]]);
+            if (before->done || (same && !f->steps[i].direct)) continue;
+            CUresult result = f->d->cu->cuEventCreate(&before->done, CU_EVENT_DISABLE_TIMING);
+            if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
+        }
+    }
+    for (int kind = 0; kind < SMK_N_KINDS; kind++) {
+        f->next[kind] = find_copy(f, (smk_step_kind)kind, 0);
+        f->first[kind] = find(f, (smk_step_kind)kind, 0);
+    }
+    return SMK_OK;
+}
+
+void flow_steps_free(flow_state *f) {
+    for (size_t i = 0; f->steps && i < f->flow->n_steps; i++) {
+        if (f->steps[i].done) f->d->cu->cuEventDestroy(f->steps[i].done);
+        launch_free(&f->steps[i].plan);
+    }
+    free(f->steps);
+    f->steps = NULL;
+}
+
+/* The functions below this line, down to the next one, are called with the lock held. */
+
+static void change(flow_state *f) {
+    f->changes++;
+    pthread_cond_broadcast(&f->changed);
+}
+
+static void stop(flow_state *f, const smk_status *why) {
+    if (!f->stopped) f->status = *why;
+    f->stopped = true;
+    change(f);
+}
+
+static void fail(flow_state *f, CUresult result, const char *call) {
+    smk_status status = {0};
+    device_fail(f->d, result, SMK_ERROR, &status, "%s", call);
+    stop(f, &status);
+}
+
+static bool is_ready(const flow_state *f, const smk_step *step) {
+    for (int i = 0; i < step->n_after; i++)
+        if (!f->steps[step->after[i]].queued) return false;
+    return true;
+}
+
+/* What the step's stream does from now on comes after all that it waits for. */
+static bool follow(flow_state *f, const smk_step *step) {
+    for (int i = 0; i < step->n_after; i++) {
+        const uint32_t before = step->after[i];
+        if (!f->steps[before].done || stream_of(f, step) == stream_of(f, &f->flow->steps[before]))
+            continue;
+        CUresult result = f->d->cu->cuStreamWaitEvent(stream_of(f, step), f->steps[before].done, 0);
+        if (result) return fail(f, result, "cuStreamWaitEvent"), false;
+    }
+    return true;
+}
+
+static bool end(flow_state *f, size_t i) {
+    step_state *s = &f->steps[i];
+    if (s->done) {
+        CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, &f->flow->steps[i]));
+        if (result) return fail(f, result, "cuEventRecord"), false;
+    }
+    s->queued = true;
+    return true;
+}
+
+/* Ends the copies that are on their stream. A queue is ended in its order, so that the last step stands for
+ * those before it, whichever thread was faster. */
+static void end_copies(flow_state *f, smk_step_kind kind) {
+    size_t i = f->first[kind];
+    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].n_pieces && end(f, i);)
+        i = find(f, kind, i + 1);
+    f->first[kind] = i;
+}
+
+/* Puts kernels on their streams, up to the first that waits for something that is not on its own. */
+static void compute(flow_state *f) {
+    size_t i = f->first[SMK_COMPUTE];
+    while (!f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i])) {
+        smk_status status = {0};
+        if (!follow(f, &f->flow->steps[i])) break;
+        if (launch_all(f->d, &f->steps[i].plan, &status)) {
+            stop(f, &status);
+            break;
+        }
+        if (!end(f, i)) break;
+        i = find(f, SMK_COMPUTE, i + 1);
+    }
+    f->first[SMK_COMPUTE] = i;
+}
+
+/* There may be more to do: after a copy, and at the start. */
+static void proceed(flow_state *f) {
+    end_copies(f, SMK_COPY_IN);
+    end_copies(f, SMK_COPY_OUT);
+    compute(f);
+    change(f);
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+void flow_start(flow_state *f) {
+    pthread_mutex_lock(&f->lock);
+    proceed(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out) {
+    const smk_step_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
+    flow_answer answer = FLOW_NO_MORE;
+    pthread_mutex_lock(&f->lock);
+    const size_t i = f->next[kind];
+    if (f->stopped || i == f->flow->n_steps) goto done;
+    const smk_step *step = &f->flow->steps[i];
+    step_state *s = &f->steps[i];
+    if (s->taken == 0) {
+        answer = FLOW_NOT_YET;
+        if (!is_ready(f, step) || !follow(f, step)) goto done;
+    }
+    answer = FLOW_TAKEN;
+    *out = (flow_piece){i, piece_of(s, s->taken++), s->direct};
+    if (s->taken == s->n_pieces) f->next[kind] = find_copy(f, kind, i + 1);
+
+done:
+    pthread_mutex_unlock(&f->lock);
+    return answer;
+}
+
+void flow_put(flow_state *f, const flow_piece *piece) {
+    step_state *s = &f->steps[piece->step];
+    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
+    const size_t bytes = piece->rectangle.width * piece->rectangle.lines;
+    pthread_mutex_lock(&f->lock);
+    f->bytes[out ? STAGE_OUT : STAGE_IN] += bytes;
+    f->bytes_direct += piece->direct ? bytes : 0;
+    if (++s->on_queue == s->n_pieces && !f->stopped) proceed(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void flow_stop(flow_state *f, const smk_status *why) {
+    pthread_mutex_lock(&f->lock);
+    stop(f, why);
+    pthread_mutex_unlock(&f->lock);
+}
+
+unsigned flow_changes(flow_state *f) {
+    pthread_mutex_lock(&f->lock);
+    const unsigned changes = f->changes;
+    pthread_mutex_unlock(&f->lock);
+    return changes;
+}
+
+void flow_rest(flow_state *f, unsigned changes) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += REST_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&f->lock);
+    if (f->changes == changes) pthread_cond_timedwait(&f->changed, &f->lock, &until);
+    pthread_mutex_unlock(&f->lock);
+}

@@ -1,0 +1,67 @@
+/* The state of a running flow that its threads share: which piece of which copy is next, and which kernels
+ * can start. */
+#ifndef SMK_CUDA_FLOW_STEPS_H
+#define SMK_CUDA_FLOW_STEPS_H
+
+#include "../core/flow.h"
+#include "launch.h"
+#include "stage.h"
+
+/* A copy is cut into pieces that fit a slot: some lines, or a part of one. */
+typedef struct step_state {
+    smk_rectangle whole; /* with lines joined where they follow each other on both sides */
+    size_t piece_width, piece_lines, across, n_pieces;
+    bool direct;            /* no slot: the driver reaches the host's memory; one piece */
+    size_t taken, on_queue; /* pieces handed out; pieces that are on the stream */
+    launch_plan plan;       /* a compute step's */
+    CUevent done;           /* the step's end, if steps of other streams wait for it */
+    bool queued;            /* all of it is on its stream, and all before it in its queue */
+} step_state;
+
+typedef struct flow_state {
+    device *d;
+    const smk_flow *flow;
+    step_state *steps;
+    CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
+    CUstream in, out, lanes[SMK_LANES];
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    size_t next
+        [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */
+    size_t first[SMK_N_KINDS]; /* the first one that is not queued */
+    unsigned changes;          /* how often there was something new for a thread to take */
+    bool stopped;              /* failed, or interrupted */
+    smk_status status;         /* why */
+    size_t bytes[STAGE_WAYS], bytes_direct;
+} flow_state;
+
+/* A piece of a copy. */
+typedef struct flow_piece {
+    size_t step;
+    smk_rectangle rectangle;
+    bool direct;
+} flow_piece;
+
+typedef enum flow_answer { FLOW_TAKEN, FLOW_NOT_YET, FLOW_NO_MORE } flow_answer;
+
+/* Cuts the steps up, makes events. flow_steps_free is due, also when it failed. */
+smk_code flow_steps_make(flow_state *f, smk_status *status);
+void flow_steps_free(flow_state *f);
+
+/* The next piece that way, if what it waits for is on its stream. Not at all once the flow is stopped. */
+flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out);
+
+/* The piece's copy is on its stream. Starts the kernels that waited for it. */
+void flow_put(flow_state *f, const flow_piece *piece);
+
+/* Ends all threads' work; the first reason is kept. */
+void flow_stop(flow_state *f, const smk_status *why);
+
+/* Waits a little, at most until there have been more changes than these. */
+void flow_rest(flow_state *f, unsigned changes);
+unsigned flow_changes(flow_state *f);
+
+/* Starts the kernels that wait for nothing. */
+void flow_start(flow_state *f);
+
+#endif

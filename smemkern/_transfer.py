@@ -1,0 +1,61 @@
+"""What calls on device "cuda" move between host and GPU, and what they keep for the next one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _core
+
+
+class Transfer(NamedTuple):
+    """What one call moved."""
+
+    bytes_in: int  # to the GPU
+    bytes_out: int
+    bytes_direct: int  # of both, those that pinned arrays gave or took without a copy in between
+    seconds: float  # of the copies and kernels together
+    threads: int  # that copied the others through pinned memory
+    steps: int  # copies and kernels that the call was cut into
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """Both ways together."""
+        return (self.bytes_in + self.bytes_out) / self.seconds / 1e9 if self.seconds else 0.0
+
+
+def last_transfer() -> Transfer | None:
+    """What this thread's last call on device "cuda" moved over the bus; None: there was none.
+
+    Returns
+    -------
+    Transfer or None
+        All zero after a call on arrays that were on the GPU already.
+
+    Examples
+    --------
+    >>> c = smemkern.gemm(a, b)  # doctest: +SKIP
+    >>> smemkern.last_transfer().bytes_in  # doctest: +SKIP
+    134217728
+    """
+    moved = _core.last_transfer()
+    return None if moved is None else Transfer(*moved)
+
+
+def empty_cache(device: str | None = None) -> int:
+    """Give back what calls keep for later ones: a GPU's memory, and pinned memory of the host.
+
+    Parameters
+    ----------
+    device : "cuda" or "cuda:N", optional
+        None: the first GPU, if there is one.
+
+    Returns
+    -------
+    int
+        Bytes. What runs at the moment keeps its own.
+
+    Raises
+    ------
+    ValueError, smemkern.Error
+    """
+    return _core.trim(device)

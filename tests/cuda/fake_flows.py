@@ -1,0 +1,176 @@
+"""Calls on NumPy arrays and device "cuda", on a fake driver: python fake_flows.py CASE.
+
+Blocks, their order, limits, pinned inputs and threads are real; only the kernels are C loops.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+
+import numpy as np
+
+import smemkern
+
+random = np.random.default_rng(7)
+driver = ctypes.CDLL("libcuda.so.1")
+
+
+def floats(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape, dtype=np.float32)
+
+
+def gemm(a: np.ndarray, b: np.ndarray, **keywords: object) -> np.ndarray:
+    """The product, checked against float64."""
+    c = smemkern.gemm(a, b, variant="naive", device="cuda", **keywords)
+    exact = a.astype(np.float64) @ b
+    bound = 1e-6 * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-30
+    assert c.shape == exact.shape and c.dtype == np.float32
+    assert np.all(np.abs(c - exact) <= bound)
+    return c
+
+
+def transpose(x: np.ndarray, **keywords: object) -> np.ndarray:
+    y = smemkern.transpose(x, variant="naive", device="cuda", **keywords)
+    assert y.flags.c_contiguous and np.array_equal(y, np.swapaxes(x, -1, -2))
+    return y
+
+
+def blocks() -> None:
+    """Whatever the limit, the same bits; and an error where not even the least blocks fit."""
+    a, b = floats(700, 64), floats(64, 900)
+    whole = gemm(a, b)
+    for limit in (4_000_000, 3_000_000, 2_000_000, 1_000_000, 600_000, 400_000):
+        assert np.array_equal(gemm(a, b, max_memory=limit), whole)
+    for wide, tall in ((1, 3000), (3000, 1), (129, 2000), (2000, 129)):
+        x, y = floats(wide, 40), floats(40, tall)
+        assert np.array_equal(gemm(x, y, max_memory=800_000), gemm(x, y))
+    try:
+        gemm(a, b, max_memory=300_000)
+    except MemoryError as error:
+        assert "300000" in str(error) and "393216" in str(error)
+    else:
+        raise AssertionError("300 kB cannot hold the blocks of 128")
+
+
+def edges() -> None:
+    for m, n, k in ((2500, 2100, 3), (1, 1, 5), (0, 3, 5), (3, 4, 0), (129, 1, 300), (1, 2049, 2)):
+        gemm(floats(m, k), floats(k, n))
+    gemm(floats(7), floats(7))
+    gemm(floats(3, 7), floats(7))
+    gemm(floats(7), floats(7, 3))
+
+
+def strides() -> None:
+    a, b = floats(300, 70), floats(70, 400)
+    gemm(np.asfortranarray(a), b)
+    gemm(a, np.asfortranarray(b))
+    gemm(a[::-1], b[:, ::2])
+    gemm(a[:, ::-1], b[::-1])
+    gemm(a[:, 3:4], b[:1])
+    gemm(np.broadcast_to(a[:1], a.shape), b)
+    gemm(a.astype(">f4").astype("f4"), b)
+
+
+def batches() -> None:
+    for x, y in (
+        ((5, 40, 30), (5, 30, 20)),
+        ((5, 40, 30), (30, 20)),
+        ((40, 30), (5, 30, 20)),
+        ((3, 5, 40, 30), (5, 30, 20)),
+        ((3, 1, 40, 30), (1, 5, 30, 20)),
+        ((1, 300, 40), (1, 40, 300)),
+        ((1, 1, 300, 40), (40, 300)),
+        ((0, 40, 30), (0, 30, 20)),
+    ):
+        a, b = floats(*x), floats(*y)
+        assert np.array_equal(gemm(a, b, max_memory=150_000_000), gemm(a, b))
+    gemm(floats(5, 3, 40, 30).swapaxes(0, 1), floats(3, 5, 30, 20))
+    a, b = floats(50, 40, 30), floats(50, 30, 20)
+    assert np.array_equal(gemm(a, b, max_memory=100_000), gemm(a, b))
+
+
+def results() -> None:
+    """out is written in place where nothing else is in the way; alpha and beta; overlap."""
+    a, b, before = floats(700, 64), floats(64, 900), floats(700, 900)
+    for limit in (None, 1_000_000):
+        out = np.full((700, 900), np.nan, np.float32)
+        assert gemm(a, b, out=out, max_memory=limit) is out
+        for given in (before.copy(), np.asfortranarray(before)):
+            made = smemkern.gemm(
+                a, b, variant="naive", device="cuda", out=given, alpha=-1, beta=2, max_memory=limit
+            )
+            assert made is given
+            np.testing.assert_allclose(given, 2 * before - a @ b, atol=1e-3)
+    square = floats(300, 300)
+    exact = square.astype(np.float64) @ square
+    smemkern.gemm(square, square, variant="naive", device="cuda", out=square)
+    np.testing.assert_allclose(square, exact, atol=1e-3)
+
+
+def transposes() -> None:
+    for shape in ((300, 200), (4097, 33), (1, 7), (7, 1), (2500, 2300), (3, 40, 50), (0, 5)):
+        for limit in (None, 600_000):
+            x = floats(*shape)
+            transpose(x, max_memory=limit)
+            transpose(np.asfortranarray(x), max_memory=limit)
+    transpose(floats(20, 100, 100), max_memory=600_000)
+    transpose(floats(4, 3, 100, 100).swapaxes(0, 1))
+    x = floats(300, 300)
+    y = x.T.copy()
+    assert smemkern.transpose(x, variant="naive", device="cuda", out=x) is x
+    assert np.array_equal(x, y)
+
+
+def pinned(rows: int, columns: int) -> np.ndarray:
+    memory = ctypes.c_void_p()
+    context = ctypes.c_void_p()
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    driver.cuCtxPushCurrent(context)
+    assert not driver.cuMemHostAlloc(ctypes.byref(memory), ctypes.c_size_t(4 * rows * columns), 0)
+    driver.cuCtxPopCurrent(ctypes.byref(context))
+    array = (ctypes.c_float * (rows * columns)).from_address(memory.value)
+    return np.frombuffer(array, np.float32).reshape(rows, columns)
+
+
+def direct() -> None:
+    """Pinned arrays are read and written where they are."""
+    a, b, out = pinned(700, 64), pinned(64, 900), pinned(700, 900)
+    a[:], b[:] = floats(700, 64), floats(64, 900)
+    gemm(a, b, out=out, max_memory=1_000_000)
+    moved = smemkern.last_transfer()
+    assert moved.bytes_in >= a.nbytes + b.nbytes and moved.bytes_out == out.nbytes
+    assert moved.bytes_direct == moved.bytes_in + moved.bytes_out
+    gemm(a, b.copy(), out=out)
+    moved = smemkern.last_transfer()
+    assert moved.bytes_direct == a.nbytes + out.nbytes
+    transpose(out, max_memory=1_000_000)
+
+
+def threads() -> None:
+    """Calls from many threads at once."""
+    errors = []
+
+    def many(seed: int) -> None:
+        own = np.random.default_rng(seed)
+        try:
+            for _ in range(10):
+                m, n, k = own.integers(1, 400, 3)
+                gemm(floats(m, k), floats(k, n), max_memory=1_500_000)
+                transpose(floats(m, n))
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=many, args=(i,)) for i in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors, errors
+
+
+CASES = (blocks, edges, strides, batches, results, transposes, direct, threads)
+
+if __name__ == "__main__":
+    {case.__name__: case for case in CASES}[sys.argv[1]]()
