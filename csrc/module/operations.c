@@ -298,9 +298,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    /* A flow's blocks (plan_flow_blocks.c) have rows or columns of neighbours. */
-    const smk_strides most = r->on_device || r->on.emulated ? SMK_ANY_STRIDES : SMK_ROWS_OR_COLUMNS;
-    if (request_place(r, 0, array, raw, OPERAND_ROW, Py_MIN(smk_strides_of(r->row), most))) {
+    if (request_place(r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
         goto done;
     }
     problem->rows = x->dims[ndim - 2];
