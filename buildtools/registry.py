@@ -48,6 +48,7 @@ _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    *("any_strides", "boxes"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -112,6 +113,8 @@ class Row:
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
+    any_strides: bool  # of transposes: it has the further kernels of smk_movers
+    boxes: bool  # of transposes: its kernel reads x by TMA
 
     @property
     def stem(self) -> str:
@@ -221,6 +224,8 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
+        any_strides=_get(entry, "any_strides", bool, where, False),
+        boxes=_get(entry, "boxes", bool, where, False),
     )
     _check_expressions(row, where)
     return row

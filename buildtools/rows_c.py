@@ -136,6 +136,12 @@ def _c_row(row: Row) -> Iterator[str]:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
+    if row.any_strides:
+        names = ("any", "tall", "flat", "small", "copy", "in_place")
+        kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
+        yield f"        .movers = {{{kernels}}},"
+    if row.boxes:
+        yield "        .movers = {.boxes = true},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

@@ -129,8 +129,11 @@ const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_que
 }
 
 const smk_row *smk_only_choice(const smk_question *q) {
-    /* The emulator's time is what its instructions take: long vectors and little else. */
-    static const char *const names[] = {"vectorized", "fp16", "bf16", "mma_fp16", "mma_bf16"};
+    /* The emulator's time is what its instructions take: long vectors and little else. On GPUs "sectors" has one
+     * speed for all transposes, that of a copy. */
+    const bool transpose_on_gpu = q->op == SMK_TRANSPOSE && q->sm;
+    const char *const names[] = {transpose_on_gpu ? "sectors" : "vectorized", "fp16", "bf16",
+                                 "mma_fp16", "mma_bf16"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const smk_row *row = smk_row_find(q->op, names[i]);
         if (row && dtype_of(row, q->dtype) && can_answer(row, q)) return row;

@@ -38,6 +38,8 @@ typedef struct shape {
     int n_kernels;
     int itemsize;
     bool overlaps; /* each waits for the launch before it */
+    int batches_of_block; /* 1: the grid's z is the batch */
+    size_t batches_at;    /* where the arguments say how many there are, a long long; 0: nowhere */
 } shape;
 
 /* What a row says of a launch; n is a gemm's K, the length of a probe's x, 0 elsewhere. */
