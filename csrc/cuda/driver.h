@@ -141,6 +141,8 @@ enum {
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \
     X(cuStreamSynchronize, 2000, (CUstream stream))                                                \
     X(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned flags))                   \
+    X(cuStreamWriteValue32, 11070,                                                                 \
+      (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags))                      \
     X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                       \
     X(cuEventCreate, 2000, (CUevent * event, unsigned flags))                                      \
     X(cuEventDestroy, 4000, (CUevent event))                                                       \

@@ -31,6 +31,13 @@ static bool is_direct(device *d, const smk_rectangle *r) {
            is_pinned(d, high + r->width - 1);
 }
 
+/* Some pieces for threads to share, of a size that is worth a copy of its own. */
+static size_t piece_bytes(size_t bytes) {
+    enum { SHARED_BY = 8, LEAST = 64 << 10 };
+    const size_t share = (bytes / SHARED_BY + LEAST - 1) / LEAST * LEAST;
+    return share < LEAST ? LEAST : share < SLOT_BYTES ? share : SLOT_BYTES;
+}
+
 static void cut(flow_state *f, const smk_step *step, step_state *s) {
     smk_rectangle r = step->rectangle;
     if (r.width == 0 || r.lines == 0) return;
@@ -42,8 +49,9 @@ static void cut(flow_state *f, const smk_step *step, step_state *s) {
     }
     s->whole = r;
     s->direct = is_direct(f->d, &r);
-    s->piece_width = s->direct || r.width < SLOT_BYTES ? r.width : SLOT_BYTES;
-    s->piece_lines = s->direct ? r.lines : SLOT_BYTES / s->piece_width;
+    const size_t most = piece_bytes(r.width * r.lines);
+    s->piece_width = s->direct || r.width < most ? r.width : most;
+    s->piece_lines = s->direct ? r.lines : most / s->piece_width;
     s->across = (r.width + s->piece_width - 1) / s->piece_width;
     s->n_pieces = s->across * ((r.lines + s->piece_lines - 1) / s->piece_lines);
 }
@@ -131,6 +139,17 @@ static bool is_ready(const flow_state *f, const smk_step *step) {
     return true;
 }
 
+/* What the step waits for is done. Asked before a copy to memory that is the caller's: a kernel that never ends
+ * must not leave one behind that waits to write there. */
+static bool has_ended(flow_state *f, const smk_step *step) {
+    for (int i = 0; i < step->n_after; i++) {
+        CUresult result = f->d->cu->cuEventQuery(f->steps[step->after[i]].done);
+        if (result && result != CUDA_ERROR_NOT_READY) fail(f, result, "cuEventQuery");
+        if (result) return false;
+    }
+    return true;
+}
+
 /* What the step's stream does from now on comes after all that it waits for. */
 static bool follow(flow_state *f, const smk_step *step) {
     for (int i = 0; i < step->n_after; i++) {
@@ -204,7 +223,10 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out) {
     step_state *s = &f->steps[i];
     if (s->taken == 0) {
         answer = FLOW_NOT_YET;
-        if (!is_ready(f, step) || !follow(f, step)) goto done;
+        if (!is_ready(f, step)) goto done;
+        answer = FLOW_SOON;
+        if (s->direct && way == STAGE_OUT && !has_ended(f, step)) goto done;
+        if (!follow(f, step)) goto done;
     }
     answer = FLOW_TAKEN;
     *out = (flow_piece){i, piece_of(s, s->taken++), s->direct};

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
+enum { N_DEVICES = 2, SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
 
 struct CUevent_st {
     CUstream stream; /* NULL: reached already */
@@ -41,6 +41,11 @@ bool fake_stream_is_busy(CUstream stream) {
 static void settle_streams(void) {
     for (CUstream *link = &streams; *link;) {
         CUstream stream = *link;
+        while (stream->n_marks && !fake_stream_is_busy(stream)) {
+            stream->n_marks--;
+            __atomic_store_n(stream->marks[stream->n_marks], stream->values[stream->n_marks],
+                             __ATOMIC_RELEASE);
+        }
         if (!stream->destroyed || fake_stream_is_busy(stream)) {
             link = &stream->next;
             continue;
@@ -100,14 +105,14 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
 
 CUresult cuDeviceGetCount(int *count) {
     CALL_ANYWHERE(cuDeviceGetCount);
-    *count = 1;
+    *count = N_DEVICES;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     CALL_ANYWHERE(cuDeviceGet);
-    *device = 0;
-    return fail(ordinal ? INVALID_VALUE : 0);
+    *device = ordinal;
+    return fail(ordinal < 0 || ordinal >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
@@ -119,7 +124,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
     CALL_ANYWHERE(cuDeviceTotalMem);
     *bytes = fake_cuda.total_bytes;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -132,13 +137,13 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = SHARED_OPTIN; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = !fake_cuda.no_pools; break;
     }
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     CALL_ANYWHERE(cuDevicePrimaryCtxRetain);
     *context = (CUcontext)&fake_cuda;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuCtxPushCurrent(CUcontext context) {
@@ -229,6 +234,21 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     if (event && event->stream && stream != DEFAULT_STREAM && fake_stream_is_busy(event->stream))
         stream->hangs = true;
     return fail(stream && event && !flags ? 0 : INVALID_VALUE);
+}
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, uint32_t value,
+                              unsigned flags) {
+    CALL(cuStreamWriteValue32);
+    void *memory = (void *)(uintptr_t)address;
+    if (!stream || flags || !fake_is_pinned(memory)) return fail(INVALID_VALUE);
+    if (!fake_stream_is_busy(stream)) {
+        __atomic_store_n((uint32_t *)memory, value, __ATOMIC_RELEASE);
+        return CUDA_SUCCESS;
+    }
+    if (stream->n_marks == MOST_MARKS) return fail(INVALID_VALUE);
+    stream->marks[stream->n_marks] = memory;
+    stream->values[stream->n_marks++] = value;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(int *mode) {

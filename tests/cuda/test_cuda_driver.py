@@ -33,6 +33,7 @@ RARE = {
     "cuStreamDestroy",
     "cuStreamWaitEvent",
     "cuTensorMapEncodeTiled",
+    "cuEventQuery",
     "cuMemFreeHost",
     "cuMemcpy2DAsync",
 }

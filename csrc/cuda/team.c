@@ -1,0 +1,102 @@
+/* Sleeping threads, each with a condition of its own, so that starting one wakes no other. */
+#include "team.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000 };
+
+struct helper {
+    pthread_cond_t changed;
+    void (*_Atomic run)(void *argument); /* NULL: idle, or done */
+    void *argument;
+    helper *next; /* idle */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static helper *idle;
+static int n_helpers;
+
+/* The next call may follow soon, and a thread that sleeps takes 50 us to wake. */
+static void look_out(const helper *h) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        for (int i = 0; i < 100; i++)
+            if (h->run) return;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);
+}
+
+static void *live(void *own) {
+    helper *h = own;
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        if (!h->run) {
+            pthread_mutex_unlock(&mutex);
+            look_out(h);
+            pthread_mutex_lock(&mutex);
+        }
+        while (!h->run)
+            pthread_cond_wait(&h->changed, &mutex);
+        pthread_mutex_unlock(&mutex);
+        h->run(h->argument);
+        pthread_mutex_lock(&mutex);
+        h->run = NULL;
+        pthread_cond_broadcast(&h->changed); /* who waits for it */
+    }
+    return NULL;
+}
+
+/* The caller holds the mutex. */
+static helper *hire(void) {
+    helper *h = n_helpers < MOST_HELPERS ? calloc(1, sizeof *h) : NULL;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (!h) return NULL;
+    pthread_cond_init(&h->changed, NULL);
+    bool started = false;
+    if (!pthread_attr_init(&attributes)) {
+        started = !pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) &&
+                  !pthread_attr_setstacksize(&attributes, STACK_BYTES) &&
+                  !pthread_create(&thread, &attributes, live, h);
+        pthread_attr_destroy(&attributes);
+    }
+    if (started) {
+        n_helpers++;
+        return h;
+    }
+    pthread_cond_destroy(&h->changed);
+    free(h);
+    return NULL;
+}
+
+helper *team_start(void (*run)(void *argument), void *argument) {
+    pthread_mutex_lock(&mutex);
+    helper *h = idle;
+    if (h)
+        idle = h->next;
+    else
+        h = hire();
+    if (h) {
+        h->run = run;
+        h->argument = argument;
+        pthread_cond_broadcast(&h->changed);
+    }
+    pthread_mutex_unlock(&mutex);
+    return h;
+}
+
+bool team_is_done(const helper *h) {
+    return !h->run;
+}
+
+void team_wait(helper *h) {
+    pthread_mutex_lock(&mutex);
+    while (h->run)
+        pthread_cond_wait(&h->changed, &mutex);
+    h->next = idle;
+    idle = h;
+    pthread_mutex_unlock(&mutex);
+}
