@@ -27,8 +27,8 @@ Named = Union[str, "tuple[str, Mapping[str, int]]"]
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
 LEAST = 7  # times that six costs are fitted to
 
-# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns;
-# the second half on odd pitches.
+# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns,
+# on odd pitches too.
 SHAPES: tuple[Shape, ...] = (
     *[(n, n, n) for n in (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096)],
     *[(16384, 256, 1024), (128, 65536, 256), (4096, 4096, 64), (8192, 8192, 128)],
@@ -53,6 +53,8 @@ SHAPES: tuple[Shape, ...] = (
         (15, 8191, 8193),
         (2, 8193, 8191),
     ],
+    *[(32, 4096, 2048), (4096, 48, 1024), (33, 4097, 4095), (2047, 47, 4095)],
+    *[(3001, 3003, 1), (2001, 3001, 9)],
 )
 
 
