@@ -1,9 +1,9 @@
 """smemkern's products and transposes as operators of PyTorch: importing this registers them.
 
-`torch.ops.smemkern.gemm` and `.transpose` are what `smemkern.gemm` and `smemkern.transpose` are on tensors,
-and beside that known to PyTorch: torch.compile keeps them in its graphs, fake tensors have their shapes, and
-autograd their derivatives. Tensors on a GPU stay there, on the current stream. Those on the CPU go to device
-"cuda" and back, or where there is none to the emulator.
+`torch.ops.smemkern.gemm` and `.transpose` are what `smemkern.gemm` and `smemkern.transpose` are on
+tensors, and beside that known to PyTorch: torch.compile keeps them in its graphs, fake tensors have
+their shapes, and autograd their derivatives. Tensors on a GPU stay there, on the current stream.
+Those on the CPU go to device "cuda" and back, or where there is none to the emulator.
 
 >>> import torch, smemkern.torch_ops  # doctest: +SKIP
 >>> c = torch.ops.smemkern.gemm(a, b, variant="swizzle")  # doctest: +SKIP
