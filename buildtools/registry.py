@@ -47,7 +47,8 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate", "both_orders", "skinny"),
+    *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    *("any_strides", "boxes"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -107,10 +108,13 @@ class Row:
     output: str
     product_bits: int  # 0: all that the type has
     portable: bool
+    overlaps: bool  # its launches may begin early: each kernel waits, from sm_90 on
     rate: int  # of rows that cut K into parts; 0: it has none
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
+    any_strides: bool  # of transposes: it has the further kernels of smk_movers
+    boxes: bool  # of transposes: its kernel reads x by TMA
 
     @property
     def stem(self) -> str:
@@ -215,10 +219,13 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         output=_get(entry, "output", str, where) if probe else "0",
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
+        overlaps=_get(entry, "overlaps", bool, where, False),
         rate=_rate(entry, params, where),
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
+        any_strides=_get(entry, "any_strides", bool, where, False),
+        boxes=_get(entry, "boxes", bool, where, False),
     )
     _check_expressions(row, where)
     return row

@@ -25,7 +25,7 @@ struct CUmod_st {
     struct CUfunc_st functions[N_FUNCTIONS];
 };
 
-EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
+EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30, .virtual_sm = 90, .version = 13000};
 
 #define DEFAULT_STREAM ((CUstream)1) /* CU_STREAM_LEGACY */
 
@@ -85,7 +85,7 @@ CUresult cuInit(unsigned flags) {
 
 CUresult cuDriverGetVersion(int *version) {
     CALL_ANYWHERE(cuDriverGetVersion);
-    *version = 13000;
+    *version = fake_cuda.version;
     return CUDA_SUCCESS;
 }
 
@@ -308,6 +308,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = STATIC_SHARED; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = fake_cuda.virtual_sm; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared; break;
     }
     return CUDA_SUCCESS;
@@ -363,20 +364,28 @@ static int run_transpose(const transpose_args *t, unsigned batches) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream stream, void **parameters, void **extra) {
-    CALL(cuLaunchKernel);
-    if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
-        (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                          void **extra) {
+    CALL(cuLaunchKernelEx);
+    const unsigned *grid = config->grid, *block = config->block;
+    CUstream stream = config->stream;
+    if (!grid[0] || !grid[1] || !grid[2] || !block[0] || block[0] * block[1] * block[2] > 1024 ||
+        (int)config->shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
+    for (unsigned i = 0; i < config->n_attributes; i++) {
+        const CUlaunchAttribute *attribute = &config->attributes[i];
+        if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+            attribute->value.allowed != 1 || fake_cuda.launched_on != stream)
+            return fail(INVALID_VALUE);
+        fake_cuda.overlapping++;
+    }
     fake_cuda.launched_on = stream;
     uint64_t args[4] = {0};
     for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
         memcpy(&args[i], parameters[i], sizeof args[i]);
-    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid_z);
+    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid[2]);
     if (!strcmp(function->name, "transpose_naive"))
-        fake_cuda.sticky = run_transpose(parameters[0], grid_z);
+        fake_cuda.sticky = run_transpose(parameters[0], grid[2]);
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);
