@@ -15,7 +15,10 @@ from rows import parameter_sets  # noqa: E402
 
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
 SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
-SHORT = {"block_m": 64, "block_n": 64, "slices": 1, "panel_k": 64}  # of panel
+OTHER = {  # of rows by FFMAs
+    "panel": {"block_m": 64, "block_n": 64, "slices": 1, "panel_k": 64},
+    "rank_k": {"block_m": 128, "thread_n": 1},
+}
 CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
 SHAPES = [(96, 136, 72), (65, 131, 67)]
@@ -33,14 +36,15 @@ def lying(x, order):
 
 
 def test_there_are_such_rows():
-    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "panel"} <= {row.name for row in ROWS}
+    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "panel", "rank_k"} <= {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)
 @pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
 def test_a_kernel_for_each(row, dtype, of_a, of_b):
     a, b = lying(np.ones((70, 50), dtype), of_a), lying(np.ones((50, 90), dtype), of_b)
-    [launch] = smemkern._core.plan("gemm", (a, b), {"variant": row.name, "split": 1})["launches"]
+    whole = {"split": 1} if "split" in row.params else {}
+    [launch] = smemkern._core.plan("gemm", (a, b), {"variant": row.name, **whole})["launches"]
     end = ("a" if of_a == "F" else "") + ("b" if of_b == "F" else "")
     assert launch["entry"] == f"gemm_{row.name}" + (f"_{end}" if end else "")
 
@@ -51,7 +55,7 @@ def test_a_kernel_for_each(row, dtype, of_a, of_b):
 @pytest.mark.parametrize(("row", "dtype"), CASES)
 def test_batch_alpha_and_beta(row, dtype, shape, of_a, of_b, small, device, rng):
     m, n, k = shape
-    params = (SHORT if row.name == "panel" else SMALL) if small else {}
+    params = OTHER.get(row.name, SMALL) if small else {}
     a, b = random_matrix(rng, (2, m, k), dtype), random_matrix(rng, (2, k, n), dtype)
     c = random_matrix(rng, (2, m, n), dtype)
     out = c.copy()

@@ -64,7 +64,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     const operand_lines B =
         lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
                          block.column, g.N, block.first, block.end);
-    const int slabs = (A.k + SLAB - 1) / SLAB, chunks = (A.k + CHUNK - 1) / CHUNK;
+    const int chunks = (int)((A.k + CHUNK - 1) / CHUNK);
     const int half = min((chunks + 1) / 2, PANEL_K / CHUNK / 2); /* chunks */
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, slice = warp / WARPS;
@@ -85,8 +85,8 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
             if (h >= 2) __syncthreads(); /* nobody reads its place any more */
             const unsigned a = panel + h % 2 * half * A_CHUNK * 4;
             const unsigned b = panel + (2 * half * A_CHUNK + h % 2 * half * B_CHUNK) * 4;
-            copy_panel<OF_A, BLOCK_M, THREADS>(a, A, first, end);
-            copy_panel<OF_B, BLOCK_N, THREADS>(b, B, first, end);
+            copy_panel<OF_A, BLOCK_M, 4, THREADS>(a, A, first, end);
+            copy_panel<OF_B, BLOCK_N, 4, THREADS>(b, B, first, end);
         }
         COPY_ASYNC_COMMIT();
         if (h == 0) continue;
@@ -94,12 +94,13 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
         __syncthreads();
         const float *a = shared + (h - 1) % 2 * half * A_CHUNK;
         const float *b = shared + 2 * half * A_CHUNK + (h - 1) % 2 * half * B_CHUNK;
-        const int here = min(half * (CHUNK / SLAB), slabs - (first - half) * (CHUNK / SLAB));
+        const long long left = A.k - (long long)(first - half) * CHUNK;
+        const int here = ((int)min(left, (long long)half * CHUNK) + SLAB - 1) / SLAB; /* slabs */
 #pragma unroll 2
         for (int slab = slice; slab < here; slab += SLICES) {
             float x[THREAD_M][SLAB], y[THREAD_N][SLAB];
-            load_fragment<OF_A, BLOCK_M, 4 * LANES_M>(x, a, row, slab);
-            load_fragment<OF_B, BLOCK_N, 4 * LANES_N>(y, b, column, slab);
+            load_fragment<OF_A, BLOCK_M, 4, 4 * LANES_M>(x, a, row, slab);
+            load_fragment<OF_B, BLOCK_N, 4, 4 * LANES_N>(y, b, column, slab);
 #pragma unroll
             for (int k = 0; k < SLAB; k++) {
 #pragma unroll

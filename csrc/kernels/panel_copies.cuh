@@ -26,8 +26,8 @@ constexpr int SLAB = 4, CHUNK = 32; /* of K */
 /* A block's lines of an operand, from its first k on. */
 typedef struct operand_lines {
     const float *x;
-    long long pitch;
-    int lines, k;
+    long long pitch, k;
+    int lines;
     bool vectors; /* rows begin and end on 16-byte boundaries */
 } operand_lines;
 
@@ -35,12 +35,13 @@ template <order ORDER>
 __device__ __forceinline__ operand_lines lines_from(const float *x, long long pitch, long long line,
                                                     long long lines, long long k, long long end) {
     const float *from = x + (ORDER == ALONG ? line * pitch + k : k * pitch + line);
-    return {from, pitch, (int)min(lines - line, (long long)1 << 30), (int)(end - k),
+    return {from, pitch, end - k, (int)min(lines - line, 1ll << 30),
             rows_aligned(from, pitch | (ORDER == ALONG ? end - k : lines), sizeof(float))};
 }
 
-__device__ __forceinline__ int swizzle(int line) {
-    return line / 4 % 8;
+/* Of a row of 8 vectors along K; for lanes whose lines are GROUP apart. */
+template <int GROUP> __device__ __forceinline__ int swizzle(int line) {
+    return line / GROUP % 8;
 }
 
 template <int WIDE>
@@ -56,67 +57,99 @@ __device__ __forceinline__ void copy_async(unsigned to, const float *from, bool 
     }
 }
 
-/* Chunks first..end - 1 by THREADS, WIDE elements a copy. A thread has a column of them; where a chunk has fewer
- * rows than threads can copy at once, several chunks are. */
-template <order ORDER, int LINES, int THREADS, int WIDE>
+/* Chunks first..end - 1, by THREADS, WIDE elements a copy, a warp's lanes along a row. Where a chunk has fewer
+ * rows than threads can copy at once, along K, several chunks are. */
+template <order ORDER, int LINES, int GROUP, int THREADS, int WIDE>
 __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &own, int first,
                                             int end) {
-    constexpr int COLUMNS = ORDER == ALONG ? CHUNK : LINES, ROWS = ORDER == ALONG ? LINES : CHUNK;
-    constexpr int LANES = COLUMNS / WIDE, DOWN = THREADS / LANES, BYTES = LINES * CHUNK * 4;
-    constexpr int ROUNDS = ROWS > DOWN ? ROWS / DOWN : 1, AT_ONCE = DOWN > ROWS ? DOWN / ROWS : 1;
-    static_assert(ROUNDS * DOWN == ROWS * AT_ONCE, "whole rows, in turns");
-    const int column = threadIdx.x % LANES * WIDE, down = threadIdx.x / LANES, row = down % ROWS;
-    const int line = ORDER == ALONG ? row : column, filled = (own.k + SLAB - 1) / SLAB * SLAB;
-    int chunk = first + down / ROWS, k = chunk * CHUNK + (ORDER == ALONG ? column : row);
-    const float *from = own.x + (ORDER == ALONG ? line * own.pitch + k : k * own.pitch + line);
-    to += (chunk - first) * BYTES + row * COLUMNS * 4;
-#pragma unroll 1
-    for (; chunk < end; chunk += AT_ONCE) {
-        /* Of rows from here on: that are written, and that exist. */
-        const int written = ORDER == ALONG ? (k < filled ? ROWS : 0) : filled - k;
-        const int more_k = own.k - k, more_lines = own.lines - line;
-        const int exist =
-            ORDER == ALONG ? (more_k > 0 ? more_lines : 0) : (more_lines > 0 ? more_k : 0);
-        const float *next = from;
-#pragma unroll
-        for (int i = 0; i < ROUNDS; i++) {
-            const int vector_at = column / 4 ^ (ORDER == ALONG ? swizzle(row + i * DOWN) : 0);
-            const unsigned place = to + i * (DOWN * COLUMNS * 4) + vector_at * 16 + column % 4 * 4;
-            if (i * DOWN < written) copy_async<WIDE>(place, next, i * DOWN < exist);
-            next += DOWN * own.pitch;
-            asm("" : "+l"(next)); /* else multiples of the pitch would take registers */
+    constexpr int COLUMNS = ORDER == ALONG ? CHUNK : LINES, LANES = COLUMNS / WIDE;
+    constexpr int DOWN = THREADS / LANES, BYTES = LINES * CHUNK * 4;
+    const int column = threadIdx.x % LANES * WIDE, down = threadIdx.x / LANES;
+    /* Of K from the first chunk on: what exists, and what is written. */
+    const int left = (int)min(own.k - (long long)first * CHUNK, 1ll << 30);
+    const int written = min((left + SLAB - 1) / SLAB * SLAB, (end - first) * CHUNK);
+    const float *x = own.x + (long long)first * CHUNK * (ORDER == ALONG ? 1 : own.pitch);
+    if (ORDER == ACROSS) {
+        const float *from = x + down * own.pitch + column;
+        to += (down * COLUMNS + column) * 4;
+        const bool exists = column < own.lines;
+#pragma unroll 4
+        for (int k = down; k < written; k += DOWN) {
+            copy_async<WIDE>(to, from, exists && k < left);
+            to += DOWN * COLUMNS * 4;
+            from += DOWN * own.pitch;
         }
-        k += AT_ONCE * CHUNK;
-        to += AT_ONCE * BYTES;
-        from += AT_ONCE * CHUNK * (ORDER == ALONG ? 1 : own.pitch);
+    } else {
+        constexpr int ROUNDS = LINES > DOWN ? LINES / DOWN : 1;
+        constexpr int AT_ONCE = DOWN > LINES ? DOWN / LINES : 1;
+        static_assert(ROUNDS * DOWN == LINES * AT_ONCE, "whole rows, in turns");
+        const int line = down % LINES;
+        int k = down / LINES * CHUNK + column;
+        const float *from = x + line * own.pitch + k;
+        to += down / LINES * BYTES + line * (CHUNK * 4);
+#pragma unroll 1
+        for (; k < written; k += AT_ONCE * CHUNK) {
+            const int exist = k < left ? own.lines - line : 0; /* rows, from here on */
+            const float *next = from;
+#pragma unroll
+            for (int i = 0; i < ROUNDS; i++) {
+                const int vector_at = column / 4 ^ swizzle<GROUP>(line + i * DOWN);
+                copy_async<WIDE>(to + i * (DOWN * CHUNK * 4) + vector_at * 16 + column % 4 * 4,
+                                 next, i * DOWN < exist);
+                next += DOWN * own.pitch;
+                asm("" : "+l"(next)); /* else multiples of the pitch would take registers */
+            }
+            to += AT_ONCE * BYTES;
+            from += AT_ONCE * CHUNK;
+        }
     }
 }
 
-template <order ORDER, int LINES, int THREADS>
+template <order ORDER, int LINES, int GROUP, int THREADS>
 __device__ __forceinline__ void copy_panel(unsigned to, const operand_lines &own, int first,
                                            int end) {
     if (own.vectors) {
-        copy_chunks<ORDER, LINES, THREADS, 4>(to, own, first, end);
+        copy_chunks<ORDER, LINES, GROUP, THREADS, 4>(to, own, first, end);
     } else {
-        copy_chunks<ORDER, LINES, THREADS, 1>(to, own, first, end);
+        copy_chunks<ORDER, LINES, GROUP, THREADS, 1>(to, own, first, end);
     }
 }
 
-/* A slab of the lines line, line + 1, line + 2, line + 3, and of each 4 that are STEP further: x[line][k]. */
-template <order ORDER, int LINES, int STEP, int OWN>
+template <int N> struct neighbours {
+    typedef vector type;
+};
+template <> struct neighbours<1> {
+    typedef float type;
+};
+
+/* A slab of GROUP neighbouring lines from `line` on, and of each GROUP that are STEP further: x[line][k]. */
+template <order ORDER, int LINES, int GROUP, int STEP, int OWN>
 __device__ __forceinline__ void load_fragment(float (&x)[OWN][SLAB], const float *panel, int line,
                                               int slab) {
 #pragma unroll
-    for (int group = 0; group < OWN / 4; group++) {
-        const int at = line + group * STEP;
-        const float *along = panel + slab / 8 * (LINES * CHUNK) + (slab % 8 ^ swizzle(at)) * 4;
+    for (int group = 0; group < OWN; group += GROUP) {
+        const int at = line + group / GROUP * STEP;
+        if (ORDER == ALONG) {
+            const float *from = panel + slab / 8 * (LINES * CHUNK) + at * CHUNK +
+                                (slab % 8 ^ swizzle<GROUP>(at)) * 4;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            vector v = *reinterpret_cast<const vector *>(
-                ORDER == ALONG ? along + (at + i) * CHUNK : panel + (slab * SLAB + i) * LINES + at);
+            for (int i = 0; i < GROUP; i++) {
+                vector v = *reinterpret_cast<const vector *>(from + i * CHUNK);
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                (ORDER == ALONG ? x[group * 4 + i][j] : x[group * 4 + j][i]) = element(v, j);
+                for (int k = 0; k < SLAB; k++) {
+                    x[group + i][k] = element(v, k);
+                }
+            }
+        } else {
+#pragma unroll
+            for (int k = 0; k < SLAB; k++) {
+                typedef typename neighbours<GROUP>::type wide;
+                const wide v =
+                    *reinterpret_cast<const wide *>(panel + (slab * SLAB + k) * LINES + at);
+#pragma unroll
+                for (int i = 0; i < GROUP; i++) {
+                    x[group + i][k] = reinterpret_cast<const float *>(&v)[i];
+                }
             }
         }
     }

@@ -1,0 +1,105 @@
+/* GEMM of a short K and a large C, the rank-k update of BLAS: C is written at the memory's speed.
+ *
+ *           B: K x 32 THREAD_N                     a warp: THREAD_M rows of C, lanes along its columns
+ *           |l0 l1 .. l31|l0 l1 .. l31|            a lane: THREAD_M x THREAD_N outputs, columns 32 apart
+ *      A:   +------------+------------+
+ *      w0   | row 0  #   |        #   |   a row of a warp is THREAD_N stores of 128 neighbouring bytes, straight
+ *      w1   | row 1  #   |        #   |   from registers
+ *      ..   +------------+------------+
+ *
+ * What binds is that 4 M N bytes are written: 4097 x 4097 x 1 are 67 MB, 20 us, and a thousandth of that is read. So
+ * everything else has to be few instructions: no ring, one wait for all of K (up to PANEL_K; then the next), and
+ * no way through shared memory to C, because the lanes lie along its rows already, whatever the pitch.
+ * The price: lanes of a warp have no row of A's apart from each other, so its elements are read by all at once.
+ * Shared memory, 4 k: 16 x 16 bytes of A for all lanes, 2 wavefronts each, and 16 words of B a lane, one each: 48
+ * for 256 FFMAs of a warp, and four warps take 256 clocks: three quarters.
+ * Instructions for 64 x 128 outputs, K <= 4: some 850 a warp, 256 of them FFMAs, 64 stores of 4 each.
+ * Banks: panel_copies.cuh; B's lines are neighbours of neighbouring lanes.
+ * Differs from panel by lanes along rows of C, and by the sums that never meet.
+ */
+#include "panel_copies.cuh"
+
+constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
+
+template <bool READ>
+__device__ __forceinline__ void store(const gemm_args &g, const float (&sum)[THREAD_M][THREAD_N],
+                                      float *C, int rows, int columns) {
+    const float alpha = (float)g.alpha, beta = (float)g.beta;
+#pragma unroll
+    for (int m = 0; m < THREAD_M; m++) {
+#pragma unroll
+        for (int n = 0; n < THREAD_N; n++) {
+            if (m < rows && n * 32 < columns) {
+                C[n * 32] = alpha * sum[m][n] + (READ ? beta * C[n * 32] : 0);
+            }
+        }
+        C += g.ldc;
+    }
+}
+
+template <order OF_A, order OF_B> __device__ __forceinline__ void product(const gemm_args &g) {
+    extern __shared__ uint4 bytes[];
+    float *a_panel = reinterpret_cast<float *>(bytes);
+    const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
+    const operand_lines A = lines_from<OF_A>(
+        g.A + blockIdx.z * g.batch_a, OF_A == ALONG ? g.lda : g.step_a, tile.row, g.M, 0, g.K);
+    const operand_lines B = lines_from<OF_B>(
+        g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb, tile.column, g.N, 0, g.K);
+    const int row = threadIdx.x / 32 * THREAD_M, column = threadIdx.x % 32;
+    const int chunks = (int)((g.K + CHUNK - 1) / CHUNK), most = min(chunks, PANEL_K / CHUNK);
+    float *b_panel = a_panel + most * CHUNK * BLOCK_M;
+    unsigned a_to = shared_address(a_panel), b_to = shared_address(b_panel);
+    asm volatile("" : "+r"(a_to), "+r"(b_to));
+    float sum[THREAD_M][THREAD_N] = {};
+#pragma unroll 1
+    for (int first = 0; first < chunks; first += most) {
+        const int end = min(first + most, chunks);
+        if (first > 0) __syncthreads();
+        copy_panel<OF_A, BLOCK_M, 4, THREADS>(a_to, A, first, end);
+        copy_panel<OF_B, BLOCK_N, 1, THREADS>(b_to, B, first, end);
+        COPY_ASYNC_COMMIT();
+        COPY_ASYNC_WAIT(0);
+        __syncthreads();
+        const int slabs =
+            ((int)min(g.K - (long long)first * CHUNK, (long long)most * CHUNK) + SLAB - 1) / SLAB;
+#pragma unroll 1
+        for (int slab = 0; slab < slabs; slab++) {
+            float x[THREAD_M][SLAB], y[THREAD_N][SLAB];
+            load_fragment<OF_B, BLOCK_N, 1, 32>(y, b_panel, column, slab);
+            load_fragment<OF_A, BLOCK_M, 4, 4>(x, a_panel, row, slab);
+#pragma unroll
+            for (int k = 0; k < SLAB; k++) {
+#pragma unroll
+                for (int m = 0; m < THREAD_M; m++) {
+#pragma unroll
+                    for (int n = 0; n < THREAD_N; n++) {
+                        sum[m][n] += x[m][k] * y[n][k];
+                    }
+                }
+            }
+        }
+    }
+    const int rows = (int)min(g.M - tile.row - row, (long long)THREAD_M);
+    const int columns = (int)min(g.N - tile.column - column, (long long)BLOCK_N);
+    float *C = g.C + blockIdx.z * g.batch_c + (tile.row + row) * g.ldc + tile.column + column;
+    if ((float)g.beta == 0) {
+        store<false>(g, sum, C, rows, columns);
+    } else {
+        store<true>(g, sum, C, rows, columns);
+    }
+}
+/* Registers that a thread may have, and so how many blocks a multiprocessor has at once. */
+#ifndef REGS
+#define REGS (THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64)
+#endif
+constexpr int BLOCKS = 65536 / REGS / THREADS;
+
+#define RANK_K(name, of_a, of_b)                                                                   \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        name(const __grid_constant__ gemm_args g) {                                                \
+        product<of_a, of_b>(g);                                                                    \
+    }
+RANK_K(gemm_rank_k, ALONG, ACROSS)
+RANK_K(gemm_rank_k_a, ACROSS, ACROSS)
+RANK_K(gemm_rank_k_b, ALONG, ALONG)
+RANK_K(gemm_rank_k_ab, ACROSS, ALONG)
