@@ -397,7 +397,8 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     smk_plan whole;
     *out = (smk_flow_plan){0};
     /* Blocks cut K as all of it would. */
-    if (smk_plan_gemm(q.row, q.dtype, q.values, &p, &whole, status)) return status->code;
+    if (smk_plan_gemm(q.row, q.dtype, q.values, q.whole ? q.whole : &p, &whole, status))
+        return status->code;
     memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
     const int split = smk_row_param(q.row, "split");
     if (split >= 0) values[split] = whole.split;

@@ -242,8 +242,8 @@ static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
     const size_t useful = staged_bytes(f) / THREAD_BYTES;
-    n = n < MOST_THREADS ? n : MOST_THREADS;
-    n = f->flow->threads && f->flow->threads < n ? f->flow->threads : n;
+    n = f->flow->share > 1 ? n / f->flow->share : n;
+    n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
     return useful < (size_t)n ? (int)useful + 1 : n;
 }
 

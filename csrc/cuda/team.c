@@ -2,7 +2,6 @@
 #include "team.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -87,6 +86,10 @@ helper *team_start(void (*run)(void *argument), void *argument) {
     }
     pthread_mutex_unlock(&mutex);
     return h;
+}
+
+bool team_is_done(const helper *h) {
+    return !h->run;
 }
 
 void team_wait(helper *h) {

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
+enum { N_DEVICES = 2, SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
 
 struct CUevent_st {
     CUstream stream; /* NULL: reached already */
@@ -105,14 +105,14 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
 
 CUresult cuDeviceGetCount(int *count) {
     CALL_ANYWHERE(cuDeviceGetCount);
-    *count = 1;
+    *count = N_DEVICES;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     CALL_ANYWHERE(cuDeviceGet);
-    *device = 0;
-    return fail(ordinal ? INVALID_VALUE : 0);
+    *device = ordinal;
+    return fail(ordinal < 0 || ordinal >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
@@ -124,7 +124,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
     CALL_ANYWHERE(cuDeviceTotalMem);
     *bytes = fake_cuda.total_bytes;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -137,13 +137,13 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = SHARED_OPTIN; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = !fake_cuda.no_pools; break;
     }
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     CALL_ANYWHERE(cuDevicePrimaryCtxRetain);
     *context = (CUcontext)&fake_cuda;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuCtxPushCurrent(CUcontext context) {
