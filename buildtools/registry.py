@@ -48,6 +48,7 @@ _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    *("any_strides", "boxes"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -56,7 +57,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while itemsize n".split()
+    "union unsigned void volatile while itemsize n k".split()
 )
 
 Values = dict[str, int]
@@ -112,6 +113,8 @@ class Row:
     both_orders: bool
     wgmma: Wgmma | None
     skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
+    any_strides: bool  # of transposes: it has the further kernels of smk_movers
+    boxes: bool  # of transposes: its kernel reads x by TMA
 
     @property
     def stem(self) -> str:
@@ -221,6 +224,8 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
         skinny=tuple(_get(entry, "skinny", list, where, [])),
+        any_strides=_get(entry, "any_strides", bool, where, False),
+        boxes=_get(entry, "boxes", bool, where, False),
     )
     _check_expressions(row, where)
     return row
@@ -332,12 +337,12 @@ def _check_expressions(row: Row, where: str) -> None:
     probed = ["n"] if row.op == "probe" else []
     threads = [reader(text, *probed) for text in row.threads]
     tile = [reader(text, *probed) for text in row.output_tile]
-    shared = reader(row.shared_bytes, *probed)
+    shared = reader(row.shared_bytes, *(["k"] if row.op == "gemm" else probed))
     for text in (row.input, row.output):
         reader(text, *probed)
 
     for values, dtype in itertools.product(row.prebuilt, row.dtypes):
-        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1, "k": 2**31}
         for test, sentence in tests:
             if not test(env):
                 raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")

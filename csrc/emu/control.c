@@ -163,12 +163,14 @@ static exec_fn select_griddepcontrol(decoder *dc, const ptx_instruction *p, insn
 /* Order of memory accesses between host threads. */
 static const insn *exec_fence(warp *w, const insn *i) {
     observe_sync(w, i, EMU_FENCE, w->active);
+    if (i->flags) observe_sync(w, i, EMU_PROXY_FENCE, w->active);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return i + 1;
 }
 
 static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
-    (void)p, (void)out;
+    (void)p;
+    out->flags = decode_take(dc, "async") | decode_take(dc, "mbarrier_init");
     static const char *const known[] = {"sc",
                                         "acq_rel",
                                         "acquire",
@@ -179,12 +181,10 @@ static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
                                         "gl",
                                         "cluster",
                                         "proxy",
-                                        "async",
                                         "alias",
                                         "global",
                                         "shared::cta",
                                         "shared::cluster",
-                                        "mbarrier_init",
                                         "tensormap::generic",
                                         "async::generic"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)

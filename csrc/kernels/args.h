@@ -95,13 +95,21 @@ typedef struct wgmma_args {
     int store_boxes; /* C is written by TMA */
 } wgmma_args;
 
-/* y[j*ldy + i] = x[i*ldx + j] for i < rows, j < cols. blockIdx.z is the batch. */
+/* y[j*ldy + i*step_y] = x[i*ldx + j*step_x] for i < rows, j < cols. blockIdx.z is the batch. The steps are 1 but
+ * for kernels that take any strides; what stands behind them is theirs too: core/plan_transpose.c. */
 typedef struct transpose_args {
     SMK_POINTER(const ELEMENT) x;
     SMK_POINTER(ELEMENT) y;
     long long rows, cols;
-    long long ldx, ldy;
+    long long ldx, step_x, ldy, step_y;
     long long batch_x, batch_y;
+    long long batches;      /* of this launch */
+    int log_rows, log_cols; /* of a block's tile */
+    int matrices;           /* of a block's tile */
+    int copy;               /* both arrays have their neighbours in j */
+    int lead;               /* rows of x before a tile that it may take part in */
+    int strip;              /* tiles along y before the next row of them */
+    int boxes;              /* TMA can read x */
 } transpose_args;
 
 /* The small kernels: y from x, float32. */
