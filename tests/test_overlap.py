@@ -25,7 +25,7 @@ def kernels(ptx: str) -> dict[str, str]:
 def test_rows_of_several_launches_overlap():
     rows = {name.split("-")[0].removeprefix("gemm_") for name in SEVERAL}
     assert rows >= {"tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16", "fp64", "skinny"}
-    assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma"}
+    assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma", "panel"}
 
 
 @pytest.mark.parametrize("image", SEVERAL)
@@ -46,6 +46,7 @@ CASES = [  # variant, order of A, keywords, what is launched
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),
     ("skinny", "C", {"split": 2}, ["_16", "_reduce"]),
+    ("panel", "C", {"split": 2}, ["", "_reduce"]),
     ("naive", "C", {}, [""]),
 ]
 
