@@ -1,5 +1,6 @@
 """What is particular to GEMM by wgmma: rounding, scales, and what goes before the product."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -72,3 +73,28 @@ def test_what_goes_before(variant, of_a, of_b):
     planned = smemkern._core.plan("gemm", (lie(of_a), lie(of_b)), {"variant": variant})
     got = [launch["entry"] for launch in planned["launches"]]
     assert got == [f"gemm_{variant}{end}" for end in LAUNCHES[variant, of_a, of_b].split(" ")]
+
+
+@pytest.mark.parametrize("of_b", "CF")
+@pytest.mark.parametrize("columns", [1, 8, 63, 64, 65, 257, 263, 320, 321])
+@pytest.mark.parametrize("variant", ["fp16", "bf16"])
+def test_narrow_tiles(variant, columns, of_b, device, rng):
+    """Tiles at the right edge make fewer columns: the same bits as those of whole tiles."""
+    dtype = "f2" if variant == "fp16" else ml_dtypes.bfloat16
+    a, b = (rng.standard_normal(s).astype("f4").astype(dtype) for s in ((130, 200), (200, 512)))
+    whole = smemkern.gemm(a, b, variant=variant, device=device, split=1)
+    part = np.asarray(b[:, :columns].copy(), order=of_b)
+    out = np.full((130, columns), 7, dtype)
+    result = smemkern.gemm(a, part, variant=variant, device=device, split=1, out=out)
+    assert result.tobytes() == whole[:, :columns].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("columns", "blocks"),
+    [(4096, 128), (4097, 128), (4160, 128), (4161, 109), (256, 32), (300, 64)],
+)
+def test_narrow_tiles_are_no_wave_of_their_own(columns, blocks):
+    a, b = np.zeros((4095, 8), "f2"), np.zeros((8, columns), "f2")
+    keywords = {"variant": "fp16", "device": "emu", "split": 1}
+    planned = smemkern._core.plan("gemm", (a, b), keywords)
+    assert planned["launches"][-1]["grid"] == (blocks, 1, 1)

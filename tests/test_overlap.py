@@ -12,16 +12,20 @@ import pytest
 import smemkern
 
 IMAGES = Path(smemkern._core.config()["images"])
-SEVERAL = sorted(  # rows of several kernels, one of them a launch that others follow
-    path.name
-    for path in IMAGES.glob("gemm_*.ptx")
-    if re.search(r"\.entry \w+_(reduce|pack)\(", path.read_text())
+SEVERAL = sorted(  # of rows whose launches overlap
+    path.name for path in IMAGES.glob("gemm_*.ptx") if "griddepcontrol" in path.read_text()
 )
 TOUCHES = re.compile(r"\b(ld\.global|st\.global|atom\.|red\.|cp\.async|cp\.reduce)")
 
 
 def kernels(ptx: str) -> dict[str, str]:
     return dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.MULTILINE | re.DOTALL))
+
+
+def test_rows_of_several_launches_overlap():
+    rows = {name.split("-")[0].removeprefix("gemm_") for name in SEVERAL}
+    assert rows >= {"tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16", "fp64", "skinny"}
+    assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma", "panel"}
 
 
 @pytest.mark.parametrize("image", SEVERAL)
@@ -42,6 +46,7 @@ CASES = [  # variant, order of A, keywords, what is launched
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),
     ("skinny", "C", {"split": 2}, ["_16", "_reduce"]),
+    ("panel", "C", {"split": 2}, ["", "_reduce"]),
     ("naive", "C", {}, [""]),
 ]
 

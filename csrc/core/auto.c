@@ -55,7 +55,7 @@ static cut cut_of(const smk_timing *t, const smk_question *q) {
         c.tiles > 0 && c.tiles < 1e6; /* else K will not be cut, nor are they counted */
     if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
-        c.split = (double)skinny_split(&thin, (int64_t)c.tiles, q->K, q->multiprocessors);
+        c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
     } else {
         const split_question ask =
             split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,

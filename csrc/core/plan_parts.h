@@ -37,7 +37,7 @@ typedef struct shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
-    bool overlaps; /* each waits for the launch before it */
+    bool overlaps;        /* each waits for the launch before it */
     int batches_of_block; /* 1: the grid's z is the batch */
     size_t batches_at;    /* where the arguments say how many there are, a long long; 0: nowhere */
 } shape;
@@ -102,14 +102,13 @@ void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_arg
 typedef struct skinny_cut {
     const char *kernel;
     int64_t threads, tile[2], shared_bytes;
-    int64_t resident; /* blocks on a multiprocessor */
 } skinny_cut;
 
 skinny_cut skinny_cut_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
                          bool along);
 
 /* The number of parts of K. */
-int64_t skinny_split(const skinny_cut *cut, int64_t blocks, int64_t k, int64_t multiprocessors);
+int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
 
 smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);

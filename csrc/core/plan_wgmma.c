@@ -262,15 +262,27 @@ static void place_result(work *w, const smk_gemm *p, const smk_dtype *dtype) {
         (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
 }
 
+/* Blocks that share the tiles evenly. Of those at the right edge that are narrow the product makes only what there is:
+ * they are no reason for another wave. */
+static uint32_t share_tiles(const work *w, const smk_gemm *p, const smk_geometry *g,
+                            uint32_t tiles) {
+    const int64_t rest = p->N % g->output_tile[1];
+    const bool narrow = w->itemsize == 2 && rest > 0 && rest <= WGMMA_NARROW;
+    const int64_t across = ceil_div(p->N, g->output_tile[1]);
+    const int64_t wide = narrow && across > 1 ? tiles / across * (across - 1) : tiles;
+    return wide <= p->multiprocessors
+               ? (uint32_t)(tiles < p->multiprocessors ? tiles : p->multiprocessors)
+               : (uint32_t)ceil_div(wide, ceil_div(wide, p->multiprocessors));
+}
+
 /* The kernels before the row's own, which is all that `s` has so far. */
-static void add_kernels(const work *w, const side sides[2], int64_t multiprocessors, shape *s) {
+static void add_kernels(const work *w, const side sides[2], const smk_gemm *p,
+                        const smk_geometry *g, shape *s) {
     const smk_wgmma *kind = &w->row->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = kind->products[sides[0].across][sides[1].across];
-    if (product.blocks > multiprocessors)
-        product.blocks =
-            (uint32_t)ceil_div(product.blocks, ceil_div(product.blocks, multiprocessors));
+    product.blocks = share_tiles(w, p, g, product.blocks);
     s->n_kernels = 0;
     const int64_t packing = (int64_t)a->packing + b->packing + b->searching;
     if (a->searching)
@@ -316,7 +328,7 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     point(&w, offsetof(arguments, gemm.C), 2);
     place_operands(&w, problem, dtype, &geometry, sides);
     place_result(&w, problem, dtype);
-    add_kernels(&w, sides, problem->multiprocessors, &s);
+    add_kernels(&w, sides, problem, &geometry, &s);
     split_add_reduce(row, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.size;
     return plan_launches(plan, &s, &folded, operands, &args, status);

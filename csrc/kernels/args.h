@@ -58,6 +58,8 @@ enum { REDUCE_THREADS = 128 };
 #define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* of a warp */
 enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 
+enum { WGMMA_NARROW = 64 }; /* columns of a tile of 16-bit elements that takes little time */
+
 /* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
  *
  * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the

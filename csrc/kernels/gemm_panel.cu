@@ -77,6 +77,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     unsigned panel = shared_address(shared);
     asm volatile("" : "+r"(panel)); /* else it would be made anew at each use */
     float sum[THREAD_M][THREAD_N] = {};
+    overlap_launches();
     /* Turn h copies half h and multiplies the one before. */
 #pragma unroll 1
     for (int h = 0; h == 0 || (h - 1) * half < chunks; h++) {

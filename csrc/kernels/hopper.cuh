@@ -204,15 +204,19 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
  * WGMMA_MAJOR, of B where A is in registers, which is empty for tf32: its operands are K-major always.
  * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1} in
  * d[4 j + 2 h + {0, 1}]. */
-#define WGMMA_OUT_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define WGMMA_OUT_16(d, i)                                                                         \
-    WGMMA_OUT_4(d, i), WGMMA_OUT_4(d, i + 4), WGMMA_OUT_4(d, i + 8), WGMMA_OUT_4(d, i + 12)
-#define WGMMA_OUT_32(d, i) WGMMA_OUT_16(d, i), WGMMA_OUT_16(d, i + 16)
-#define WGMMA_OUT_64(d)    WGMMA_OUT_32(d, 0), WGMMA_OUT_32(d, 32)
-#define WGMMA_OUT_128(d)   WGMMA_OUT_64(d), WGMMA_OUT_32(d, 64), WGMMA_OUT_32(d, 96)
-#define WGMMA_LIST_64                                                                              \
+#define WGMMA_FROM_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define WGMMA_FROM_16(d, i)                                                                        \
+    WGMMA_FROM_4(d, i), WGMMA_FROM_4(d, i + 4), WGMMA_FROM_4(d, i + 8), WGMMA_FROM_4(d, i + 12)
+#define WGMMA_FROM_32(d, i) WGMMA_FROM_16(d, i), WGMMA_FROM_16(d, i + 16)
+#define WGMMA_OUT_32(d)     WGMMA_FROM_32(d, 0)
+#define WGMMA_OUT_64(d)     WGMMA_FROM_32(d, 0), WGMMA_FROM_32(d, 32)
+#define WGMMA_OUT_128(d)    WGMMA_OUT_64(d), WGMMA_FROM_32(d, 64), WGMMA_FROM_32(d, 96)
+#define WGMMA_LIST_32                                                                              \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"   \
-    "%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+    "%25,%26,%27,%28,%29,%30,%31"
+#define WGMMA_LIST_64                                                                              \
+    WGMMA_LIST_32                                                                                  \
+    ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"                            \
     "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define WGMMA_LIST_128                                                                             \
     WGMMA_LIST_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,"  \
@@ -252,6 +256,7 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
     }
 
 #ifdef WGMMA_MAJORS
+WGMMA_DEFINE("64", 32, "%32", "%33", "%34", "%35", "%36")
 WGMMA_DEFINE("128", 64, "%64", "%65", "%66", "%67", "%68")
 WGMMA_DEFINE("256", 128, "%128", "%129", "%130", "%131", "%132")
 #endif

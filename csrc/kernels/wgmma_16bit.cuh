@@ -2,7 +2,8 @@
  *
  * Operands lie along K (A row-major, B transposed) or across (A transposed, B row-major); wgmma reads
  * elements of 16 bits either way, so nothing is copied before unless rows are off 16-byte boundaries.
- * A block makes tiles of 128 x BLOCK_N, 64 rows a warpgroup.
+ * A block makes tiles of 128 x BLOCK_N, 64 rows a warpgroup. Of the last tiles across, if no more than 64 columns
+ * are C's, no more are made: 4097 columns cost 4096 columns' time and a little, not another wave of tiles.
  *
  * Arithmetic, a stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2.
  * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns and 96 for
@@ -52,10 +53,9 @@ __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map
     load_tile<B_ACROSS, BLOCK_N>(b, b_map, full, step * BLOCK_K, column, z_b);
 }
 
-/* Waits for a stage and starts its products, d (+)= A B. */
-template <int A_ACROSS, int B_ACROSS>
-__device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, int consumer,
-                                         int add) {
+/* Waits for a stage and starts its products, d (+)= A B, of as many columns as d has. */
+template <int A_ACROSS, int B_ACROSS, int COUNT>
+__device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int consumer, int add) {
     /* From 32 bytes of K to the next. */
     constexpr int a_step = A_ACROSS ? 16 * 128 : 32, b_step = B_ACROSS ? 16 * 128 : 32;
     barrier_wait(r.full + 8 * r.at, r.parity);
@@ -75,12 +75,11 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const ring &r, i
 }
 
 /* The sum over all of K for a warpgroup's 64 rows of a tile. */
-template <int A_ACROSS, int B_ACROSS>
-__device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, int consumer,
-                                           int steps) {
+template <int A_ACROSS, int B_ACROSS, int COUNT>
+__device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps) {
     int before = 0;
 #pragma unroll
-    for (int i = 0; i < REGISTERS; i++)
+    for (int i = 0; i < COUNT; i++)
         sum[i] = 0;
     for (int step = 0; step < steps; step++, next(r)) {
         multiply<A_ACROSS, B_ACROSS>(sum, r, consumer, step > 0);
@@ -183,8 +182,17 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             const block_work at = work_of(g, w, item, down, across);
             const int row = at.tile.row * BLOCK_M + consumer * 64;
             const int column = at.tile.column * BLOCK_N;
+            const int steps = at.steps.end - at.steps.first;
             float sum[REGISTERS];
-            accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, at.steps.end - at.steps.first);
+            if (g.N - column > WGMMA_NARROW) {
+                accumulate<A_ACROSS, B_ACROSS>(sum, r, consumer, steps);
+            } else {
+                float narrow[WGMMA_NARROW / 2];
+                accumulate<A_ACROSS, B_ACROSS>(narrow, r, consumer, steps);
+#pragma unroll
+                for (int i = 0; i < REGISTERS; i++)
+                    sum[i] = i < WGMMA_NARROW / 2 ? narrow[i] : 0;
+            }
             if (g.split > 1) {
                 store_part(g, sum, at.part, row, column);
                 continue;

@@ -7,7 +7,7 @@
 
 #include "../cuda/gpu.h"
 
-enum { MAX_HEADERS = 32, NAME_BYTES = 256 };
+enum { MAX_HEADERS = 64, NAME_BYTES = 256 };
 
 /* The bytes of a file; NULL without an exception if there is no such file. */
 static PyObject *read_file(PyObject *directory, const char *name) {

@@ -91,8 +91,11 @@ bool operand_is_chunks(PyArrayObject *array, bool on_device) {
     as_matrices(array, OPERAND_ROW, &o);
     const npy_intp itemsize = PyArray_ITEMSIZE(array);
     npy_uintp bits = on_device ? (npy_uintp)PyArray_BYTES(array) : 0;
+    /* Of a single column, rows: so the table of "auto" counts it. */
+    const bool is_column = o.dims[o.ndim - 1] == 1;
     for (int d = 0; d < o.ndim; d++) {
-        bits |= o.strides[d] == itemsize ? 0 : (npy_uintp)o.strides[d];
+        const bool neighbours = o.strides[d] == itemsize && !(is_column && d == o.ndim - 2);
+        bits |= neighbours ? 0 : (npy_uintp)o.strides[d];
     }
     return bits % 16 == 0;
 }
