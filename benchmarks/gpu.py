@@ -180,21 +180,6 @@ def median_of(times_ms: list[float]) -> Record:
     return {"ms": statistics.median(times_ms), "best_ms": min(times_ms), "runs": len(times_ms)}
 
 
-def timed_by_torch(work, repeat: int) -> list[float]:
-    """Milliseconds of each run by CUDA events, after a warm-up: as smemkern._measure does it."""
-    import torch
-
-    for _ in range(3):
-        work()
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeat)]
-    for start, stop in events:
-        start.record()
-        work()
-        stop.record()
-    torch.cuda.synchronize()
-    return [start.elapsed_time(stop) for start, stop in events]
-
-
 GEMM_SHAPES = [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
 
 
@@ -261,43 +246,10 @@ def gemm(seconds: float, sizes: list[tuple[int, int, int]]) -> Record:
     return {"torch": torch.__version__, "multiprocessors": count, "lines": lines}
 
 
-def transpose(repeat: int, shapes: list[tuple[int, int]]) -> Record:
-    import numpy as np
-    import torch
+def transpose(seconds: float) -> Record:
+    import movement
 
-    import smemkern
-    from rows import parameter_sets
-
-    rng = np.random.default_rng(2026)
-    lines: list[Record] = []
-
-    def line(name: str, times: list[float], size: int, **what: Any) -> None:
-        timing = median_of(times)
-        # Every element is read once and written once.
-        gbps = 2 * size / timing["ms"] * 1e-6
-        lines.append({"variant": name, **what, **timing, "gbps": gbps})
-        print(json.dumps(lines[-1]), flush=True)
-
-    for shape in shapes:
-        for dtype, bits in (("float32", "b32"), ("float64", "b64")):
-            x = rng.standard_normal(shape, dtype=dtype)
-            what = {"dtype": bits, "shape": shape}
-            source = torch.from_numpy(x).cuda()
-            target = torch.empty_like(source)
-            turned = torch.empty(shape[::-1], dtype=source.dtype, device="cuda")
-            times = timed_by_torch(lambda s=source, t=target: t.copy_(s), repeat)
-            line("device copy", times, x.nbytes, **what, params={})
-            times = timed_by_torch(lambda s=source, t=turned: t.copy_(s.T), repeat)
-            line("PyTorch", times, x.nbytes, **what, params={})
-            for row in smemkern.variants("transpose"):
-                for params in parameter_sets(row) if bits in row.dtypes else ():
-                    result, times = smemkern._measure(
-                        "transpose", x, variant=row.name, device="cuda", repeat=repeat, **params
-                    )
-                    if not np.array_equal(result, x.T):
-                        raise SystemExit(f"transpose {row.name} {params} of {shape} is wrong")
-                    line(row.name, times, x.nbytes, **what, params=params)
-    return {"torch": torch.__version__, "lines": lines}
+    return movement.transpose(seconds)
 
 
 def tune(folder: Path, commit: str) -> Record:
@@ -358,8 +310,9 @@ def main() -> int:
     )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--patterns", type=int, default=120, help="of each operation, in exact")
-    parser.add_argument("--repeat", type=int, default=15, help="timed runs of each transpose")
-    parser.add_argument("--seconds", type=float, default=0.1, help="for timing each gemm")
+    parser.add_argument(
+        "--seconds", type=float, default=0.1, help="for timing each gemm, and each transpose"
+    )
     parser.add_argument(
         "--pytest", default="-q --benchmark-disable --durations=5", help="arguments for the tests"
     )
@@ -379,7 +332,7 @@ def main() -> int:
         "exact": lambda: exact(options.results, options.commit, options.patterns),
         "tune": lambda: tune(options.results, results.facts["commit"]),
         "gemm": lambda: gemm(options.seconds, GEMM_SHAPES),
-        "transpose": lambda: transpose(options.repeat, [(4096, 4096), (8192, 8192), (4097, 8191)]),
+        "transpose": lambda: transpose(options.seconds),
         "sweep": sweep,
         "overhead": overhead,
         "portable": lambda: portable(options.pytest, options.seconds),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import ladder
+import movement
 from claims import compared
 from exactness.reasons import BY_SCHEDULE, EXPLAINED
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
@@ -171,8 +172,9 @@ def transposes(results: Record | None) -> str:
     copies = [
         find(results, "transpose", "device copy", dtype="b32", shape=shape) for shape in shapes
     ]
-    lines = [("device copy, TB/s", "", *(number(value(c, "gbps") / 1000) for c in copies))]
-    for name, params in [("PyTorch", {}), *_sets(steps)]:
+    none = ("",) * 6
+    lines = [("device copy, TB/s", "", *(number(value(c, "gbps") / 1000) for c in copies), *none)]
+    for name, params in [*((name, {}) for name in movement.PEERS), *_sets(steps)]:
         at = [
             find(results, "transpose", name, dtype="b32", shape=shape, params=params)
             for shape in shapes
@@ -181,13 +183,72 @@ def transposes(results: Record | None) -> str:
             percent(value(x, "gbps") / value(copy, "gbps"))
             for x, copy in zip(at, copies, strict=True)
         ]
-        first = name if name == "PyTorch" else label(name, params)
-        what = "" if name == "PyTorch" or params else steps[name].summary
-        lines.append((first, what, *shares))
+        own = name in steps
+        first = label(name, params) if own else name
+        what = steps[name].summary if own and not params else ""
+        lines.append(
+            (first, what, *shares, *(_counts(results, name) if own and not params else none))
+        )
+    header = ("variant", "what it is", *(size(shape) for shape in shapes))
+    counts = [
+        f"{what}, {size(shape)}"
+        for shape in movement.COUNTED
+        for what in ("sectors read", "written", "wavefronts")
+    ]
     return (
         "Four-byte elements; bytes read and written a second, as a share of a device copy of the "
-        f"same bytes. {where(results['transpose'])}.\n\n"
-        + markdown(("variant", "what it is", *(size(shape) for shape in shapes)), lines, 2)
+        "same bytes, in turns. Behind that what the emulator counts: sectors and wavefronts, as "
+        f"multiples of the fewest. {where(results['transpose'])}.\n\n"
+        + markdown((*header, *counts), lines, 2)
+    )
+
+
+def _counts(results: Record, name: str) -> list[str]:
+    """Sectors and wavefronts of a rung, as multiples of the fewest."""
+    cells = []
+    for shape in movement.COUNTED:
+        found = [
+            line
+            for line in results["transpose"].get("counted", ())
+            if line["variant"] == name and line["shape"] == list(shape)
+        ]
+        if not found:
+            return [""] * 6
+        [line] = found
+        fewest = math.prod(shape) * 4 / 32
+        cells += [times(line["sectors_read"] / fewest), times(line["sectors_written"] / fewest)]
+        ideal = line["wavefronts_ideal"]
+        cells.append(times(line["wavefronts"] / ideal) if ideal else "none")
+    return cells
+
+
+def transpose_goals(results: Record | None) -> str:
+    """`auto` over all calls of benchmarks/movement.py."""
+    calls = results.get("transpose", {}).get("sweep", ()) if results else ()
+    if not calls:
+        return "Not yet measured."
+    lines = []
+    for call in calls:
+        batch = f"{call['batch']} × " if call["batch"] > 1 else ""
+        wanted = movement.wanted(call["dtype"], call["batch"], tuple(call["shape"]))
+        share = call["of_copy"]
+        mark = " ✓" if wanted and share >= wanted else ""
+        theirs = (
+            times(call["copy_ms"] / call["peers_ms"][name]) if name in call["peers_ms"] else ""
+            for name in movement.PEERS
+        )
+        lines.append(
+            (
+                *(batch + size(call["shape"]), call["dtype"], number(call["ms"] * 1000)),
+                *(times(share) + mark, f"{wanted}" if wanted else "", *theirs),
+            )
+        )
+    header = ("shape", "elements", "µs", "of a copy", "wanted", *movement.PEERS)
+    behind = sum(call["ahead"] < 1 for call in calls)
+    return (
+        "`auto`, cublasSgeam, PyTorch and CuPy as shares of the speed of a device copy of the same "
+        f"bytes, in turns. {len(calls)} calls, {behind} behind a peer. "
+        f"{where(results['transpose'])}.\n\n" + markdown(header, lines, 2)
     )
 
 
@@ -362,7 +423,10 @@ def documents() -> dict[Path, dict[str, str]]:
     measured = exactness()
     return {
         README: sections(),
-        PERFORMANCE: {"goals": "\n\n".join(goals(g) for g in gpus() or [None])},
+        PERFORMANCE: {
+            "goals": "\n\n".join(goals(g) for g in gpus() or [None]),
+            "transposes": "\n\n".join(transpose_goals(g) for g in gpus() or [None]),
+        },
         EXACTNESS: {
             "exactness": "\n\n".join(patterns(g) for g in measured),
             "variants": "\n\n".join(variant_counts(g) for g in measured),

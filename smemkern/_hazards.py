@@ -169,6 +169,12 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{here} writes {where} in {_who(row, 0)} while the cp.async of {there} in "
             f"{_who(row, 1)} is under way: it has not been waited for{again}"
         )
+    if row.kind == "overlap":
+        return (
+            f"{here} touches {where} in {_who(row, 0)}, which an earlier launch of the call "
+            "writes, or reads and this one writes, and has not waited for that launch "
+            f"(griddepcontrol.wait){again}"
+        )
     if row.kind == "proxy":
         return (
             f"{here} reads {where} by the asynchronous proxy for {_who(row, 0)}, {there} writes it "

@@ -175,7 +175,9 @@ def test_transpose():
     args = only_launch(planned)["args"]
     assert args == {
         **dict.fromkeys(("x", "y", "batch_x", "batch_y"), 0),
-        **{"rows": 100, "cols": 33, "ldx": 40, "ldy": 100},
+        **{"rows": 100, "cols": 33, "ldx": 40, "ldy": 100, "step_x": 1, "step_y": 1},
+        **dict.fromkeys(("batches", "matrices", "lead", "strip"), 0),
+        **{"log_tile": (0, 0), "copy": False, "boxes": False},
     }
 
 

@@ -1,5 +1,7 @@
 """transpose against numpy.swapaxes, bit by bit."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,84 @@ def test_rows_apart_and_unaligned(row, bits, device, rng):
 def test_batch(row, bits, device, rng):
     a = random_bits(rng, (3, 33, 18), WIDTHS[bits])
     assert_same_bits(smemkern.transpose(a, variant=row.name, device=device), a.swapaxes(1, 2))
+
+
+# Around the sides of tiles, narrow, and larger than a tile in both directions.
+MORE_SHAPES = [(47, 48), (48, 47), (63, 200), (71, 128), (131, 257), (256, 192), (300, 70)]
+MORE_SHAPES += [(2, 1000), (1000, 3), (17, 700), (5000, 2), (1, 5000)]
+ANY_STRIDES = [case for case in CASES if case.values[0].strides == "any"]
+
+
+@pytest.mark.parametrize("shape", MORE_SHAPES, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize(("row", "bits"), ANY_STRIDES)
+def test_where_it_lies(row, bits, shape, device, rng):
+    """Rows at any pitch and place, in steps, backwards, and columns in their place."""
+    a = random_bits(rng, shape, WIDTHS[bits])
+    for view in (a, a[1:, 1:], a[:, :-1], a.T, a[:, ::-1], a[::-2], a[::2, 1::3].T):
+        assert_same_bits(smemkern.transpose(view, variant=row.name, device=device), view.T)
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 50, 60), (5, 64, 4), (2, 3, 4, 5), (300, 3, 3), (2, 60, 1, 55)]
+)
+@pytest.mark.parametrize(("row", "bits"), ANY_STRIDES)
+def test_axes_in_any_order(row, bits, shape, device, rng):
+    a = random_bits(rng, shape, WIDTHS[bits])
+    for axes in itertools.permutations(range(a.ndim)):
+        view = a.transpose(axes)
+        result = smemkern.transpose(view, variant=row.name, device=device)
+        assert_same_bits(result, view.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1000, 3, 5), (300, 16, 16), (5000, 2, 2), (40, 1, 9), (7, 8, 33)]
+)
+@pytest.mark.parametrize(("row", "bits"), ANY_STRIDES)
+def test_many_small_matrices(row, bits, shape, device, rng):
+    a = random_bits(rng, shape, WIDTHS[bits])
+    result = smemkern.transpose(a, variant=row.name, device=device)
+    assert_same_bits(result, a.swapaxes(1, 2))
+    repeated = np.broadcast_to(a[:1], shape)
+    result = smemkern.transpose(repeated, variant=row.name, device=device)
+    assert_same_bits(result, repeated.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)], ids=str)
+@pytest.mark.parametrize("n", [1, 31, 32, 64, 65, 127, 200])
+@pytest.mark.parametrize(("row", "bits"), CASES)
+def test_square_in_place(row, bits, n, lead, device, rng):
+    a = random_bits(rng, (*lead, n, n), WIDTHS[bits]).copy()
+    want = a.swapaxes(-1, -2).copy()
+    assert smemkern.transpose(a, out=a, variant=row.name, device=device) is a
+    assert_same_bits(a, want)
+
+
+@pytest.mark.parametrize("order", ["rows apart", "columns", "reversed"])
+def test_views_in_place(order, device, rng):
+    memory = rng.standard_normal((70, 90))
+    views = {
+        "rows apart": memory[:, 5:75],
+        "columns": memory[:, :70].T,
+        "reversed": memory[::-1, 70::-1],
+    }
+    a = views[order][:70, :70]
+    want = a.T.copy()
+    assert smemkern.transpose(a, out=a, variant="sectors", device=device) is a
+    assert_same_bits(a.copy(), want)
+
+
+@pytest.mark.parametrize("n", [256, 257])
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_sectors_are_written_whole(bits, n, rng):
+    """Each sector by one request, at any pitch; words at the ends of a row by elements."""
+    a = random_bits(rng, (n, n), WIDTHS[bits])
+    trace = smemkern.trace("transpose", a, variant="sectors", hazards=True)
+    assert not trace.hazards
+    written = sum(row.sectors for row in trace.global_ if row.op == "store")
+    ends = np.arange(n + 1) * n * a.itemsize
+    whole = int(np.sum(-(-ends[1:] // 32) - ends[:-1] // 32))
+    elements = 0 if n % 2 == 0 else max(4 // a.itemsize - 1, 0)
+    assert whole <= written <= whole + 2 * n * elements
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -15,6 +15,7 @@
     X(UNWRITTEN, "unwritten")                                                                      \
     X(ASYNC_READ, "async-read")                                                                    \
     X(ASYNC_WRITE, "async-write")                                                                  \
+    X(OVERLAP, "overlap")                                                                          \
     X(PROXY, "proxy")                                                                              \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \

@@ -85,7 +85,10 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0};
+    *out = (shape){.itemsize = dtype->itemsize,
+                   .n_kernels = tiles > 0,
+                   .batches_of_block = 1,
+                   .overlaps = row->overlaps};
     out->kernels[0] = (kernel){
         .entry = row->entry,
         .blocks = (uint32_t)tiles,
@@ -108,15 +111,16 @@ static void place_pointers(unsigned char *args, const smk_plan *plan, int n_oper
     }
 }
 
-/* The kernels of one batch, or of up to MAX_GRID_Z of them. */
+/* The kernels of z batches, as many as a grid takes. */
 static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void *args) {
     for (int k = 0; k < s->n_kernels; k++) {
         const kernel *own = &s->kernels[k];
         out[k] = (smk_launch){
             .entry = own->entry,
-            .grid = {own->blocks, 1, (uint32_t)(z < MAX_GRID_Z ? z : MAX_GRID_Z)},
+            .grid = {own->blocks, 1, (uint32_t)ceil_div(z, s->batches_of_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
             .shared_bytes = own->shared_bytes,
+            .overlaps = s->overlaps,
             .args = args,
         };
     }
@@ -128,8 +132,8 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
     if (w->total == 0 || n_kernels == 0) {
         return SMK_OK;
     }
-    int64_t z_size = walk_z_size(w);
-    int64_t chunks = ceil_div(z_size, MAX_GRID_Z);
+    const int64_t z_size = walk_z_size(w), most = (int64_t)MAX_GRID_Z * s->batches_of_block;
+    const int64_t chunks = ceil_div(z_size, most);
     size_t n = (size_t)(w->total / z_size * chunks);
     plan->launches = calloc(n * n_kernels, sizeof *plan->launches);
     plan->args = calloc(n, plan->args_bytes);
@@ -148,13 +152,17 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
                 base[o] += index[d] * w->stride[o][d];
             }
         }
-        for (int64_t z = 0; z < z_size; z += MAX_GRID_Z, i++) {
+        for (int64_t z = 0; z < z_size; z += most, i++) {
+            const long long batches = z_size - z < most ? z_size - z : most;
             unsigned char *own = plan->args + i * plan->args_bytes;
             memcpy(own, args, plan->args_bytes);
             place_pointers(own, plan, w->n_operands, operands, base, s->itemsize);
-            launch_batch(plan->launches + i * n_kernels, s, z_size - z, own);
+            if (s->batches_at) {
+                memcpy(own + s->batches_at, &batches, sizeof batches);
+            }
+            launch_batch(plan->launches + i * n_kernels, s, batches, own);
             for (int o = 0; o < w->n_operands; o++) {
-                base[o] += MAX_GRID_Z * walk_z_stride(w, o);
+                base[o] += most * walk_z_stride(w, o);
             }
         }
         for (int d = w->n - 1; d >= 0; d--) {
@@ -164,6 +172,7 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
             index[d] = 0;
         }
     }
+    plan->launches[0].overlaps = false; /* what is on the stream before is not ours */
     return SMK_OK;
 }
 
@@ -221,7 +230,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
         return plan_skinny(row, dtype, values, problem, plan, status);
     }
     *plan = plan_of_gemm();
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_geometry geometry = geometry_of(row, dtype, values, problem->K);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
@@ -237,33 +246,12 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
                    (split_place){plan, &args, 0}, &s, status)) {
         return status->code;
     }
-    split_add_reduce(row, dtype, &args, &s);
-    return plan_launches(plan, &s, &w, operands, &args, status);
-}
-
-smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                            const smk_transpose *problem, smk_plan *plan, smk_status *status) {
-    *plan = (smk_plan){
-        .args_bytes = sizeof(transpose_args),
-        .n_parameters = 1,
-        .pointers = {{offsetof(transpose_args, x), 0}, {offsetof(transpose_args, y), 1}},
-        .n_pointers = 2,
-    };
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
-    shape s;
-    if (shape_make(row, dtype, &geometry, problem->cols, problem->rows, &s, status)) {
-        return status->code;
+    if (args.split > 1) { /* what a block holds may be as long as its part of K */
+        const int64_t step = STEP_BYTES / dtype->itemsize;
+        const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
+        s.kernels[0].shared_bytes = (size_t)geometry_of(row, dtype, values, k).shared_bytes;
     }
-    const smk_matrix *operands[] = {&problem->x, &problem->y};
-    walk w = walk_fold(&problem->batch, operands, 2);
-    transpose_args args = {
-        .rows = problem->rows,
-        .cols = problem->cols,
-        .ldx = problem->x.ld,
-        .ldy = problem->y.ld,
-        .batch_x = walk_z_stride(&w, 0),
-        .batch_y = walk_z_stride(&w, 1),
-    };
+    split_add_reduce(row, dtype, &args, &s);
     return plan_launches(plan, &s, &w, operands, &args, status);
 }
 

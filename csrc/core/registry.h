@@ -69,6 +69,13 @@ typedef struct smk_skinny {
     const char *products[SMK_SKINNY_KERNELS][2]; /* across K, along it */
 } smk_skinny;
 
+/* Rows of transposes that core/plan_transpose.c knows more of than their tile. */
+typedef struct smk_movers {
+    /* Kernels for any strides; NULL: the row's own goes from rows to rows. */
+    const char *any, *tall, *flat, *small, *copy, *in_place;
+    bool boxes; /* its kernel reads x by TMA */
+} smk_movers;
+
 typedef struct smk_row {
     smk_op op;
     const char *name;
@@ -81,13 +88,15 @@ typedef struct smk_row {
     const smk_param *params;
     int n_params;
     int product_bits; /* of each product that are right; 0: all that the type has */
-    bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
+    bool overlaps; /* compiled for sm_90 on, each of its kernels waits for the launch before it */
+    bool portable; /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_split split;
     const char
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
     smk_skinny skinny;
-    /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
+    smk_movers movers;
+    /* values[i] belongs to params[i]; n is a gemm's K, a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
     const char *(*conflict)(const int64_t *values, int itemsize);
@@ -95,9 +104,9 @@ typedef struct smk_row {
 
 /* Views of such strides need not be packed. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
-    return row->wgmma.parts > 0 || row->skinny.rows[0] ? SMK_ANY_STRIDES
-           : row->by_order[0][0]                       ? SMK_ROWS_OR_COLUMNS
-                                                       : SMK_ROWS;
+    return row->wgmma.parts > 0 || row->skinny.rows[0] || row->movers.any ? SMK_ANY_STRIDES
+           : row->by_order[0][0]                                          ? SMK_ROWS_OR_COLUMNS
+                                                                          : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];

@@ -24,7 +24,9 @@ enum {
     MOST_THREADS = 16,
     THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
     SPIN_NS = 50 * 1000,
-    NAP_NS = 20 * 1000
+    NAP_NS = 20 * 1000,
+    ASK_NS = 1000 * 1000,
+    NONE = -1
 };
 
 /* One of the flow's threads. */
@@ -62,18 +64,30 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* SMK_INTERRUPTED also if another thread has stopped the flow. */
-static smk_code wait_for(worker *w, CUevent event) {
-    for (int64_t start = now();;) {
-        CUresult result = w->flow->d->cu->cuEventQuery(event);
-        if (result == CUDA_SUCCESS) return SMK_OK;
-        if (result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuEventQuery");
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* Until the slot's copy has ended. A copy that fails never tells; its stream does. SMK_INTERRUPTED also if
+ * another thread has stopped the flow. */
+static smk_code wait_for(worker *w, stage_way way, int slot) {
+    flow_state *f = w->flow;
+    const int64_t start = now();
+    int64_t asked = start;
+    while (!stage_has_come(w->stage, way, slot)) {
         smk_code code = listen(w);
         if (code) return code;
-        if (now() - start < SPIN_NS) continue;
-        if (has_stopped(w->flow)) return SMK_INTERRUPTED;
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        const int64_t time = now();
+        if (time - start < SPIN_NS) continue;
+        if (has_stopped(f)) return SMK_INTERRUPTED;
+        if (time - asked > ASK_NS) {
+            CUresult result = f->d->cu->cuStreamQuery(way == STAGE_IN ? f->in : f->out);
+            if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
+            asked = time;
+        }
+        nap();
     }
+    return SMK_OK;
 }
 
 /* Lines of a rectangle; those of a slot follow each other. */
@@ -89,23 +103,24 @@ static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t
 
 /* Puts the copy between a place in the host's memory and the device on its stream. */
 static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         CUevent copied) {
+                         int slot) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
-    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
-    const CUstream stream = out ? f->out : f->in;
+    const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
+    const CUstream stream = way == STAGE_OUT ? f->out : f->in;
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
+    const bool joined = r->lines == 1 || (host_pitch == r->width && r->pitch == r->width);
     CUresult result;
     const char *call;
-    if (r->lines == 1 && out) {
+    if (joined && way == STAGE_OUT) {
         call = "cuMemcpyDtoHAsync";
-        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width, stream);
-    } else if (r->lines == 1) {
+        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width * r->lines, stream);
+    } else if (joined) {
         call = "cuMemcpyHtoDAsync";
-        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width, stream);
+        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width * r->lines, stream);
     } else {
         CUDA_MEMCPY2D copy = {.WidthInBytes = r->width, .Height = r->lines};
-        if (out) {
+        if (way == STAGE_OUT) {
             copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address;
             copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host;
             copy.srcPitch = r->pitch, copy.dstPitch = host_pitch;
@@ -117,59 +132,59 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && copied) {
-        call = "cuEventRecord";
-        result = f->d->cu->cuEventRecord(copied, stream);
+    if (!result && !piece->direct) {
+        call = "cuStreamWriteValue32";
+        result = stage_expect(f->d, w->stage, way, slot, stream);
     }
     if (result) return fail(w, result, call);
     flow_put(f, piece);
     return SMK_OK;
 }
 
-static smk_code move_in(worker *w, const flow_piece *piece) {
+static smk_code put_direct(worker *w, const flow_piece *piece) {
     const smk_rectangle *r = &piece->rectangle;
-    if (piece->direct) return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
-    const int slot = w->next_in;
-    char *memory = w->stage->slots[STAGE_IN][slot];
-    CUevent copied = w->stage->copied[STAGE_IN][slot];
-    w->next_in = (slot + 1) % SLOTS;
-    if (wait_for(w, copied)) return SMK_INTERRUPTED;
-    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, copied);
+    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NONE);
 }
 
-/* To the host's own memory only when the kernels have ended: one that never does must not leave a copy
- * behind that waits to write there. */
-static smk_code move_out_directly(worker *w, const flow_piece *piece) {
-    const smk_step *step = &w->flow->flow->steps[piece->step];
-    for (int i = 0; i < step->n_after; i++)
-        if (wait_for(w, w->flow->steps[step->after[i]].done)) return SMK_INTERRUPTED;
-    return put_copy(w, piece, piece->rectangle.host, (size_t)piece->rectangle.host_pitch, NULL);
+static smk_code move_in(worker *w, const flow_piece *piece) {
+    const smk_rectangle *r = &piece->rectangle;
+    if (piece->direct) return put_direct(w, piece);
+    const int slot = w->next_in;
+    char *memory = w->stage->slots[STAGE_IN][slot];
+    w->next_in = (slot + 1) % SLOTS;
+    if (wait_for(w, STAGE_IN, slot)) return SMK_INTERRUPTED;
+    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
+    return put_copy(w, piece, memory, r->width, slot);
+}
+
+static void deliver(worker *w, const smk_rectangle *r) {
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
 
 static smk_code begin_out(worker *w, const flow_piece *piece) {
-    if (piece->direct) return move_out_directly(w, piece);
+    if (piece->direct) {
+        deliver(w, &piece->rectangle);
+        return put_direct(w, piece);
+    }
     const int slot = (w->first_out + w->n_pending) % SLOTS;
     w->pending[slot] = *piece;
     w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
-                    w->stage->copied[STAGE_OUT][slot]);
+    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width, slot);
 }
 
 static smk_code end_out(worker *w) {
     const int slot = w->first_out;
     const smk_rectangle *r = &w->pending[slot].rectangle;
-    if (wait_for(w, w->stage->copied[STAGE_OUT][slot])) return SMK_INTERRUPTED;
+    if (wait_for(w, STAGE_OUT, slot)) return SMK_INTERRUPTED;
     copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
-    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+    deliver(w, r);
     w->first_out = (slot + 1) % SLOTS;
     w->n_pending--;
     return SMK_OK;
 }
 
-static bool oldest_has_come(worker *w) {
-    return w->n_pending &&
-           w->flow->d->cu->cuEventQuery(w->stage->copied[STAGE_OUT][w->first_out]) == CUDA_SUCCESS;
+static bool oldest_has_come(const worker *w) {
+    return w->n_pending && stage_has_come(w->stage, STAGE_OUT, w->first_out);
 }
 
 /* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. */
@@ -191,6 +206,8 @@ static smk_code work(worker *w) {
             code = end_out(w);
         else if (in == FLOW_NO_MORE && out == FLOW_NO_MORE)
             return SMK_OK;
+        else if (out == FLOW_SOON)
+            nap();
         else
             flow_rest(f, changes);
         if (code) return code;
@@ -225,8 +242,8 @@ static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
     const size_t useful = staged_bytes(f) / THREAD_BYTES;
-    n = n < MOST_THREADS ? n : MOST_THREADS;
-    n = f->flow->threads && f->flow->threads < n ? f->flow->threads : n;
+    n = f->flow->share > 1 ? n / f->flow->share : n;
+    n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
     return useful < (size_t)n ? (int)useful + 1 : n;
 }
 

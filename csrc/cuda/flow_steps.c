@@ -139,6 +139,17 @@ static bool is_ready(const flow_state *f, const smk_step *step) {
     return true;
 }
 
+/* What the step waits for is done. Asked before a copy to memory that is the caller's: a kernel that never ends
+ * must not leave one behind that waits to write there. */
+static bool has_ended(flow_state *f, const smk_step *step) {
+    for (int i = 0; i < step->n_after; i++) {
+        CUresult result = f->d->cu->cuEventQuery(f->steps[step->after[i]].done);
+        if (result && result != CUDA_ERROR_NOT_READY) fail(f, result, "cuEventQuery");
+        if (result) return false;
+    }
+    return true;
+}
+
 /* What the step's stream does from now on comes after all that it waits for. */
 static bool follow(flow_state *f, const smk_step *step) {
     for (int i = 0; i < step->n_after; i++) {
@@ -212,7 +223,10 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out) {
     step_state *s = &f->steps[i];
     if (s->taken == 0) {
         answer = FLOW_NOT_YET;
-        if (!is_ready(f, step) || !follow(f, step)) goto done;
+        if (!is_ready(f, step)) goto done;
+        answer = FLOW_SOON;
+        if (s->direct && way == STAGE_OUT && !has_ended(f, step)) goto done;
+        if (!follow(f, step)) goto done;
     }
     answer = FLOW_TAKEN;
     *out = (flow_piece){i, piece_of(s, s->taken++), s->direct};

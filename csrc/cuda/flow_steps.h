@@ -42,7 +42,12 @@ typedef struct flow_piece {
     bool direct;
 } flow_piece;
 
-typedef enum flow_answer { FLOW_TAKEN, FLOW_NOT_YET, FLOW_NO_MORE } flow_answer;
+typedef enum flow_answer {
+    FLOW_TAKEN,
+    FLOW_SOON,    /* the device will be ready, without anybody's doing */
+    FLOW_NOT_YET, /* other pieces come first */
+    FLOW_NO_MORE
+} flow_answer;
 
 /* Cuts the steps up, makes events. flow_steps_free is due, also when it failed. */
 smk_code flow_steps_make(flow_state *f, smk_status *status);

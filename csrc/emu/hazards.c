@@ -85,7 +85,7 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
     for (uint32_t k = 0; k < l->n_warps; k++) {
         const uint32_t rest = w->order.n_threads - k * LANES;
         w->born[k] = w->alive[k] = rest >= LANES ? FULL : (1u << rest) - 1;
-        w->start[k] = 0;
+        w->start[k] = w->waited[k] = 0;
         w->matrix_reads[k].n = 0;
     }
     memset(w->barriers, 0, sizeof w->barriers);
@@ -106,6 +106,7 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_BARRIER_COMPLETE: barrier_event(w, event); break;
     case EMU_WARP_SYNC: order_lanes(&w->order, event->warp, event->lanes); break;
     case EMU_FENCE: order_fence(&w->order, event->warp, event->lanes); break;
+    case EMU_LAUNCH_WAIT: overlap_wait(w, event->warp, event->lanes); break;
     case EMU_EXIT: w->alive[event->warp] &= ~event->lanes; break;
     case EMU_MBARRIER_INIT:
     case EMU_MBARRIER_ARRIVE:
@@ -216,6 +217,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     h->scene.entry = l->program->function;
     memcpy(h->scene.block, l->block, sizeof h->scene.block);
     note_static_limit(h, l);
+    if (!overlap_begin(h, l)) return false;
     if (!sites_read(&h->sites, l->module->ptx, l->program->function)) return false;
     *sequential |= h->sites.sequential;
     return true;
@@ -243,6 +245,7 @@ void hazards_free(hazards *h) {
     findings_free(&h->found);
     unwritten_free(h);
     sites_free(&h->sites);
+    overlap_free(h->overlap);
     free(h);
 }
 

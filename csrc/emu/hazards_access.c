@@ -164,6 +164,7 @@ void access_request(watch *w, const emu_request *r) {
     /* Lanes that are pieces are all one thread's. */
     const bool pieces = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(w, r);
+    if (w->all->overlap && r->space == PTX_GLOBAL) overlap_request(w, r, number);
     const site *at = &w->all->sites.sites[number];
     const mark mine =
         mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);

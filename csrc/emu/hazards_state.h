@@ -10,6 +10,7 @@
  *     hazards_access.c    requests: which of these looks at them
  *     hazards_async.c     mbarriers; copies in flight; what the asynchronous proxy can see
  *     hazards_barrier.c   barriers that not everybody reaches
+ *     hazards_overlap.c   launches that begin before the one before them has ended
  *     hazards_blocks.c    blocks that ran on different host threads
  *     hazards_unwritten.c results that are not all written
  *     hazards_findings.c  folding, and telling
@@ -108,6 +109,8 @@ struct hazards {
     const launch *launch;
     site_table sites;
     struct watch *joined; /* host threads that are done */
+    /* of the job: */
+    struct overlap *overlap; /* NULL: no launch of it overlaps another */
 };
 
 typedef struct watch {
@@ -126,6 +129,7 @@ typedef struct watch {
     uint32_t *position;        /* by warp and site: the warp's clock when it last ran it */
     uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
     uint32_t alive[MAX_WARPS], born[MAX_WARPS];
+    uint32_t waited[MAX_WARPS]; /* lanes, for the launch before */
     barrier_watch barriers[N_BARRIERS];
     const ptx_function *last_function;
     uint32_t last_base;
@@ -197,6 +201,15 @@ void async_look(watch *w, const shadow *s, uint64_t granule, mark now);
 /* ---- hazards_barrier.c ---- */
 
 void barrier_event(watch *w, const emu_sync *event);
+
+/* ---- hazards_overlap.c ---- */
+
+/* A launch is about to begin; false: out of memory. */
+bool overlap_begin(hazards *h, const launch *l);
+void overlap_wait(watch *w, uint32_t warp, uint32_t lanes);
+/* An access of this site to global memory. */
+void overlap_request(watch *w, const emu_request *request, uint32_t site);
+void overlap_free(struct overlap *o);
 
 /* ---- hazards_unwritten.c ---- */
 

@@ -59,6 +59,7 @@ typedef enum emu_sync_kind {
     EMU_BARRIER_COMPLETE, /* barrier `object` lets everybody go on; lanes, warp and ptx mean nothing */
     EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
     EMU_FENCE,            /* __threadfence and the like */
+    EMU_LAUNCH_WAIT,      /* lanes waited for the launch before: griddepcontrol.wait */
     EMU_EXIT,             /* lanes have ended */
     EMU_MBARRIER_ARRIVE, /* lanes arrive at the mbarrier at offset `object`, or a lane's bulk copy of
                           * `width` bytes to address[0] does */

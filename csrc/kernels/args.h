@@ -62,7 +62,14 @@ enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
  *
  * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the
  * workspace row by row, k elements each, one part after the other. */
-enum { PACK_THREADS = 256, PACK_ROWS = 8, PACK_TILE = 64, LARGEST_ROWS = 32, LARGEST_K = 1024 };
+enum {
+    PACK_THREADS = 256,
+    PACK_ROWS = 8,
+    PACK_PIECES = 128,
+    PACK_TILE = 64,
+    LARGEST_ROWS = 32,
+    LARGEST_K = 1024
+};
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
@@ -75,7 +82,8 @@ typedef struct wgmma_operand {
     int rows, k;                    /* sizes */
     int packing;                    /* blocks that pack it; 0: it is read where it is */
     int by_rows;                    /* a warp takes a row: its elements are neighbours */
-    int searching;                  /* blocks that look for the largest; of A in a launch before */
+    int across;    /* of one part: the packed rows are those of k, and run across K */
+    int searching; /* blocks that look for the largest; of A in a launch before */
     int chunks;
 } wgmma_operand;
 
@@ -85,13 +93,21 @@ typedef struct wgmma_args {
     int store_boxes; /* C is written by TMA */
 } wgmma_args;
 
-/* y[j*ldy + i] = x[i*ldx + j] for i < rows, j < cols. blockIdx.z is the batch. */
+/* y[j*ldy + i*step_y] = x[i*ldx + j*step_x] for i < rows, j < cols. blockIdx.z is the batch. The steps are 1 but
+ * for kernels that take any strides; what stands behind them is theirs too: core/plan_transpose.c. */
 typedef struct transpose_args {
     SMK_POINTER(const ELEMENT) x;
     SMK_POINTER(ELEMENT) y;
     long long rows, cols;
-    long long ldx, ldy;
+    long long ldx, step_x, ldy, step_y;
     long long batch_x, batch_y;
+    long long batches;      /* of this launch */
+    int log_rows, log_cols; /* of a block's tile */
+    int matrices;           /* of a block's tile */
+    int copy;               /* both arrays have their neighbours in j */
+    int lead;               /* rows of x before a tile that it may take part in */
+    int strip;              /* tiles along y before the next row of them */
+    int boxes;              /* TMA can read x */
 } transpose_args;
 
 /* The small kernels: y from x, float32. */

@@ -109,6 +109,17 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)  \
                  : "memory")
 
+/* sizeof(*(to)) = 4, 8 or 16 bytes, aligned to as many. */
+#define COPY_ASYNC_WORD(to, from)                                                                  \
+    do {                                                                                           \
+        if constexpr (sizeof(*(to)) == 16)                                                         \
+            COPY_ASYNC_16(to, from);                                                               \
+        else                                                                                       \
+            asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)),    \
+                         "l"(from), "n"(sizeof(*(to)))                                             \
+                         : "memory");                                                              \
+    } while (0)
+
 /* sizeof(*(to)) = 4 or 8 bytes if `exists`, otherwise 0 is written and nothing is read. */
 #define COPY_ASYNC_OR_ZERO(to, from, exists)                                                       \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),        \

@@ -16,31 +16,13 @@
  * that side only: x and y choose alone), where neighbouring lanes still have neighbouring elements.
  * Differs from swizzle by 16-byte chunks, and by the last step in registers.
  */
-#include "common.cuh"
+#include "transpose_square.cuh"
 
-constexpr int S = 16 / sizeof(ELEMENT);
 constexpr int CHUNKS = S == 16 ? 8 : 16; /* 16 rows of 16 bytes in registers are as much as fits */
 constexpr int TILE = CHUNKS * S;
 constexpr int THREADS = CHUNKS * CHUNKS;
 constexpr int BATCH =
     S < 8 ? S : 8; /* elements on their way in a thread where vectors do not fit */
-
-/* A square of S x S elements, in place. Halving: swap the two quarters off the diagonal, then do the
- * same in each quarter; here all squares of one size at once. Below a word PRMT picks the bytes. */
-__device__ __forceinline__ void transpose_square(unsigned (&square)[S][4]) {
-#pragma unroll
-    for (int half = S / 2; half > 0; half /= 2) {
-        const int bytes = half * (int)sizeof(ELEMENT), words = bytes / 4;
-#pragma unroll
-        for (int i = 0; i < S * 4; i++) {
-            const int r = i / 4, w = i % 4;
-            if (r & half || w & words) continue; /* the swap of another pair */
-            const unsigned a = square[r][w + words], b = square[r + half][w];
-            square[r][w + words] = words ? b : __byte_perm(a, b, bytes == 2 ? 0x5410 : 0x6240);
-            square[r + half][w] = words ? a : __byte_perm(a, b, bytes == 2 ? 0x7632 : 0x7351);
-        }
-    }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose_vectorized(const __grid_constant__ transpose_args g) {

@@ -88,6 +88,15 @@ static void order_behind(request *r) {
 }
 
 static int choose_host_device(const module_state *state, request *r, bool emulate) {
+    if (r->asked->n_devices) {
+        if (emulate || r->asked->device != Py_None || r->asked->stream != Py_None) {
+            PyErr_SetString(PyExc_ValueError, "devices names the GPUs of a call on host arrays; "
+                                              "pass neither device nor stream beside it");
+            return -1;
+        }
+        r->on = (device){.ordinal = r->asked->devices[0]};
+        return 0;
+    }
     if (emulate && r->asked->device == Py_None) {
         r->on = (device){.emulated = true};
     } else if (device_read(state, r->asked->device, &r->on)) {
@@ -113,6 +122,13 @@ int request_find_arrays(module_state *state, request *r, bool emulate) {
     }
     if (!r->on_device) {
         return choose_host_device(state, r, emulate);
+    }
+    if (asked->n_devices) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: devices is for arrays in host memory; these are on a GPU, where they are "
+                     "computed",
+                     op);
+        return -1;
     }
     if (asked->op == SMK_PROBE) {
         PyErr_SetString(PyExc_ValueError,
@@ -233,18 +249,52 @@ static int check_result(const request *r, PyArrayObject *view) {
     return request_fits_result(r, view, same);
 }
 
+/* By increasing step, each dimension leads past all that those before it reach. */
+static bool elements_apart(const operand *c, npy_intp itemsize) {
+    bool seen[NPY_MAXDIMS + 1] = {false};
+    npy_intp reach = itemsize;
+    for (int left = c->ndim; left > 0; left--) {
+        int next = -1;
+        for (int d = 0; d < c->ndim; d++) {
+            if (!seen[d] && (next < 0 || Py_ABS(c->strides[d]) < Py_ABS(c->strides[next]))) {
+                next = d;
+            }
+        }
+        seen[next] = true;
+        if (c->dims[next] > 1 && Py_ABS(c->strides[next]) < reach) {
+            return false;
+        }
+        reach += (c->dims[next] - 1) * Py_ABS(c->strides[next]);
+    }
+    return true;
+}
+
+/* The result is written where the input is read, each row of it over the row of the same number. */
+static bool is_in_place(const request *r) {
+    const operand *a = &r->inputs[0], *c = &r->result;
+    if (r->asked->op != SMK_TRANSPOSE || !r->row->movers.in_place || a->ndim != c->ndim ||
+        (char *)a->buffer.host + a->matrix.offset != (char *)c->buffer.host + c->matrix.offset) {
+        return false;
+    }
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->dims[d] != c->dims[d] || a->strides[d] != c->strides[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Kernels write it while they read the inputs, and no element of it twice. */
-static int check_apart(const request *r) {
+static int check_apart(request *r) {
     const char *op = smk_op_names[r->asked->op];
     const operand *c = &r->result;
     const char *begin = c->buffer.host, *end = begin + c->buffer.bytes;
-    for (int d = 0; d < c->ndim; d++) {
-        if (c->dims[d] > 1 && c->strides[d] == 0) {
-            PyErr_Format(PyExc_ValueError, "%s: elements of out share memory", op);
-            return -1;
-        }
+    if (c->buffer.bytes && !elements_apart(c, PyDataType_ELSIZE(r->descr))) {
+        PyErr_Format(PyExc_ValueError, "%s: elements of out share memory", op);
+        return -1;
     }
-    for (int i = 0; i < r->n_inputs && c->buffer.bytes; i++) {
+    r->in_place = is_in_place(r);
+    for (int i = 0; !r->in_place && i < r->n_inputs && c->buffer.bytes; i++) {
         const char *other = r->inputs[i].buffer.host;
         if (r->inputs[i].buffer.bytes && begin < other + r->inputs[i].buffer.bytes && other < end) {
             PyErr_Format(PyExc_ValueError,
@@ -295,11 +345,12 @@ int request_place_result(module_state *state, request *r, operand_shape shape,
         return -1;
     }
     const int at = call_forms[r->asked->op].n_inputs;
+    const smk_strides taken = r->asked->op == SMK_TRANSPOSE ? smk_strides_of(r->row) : SMK_ROWS;
     view = device_array_view(state, &r->arrays[at], r->written, label_of(r, at));
     int failed =
         view == NULL || check_result(r, view) ||
         (view = as_matrices(view, batch->n + 2, shape)) == NULL ||
-        operand_place_on_device(view, PyArray_DESCR(view), shape, false, &r->result, &fits);
+        operand_place_on_device(view, PyArray_DESCR(view), shape, taken, &r->result, &fits);
     if (!failed && !fits) {
         failed = refuse_layout(r, "out", view, PyArray_DESCR(view));
     }

@@ -258,6 +258,13 @@ static const char *bits_name(PyArrayObject *array) {
     return names[itemsize];
 }
 
+/* The result's fresh array begins as a copy of the input. To a GPU that would be a copy more than reading the
+ * one and writing the other, so there only arrays that are on it already are transposed in place. */
+static bool is_in_place_on_emulator(const request *r, PyArrayObject *array) {
+    return r->on.emulated && r->row->movers.in_place && r->asked->out == (PyObject *)array &&
+           r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
+}
+
 int request_make_transpose(module_state *state, request *r) {
     PyArrayObject *array = request_array(state, r, 0);
     PyArray_Descr *raw = NULL;
@@ -285,11 +292,13 @@ int request_make_transpose(module_state *state, request *r) {
     r->descr = PyArray_DESCR(array);
     Py_INCREF(r->descr);
     raw = raw_bytes(PyArray_ITEMSIZE(array));
-    if (raw == NULL || request_choose_row(state, r, (smk_question){.dtype = bits})) {
+    const smk_question question = {
+        .dtype = bits, .strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS};
+    if (raw == NULL || request_choose_row(state, r, question)) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, raw, OPERAND_ROW, false)) {
+    if (request_place(r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
         goto done;
     }
     problem->rows = x->dims[ndim - 2];
@@ -309,6 +318,17 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     problem->x = x->matrix;
+    if (is_in_place_on_emulator(r, array)) {
+        r->in_place = true;
+        x->buffer = (smk_buffer){0};
+        problem->x = problem->y;
+    }
+    problem->in_place = r->in_place;
+    int multiprocessors = 0;
+    if (r->row->movers.boxes && device_multiprocessors(state, &r->on, &multiprocessors)) {
+        goto done;
+    }
+    problem->multiprocessors = multiprocessors;
     smk_status status = {0};
     if (smk_plan_transpose(r->row, r->dtype, r->values, problem, &r->plan, &status)) {
         raise_status(state, &status);

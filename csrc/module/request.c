@@ -91,7 +91,7 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
         return request_run_flow(state, r);
     }
     PyObject *result = NULL;
-    bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
+    bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
     Py_INCREF(r->descr);
     PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
                                                                  r->dims, NULL, NULL, 0, NULL);
@@ -130,9 +130,12 @@ static PyObject *describe_args(smk_op op, const void *args) {
     }
     if (op == SMK_TRANSPOSE) {
         const transpose_args *t = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsL}", "x", t->x, "y", t->y, "rows", t->rows, "cols",
-                             t->cols, "ldx", t->ldx, "ldy", t->ldy, "batch_x", t->batch_x,
-                             "batch_y", t->batch_y);
+        return Py_BuildValue(
+            "{sLsLsLsLsLsLsLsLsLsLsLs(ii)sisNsisisN}", "x", t->x, "y", t->y, "rows", t->rows,
+            "cols", t->cols, "ldx", t->ldx, "step_x", t->step_x, "ldy", t->ldy, "step_y", t->step_y,
+            "batch_x", t->batch_x, "batch_y", t->batch_y, "batches", t->batches, "log_tile",
+            t->log_rows, t->log_cols, "matrices", t->matrices, "copy", PyBool_FromLong(t->copy),
+            "lead", t->lead, "strip", t->strip, "boxes", PyBool_FromLong(t->boxes));
     }
     const probe_args *p = args;
     return Py_BuildValue("{sLsLsLsLs(LLLL)}", "x", p->x, "y", p->y, "n_x", p->n_x, "n_y", p->n_y,
@@ -140,9 +143,10 @@ static PyObject *describe_args(smk_op op, const void *args) {
 }
 
 static PyObject *describe_launch(smk_op op, const smk_launch *l) {
-    return Py_BuildValue("{sss(III)s(III)snsN}", "entry", l->entry, "grid", l->grid[0], l->grid[1],
-                         l->grid[2], "block", l->block[0], l->block[1], l->block[2], "shared_bytes",
-                         (Py_ssize_t)l->shared_bytes, "args", describe_args(op, l->args));
+    return Py_BuildValue("{sss(III)s(III)snsOsN}", "entry", l->entry, "grid", l->grid[0],
+                         l->grid[1], l->grid[2], "block", l->block[0], l->block[1], l->block[2],
+                         "shared_bytes", (Py_ssize_t)l->shared_bytes, "overlaps",
+                         l->overlaps ? Py_True : Py_False, "args", describe_args(op, l->args));
 }
 
 PyObject *request_describe(const request *r) {

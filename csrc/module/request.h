@@ -21,6 +21,7 @@ typedef struct request {
     device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
     PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
     operand result;       /* on_device: as a kernel writes it */
+    bool in_place;        /* a transpose: the result is the input, element by element */
     PyArray_Descr *descr; /* of the result */
     int ndim;             /* of the result */
     npy_intp dims[NPY_MAXDIMS];

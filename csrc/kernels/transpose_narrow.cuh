@@ -1,0 +1,103 @@
+/* transpose_sectors' kernels for matrices with a short side, whose rows lie one behind the other.
+ *
+ *     tall: x is one line, y few rows            flat: x few rows, y one line
+ *     x  [0 1 2|0 1 2|0 1 2|...   y [0 0 0 ...   the mirror image: a thread reads a column and stores it
+ *                                   [1 1 1 ...   as a piece of y's line
+ *     a thread picks its row out    [2 2 2 ...
+ *     of shared memory
+ *
+ *     small: many matrices, all in one line; both ways a line is copied, and where its element comes from
+ *            takes two divisions, by multiplication
+ *
+ * Banks: element e is at e + e / 32, so a step of any power of 2 leads to other banks.
+ */
+#ifndef SMK_TRANSPOSE_NARROW_CUH
+#define SMK_TRANSPOSE_NARROW_CUH
+
+#include "common.cuh"
+#include "transpose_tiles.h"
+
+constexpr int NARROW_BATCH = 8; /* elements on their way in a thread */
+
+__device__ __forceinline__ unsigned skewed(unsigned e) {
+    return e + e / 32;
+}
+
+/* How many threads share a row of a tile of so many, a power of 2. */
+__device__ __forceinline__ unsigned threads_along(unsigned rows) {
+    return rows < NARROW_THREADS ? NARROW_THREADS / rows : 1;
+}
+
+/* n elements in a line, from global to shared memory. */
+__device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, unsigned n) {
+    for (unsigned e = threadIdx.x; e < n; e += NARROW_BATCH * NARROW_THREADS) {
+        ELEMENT some[NARROW_BATCH];
+#pragma unroll
+        for (unsigned s = 0; s < NARROW_BATCH; s++)
+            if (e + s * NARROW_THREADS < n) some[s] = line[e + s * NARROW_THREADS];
+#pragma unroll
+        for (unsigned s = 0; s < NARROW_BATCH; s++)
+            if (e + s * NARROW_THREADS < n) cell[skewed(e + s * NARROW_THREADS)] = some[s];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
+    transpose_sectors_tall(const __grid_constant__ transpose_args g) {
+    extern __shared__ uint4 dynamic[];
+    ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
+    const unsigned cols = (unsigned)g.cols, rows = 1u << g.log_rows;
+    const long long i0 = (long long)blockIdx.x << g.log_rows;
+    const unsigned n = g.rows - i0 < rows ? (unsigned)(g.rows - i0) : rows;
+    read_line(cell, g.x + blockIdx.z * g.batch_x + i0 * cols, n * cols);
+    __syncthreads();
+    const unsigned first = threadIdx.x >> g.log_rows, step = threads_along(rows);
+    for (unsigned i = threadIdx.x & (rows - 1); i < n; i += NARROW_THREADS) {
+        ELEMENT *to = g.y + blockIdx.z * g.batch_y + first * g.ldy + i0 + i;
+#pragma unroll 8
+        for (unsigned j = first; j < cols; j += step, to += step * g.ldy)
+            *to = cell[skewed(i * cols + j)];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
+    transpose_sectors_flat(const __grid_constant__ transpose_args g) {
+    extern __shared__ uint4 dynamic[];
+    ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
+    const unsigned rows = (unsigned)g.rows, cols = 1u << g.log_cols;
+    const long long j0 = (long long)blockIdx.x << g.log_cols;
+    const unsigned n = g.cols - j0 < cols ? (unsigned)(g.cols - j0) : cols;
+    const unsigned first = threadIdx.x >> g.log_cols, step = threads_along(cols);
+    for (unsigned j = threadIdx.x & (cols - 1); j < n; j += NARROW_THREADS) {
+        const ELEMENT *from = g.x + blockIdx.z * g.batch_x + first * g.ldx + j0 + j;
+#pragma unroll 8
+        for (unsigned i = first; i < rows; i += step, from += step * g.ldx)
+            cell[skewed(j * rows + i)] = *from;
+    }
+    __syncthreads();
+    ELEMENT *line = g.y + blockIdx.z * g.batch_y + j0 * rows;
+#pragma unroll 8
+    for (unsigned e = threadIdx.x; e < n * rows; e += NARROW_THREADS)
+        line[e] = cell[skewed(e)];
+}
+
+extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
+    transpose_sectors_small(const __grid_constant__ transpose_args g) {
+    extern __shared__ uint4 dynamic[];
+    ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
+    const unsigned rows = (unsigned)g.rows, cols = (unsigned)g.cols, size = rows * cols;
+    const long long z0 = (long long)blockIdx.z * g.matrices;
+    const unsigned left = g.batches - z0 < g.matrices ? (unsigned)(g.batches - z0) : g.matrices;
+    read_line(cell, g.x + z0 * size, left * size);
+    __syncthreads();
+    /* e / d for e d < 2^32 */
+    const unsigned by_rows = 0xffffffffu / rows + 1, by_cols = 0xffffffffu / cols + 1;
+    ELEMENT *line = g.y + z0 * size;
+#pragma unroll 8
+    for (unsigned e = threadIdx.x; e < left * size; e += NARROW_THREADS) {
+        const unsigned column = rows == 1 ? e : __umulhi(e, by_rows), i = e - column * rows;
+        const unsigned z = cols == 1 ? column : __umulhi(column, by_cols), j = column - z * cols;
+        line[e] = cell[skewed(z * size + i * cols + j)];
+    }
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* What the kernels of transposes and core/plan_transpose.c agree on; sizes by the bytes of an element. */
+#ifndef SMK_TRANSPOSE_TILES_H
+#define SMK_TRANSPOSE_TILES_H
+
+enum { SECTOR = 32 /* bytes that memory moves at a time */ };
+
+/* transpose_sectors: rows and columns of x that make a tile; sizes from which those are filled; tiles along y
+ * that are written before the next row of them is. */
+#define WIDE_TILE_I(itemsize)                                                                      \
+    ((itemsize) == 1 ? 256 : (itemsize) == 2 ? 128 : (itemsize) == 4 ? 64 : 32)
+#define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
+enum { WIDE_FROM = 48, WIDE_STRIP = 128 };
+
+/* _tall, _flat, _small: elements of a tile, and what they take with a gap behind each 32. */
+enum { NARROW_THREADS = 256 };
+#define NARROW_ELEMENTS(itemsize) ((itemsize) <= 4 ? 4096 : (itemsize) == 8 ? 2048 : 1024)
+#define NARROW_SKEWED(elements)   ((elements) + (elements) / 32 + 1)
+
+/* _copy: elements of a row that a block copies. */
+enum { COPY_THREADS = 256, COPY_VECTORS = 4 };
+#define COPY_ELEMENTS(itemsize) (COPY_THREADS * COPY_VECTORS * 16 / (itemsize))
+
+/* _any: elements of a tile, as a power of 2, and from one row of it to the next. */
+#define ANY_LOG(itemsize)   ((itemsize) <= 4 ? 12 : (itemsize) == 8 ? 11 : 10)
+#define ANY_PITCH(log_cols) ((1 << (log_cols)) | ((log_cols) > 0))
+
+/* _in_place: the side of a tile. */
+#define IN_PLACE_TILE(itemsize) ((itemsize) <= 4 ? 64 : 32)
+
+/* transpose_tma: rows and columns of x that make a tile, threads of a block, tiles of its ring. */
+#define TMA_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) <= 8 ? 64 : 32)
+#define TMA_TILE_J(itemsize)                                                                       \
+    ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : (itemsize) == 8 ? 32 : 16)
+#define TMA_THREADS(itemsize)    ((itemsize) == 1 ? 64 : (itemsize) == 2 ? 128 : 256)
+#define TMA_TILE_BYTES(itemsize) (TMA_TILE_I(itemsize) * TMA_TILE_J(itemsize) * (itemsize))
+enum { TMA_STAGES = 4 };
+
+#endif
