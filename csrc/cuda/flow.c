@@ -26,6 +26,8 @@ enum {
     SPIN_NS = 50 * 1000,
     NAP_NS = 20 * 1000,
     ASK_NS = 1000 * 1000,
+    SMALL_BYTES = 4 << 20, /* of flows that one stream does as fast */
+    MOST_STREAMS = SMK_LANES + STAGE_WAYS * (COPY_STREAMS + 1),
     NONE = -1
 };
 
@@ -81,7 +83,7 @@ static smk_code wait_for(worker *w, stage_way way, int slot) {
         if (time - start < SPIN_NS) continue;
         if (has_stopped(f)) return SMK_INTERRUPTED;
         if (time - asked > ASK_NS) {
-            CUresult result = f->d->cu->cuStreamQuery(way == STAGE_IN ? f->in : f->out);
+            CUresult result = f->d->cu->cuStreamQuery(f->copies[way][0]);
             if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
             asked = time;
         }
@@ -107,7 +109,7 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
-    const CUstream stream = way == STAGE_OUT ? f->out : f->in;
+    const CUstream stream = piece->stream;
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
     const bool joined = r->lines == 1 || (host_pitch == r->width && r->pitch == r->width);
     CUresult result;
@@ -238,6 +240,14 @@ static size_t staged_bytes(const flow_state *f) {
     return bytes;
 }
 
+static size_t bytes_of(const smk_flow *flow) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < flow->n_steps; i++)
+        if (flow->steps[i].kind != SMK_COMPUTE)
+            bytes += flow->steps[i].rectangle.width * flow->steps[i].rectangle.lines;
+    return bytes;
+}
+
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
@@ -279,7 +289,7 @@ typedef struct run {
     module *module;
     patience patience;
     char what[256];
-    CUstream own[SMK_LANES + 2]; /* taken for this call */
+    CUstream own[MOST_STREAMS]; /* taken for this call */
     int n_own;
     int n_computes;
 } run;
@@ -295,31 +305,58 @@ static smk_code open_streams(run *r, smk_status *status) {
     flow_state *f = &r->f;
     CUstream first = f->flow->stream;
     smk_code code = first ? SMK_OK : take_stream(r, &first, status);
-    f->in = f->out = first;
-    for (int i = 0; i < SMK_LANES; i++)
+    const bool several = r->n_computes > 1 || bytes_of(f->flow) > SMALL_BYTES;
+    f->n_copies = several ? COPY_STREAMS : 1;
+    for (int way = 0; way < STAGE_WAYS && !code; way++) {
+        f->joined[way] = f->copies[way][0] = first;
+        for (int k = 0; k < f->n_copies && several && !code; k++)
+            code = take_stream(r, &f->copies[way][k], status);
+        if (several && !code) code = take_stream(r, &f->joined[way], status);
+    }
+    for (int i = 0; i < SMK_LANES && !code; i++) {
         f->lanes[i] = first;
-    if (code || r->n_computes < 2) return code;
-    if (!(code = take_stream(r, &f->in, status))) code = take_stream(r, &f->out, status);
-    for (int i = 1; i < SMK_LANES && !f->flow->stream && !code; i++)
-        code = take_stream(r, &f->lanes[i], status);
+        if (i && r->n_computes > 1 && !f->flow->stream) code = take_stream(r, &f->lanes[i], status);
+    }
     return code;
 }
 
-/* Memory of the pool belongs to the stream that asked for it. */
+/* All of the flow's streams, each once. */
+static int all_streams(const flow_state *f, CUstream out[MOST_STREAMS]) {
+    CUstream every[MOST_STREAMS];
+    int n_every = 0, n = 0;
+    for (int i = 0; i < SMK_LANES; i++)
+        every[n_every++] = f->lanes[i];
+    for (int way = 0; way < STAGE_WAYS; way++) {
+        every[n_every++] = f->joined[way];
+        for (int k = 0; k < f->n_copies; k++)
+            every[n_every++] = f->copies[way][k];
+    }
+    for (int i = 0; i < n_every; i++) {
+        int at = 0;
+        while (at < n && out[at] != every[i])
+            at++;
+        if (at == n && every[i]) out[n++] = every[i];
+    }
+    return n;
+}
+
+/* Memory of the pool belongs to the stream that asked for it; the others begin behind that. */
 static smk_code allocate(run *r, smk_status *status) {
     flow_state *f = &r->f;
+    CUstream streams[MOST_STREAMS], first = f->lanes[0];
+    for (size_t i = 0; i < f->flow->n_after; i++)
+        if (stream_follow(f->d, first, f->flow->after[i], status)) return status->code;
     for (size_t i = 0; i < f->flow->n_buffers; i++) {
         const smk_buffer *buffer = &f->flow->buffers[i];
         if (buffer->access & SMK_ON_DEVICE)
             f->addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
         else if (buffer->bytes &&
-                 pool_allocate(f->d, f->in, buffer->bytes, &f->addresses[i], status))
+                 pool_allocate(f->d, first, buffer->bytes, &f->addresses[i], status))
             return status->code;
     }
-    for (size_t i = 0; i < f->flow->n_after; i++)
-        if (stream_follow(f->d, f->in, f->flow->after[i], status)) return status->code;
-    for (int i = 0; i < SMK_LANES; i++)
-        if (f->lanes[i] != f->in && stream_follow(f->d, f->lanes[i], f->in, status))
+    const int n = all_streams(f, streams);
+    for (int i = 0; i < n; i++)
+        if (streams[i] != first && stream_follow(f->d, streams[i], first, status))
             return status->code;
     return SMK_OK;
 }
@@ -341,12 +378,11 @@ static smk_code make_launches(run *r, smk_status *status) {
 }
 
 static smk_code wait_for_all(run *r, smk_status *status) {
-    flow_state *f = &r->f;
-    CUstream all[] = {f->in, f->lanes[0], f->lanes[SMK_LANES - 1], f->out};
+    CUstream streams[MOST_STREAMS];
+    const int n = all_streams(&r->f, streams);
     smk_code code = SMK_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
-        if (i == 0 || all[i] != all[i - 1])
-            code = wait_for_stream(f->d, all[i], &r->patience, r->what, status);
+    for (int i = 0; i < n && !code; i++)
+        code = wait_for_stream(r->f.d, streams[i], &r->patience, r->what, status);
     return code;
 }
 
@@ -385,23 +421,23 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     device *d = f->d;
     smk_status ignored = {0};
     bool left_running = code == SMK_INTERRUPTED;
-    if (code && !left_running && f->in && !atomic_load(&d->lost))
+    CUstream streams[MOST_STREAMS], first = f->lanes[0];
+    const int n = all_streams(f, streams);
+    if (code && !left_running && !atomic_load(&d->lost))
         left_running = wait_for_all(r, &ignored) == SMK_INTERRUPTED;
     if (atomic_load(&d->lost)) goto host;
 
-    if (left_running) { /* what is freed on this stream is freed behind all of them */
-        for (int i = 0; i < SMK_LANES; i++)
-            stream_follow(d, f->in, f->lanes[i], &ignored);
-        stream_follow(d, f->in, f->out, &ignored);
-    }
+    for (int i = 0; i < n && left_running;
+         i++) /* what is freed there is freed behind all of them */
+        if (streams[i] != first) stream_follow(d, first, streams[i], &ignored);
     for (size_t i = 0; f->addresses && i < f->flow->n_buffers; i++)
         if (f->addresses[i] && !(f->flow->buffers[i].access & SMK_ON_DEVICE))
-            pool_free(d, f->in, f->addresses[i], status);
+            pool_free(d, first, f->addresses[i], status);
     if (left_running) {
-        module_release_after(d, r->module, f->in, r->own, r->n_own);
+        module_release_after(d, r->module, first, r->own, r->n_own);
     } else {
         /* A synchronize is where the pool drops what is above its threshold. */
-        CUresult result = f->in ? d->cu->cuStreamSynchronize(f->in) : CUDA_SUCCESS;
+        CUresult result = first ? d->cu->cuStreamSynchronize(first) : CUDA_SUCCESS;
         if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
         if (r->module) module_release(d, r->module);
         while (r->n_own)

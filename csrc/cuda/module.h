@@ -13,7 +13,7 @@ void module_release(device *d, module *m);
 
 /* Releases the module, and destroys those streams of our own, when what is now on `stream` has run: for
  * kernels that were left running. */
-enum { MOST_OWN_STREAMS = 4 };
+enum { MOST_OWN_STREAMS = 16 };
 void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own);
 
 /* Releases the module, but never unloads it: nobody says when its kernels have run. */
