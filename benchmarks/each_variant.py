@@ -79,11 +79,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", help='"cuda", "emu"; default: a GPU if there is one')
     parser.add_argument("--tool", help="of compute-sanitizer, under which this runs")
+    parser.add_argument("--rows", nargs="+", metavar="ROW", help="of GEMM; default: all, of all")
     options = parser.parse_args()
     device, left_out = options.device, LEFT_OUT.get(options.tool, ())
     rng = np.random.default_rng(7)
     calls, wrong = 0, []
-    for row in [row for row in smemkern.variants() if row.name not in left_out]:
+    rows = smemkern.variants("gemm" if options.rows else None)
+    wanted = options.rows or [row.name for row in rows]
+    for row in [row for row in rows if row.name in wanted and row.name not in left_out]:
         for what, error in CALLS[row.op](row, rng, device):
             calls += 1
             if not error <= 1:

@@ -277,10 +277,10 @@ def overhead() -> Record:
     return shapes.overhead()
 
 
-def portable(arguments: str, seconds: float) -> Record:
+def portable(seconds: float) -> Record:
     import portable as rows
 
-    return rows.portable(arguments, seconds)
+    return rows.portable(seconds)
 
 
 def limits() -> Record:
@@ -335,7 +335,7 @@ def main() -> int:
         "transpose": lambda: transpose(options.seconds),
         "sweep": sweep,
         "overhead": overhead,
-        "portable": lambda: portable(options.pytest, options.seconds),
+        "portable": lambda: portable(options.seconds),
         "limits": limits,
         "host": host,
     }

@@ -32,7 +32,7 @@ WHAT = {
     "term": "term of a compound check",
     "choice": "check without a branch",
 }
-VERDICTS = ("reported", "endless", "harmless", "unreported")
+VERDICTS = ("reported", "endless", "harmless", "unseen", "unreported")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -66,7 +66,8 @@ def mutation() -> str:
     ]
     head = ("removed", *VERDICTS)
     return (
-        f"{table(head, rows, 'lrrrr')}\n\n{record['images']} images. The unmutated kernels: "
+        f"{table(head, rows, 'l' + 'r' * len(VERDICTS))}\n\n"
+        f"{record['images']} images. The unmutated kernels: "
         f"{sum(one['runs'] for one in clean)} runs, {sum(one['findings'] for one in clean)} "
         f"findings, {sum(one['wrong'] for one in clean)} wrong results."
     )
@@ -76,7 +77,7 @@ def reasons() -> str:
     """The removals that nobody has to report: where they stand, and why."""
     lines: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in read("mutation")["mutants"]:
-        if mutant["verdict"] == "harmless":
+        if mutant["verdict"] in ("harmless", "unseen"):
             lines[mutant["reason"]][mutant["source"]] += 1
     rows = [
         (", ".join(f"{s.removesuffix('.cu')} ({n})" for s, n in sorted(at.items())), why)

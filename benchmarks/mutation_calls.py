@@ -28,27 +28,32 @@ SHAPES = {
     "probe": [(1000,), (9001,), (5,), (65,), (60001,)],
 }
 # A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
-WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
+WHOLE_TILES = {
+    "simt": [(256, 128, 36), (260, 132, 33), (256, 128, 32), (300, 45, 20), (45, 300, 20)]
+}
 # Kernels whose tiles are long, or have a ring of them: K that takes several, and more than stages.
 LONG = {
-    **{"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]},
-    "mma_tf32x3": [(65, 45, 50)],
+    **dict.fromkeys(("mma_fp16", "mma_bf16"), [(65, 64, 264), (65, 66, 263), (66, 64, 31)]),
+    "mma_tf32x3": [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)],
     "panel": [(35, 45, 300)],
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
     **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
     "fp64": [(65, 64, 136), (65, 45, 135)],
 }
-# Rows of few rows or columns: as many as each kernel takes, K long enough for several rounds.
+# Rows of few rows or columns: as many as each kernel takes, aligned and odd; K of some rounds, and
+# of more than the ring of the thin operand holds.
 SKINNY = [
     *[(1, 300, 1100), (2, 70, 1031), (4, 131, 530), (8, 67, 1060), (16, 140, 530), (13, 65, 519)],
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
-# Of kernels for columns: aligned rows, and odd ones.
-ORDERED = [(64, 72, 40), (67, 45, 31)]
-# Parts of K, which a second kernel adds up.
-SPLIT = [(67, 45, 300), (1, 70, 2100)]
+ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
+# Of kernels for columns: aligned rows, and odd ones, which end in each stage of a ring.
+ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90)]
+# Parts of K, which a second kernel adds up; many parts are shared by its threads.
+SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
+SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
 # Rows of which only the order of accesses is taken apart (mutation.py): these shapes will do.
-ORDER_ONLY = ("fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
+ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Kernels whose blocks, of which there are 132, make tile after tile: K in steps of so many.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
@@ -116,8 +121,9 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     rng = np.random.default_rng(3)
     row = table()[image.op, image.variant]
     every = {"variant": image.variant, **image.params}
-    for shape in LONG.get(image.variant, ()):  # all of K in one block
-        yield arguments(image, shape, rng), {**every, "split": 1} if row.rate else every
+    whole = {**every, "split": 1} if row.rate else every  # all of K in one block
+    for shape in (*LONG.get(image.variant, ()), *(ROUNDS if row.skinny else ())):
+        yield arguments(image, shape, rng), whole
     for shape in (
         *(FEW if image.variant in ORDER_ONLY else SHAPES[image.op]),
         *WHOLE_TILES.get(image.variant, ()),
@@ -126,18 +132,22 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
         given = arguments(image, shape, rng)
         if takes(image, given, every):
             yield given, every
-    for m, n, k in SHAPES[image.op][:2] if image.op == "gemm" else []:
+    adding = [*SHAPES["gemm"][:2], *WHOLE_TILES.get(image.variant, ())[:2]]
+    adding += [(66, 64, 31)] if row.rate else []
+    for m, n, k in adding if image.op == "gemm" else []:
         out = np.full((m, n), OLD, image.dtype)
         yield arguments(image, (m, n, k), rng), {**every, "beta": 0.5, "out": out}
-    for shape in ORDERED + (SKINNY if row.skinny else []) if row.rate or row.wgmma else []:
+    for shape in ORDERED + (ROUNDS if row.skinny else []) if row.rate or row.wgmma else []:
         for order in ("NT", "TN", "TT"):
-            yield arguments(image, shape, rng, order), every
-    for shape in SPLIT if row.rate else []:
-        yield arguments(image, shape, rng), {**every, "split": 2}
-        yield arguments(image, shape, rng), {**every, "split": 3}
+            yield arguments(image, shape, rng, order), whole
+    for m, n, k, split in SPLIT if row.rate else []:
+        yield arguments(image, (m, n, k), rng), {**every, "split": split}
+    for m, n, k, split in SPLIT_AND_ADD if row.rate else []:
+        more = {"split": split, "beta": 0.5, "out": np.full((m, n), OLD, image.dtype)}
+        yield arguments(image, (m, n, k), rng), {**every, **more}
     if image.variant in PERSISTENT:
         shape = (5, 128, PERSISTENT[image.variant] * 140)
-        for order in ("NN", "NT", "TN", "TT"):
+        for order in ("NN", "NT", *(("TN", "TT") if image.dtype != "float32" else ())):
             yield arguments(image, shape, rng, order), {**every, "split": 140}
     if image.variant in RUNTIME:
         yield arguments(image, SHAPES[image.op][-1], rng), {**every, **RUNTIME[image.variant]}

@@ -2,8 +2,8 @@
 
 A step of gpu.py. Machine code of sm_80 runs on 8.x only, so on a newer GPU it is PTX of compute_80
 that runs, compiled by the driver. The package is copied without its machine code, as
-SMEMKERN_CUDA_ARCHS=none builds it; the tests run with that copy, and the fast rows that need no
-Hopper are timed beside their own machine code, in turns.
+SMEMKERN_CUDA_ARCHS=none builds it; every such row of GEMM runs from that copy, with its results
+checked, and the fast ones are timed beside their own machine code, in turns.
 """
 
 from __future__ import annotations
@@ -23,15 +23,9 @@ from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
 SHAPES = [(4096,) * 3, (4095, 4097, 4093)]
 TIMED = ("pipelined", "simt", "mma_tf32x3", "mma_fp16", "mma_bf16")
-TESTS = ("test_gemm.py", "test_gemm_orders.py")
-CALL = """
-import sys, ml_dtypes, numpy, smemkern
-a = numpy.ones((8, 8), sys.argv[2])
-smemkern.gemm(a, a, variant=sys.argv[1], device="cuda")
-"""
 
 
 @contextmanager
@@ -46,32 +40,33 @@ def without_machine_code() -> Iterator[Path]:
         yield Path(folder)
 
 
-def tested(folder: Path, arguments: str) -> Record:
-    """The tests that run GEMM on the GPU, of these rows, with the copy in `folder`."""
+def checked(folder: Path) -> Record:
+    """Calls of each row, side by side, with the copy in `folder`, and how many are wrong."""
     import smemkern
 
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    run = partial(
-        subprocess.run,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    rows = smemkern.variants("gemm")
-    # The driver keeps what it has compiled: each image once, side by side, before all need it.
-    images = [(row.name, dtype) for row in rows if row.min_sm < 90 for dtype in row.dtypes]
-    with ThreadPoolExecutor(len(images)) as pool:
-        list(pool.map(lambda image: run([sys.executable, "-c", CALL, *image]), images))
-    newer = " or ".join(f"-{row.name}-" for row in rows if row.min_sm >= 90)
-    done = run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments.split()]
-        + ["-k", f"cuda and not ({newer})", *(str(ROOT / "tests" / name) for name in TESTS)]
-    )
-    print(done.stdout[-3000:])
-    summary = done.stdout.rstrip().splitlines()[-1]
-    counts = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|errors?)", summary)}
-    return {"exit_status": done.returncode, **counts}
+
+    def one(row: str) -> Record:
+        done = subprocess.run(
+            [sys.executable, HERE / "each_variant.py", "--device", "cuda", "--rows", row],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        said = re.search(r"CALLS (\d+) WRONG (\d+)", done.stdout)
+        if not said:
+            print(row, done.stdout[-2000:], flush=True)
+        return {
+            "row": row,
+            "calls": int(said[1]) if said else None,
+            "wrong": int(said[2]) if said else None,
+        }
+
+    rows = [row.name for row in smemkern.variants("gemm") if row.min_sm < 90]
+    with ThreadPoolExecutor(len(rows)) as pool:
+        return {"rows": list(pool.map(one, rows))}
 
 
 def timed(images: Path, seconds: float) -> list[Record]:
@@ -105,9 +100,6 @@ def timed(images: Path, seconds: float) -> list[Record]:
     return lines
 
 
-def portable(arguments: str, seconds: float) -> Record:
+def portable(seconds: float) -> Record:
     with without_machine_code() as folder:
-        return {
-            "tests": tested(folder, arguments),
-            "lines": timed(folder / "smemkern" / "images", seconds),
-        }
+        return {**checked(folder), "lines": timed(folder / "smemkern" / "images", seconds)}

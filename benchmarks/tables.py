@@ -14,6 +14,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import ladder
 import movement
 from claims import compared
-from exactness.reasons import BY_SCHEDULE, EXPLAINED
+from exactness.reasons import BY_SCHEDULE, EXPLAINED, why
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
 from rows import ROOT, parameter_sets, table
 
@@ -362,13 +363,27 @@ def _equal(calls: Sequence[Record]) -> str:
 
 
 def variant_counts(results: Record) -> str:
-    calls = results["variants"]["calls"]
-    text = (
-        f"{_equal(calls)} calls: all ten counts equal. "
-        "The others differ in copies through `cp.async` on odd shapes, where it is modelled:"
-    )
-    header = ("call", "count", "predicted", "measured")
-    return text + "\n\n" + markdown(header, _differences(calls), 2)
+    part = results["variants"]
+    calls = part["calls"]
+    text = f"{where(part)}.\n\n{_equal(calls)} calls: all counts equal."
+    if earlier := part.get("earlier"):
+        text += (
+            f" {earlier['calls']} of them are from commit {earlier['commit']}, which counted "
+            "neither matrices nor bulk copies; there are none in them."
+        )
+    rows = Counter(" ".join(line["call"].split()[:2]) for line in calls)
+    groups: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for line in calls:
+        row = " ".join(line["call"].split()[:2])
+        for count, pair in line["differs"].items():
+            groups.setdefault((row, count, why(line["call"], count)), []).append(pair)
+    lines = []
+    for (row, count, reason), pairs in groups.items():
+        said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
+        calls_of = f"{len(pairs)} of {rows[row]}"
+        lines.append((f"`{row}`", count, reason, calls_of, str(said), str(measured)))
+    header = ("row", "count", "why", "calls", "most off: predicted", "measured")
+    return f"{text} What differs:\n\n{markdown(header, lines, 3)}"
 
 
 def corpus_counts(results: Record) -> str:

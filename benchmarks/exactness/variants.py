@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
-from rows import parameter_sets
+from rows import parameter_sets, table
 
+from . import engine
 from .parts import Part
 
 GEMM_SHAPES = [(128, 128, 64), (67, 45, 31), (130, 66, 36)]
+# Of rows for few rows or columns, from each side of the large operand.
+SKINNY_SHAPES = [(1, 300, 257), (5, 136, 72), (16, 256, 264), (300, 3, 100), (40, 45, 31)]
+# Of rows that have a kernel of their own for columns, or can cut K into parts.
+ORDERS = ["NT", "TN", "TT"]
+ORDER_SHAPES = [(136, 72, 40), (67, 45, 31)]
+SPLIT_SHAPE, SPLIT = (67, 45, 300), 2
 TRANSPOSE_SHAPES = [(128, 128), (67, 45), (130, 33)]
 PROBE_SHAPES = [(4096,), (5000,)]
 
@@ -25,39 +34,66 @@ class Call:
     params: dict[str, int]
     dtype: str
     shape: tuple[int, ...]
+    order: str = "NN"  # of A and B: T lies column by column
 
     def operands(self) -> list[np.ndarray]:
         rng = np.random.default_rng(len(self.variant))
         if self.op == "gemm":
             m, n, k = self.shape
-            return [rng.standard_normal(s).astype(self.dtype) for s in ((m, k), (k, n))]
+            return [
+                np.asarray(rng.standard_normal(s).astype(self.dtype), order="FC"[how == "N"])
+                for s, how in zip(((m, k), (k, n)), self.order, strict=True)
+            ]
         if self.op == "probe":
             return [rng.standard_normal(self.shape).astype("f4")]
         size = int(self.dtype.removeprefix("b")) // 8
         bits = rng.integers(0, 256, (*self.shape, size), dtype="u1")
         return [bits.view("c16" if size == 16 else f"u{size}")[..., 0]]
 
+    @property
+    def keywords(self) -> dict[str, Any]:
+        return {"variant": self.variant, **self.params}
+
     def run(self, device: str) -> None:
-        getattr(smemkern, self.op)(
-            *self.operands(), variant=self.variant, device=device, **self.params
-        )
+        operands = self.operands()
+        if device != "emu" and self.op != "probe":
+            operands = [on_gpu(x) for x in operands]
+        getattr(smemkern, self.op)(*operands, device=device, **self.keywords)
 
     def trace(self) -> smemkern.Trace:
-        return smemkern.trace(self.op, *self.operands(), variant=self.variant, **self.params)
+        return smemkern.trace(self.op, *self.operands(), hazards=False, **self.keywords)
+
+    def launches(self) -> int:
+        plan = smemkern._core.plan(self.op, tuple(self.operands()), self.keywords)
+        return len(plan["launches"])
 
     def __str__(self) -> str:
         params = "".join(f" {k}={v}" for k, v in self.params.items())
-        return f"{self.op} {self.variant}{params} {self.dtype} {'x'.join(map(str, self.shape))}"
+        shape = "x".join(map(str, self.shape)) + (f" {self.order}" if self.order != "NN" else "")
+        return f"{self.op} {self.variant}{params} {self.dtype} {shape}"
 
 
-# Their counters have not been read yet: to be taken out with the next run on a GPU.
-NOT_MEASURED = (
-    *("simt", "mma_tf32x3", "mma_fp16", "mma_bf16", "fp64", "skinny", "skinny_mma"),
-    *("tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16"),
-)
+def on_gpu(x: np.ndarray) -> Any:
+    """There with the same strides: the host's arrays are laid out anew on their way."""
+    import torch
+
+    if x.dtype.kind in "fc":
+        return torch.from_numpy(x).cuda()
+    bits = torch.from_numpy(x.view(f"i{x.itemsize}")).cuda()
+    return bits.view(torch.bfloat16) if x.dtype == np.dtype("bfloat16") else bits
+
+
+# Came after the last run, or were cut off by its end: to be taken out with the next one.
+NOT_MEASURED = (r"transpose (tma|sectors) .*|gemm panel (float32 67x45x31 T[NT]|split=2 .*)",)
 
 
 def calls() -> Iterator[Call]:
+    for call in every_call():
+        if not any(re.fullmatch(pattern, str(call)) for pattern in NOT_MEASURED):
+            yield call
+
+
+def every_call() -> Iterator[Call]:
     shapes: dict[str, list[Any]] = {
         "gemm": GEMM_SHAPES,
         "transpose": TRANSPOSE_SHAPES,
@@ -65,12 +101,17 @@ def calls() -> Iterator[Call]:
     }
     for op, of_op in shapes.items():
         for row in smemkern.variants(op):
-            if op == "gemm" and row.name in NOT_MEASURED:
-                continue
+            about = table()[op, row.name]
             for params in parameter_sets(row):
                 for dtype in row.dtypes:
-                    for shape in of_op:
+                    for shape in SKINNY_SHAPES if about.skinny else of_op:
                         yield Call(op, row.name, params, dtype, shape)
+            for dtype in row.dtypes if about.rate or about.wgmma else ():
+                for shape in ORDER_SHAPES:
+                    for order in ORDERS:
+                        yield Call(op, row.name, {}, dtype, shape, order)
+            for dtype in row.dtypes if about.rate else ():
+                yield Call(op, row.name, {"split": SPLIT}, dtype, SPLIT_SHAPE)
 
 
 SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -95,6 +136,10 @@ COUNTERS = {
     "global store sectors": {GLOBAL.format("sectors", "st"): 1},
     "global load requests": {GLOBAL.format("requests", "ld"): 1},
     "global store requests": {GLOBAL.format("requests", "st"): 1},
+}
+LDMATRIX = {
+    "ldmatrix requests": {REQUESTS.format("ldsm"): 1},
+    "ldmatrix wavefronts": {SASS.format("ldsm"): 1},
 }
 
 
@@ -122,11 +167,20 @@ def counts(trace: smemkern.Trace) -> dict[str, int]:
     }
 
 
+def predicted(call: Call) -> dict[str, int]:
+    trace = call.trace()
+    ldmatrix = {
+        f"ldmatrix {what}": shared(trace, f"machine_{what}", "ldmatrix")
+        for what in ("requests", "wavefronts")
+    }
+    return counts(trace) | ldmatrix | engine.counts(trace)
+
+
 VARIANTS = Part(
     calls=calls,
     name=str,
     run=Call.run,
-    launches=lambda call: 1,
-    predicted=lambda call: counts(call.trace()),
-    counters=COUNTERS,
+    launches=Call.launches,
+    predicted=predicted,
+    counters={**COUNTERS, **LDMATRIX, **engine.COUNTERS},
 )
