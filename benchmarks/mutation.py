@@ -73,7 +73,7 @@ RUNTIME = {"stride_read": {"stride": 3}}
 WHOLE_CHECKS = ("simt", "mma_tf32x3", "mma_fp16", "mma_bf16")
 # Rows whose mutants have not been looked at; nor have those of rows from sm_90 on, where TMA's and
 # wgmma's waits are other instructions.
-NOT_YET = ("skinny", "skinny_mma")
+NOT_YET = ("skinny", "skinny_mma", "sectors")
 KINDS = ("barrier", "wait", "commit", "bounds", "value", "term", "choice")
 OLD = 2.0  # what C holds in the calls that add to it
 SECONDS = 20  # a mutant that loops for ever has been found out
