@@ -31,9 +31,7 @@ constexpr int TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
 constexpr int LEAD = SECTOR / E, ACROSS = TILE_J / N / 32; /* words of a row that a lane reads */
 constexpr int GROUPS = (LEAD + TILE_I) / N;                /* of N rows */
 constexpr int STEPS = (GROUPS + WARPS - 1) / WARPS;
-constexpr int BATCH = E <= 2   ? 1
-                      : E <= 8 ? STEPS
-                               : (STEPS + 1) / 2; /* groups on their way in a warp */
+constexpr int BATCH = E <= 8 ? STEPS : (STEPS + 1) / 2; /* on their way in a warp, of N = 1 */
 
 /* A template, so that of each `if constexpr` only what fits the word is compiled. */
 template <typename word> __device__ __forceinline__ void move_tile(const transpose_args &g) {
@@ -43,15 +41,13 @@ template <typename word> __device__ __forceinline__ void move_tile(const transpo
     ELEMENT *to = g.y + blockIdx.z * g.batch_y;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
-    const unsigned along =
-        (unsigned)((g.rows + g.lead + TILE_I - 1) / TILE_I); /* tiles of y's rows */
+    const unsigned along = (unsigned)((g.rows + g.lead + TILE_I - 1) / TILE_I); /* tiles, of y */
     const unsigned down = (unsigned)((g.cols + TILE_J - 1) / TILE_J);
     const unsigned strip = blockIdx.x / (g.strip * down), n = blockIdx.x - strip * g.strip * down;
     const unsigned width = along - strip * g.strip < g.strip ? along - strip * g.strip : g.strip;
     const long long i0 = (long long)(strip * g.strip + n % width) * TILE_I;
     const long long j0 = (long long)(n / width) * TILE_J, above = i0 - LEAD; /* row 0 of group 0 */
-    const int first =
-        above + LEAD - g.lead < 0 ? (int)-above : LEAD - g.lead; /* the rows that are */
+    const int first = above + LEAD - g.lead < 0 ? (int)-above : LEAD - g.lead; /* rows there are */
     const int last = g.rows - above < LEAD + TILE_I ? (int)(g.rows - above) : LEAD + TILE_I;
 
     if constexpr (N == 1) {
