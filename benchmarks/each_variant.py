@@ -22,6 +22,15 @@ GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1)
 TRANSPOSE_SHAPES = [(67, 45), (1, 129), (64, 64), (130, 33), (1, 1)]
 PROBE_ELEMENTS = 5000
 
+# What each tool of compute-sanitizer reports though it is right: sanitizer_limits.py shows both in
+# kernels of ten lines. racecheck does not carry what __syncwarp orders into the mbarrier arrival of
+# one lane, by which a warp of `fp64` says that it has read a tile; initcheck does not see what
+# cp.async.bulk stores, by which these rows' results leave where their rows are aligned.
+LEFT_OUT = {
+    "racecheck": ("fp64",),
+    "initcheck": ("tf32", "tf32x3", "fp16x3", "fp16", "bf16"),
+}
+
 # A call's description, and its error in units of what rounding explains.
 Checked = Iterator[tuple[str, float]]
 
@@ -69,10 +78,12 @@ CALLS = {"gemm": gemm_calls, "transpose": transpose_calls, "probe": probe_calls}
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", help='"cuda", "emu"; default: a GPU if there is one')
-    device = parser.parse_args().device
+    parser.add_argument("--tool", help="of compute-sanitizer, under which this runs")
+    options = parser.parse_args()
+    device, left_out = options.device, LEFT_OUT.get(options.tool, ())
     rng = np.random.default_rng(7)
     calls, wrong = 0, []
-    for row in smemkern.variants():
+    for row in [row for row in smemkern.variants() if row.name not in left_out]:
         for what, error in CALLS[row.op](row, rng, device):
             calls += 1
             if not error <= 1:

@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
-STEPS = (*STEPS, "host")
+STEPS = (*STEPS, "host", "portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TF32_BITS = 10  # of each product that are right
 
@@ -135,7 +135,7 @@ def tests(arguments: str) -> Record:
 def sanitize(tool: str) -> tuple[Record, str]:
     done = subprocess.run(
         ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda"],
+        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda", "--tool", tool],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -277,6 +277,18 @@ def overhead() -> Record:
     return shapes.overhead()
 
 
+def portable(arguments: str, seconds: float) -> Record:
+    import portable as rows
+
+    return rows.portable(arguments, seconds)
+
+
+def limits() -> Record:
+    import sanitizer_limits
+
+    return sanitizer_limits.limits()
+
+
 def host() -> Record:
     import host as calls
 
@@ -323,6 +335,8 @@ def main() -> int:
         "transpose": lambda: transpose(options.seconds),
         "sweep": sweep,
         "overhead": overhead,
+        "portable": lambda: portable(options.pytest, options.seconds),
+        "limits": limits,
         "host": host,
     }
     for step in options.steps or STEPS:

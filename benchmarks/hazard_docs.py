@@ -22,6 +22,11 @@ WHAT = {
     "barrier": "barrier",
     "wait": "cp.async wait",
     "commit": "cp.async commit",
+    "arrival": "mbarrier arrival",
+    "expect": "mbarrier arrival that announces bytes",
+    "phase": "mbarrier wait",
+    "init": "mbarrier init",
+    "proxy": "fence, commit or wait of TMA and wgmma",
     "bounds": "bounds check",
     "value": "choice of a value",
     "term": "term of a compound check",
@@ -54,7 +59,7 @@ def mistakes() -> str:
 
 def mutation() -> str:
     record = read("mutation")
-    clean = record["unmutated"]
+    clean = record["unmutated"].values()
     rows = [
         (WHAT[kind], *(counts.get(v, 0) for v in VERDICTS))
         for kind, counts in record["figures"].items()
@@ -62,8 +67,8 @@ def mutation() -> str:
     head = ("removed", *VERDICTS)
     return (
         f"{table(head, rows, 'lrrrr')}\n\n{record['images']} images. The unmutated kernels: "
-        f"{clean['runs']} runs, {clean['with_findings']} images with findings, "
-        f"{clean['wrong']} wrong results."
+        f"{sum(one['runs'] for one in clean)} runs, {sum(one['findings'] for one in clean)} "
+        f"findings, {sum(one['wrong'] for one in clean)} wrong results."
     )
 
 

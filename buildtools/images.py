@@ -27,6 +27,7 @@ from .toolkit import Toolkit
 # By binary compatibility these run on every GPU of compute capability 8.x, 9.0, 10.x and 12.x.
 ARCHITECTURES = ("80", "90a", "100", "120")
 VARIABLE = "SMEMKERN_CUDA_ARCHS"
+OVERLAP = 90  # griddepcontrol
 
 NVCC_OPTIONS = (
     *("-std=c++17", "-lineinfo", "-Werror", "all-warnings"),
@@ -51,16 +52,27 @@ class Image:
         return image_name(self.row, self.dtype, self.values)
 
     @property
-    def virtual(self) -> str:
-        """Architecture of the PTX. Rows that are not portable use a chip's own instructions ("a"),
-        which run on no other."""
-        return f"{self.row.min_sm}{'' if self.row.portable else 'a'}"
+    def virtual(self) -> tuple[str, ...]:
+        """Architectures of the PTX. Rows that are not portable use a chip's own instructions ("a"),
+        which run on no other. Launches overlap by instructions that there are from sm_90 on."""
+        if not self.row.portable:
+            return (f"{self.row.min_sm}a",)
+        both = self.row.overlaps and self.row.min_sm < OVERLAP
+        return (str(self.row.min_sm), *([str(OVERLAP)] if both else []))
 
-    def real(self, architectures: Sequence[str]) -> list[str]:
-        """Those of the architectures that its machine code can be made for."""
-        if self.virtual.endswith("a"):
-            return [arch for arch in architectures if arch == self.virtual]
-        return [arch for arch in architectures if int(arch.rstrip("af")) >= self.row.min_sm]
+    def real(self, architectures: Sequence[str]) -> dict[str, str]:
+        """Those of the architectures that its machine code can be made for, and of which PTX."""
+        if not self.row.portable:
+            return {arch: arch for arch in architectures if arch in self.virtual}
+        return {
+            arch: max((v for v in self.virtual if int(v) <= _number(arch)), key=int)
+            for arch in architectures
+            if _number(arch) >= self.row.min_sm
+        }
+
+
+def _number(architecture: str) -> int:
+    return int(architecture.rstrip("af"))
 
 
 def images_of(rows: Sequence[Row]) -> list[Image]:
@@ -79,11 +91,11 @@ def architectures(toolkit: Toolkit) -> list[str]:
         raise ImageError(f'{VARIABLE} is empty; give a list ("90a", "80;90a;120") or "none"')
     for arch in wanted:
         if arch not in toolkit.architectures:
-            known = ", ".join(sorted(toolkit.architectures, key=lambda a: (int(a.rstrip("af")), a)))
+            known = ", ".join(sorted(toolkit.architectures, key=lambda a: (_number(a), a)))
             raise ImageError(
                 f"{VARIABLE}={text}: {toolkit.ptxas} knows no {arch!r}; it knows {known}"
             )
-        if int(arch.rstrip("af")) < 80:
+        if _number(arch) < 80:
             raise ImageError(f"{VARIABLE}={text}: {arch} is too old; the kernels need 80 or newer")
     return wanted
 
@@ -134,7 +146,7 @@ def build(rows: Sequence[Row], sources: Path, out: Path, stamps: Path, toolkit: 
 
 def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit) -> str:
     recipe = [
-        *(toolkit.identity, *NVCC_OPTIONS, *PTXAS_OPTIONS, image.virtual, *image.real(archs)),
+        *(toolkit.identity, *NVCC_OPTIONS, *PTXAS_OPTIONS, *image.virtual, *image.real(archs)),
         *defines(image.row, image.dtype, image.values),
     ]
     digest = hashlib.sha256("\0".join(recipe).encode())
@@ -148,22 +160,25 @@ def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit)
 
 def _compile(image: Image, sources: Path, out: Path, archs: Sequence[str], kit: Toolkit) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        ptx = Path(folder, "kernel.ptx")
         macros = [f"-D{macro}" for macro in defines(image.row, image.dtype, image.values)]
-        _run(
-            [kit.nvcc, "-ptx", f"-arch=compute_{image.virtual}", *NVCC_OPTIONS, *macros]
-            + [f"{image.row.stem}.cu", "-o", ptx],
-            image,
-            cwd=sources,
-        )
-        # The names of source files are those of the build machine; keep only the file's own.
-        text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", ptx.read_text())
-        ptx.write_text(text)
-
-        parts = [f"--image3=kind=ptx,sm={image.virtual},file={ptx}"]
-        for arch in image.real(archs):
+        parts, ptx, text = [], {}, ""
+        for virtual in image.virtual:
+            ptx[virtual] = Path(folder, f"{virtual}.ptx")
+            _run(
+                [kit.nvcc, "-ptx", f"-arch=compute_{virtual}", *NVCC_OPTIONS, *macros]
+                + [f"{image.row.stem}.cu", "-o", ptx[virtual]],
+                image,
+                cwd=sources,
+            )
+            # The names of source files are those of the build machine; keep only the file's own.
+            text = ptx[virtual].read_text()
+            text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", text)
+            ptx[virtual].write_text(text)
+            parts.append(f"--image3=kind=ptx,sm={virtual},file={ptx[virtual]}")
+        for arch, virtual in image.real(archs).items():
             cubin = Path(folder, f"{arch}.cubin")
-            _run([kit.ptxas, f"-arch=sm_{arch}", *PTXAS_OPTIONS, ptx, "-o", cubin], image)
+            options = [f"-arch=sm_{arch}", *PTXAS_OPTIONS]
+            _run([kit.ptxas, *options, ptx[virtual], "-o", cubin], image)
             parts.append(f"--image3=kind=elf,sm={arch},file={cubin}")
         fatbin = Path(folder, "kernel.fatbin")
         _run([kit.fatbinary, f"--create={fatbin}", "-64", *parts], image)

@@ -47,7 +47,8 @@ SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
-    *("product_bits", "portable", "rate", "both_orders", "skinny", "any_strides", "boxes"),
+    *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
+    *("any_strides", "boxes"),
 }
 _WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
@@ -56,7 +57,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while itemsize n".split()
+    "union unsigned void volatile while itemsize n k".split()
 )
 
 Values = dict[str, int]
@@ -107,6 +108,7 @@ class Row:
     output: str
     product_bits: int  # 0: all that the type has
     portable: bool
+    overlaps: bool  # its launches may begin early: each kernel waits, from sm_90 on
     rate: int  # of rows that cut K into parts; 0: it has none
     both_orders: bool
     wgmma: Wgmma | None
@@ -217,6 +219,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         output=_get(entry, "output", str, where) if probe else "0",
         product_bits=_get(entry, "product_bits", int, where, 0),
         portable=_portable(entry, min_sm, where),
+        overlaps=_get(entry, "overlaps", bool, where, False),
         rate=_rate(entry, params, where),
         both_orders=_get(entry, "both_orders", bool, where, False),
         wgmma=_wgmma(entry["wgmma"], f"{where}, wgmma") if "wgmma" in entry else None,
@@ -334,12 +337,12 @@ def _check_expressions(row: Row, where: str) -> None:
     probed = ["n"] if row.op == "probe" else []
     threads = [reader(text, *probed) for text in row.threads]
     tile = [reader(text, *probed) for text in row.output_tile]
-    shared = reader(row.shared_bytes, *probed)
+    shared = reader(row.shared_bytes, *(["k"] if row.op == "gemm" else probed))
     for text in (row.input, row.output):
         reader(text, *probed)
 
     for values, dtype in itertools.product(row.prebuilt, row.dtypes):
-        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1}
+        env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1, "k": 2**31}
         for test, sentence in tests:
             if not test(env):
                 raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")

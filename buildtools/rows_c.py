@@ -60,7 +60,8 @@ def _c_functions(row: Row) -> Iterator[str]:
     )
     yield "{"
     yield from _c_locals(row)
-    yield "    (void)n;"
+    yield "    const int64_t k = n;"
+    yield "    (void)n, (void)k;"
     yield "    *out_ = (smk_geometry){"
     yield f"        .threads = {braces(row.threads, 3)},"
     yield f"        .output_tile = {braces(row.output_tile, 2)},"
@@ -122,6 +123,7 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .n_params = {len(row.params)},"
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
+    yield f"        .overlaps = {str(row.overlaps).lower()},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
     yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"

@@ -25,10 +25,10 @@ Shape = tuple[int, ...]
 Named = Union[str, "tuple[str, Mapping[str, int]]"]
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
-LEAST = 6  # times that five costs are fitted to
+LEAST = 7  # times that six costs are fitted to
 
-# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns;
-# the second half on odd pitches.
+# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns,
+# on odd pitches too.
 SHAPES: tuple[Shape, ...] = (
     *[(n, n, n) for n in (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096)],
     *[(16384, 256, 1024), (128, 65536, 256), (4096, 4096, 64), (8192, 8192, 128)],
@@ -53,6 +53,8 @@ SHAPES: tuple[Shape, ...] = (
         (15, 8191, 8193),
         (2, 8193, 8191),
     ],
+    *[(32, 4096, 2048), (4096, 48, 1024), (33, 4097, 4095), (2047, 47, 4095)],
+    *[(3001, 3003, 1), (2001, 3001, 9)],
 )
 
 
@@ -193,7 +195,7 @@ class Fit(NamedTuple):
 def fit(terms: np.ndarray, times: np.ndarray, weights: np.ndarray) -> tuple[list[float], float]:
     """Costs >= 0 with the least squares of relative errors, and the weighted mean of these.
 
-    With five terms every subset of them can be tried: the best that needs no negative cost is it.
+    With six terms every subset of them can be tried: the best that needs no negative cost is it.
     """
     a = weights[:, None] * terms / times[:, None]
     best: tuple[float, np.ndarray] | None = None

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, final
 
 import numpy as np
@@ -30,6 +30,8 @@ def gemm(
     device: str | None = None,
     stream: Any = None,
     max_memory: int | None = None,
+    devices: Sequence[int | str] | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
 def transpose(
@@ -40,6 +42,7 @@ def transpose(
     device: str | None = None,
     stream: Any = None,
     max_memory: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
 def probe(

@@ -55,7 +55,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
-    two = kind in RACES or kind.startswith("async") or kind == "barrier"
+    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy")
     element = None
     address = None
     if argument >= 0:
@@ -152,6 +152,13 @@ def _sentence(row: Hazard, space: str | None) -> str:
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
         return f"{here} reads {where} in {_who(row, 0)}, which nobody has written{scope}{again}"
+    if row.kind == "unwritten":
+        return f"{row.count} words of the result are written by nobody, the first at {where}"
+    if row.kind == "async-read" and row.other_line is None:
+        return (
+            f"{here} reads {where} for {_who(row, 0)}, whose block ends without having waited for "
+            f"that{again}"
+        )
     if row.kind == "async-read":
         return (
             f"{here} reads {where} in {_who(row, 0)} while the cp.async of {there} in "
@@ -161,6 +168,17 @@ def _sentence(row: Hazard, space: str | None) -> str:
         return (
             f"{here} writes {where} in {_who(row, 0)} while the cp.async of {there} in "
             f"{_who(row, 1)} is under way: it has not been waited for{again}"
+        )
+    if row.kind == "overlap":
+        return (
+            f"{here} touches {where} in {_who(row, 0)}, which an earlier launch of the call "
+            "writes, or reads and this one writes, and has not waited for that launch "
+            f"(griddepcontrol.wait){again}"
+        )
+    if row.kind == "proxy":
+        return (
+            f"{here} reads {where} by the asynchronous proxy for {_who(row, 0)}, {there} writes it "
+            f"in {_who(row, 1)}, and no fence.proxy.async lets it through{again}"
         )
     if row.kind == "barrier" and row.other_line is None:
         return (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PACKAGED = Path(__file__).with_name("timings.json")
-TERMS = ("call", "depth", "tile", "step", "bytes")
+TERMS = ("call", "parts", "depth", "tile", "step", "bytes")
 
 
 class Timing(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from . import _core
 
@@ -39,6 +40,26 @@ def last_transfer() -> Transfer | None:
     """
     moved = _core.last_transfer()
     return None if moved is None else Transfer(*moved)
+
+
+def _bar() -> Callable[[int, int], None]:
+    """What shows progress=True: a bar of tqdm, once a call has taken a moment."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        message = "progress=True needs tqdm: pip install tqdm; or pass a function"
+        raise ImportError(message) from error
+    bars: list[Any] = []
+
+    def show(done: int, total: int) -> None:
+        if not bars and done < total:
+            bars.append(tqdm(total=total, unit="B", unit_scale=True, leave=False))
+        for bar in bars:
+            bar.update(done - bar.n)
+            if done == total:
+                bar.close()
+
+    return show
 
 
 def empty_cache(device: str | None = None) -> int:

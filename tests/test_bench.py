@@ -146,7 +146,7 @@ def test_retuning_is_kept(config):
 
 def test_too_few_times(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
-    with pytest.raises(ValueError, match="3 times here where 6"):
+    with pytest.raises(ValueError, match="3 times here where 7"):
         as_timed(_timings.load("x"), gpu, CUBES[:3], 1.0).retune()
 
 
@@ -172,7 +172,7 @@ def test_a_broken_table_is_told(config):
         {"params": {"tile": 5000}},
         {"params": {f"p{i}": 1 for i in range(20)}},
         {"microseconds": (1.0,)},
-        {"microseconds": ("a",) * 5},
+        {"microseconds": ("a",) * 6},
     ],
 )
 def test_wrong_timings(wrong):
@@ -195,20 +195,81 @@ def test_a_prediction_is_the_sum_of_its_terms():
         "float32",
         True,
         0,
-        (1.0, 10.0, 100.0, 1000.0, 1e4),
+        (1.0, 5.0, 10.0, 100.0, 1000.0, 1e4),
     )
     [(index, us, terms)] = predicted([timing], (1024, 4160, 2048))
     busiest = math.ceil(32 * 130 / 132)
     assert index == 0
     assert terms == pytest.approx(
-        (1, 2, busiest, 2 * busiest, 4e-6 * (1024 * 2048 + 2048 * 4160 + 1024 * 4160))
+        (1, 0, 2, busiest, 2 * busiest, 4e-6 * (1024 * 2048 + 2048 * 4160 + 1024 * 4160))
     )
     assert us == pytest.approx(np.dot(terms, timing.microseconds))
 
 
+def terms_of(variant, shape, dtype="float32", aligned=True, **params):
+    timing = _timings.Timing(
+        "gemm", variant, params, dtype, "float32", aligned, 0, (1.0,) * len(_timings.TERMS)
+    )
+    [(_, _, terms)] = predicted([timing], shape, dtype, aligned=aligned)
+    return dict(zip(_timings.TERMS, terms, strict=True))
+
+
+def planned(variant, shape, dtype, **params):
+    """The plan of a call of operands that lie row by row; only their first element exists."""
+    m, n, k = shape
+    one = np.zeros(1, dtype)
+    arrays = [
+        np.lib.stride_tricks.as_strided(one, size, (size[1] * one.itemsize, one.itemsize))
+        for size in ((m, k), (k, n))
+    ]
+    return _core.plan("gemm", tuple(arrays), {"variant": variant, **params})
+
+
+TABLE = {(t.variant, *t.params.items(), t.dtype): t for t in _timings.read(_timings.PACKAGED)}
+
+
+@pytest.mark.parametrize("timing", TABLE.values(), ids=lambda t: f"{t.name}-{t.dtype}")
+def test_terms_are_counts_of_the_plan(timing):
+    wgmma = timing.variant in ("tf32", "tf32x3", "fp16x3", "fp16", "bf16")
+    for shape in [(64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3]:
+        terms = terms_of(timing.variant, shape, timing.dtype, **timing.params)
+        launches = planned(timing.variant, shape, timing.dtype, **timing.params)["launches"]
+        split = launches[-1]["args"]["split"]
+        depth = (
+            shape[2] / 1024 if timing.variant in ("tf32x3", "fp16x3") else shape[2] / 1024 / split
+        )
+        assert terms["call"] == 1 and terms["parts"] == (split > 1)
+        assert terms["depth"] == pytest.approx(depth)
+        if not wgmma:  # of which a block makes several tiles
+            blocks = launches[-1 - (split > 1)]["grid"][0]
+            assert terms["tile"] == math.ceil(blocks / 132)
+        if not timing.variant.startswith("skinny"):  # whose tiles are of several sizes
+            assert terms["step"] == pytest.approx(terms["tile"] * shape[2] / 1024 / split)
+
+
+def test_bytes_that_are_moved():
+    m, n, k = 300, 200, 104
+
+    def moved(variant, dtype="float32", aligned=True, **params):
+        return terms_of(variant, (m, n, k), dtype, aligned, **params)["bytes"] * 1e6
+
+    a, b, c = m * k, k * n, m * n
+    assert moved("tiled") == pytest.approx(4 * (a + b + c))
+    assert moved("tf32") == pytest.approx(4 * (a + b + c))
+    # Packed copies are written and read: 2 parts of A of 4 or 2 bytes; B's largest are looked for.
+    assert moved("tf32x3") == pytest.approx(4 * (a + b + c) + 16 * a + 4 * b)
+    assert moved("fp16x3") == pytest.approx(4 * (a + b + c) + 8 * a + 4 * b)
+    assert moved("tf32", aligned=False) == pytest.approx(4 * (a + b + c) + 8 * (a + b))
+    assert moved("fp16", "float16", aligned=False) == pytest.approx(2 * (a + b + c) + 4 * (a + b))
+    split = planned("mma_tf32x3", (64, 64, 8192), "f4")["launches"][-1]["args"]["split"]
+    cut = terms_of("mma_tf32x3", (64, 64, 8192))["bytes"] * 1e6
+    assert split > 1
+    assert cut == pytest.approx(4 * (2 * 64 * 8192 + 64 * 64) + 2 * 4 * split * 64 * 64)
+
+
 def test_rows_that_do_not_fit():
     def row(variant, dtype="float32", accuracy="float32", aligned=True, side=0):
-        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 5)
+        return _timings.Timing("gemm", variant, {}, dtype, accuracy, aligned, side, (1.0,) * 6)
 
     table = [row("tiled"), row("tf32", accuracy="tf32"), row("fp16x3", accuracy="norm")]
     table += [row("fp16", "float16"), row("tiled", aligned=False), row("fp64", "float64")]
@@ -251,7 +312,7 @@ def test_auto_takes_what_is_predicted_to_be_fastest(rng):
     try:
         for name, params in (("tiled", {"tile": 8}), ("simt", {}), ("mma_tf32x3", {"stages": 2})):
             timing = _timings.Timing(
-                "gemm", name, params, "float32", "float32", True, 0, (1.0,) * 5
+                "gemm", name, params, "float32", "float32", True, 0, (1.0,) * 6
             )
             _core.set_timings(0, [timing])
             named = smemkern.gemm(a, b, variant=name, device="cuda", **params)

@@ -1,6 +1,8 @@
 """GEMM that reads A and B row by row or column by column, as they lie: every pair of orders."""
 
 import itertools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,11 +10,20 @@ import pytest
 import smemkern
 from checks import assert_gemm, random_matrix
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from rows import parameter_sets  # noqa: E402
+
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
-SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of every row
+SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
+SHORT = {"block_m": 64, "block_n": 64, "slices": 1, "panel_k": 64}  # of panel
 CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
 SHAPES = [(96, 136, 72), (65, 131, 67)]
+SETS = [
+    pytest.param(row, params, id="-".join(map(str, (row.name, *params.values()))))
+    for row in ROWS
+    for params in parameter_sets(row)[1:]
+]
 EITHER = pytest.mark.parametrize("shape", SHAPES, ids=["whole", "odd"])
 
 
@@ -22,7 +33,7 @@ def lying(x, order):
 
 
 def test_there_are_such_rows():
-    assert {"mma_tf32x3", "mma_fp16", "mma_bf16"} <= {row.name for row in ROWS}
+    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "panel"} <= {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)
@@ -34,12 +45,13 @@ def test_a_kernel_for_each(row, dtype, of_a, of_b):
     assert launch["entry"] == f"gemm_{row.name}" + (f"_{end}" if end else "")
 
 
-@pytest.mark.parametrize("params", [{}, SMALL], ids=["default", "small"])
+@pytest.mark.parametrize("small", [False, True], ids=["default", "small"])
 @pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
 @EITHER
 @pytest.mark.parametrize(("row", "dtype"), CASES)
-def test_batch_alpha_and_beta(row, dtype, shape, of_a, of_b, params, device, rng):
+def test_batch_alpha_and_beta(row, dtype, shape, of_a, of_b, small, device, rng):
     m, n, k = shape
+    params = (SHORT if row.name == "panel" else SMALL) if small else {}
     a, b = random_matrix(rng, (2, m, k), dtype), random_matrix(rng, (2, k, n), dtype)
     c = random_matrix(rng, (2, m, n), dtype)
     out = c.copy()
@@ -78,6 +90,19 @@ def test_no_hazards_and_no_conflicts_in_reading(row, dtype, shape, of_a, of_b, r
     assert trace.hazards == ()
     reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
     assert reads
+    assert [r for r in reads if r[4] != r.ideal] == []
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), ORDERS)
+@EITHER
+@pytest.mark.parametrize(("row", "params"), SETS)
+def test_other_tiles(row, params, shape, of_a, of_b, rng):
+    m, n, k = shape
+    a, b = (random_matrix(rng, size, row.dtypes[0]) for size in ((m, k), (k, n)))
+    trace = smemkern.trace("gemm", lying(a, of_a), lying(b, of_b), variant=row.name, **params)
+    assert_gemm(trace.result, a, b, row=row)
+    assert trace.hazards == ()
+    reads = [r for r in trace.shared if "load" in r.op or "ldmatrix" in r.op]
     assert [r for r in reads if r[4] != r.ideal] == []
 
 

@@ -55,11 +55,11 @@ LAUNCHES = {  # of A, B: row-major, transposed ("F"), or off 16-byte boundaries
     ("tf32", "C", "C"): "_b",
     ("tf32", "C", "F"): "",
     ("tf32", "F", "C"): "_pack _b",
-    ("tf32", "C", "odd"): "_pack ",
+    ("tf32", "C", "odd"): "_pack _b",
     ("tf32x3", "C", "C"): "_pack _b",
     ("tf32x3", "C", "F"): "_pack ",
     ("fp16x3", "F", "C"): "_largest _pack _b",
-    ("fp16x3", "C", "odd"): "_pack ",
+    ("fp16x3", "C", "odd"): "_pack _b",
 }
 
 

@@ -31,10 +31,11 @@ typedef struct smk_question {
  * has most of them, a thousand of K are 1024. */
 enum {
     SMK_TERM_CALL,  /* 1: launches */
-    SMK_TERM_DEPTH, /* thousands of K: what goes along all of it, such as packing a row */
+    SMK_TERM_PARTS, /* 1 where K is cut into parts: the launch that adds them up */
+    SMK_TERM_DEPTH, /* thousands of K, of a part: what one block waits for; of all where rows are packed */
     SMK_TERM_TILE,  /* busiest: what a tile takes beside its products */
-    SMK_TERM_STEP,  /* busiest times thousands of K, of a part if K is cut: products */
-    SMK_TERM_BYTES, /* 10^6 bytes of A, B and C */
+    SMK_TERM_STEP,  /* busiest times thousands of K, of a part: products */
+    SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, parts and packed copies */
     SMK_N_TERMS
 };
 

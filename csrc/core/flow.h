@@ -55,7 +55,7 @@ typedef struct smk_flow {
 
     _Atomic size_t
         *delivered; /* bytes of the results that are where they belong; NULL: nobody asks */
-    int threads;    /* at most; 0: as many as there are cores, within reason */
+    int share;      /* so many flows share the host's cores; 0: this one has them */
 } smk_flow;
 
 #endif

@@ -12,8 +12,11 @@
     X(WAR, "WAR")                                                                                  \
     X(WAW, "WAW")                                                                                  \
     X(UNINITIALISED, "uninitialised")                                                              \
+    X(UNWRITTEN, "unwritten")                                                                      \
     X(ASYNC_READ, "async-read")                                                                    \
     X(ASYNC_WRITE, "async-write")                                                                  \
+    X(OVERLAP, "overlap")                                                                          \
+    X(PROXY, "proxy")                                                                              \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \

@@ -43,7 +43,10 @@ typedef struct smk_launch {
     const char *entry;
     uint32_t grid[3], block[3];
     size_t shared_bytes; /* dynamic shared memory */
-    const void *args;    /* job->args_bytes of kernel parameters, laid out as PTX lays them out */
+    bool
+        overlaps; /* may begin before the launch before it in the job has ended: its kernel waits for that
+                    * itself, where it is code of sm_90 or later. Never of the first */
+    const void *args; /* job->args_bytes of kernel parameters, laid out as PTX lays them out */
 } smk_launch;
 
 struct smk_trace;

@@ -85,7 +85,10 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){.itemsize = dtype->itemsize, .n_kernels = tiles > 0, .batches_of_block = 1};
+    *out = (shape){.itemsize = dtype->itemsize,
+                   .n_kernels = tiles > 0,
+                   .batches_of_block = 1,
+                   .overlaps = row->overlaps};
     out->kernels[0] = (kernel){
         .entry = row->entry,
         .blocks = (uint32_t)tiles,
@@ -117,6 +120,7 @@ static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void 
             .grid = {own->blocks, 1, (uint32_t)ceil_div(z, s->batches_of_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
             .shared_bytes = own->shared_bytes,
+            .overlaps = s->overlaps,
             .args = args,
         };
     }
@@ -168,6 +172,7 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
             index[d] = 0;
         }
     }
+    plan->launches[0].overlaps = false; /* what is on the stream before is not ours */
     return SMK_OK;
 }
 
@@ -225,7 +230,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
         return plan_skinny(row, dtype, values, problem, plan, status);
     }
     *plan = plan_of_gemm();
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_geometry geometry = geometry_of(row, dtype, values, problem->K);
     shape s;
     if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
@@ -240,6 +245,11 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
                    (split_place){plan, &args, 0}, &s, status)) {
         return status->code;
+    }
+    if (args.split > 1) { /* what a block holds may be as long as its part of K */
+        const int64_t step = STEP_BYTES / dtype->itemsize;
+        const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
+        s.kernels[0].shared_bytes = (size_t)geometry_of(row, dtype, values, k).shared_bytes;
     }
     split_add_reduce(row, dtype, &args, &s);
     return plan_launches(plan, &s, &w, operands, &args, status);

@@ -282,7 +282,10 @@ static residence reside(const blocks *all, bool by_rows, int64_t memory) {
     const int64_t slot = all->slot_bytes[outer] ? all->slot_bytes[outer] : 1;
     r.outer = memory < 0 ? 0 : least(memory / slot, all->count[outer]);
     if (r.outer < least(2, all->count[outer])) r.outer = 0;
-    r.stay = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
+    if (r.outer == 0) return r;
+    /* Turns of equal size; what is left of the memory takes the next turn's first blocks early. */
+    const int64_t most = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
+    r.stay = ceil_div(all->count[outer], ceil_div(all->count[outer], most));
     return r;
 }
 
@@ -394,7 +397,8 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     smk_plan whole;
     *out = (smk_flow_plan){0};
     /* Blocks cut K as all of it would. */
-    if (smk_plan_gemm(q.row, q.dtype, q.values, &p, &whole, status)) return status->code;
+    if (smk_plan_gemm(q.row, q.dtype, q.values, q.whole ? q.whole : &p, &whole, status))
+        return status->code;
     memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
     const int split = smk_row_param(q.row, "split");
     if (split >= 0) values[split] = whole.split;

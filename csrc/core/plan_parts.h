@@ -37,11 +37,12 @@ typedef struct shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
+    bool overlaps; /* each waits for the launch before it */
     int batches_of_block; /* 1: the grid's z is the batch */
     size_t batches_at;    /* where the arguments say how many there are, a long long; 0: nowhere */
 } shape;
 
-/* What a row says of a launch; n is the length of a probe's x, 0 elsewhere. */
+/* What a row says of a launch; n is a gemm's K, the length of a probe's x, 0 elsewhere. */
 smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                          int64_t n);
 
@@ -67,12 +68,13 @@ typedef struct split_question {
     int64_t steps; /* of K */
     double step_clocks;
     double part_bytes; /* the sums of one part */
+    int64_t resident;  /* blocks that share a multiprocessor */
     int64_t multiprocessors;
 } split_question;
 
-/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop. */
+/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop; `aligned`: the operands' rows are. */
 split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                         const int64_t sizes[3], int64_t batch, int64_t step,
+                         const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
                          int64_t multiprocessors);
 
 /* The number of parts that takes the least time: 1 where tiles fill the machine, never more than steps. */
@@ -94,7 +96,21 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
 /* The launch that adds them up, behind the others; none where K is whole. */
 void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s);
 
-/* plan_skinny.c */
+/* ---- plan_skinny.c ---- */
+
+/* How a product is cut into blocks, by its size and by whether the thick operand's neighbours lie along K. */
+typedef struct skinny_cut {
+    const char *kernel;
+    int64_t threads, tile[2], shared_bytes;
+    int64_t resident; /* blocks on a multiprocessor */
+} skinny_cut;
+
+skinny_cut skinny_cut_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
+                         bool along);
+
+/* The number of parts of K. */
+int64_t skinny_split(const skinny_cut *cut, int64_t blocks, int64_t k, int64_t multiprocessors);
+
 smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
 

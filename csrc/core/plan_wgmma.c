@@ -35,8 +35,8 @@ typedef struct side {
     int element;          /* its bytes */
     int parts;            /* 1: its bits are the matrix's */
     bool may_cross;       /* the kernel reads tiles whose rows run across K */
-    bool in_place;        /* TMA reads it where it is ... */
-    bool across;          /* ... and a row of its memory runs across K */
+    bool in_place;        /* TMA reads it where it is; else it is packed */
+    bool across;          /* a row of what TMA reads runs across K */
 } side;
 
 typedef struct work {
@@ -44,7 +44,8 @@ typedef struct work {
     smk_plan *plan;
     const walk *walk;
     arguments *args;
-    int element;  /* bytes of what the tensor core reads */
+    int element;  /* bytes of what the tensor core reads ... */
+    int itemsize; /* ... and of the matrices' elements */
     int64_t size; /* of the workspace so far */
 } work;
 
@@ -120,7 +121,8 @@ static void place_side(const work *w, side *s, int itemsize) {
         s->parts == 1 && (along || s->across) &&
         (along ? boxes_reach(w->walk, s->index, s->matrix, s->rows, s->row_stride, itemsize)
                : boxes_reach(w->walk, s->index, s->matrix, s->k, s->k_stride, itemsize));
-    s->across &= s->in_place;
+    /* A copy lies as its matrix does, unless its rows would be mostly padding. */
+    s->across &= s->in_place || (s->parts == 1 && s->rows >= PACK_TILE);
 }
 
 static void map_in_place(work *w, const side *s) {
@@ -137,7 +139,9 @@ static void map_in_place(work *w, const side *s) {
 
 /* Room in the workspace, and what the kernels before have to know. */
 static void prepare(work *w, const side *s, wgmma_operand *out) {
-    const int64_t pitch = round_up(s->k, SWIZZLE_BYTES / w->element), z = depth(w->walk, s->index);
+    const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
+    const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
+    const int64_t pitch = round_up(inner, step), z = depth(w->walk, s->index);
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
@@ -147,11 +151,15 @@ static void prepare(work *w, const side *s, wgmma_operand *out) {
     out->k_stride = s->k_stride;
     out->pitch = pitch;
     out->by_rows = s->k_stride == 1 || s->k == 1;
+    out->across = s->across;
     out->chunks = of_a || out->by_rows ? 1 : (int)chunks;
     if (!s->in_place) {
-        slot = round_up(s->parts * s->rows * pitch * s->element, SLOT_ALIGN);
-        out->packing =
-            (int)(out->by_rows ? warps : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
+        const int64_t share = PACK_PIECES * (16 / w->itemsize);
+        const int64_t shares = s->parts == 2 ? 1 : ceil_div(inner, share);
+        slot = round_up(s->parts * outer * pitch * s->element, SLOT_ALIGN);
+        out->packing = (int)(out->by_rows || s->across
+                                 ? ceil_div(outer * shares, PACK_ROWS)
+                                 : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
         point_into_workspace(w, &out->packed, w->size);
     }
     if (w->row->wgmma.parts == 2) {
@@ -167,9 +175,10 @@ static void prepare(work *w, const side *s, wgmma_operand *out) {
     }
     out->batch = walk_z_stride(w->walk, s->index) ? slot : 0;
     if (!s->in_place)
-        add_map(w, s->index, WORKSPACE, w->size, s->type, (int64_t[]){s->k, s->parts * s->rows, z},
+        add_map(w, s->index, WORKSPACE, w->size, s->type, (int64_t[]){inner, s->parts * outer, z},
                 (int64_t[]){pitch * s->element, slot},
-                (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element), (uint32_t)s->tile});
+                (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
+                             (uint32_t)(s->across ? step : s->tile)});
     w->size += slot * z;
 }
 
@@ -284,7 +293,8 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
               .plan = plan,
               .walk = &folded,
               .args = &args,
-              .element = (int)smk_tensor_type_bytes(row->wgmma.operand)};
+              .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
+              .itemsize = dtype->itemsize};
     side sides[2];
     shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,

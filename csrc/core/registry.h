@@ -88,14 +88,15 @@ typedef struct smk_row {
     const smk_param *params;
     int n_params;
     int product_bits; /* of each product that are right; 0: all that the type has */
-    bool portable;    /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
+    bool overlaps; /* compiled for sm_90 on, each of its kernels waits for the launch before it */
+    bool portable; /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
     smk_split split;
     const char
         *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
     smk_wgmma wgmma;
     smk_skinny skinny;
     smk_movers movers;
-    /* values[i] belongs to params[i]; n is a probe's number of elements, 0 elsewhere */
+    /* values[i] belongs to params[i]; n is a gemm's K, a probe's number of elements, 0 elsewhere */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* NULL if the values fit together, else a sentence */
     const char *(*conflict)(const int64_t *values, int itemsize);

@@ -12,7 +12,7 @@
 #include "driver.h"
 #include "gpu.h"
 
-enum { MOST_FREE_STREAMS = 16 };
+enum { MOST_FREE_STREAMS = 32 };
 
 typedef struct device {
     const driver *cu;

@@ -42,6 +42,7 @@ typedef enum CUfunction_attribute {
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5, /* architecture of the PTX that it was made from: 90 */
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 } CUfunction_attribute;
 
@@ -92,6 +93,26 @@ typedef struct CUmemPoolProps {
     unsigned char reserved[54];
 } CUmemPoolProps;
 
+typedef enum CUlaunchAttributeID {
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+} CUlaunchAttributeID;
+
+typedef struct CUlaunchAttribute {
+    CUlaunchAttributeID id;
+    char padding[4];
+    union {
+        int allowed; /* programmaticStreamSerializationAllowed */
+        char bytes[64];
+    } value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+    unsigned grid[3], block[3], shared_bytes;
+    CUstream stream;
+    CUlaunchAttribute *attributes;
+    unsigned n_attributes;
+} CUlaunchConfig;
+
 enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -141,6 +162,8 @@ enum {
     X(cuStreamQuery, 2000, (CUstream stream))                                                      \
     X(cuStreamSynchronize, 2000, (CUstream stream))                                                \
     X(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned flags))                   \
+    X(cuStreamWriteValue32, 11070,                                                                 \
+      (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags))                      \
     X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                       \
     X(cuEventCreate, 2000, (CUevent * event, unsigned flags))                                      \
     X(cuEventDestroy, 4000, (CUevent event))                                                       \
@@ -154,10 +177,8 @@ enum {
     X(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char *name))       \
     X(cuFuncGetAttribute, 2020, (int *value, CUfunction_attribute attribute, CUfunction function)) \
     X(cuFuncSetAttribute, 9000, (CUfunction function, CUfunction_attribute attribute, int value))  \
-    X(cuLaunchKernel, 4000,                                                                        \
-      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
-       void **parameters, void **extra))
+    X(cuLaunchKernelEx, 11060,                                                                     \
+      (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
 
 /* What a driver may lack: NULL then. Who uses one says what cannot be done without it. */
 #define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \

@@ -24,7 +24,11 @@ enum {
     MOST_THREADS = 16,
     THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
     SPIN_NS = 50 * 1000,
-    NAP_NS = 20 * 1000
+    NAP_NS = 20 * 1000,
+    ASK_NS = 1000 * 1000,
+    SMALL_BYTES = 4 << 20, /* of flows that one stream does as fast */
+    MOST_STREAMS = SMK_LANES + STAGE_WAYS * (COPY_STREAMS + 1),
+    NONE = -1
 };
 
 /* One of the flow's threads. */
@@ -62,18 +66,30 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* SMK_INTERRUPTED also if another thread has stopped the flow. */
-static smk_code wait_for(worker *w, CUevent event) {
-    for (int64_t start = now();;) {
-        CUresult result = w->flow->d->cu->cuEventQuery(event);
-        if (result == CUDA_SUCCESS) return SMK_OK;
-        if (result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuEventQuery");
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* Until the slot's copy has ended. A copy that fails never tells; its stream does. SMK_INTERRUPTED also if
+ * another thread has stopped the flow. */
+static smk_code wait_for(worker *w, stage_way way, int slot) {
+    flow_state *f = w->flow;
+    const int64_t start = now();
+    int64_t asked = start;
+    while (!stage_has_come(w->stage, way, slot)) {
         smk_code code = listen(w);
         if (code) return code;
-        if (now() - start < SPIN_NS) continue;
-        if (has_stopped(w->flow)) return SMK_INTERRUPTED;
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        const int64_t time = now();
+        if (time - start < SPIN_NS) continue;
+        if (has_stopped(f)) return SMK_INTERRUPTED;
+        if (time - asked > ASK_NS) {
+            CUresult result = f->d->cu->cuStreamQuery(f->copies[way][0]);
+            if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
+            asked = time;
+        }
+        nap();
     }
+    return SMK_OK;
 }
 
 /* Lines of a rectangle; those of a slot follow each other. */
@@ -89,23 +105,24 @@ static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t
 
 /* Puts the copy between a place in the host's memory and the device on its stream. */
 static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         CUevent copied) {
+                         int slot) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
-    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
-    const CUstream stream = out ? f->out : f->in;
+    const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
+    const CUstream stream = piece->stream;
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
+    const bool joined = r->lines == 1 || (host_pitch == r->width && r->pitch == r->width);
     CUresult result;
     const char *call;
-    if (r->lines == 1 && out) {
+    if (joined && way == STAGE_OUT) {
         call = "cuMemcpyDtoHAsync";
-        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width, stream);
-    } else if (r->lines == 1) {
+        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width * r->lines, stream);
+    } else if (joined) {
         call = "cuMemcpyHtoDAsync";
-        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width, stream);
+        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width * r->lines, stream);
     } else {
         CUDA_MEMCPY2D copy = {.WidthInBytes = r->width, .Height = r->lines};
-        if (out) {
+        if (way == STAGE_OUT) {
             copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address;
             copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host;
             copy.srcPitch = r->pitch, copy.dstPitch = host_pitch;
@@ -117,59 +134,59 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && copied) {
-        call = "cuEventRecord";
-        result = f->d->cu->cuEventRecord(copied, stream);
+    if (!result && !piece->direct) {
+        call = "cuStreamWriteValue32";
+        result = stage_expect(f->d, w->stage, way, slot, stream);
     }
     if (result) return fail(w, result, call);
     flow_put(f, piece);
     return SMK_OK;
 }
 
-static smk_code move_in(worker *w, const flow_piece *piece) {
+static smk_code put_direct(worker *w, const flow_piece *piece) {
     const smk_rectangle *r = &piece->rectangle;
-    if (piece->direct) return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
-    const int slot = w->next_in;
-    char *memory = w->stage->slots[STAGE_IN][slot];
-    CUevent copied = w->stage->copied[STAGE_IN][slot];
-    w->next_in = (slot + 1) % SLOTS;
-    if (wait_for(w, copied)) return SMK_INTERRUPTED;
-    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, copied);
+    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NONE);
 }
 
-/* To the host's own memory only when the kernels have ended: one that never does must not leave a copy
- * behind that waits to write there. */
-static smk_code move_out_directly(worker *w, const flow_piece *piece) {
-    const smk_step *step = &w->flow->flow->steps[piece->step];
-    for (int i = 0; i < step->n_after; i++)
-        if (wait_for(w, w->flow->steps[step->after[i]].done)) return SMK_INTERRUPTED;
-    return put_copy(w, piece, piece->rectangle.host, (size_t)piece->rectangle.host_pitch, NULL);
+static smk_code move_in(worker *w, const flow_piece *piece) {
+    const smk_rectangle *r = &piece->rectangle;
+    if (piece->direct) return put_direct(w, piece);
+    const int slot = w->next_in;
+    char *memory = w->stage->slots[STAGE_IN][slot];
+    w->next_in = (slot + 1) % SLOTS;
+    if (wait_for(w, STAGE_IN, slot)) return SMK_INTERRUPTED;
+    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
+    return put_copy(w, piece, memory, r->width, slot);
+}
+
+static void deliver(worker *w, const smk_rectangle *r) {
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
 
 static smk_code begin_out(worker *w, const flow_piece *piece) {
-    if (piece->direct) return move_out_directly(w, piece);
+    if (piece->direct) {
+        deliver(w, &piece->rectangle);
+        return put_direct(w, piece);
+    }
     const int slot = (w->first_out + w->n_pending) % SLOTS;
     w->pending[slot] = *piece;
     w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
-                    w->stage->copied[STAGE_OUT][slot]);
+    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width, slot);
 }
 
 static smk_code end_out(worker *w) {
     const int slot = w->first_out;
     const smk_rectangle *r = &w->pending[slot].rectangle;
-    if (wait_for(w, w->stage->copied[STAGE_OUT][slot])) return SMK_INTERRUPTED;
+    if (wait_for(w, STAGE_OUT, slot)) return SMK_INTERRUPTED;
     copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
-    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+    deliver(w, r);
     w->first_out = (slot + 1) % SLOTS;
     w->n_pending--;
     return SMK_OK;
 }
 
-static bool oldest_has_come(worker *w) {
-    return w->n_pending &&
-           w->flow->d->cu->cuEventQuery(w->stage->copied[STAGE_OUT][w->first_out]) == CUDA_SUCCESS;
+static bool oldest_has_come(const worker *w) {
+    return w->n_pending && stage_has_come(w->stage, STAGE_OUT, w->first_out);
 }
 
 /* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. */
@@ -191,6 +208,8 @@ static smk_code work(worker *w) {
             code = end_out(w);
         else if (in == FLOW_NO_MORE && out == FLOW_NO_MORE)
             return SMK_OK;
+        else if (out == FLOW_SOON)
+            nap();
         else
             flow_rest(f, changes);
         if (code) return code;
@@ -221,12 +240,20 @@ static size_t staged_bytes(const flow_state *f) {
     return bytes;
 }
 
+static size_t bytes_of(const smk_flow *flow) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < flow->n_steps; i++)
+        if (flow->steps[i].kind != SMK_COMPUTE)
+            bytes += flow->steps[i].rectangle.width * flow->steps[i].rectangle.lines;
+    return bytes;
+}
+
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
     const size_t useful = staged_bytes(f) / THREAD_BYTES;
-    n = n < MOST_THREADS ? n : MOST_THREADS;
-    n = f->flow->threads && f->flow->threads < n ? f->flow->threads : n;
+    n = f->flow->share > 1 ? n / f->flow->share : n;
+    n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
     return useful < (size_t)n ? (int)useful + 1 : n;
 }
 
@@ -262,7 +289,7 @@ typedef struct run {
     module *module;
     patience patience;
     char what[256];
-    CUstream own[SMK_LANES + 2]; /* taken for this call */
+    CUstream own[MOST_STREAMS]; /* taken for this call */
     int n_own;
     int n_computes;
 } run;
@@ -278,31 +305,58 @@ static smk_code open_streams(run *r, smk_status *status) {
     flow_state *f = &r->f;
     CUstream first = f->flow->stream;
     smk_code code = first ? SMK_OK : take_stream(r, &first, status);
-    f->in = f->out = first;
-    for (int i = 0; i < SMK_LANES; i++)
+    const bool several = r->n_computes > 1 || bytes_of(f->flow) > SMALL_BYTES;
+    f->n_copies = several ? COPY_STREAMS : 1;
+    for (int way = 0; way < STAGE_WAYS && !code; way++) {
+        f->joined[way] = f->copies[way][0] = first;
+        for (int k = 0; k < f->n_copies && several && !code; k++)
+            code = take_stream(r, &f->copies[way][k], status);
+        if (several && !code) code = take_stream(r, &f->joined[way], status);
+    }
+    for (int i = 0; i < SMK_LANES && !code; i++) {
         f->lanes[i] = first;
-    if (code || r->n_computes < 2) return code;
-    if (!(code = take_stream(r, &f->in, status))) code = take_stream(r, &f->out, status);
-    for (int i = 1; i < SMK_LANES && !f->flow->stream && !code; i++)
-        code = take_stream(r, &f->lanes[i], status);
+        if (i && r->n_computes > 1 && !f->flow->stream) code = take_stream(r, &f->lanes[i], status);
+    }
     return code;
 }
 
-/* Memory of the pool belongs to the stream that asked for it. */
+/* All of the flow's streams, each once. */
+static int all_streams(const flow_state *f, CUstream out[MOST_STREAMS]) {
+    CUstream every[MOST_STREAMS];
+    int n_every = 0, n = 0;
+    for (int i = 0; i < SMK_LANES; i++)
+        every[n_every++] = f->lanes[i];
+    for (int way = 0; way < STAGE_WAYS; way++) {
+        every[n_every++] = f->joined[way];
+        for (int k = 0; k < f->n_copies; k++)
+            every[n_every++] = f->copies[way][k];
+    }
+    for (int i = 0; i < n_every; i++) {
+        int at = 0;
+        while (at < n && out[at] != every[i])
+            at++;
+        if (at == n && every[i]) out[n++] = every[i];
+    }
+    return n;
+}
+
+/* Memory of the pool belongs to the stream that asked for it; the others begin behind that. */
 static smk_code allocate(run *r, smk_status *status) {
     flow_state *f = &r->f;
+    CUstream streams[MOST_STREAMS], first = f->lanes[0];
+    for (size_t i = 0; i < f->flow->n_after; i++)
+        if (stream_follow(f->d, first, f->flow->after[i], status)) return status->code;
     for (size_t i = 0; i < f->flow->n_buffers; i++) {
         const smk_buffer *buffer = &f->flow->buffers[i];
         if (buffer->access & SMK_ON_DEVICE)
             f->addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
         else if (buffer->bytes &&
-                 pool_allocate(f->d, f->in, buffer->bytes, &f->addresses[i], status))
+                 pool_allocate(f->d, first, buffer->bytes, &f->addresses[i], status))
             return status->code;
     }
-    for (size_t i = 0; i < f->flow->n_after; i++)
-        if (stream_follow(f->d, f->in, f->flow->after[i], status)) return status->code;
-    for (int i = 0; i < SMK_LANES; i++)
-        if (f->lanes[i] != f->in && stream_follow(f->d, f->lanes[i], f->in, status))
+    const int n = all_streams(f, streams);
+    for (int i = 0; i < n; i++)
+        if (streams[i] != first && stream_follow(f->d, streams[i], first, status))
             return status->code;
     return SMK_OK;
 }
@@ -324,12 +378,11 @@ static smk_code make_launches(run *r, smk_status *status) {
 }
 
 static smk_code wait_for_all(run *r, smk_status *status) {
-    flow_state *f = &r->f;
-    CUstream all[] = {f->in, f->lanes[0], f->lanes[SMK_LANES - 1], f->out};
+    CUstream streams[MOST_STREAMS];
+    const int n = all_streams(&r->f, streams);
     smk_code code = SMK_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
-        if (i == 0 || all[i] != all[i - 1])
-            code = wait_for_stream(f->d, all[i], &r->patience, r->what, status);
+    for (int i = 0; i < n && !code; i++)
+        code = wait_for_stream(r->f.d, streams[i], &r->patience, r->what, status);
     return code;
 }
 
@@ -368,23 +421,23 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     device *d = f->d;
     smk_status ignored = {0};
     bool left_running = code == SMK_INTERRUPTED;
-    if (code && !left_running && f->in && !atomic_load(&d->lost))
+    CUstream streams[MOST_STREAMS], first = f->lanes[0];
+    const int n = all_streams(f, streams);
+    if (code && !left_running && !atomic_load(&d->lost))
         left_running = wait_for_all(r, &ignored) == SMK_INTERRUPTED;
     if (atomic_load(&d->lost)) goto host;
 
-    if (left_running) { /* what is freed on this stream is freed behind all of them */
-        for (int i = 0; i < SMK_LANES; i++)
-            stream_follow(d, f->in, f->lanes[i], &ignored);
-        stream_follow(d, f->in, f->out, &ignored);
-    }
+    for (int i = 0; i < n && left_running;
+         i++) /* what is freed there is freed behind all of them */
+        if (streams[i] != first) stream_follow(d, first, streams[i], &ignored);
     for (size_t i = 0; f->addresses && i < f->flow->n_buffers; i++)
         if (f->addresses[i] && !(f->flow->buffers[i].access & SMK_ON_DEVICE))
-            pool_free(d, f->in, f->addresses[i], status);
+            pool_free(d, first, f->addresses[i], status);
     if (left_running) {
-        module_release_after(d, r->module, f->in, r->own, r->n_own);
+        module_release_after(d, r->module, first, r->own, r->n_own);
     } else {
         /* A synchronize is where the pool drops what is above its threshold. */
-        CUresult result = f->in ? d->cu->cuStreamSynchronize(f->in) : CUDA_SUCCESS;
+        CUresult result = first ? d->cu->cuStreamSynchronize(first) : CUDA_SUCCESS;
         if (result) device_fail(d, result, SMK_LAUNCH, status, "%s", r->what);
         if (r->module) module_release(d, r->module);
         while (r->n_own)

@@ -8,10 +8,13 @@
 
 enum { REST_NS = 2 * 1000 * 1000 };
 
+static stage_way way_of(const smk_step *step) {
+    return step->kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
+}
+
+/* Where the step's end is. */
 static CUstream stream_of(const flow_state *f, const smk_step *step) {
-    return step->kind == SMK_COPY_IN    ? f->in
-           : step->kind == SMK_COPY_OUT ? f->out
-                                        : f->lanes[step->lane];
+    return step->kind == SMK_COMPUTE ? f->lanes[step->lane] : f->joined[way_of(step)];
 }
 
 /* ---- cutting ---- */
@@ -85,6 +88,7 @@ static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
 
 smk_code flow_steps_make(flow_state *f, smk_status *status) {
     const smk_flow *flow = f->flow;
+    CUevent *passed = &f->passed[0][0];
     f->steps = calloc(flow->n_steps + 1, sizeof *f->steps);
     if (!f->steps) return smk_fail_memory(status, flow->n_steps * sizeof *f->steps, "a flow");
     for (size_t i = 0; i < flow->n_steps; i++) {
@@ -98,6 +102,10 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
             if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
         }
     }
+    for (int i = 0; i < STAGE_WAYS * COPY_STREAMS && f->n_copies > 1; i++) {
+        CUresult result = f->d->cu->cuEventCreate(&passed[i], CU_EVENT_DISABLE_TIMING);
+        if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
+    }
     for (int kind = 0; kind < SMK_N_KINDS; kind++) {
         f->next[kind] = find_copy(f, (smk_step_kind)kind, 0);
         f->first[kind] = find(f, (smk_step_kind)kind, 0);
@@ -106,10 +114,13 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
 }
 
 void flow_steps_free(flow_state *f) {
+    const CUevent *passed = &f->passed[0][0];
     for (size_t i = 0; f->steps && i < f->flow->n_steps; i++) {
         if (f->steps[i].done) f->d->cu->cuEventDestroy(f->steps[i].done);
         launch_free(&f->steps[i].plan);
     }
+    for (int i = 0; i < STAGE_WAYS * COPY_STREAMS; i++)
+        if (passed[i]) f->d->cu->cuEventDestroy(passed[i]);
     free(f->steps);
     f->steps = NULL;
 }
@@ -139,13 +150,40 @@ static bool is_ready(const flow_state *f, const smk_step *step) {
     return true;
 }
 
-/* What the step's stream does from now on comes after all that it waits for. */
+/* What the step waits for is done. Asked before a copy to memory that is the caller's: a kernel that never ends
+ * must not leave one behind that waits to write there. */
+static bool has_ended(flow_state *f, const smk_step *step) {
+    for (int i = 0; i < step->n_after; i++) {
+        CUresult result = f->d->cu->cuEventQuery(f->steps[step->after[i]].done);
+        if (result && result != CUDA_ERROR_NOT_READY) fail(f, result, "cuEventQuery");
+        if (result) return false;
+    }
+    return true;
+}
+
+/* What the step's streams do from now on comes after all that it waits for. */
 static bool follow(flow_state *f, const smk_step *step) {
+    const bool copy = step->kind != SMK_COMPUTE;
+    CUstream *streams = copy ? f->copies[way_of(step)] : &f->lanes[step->lane];
     for (int i = 0; i < step->n_after; i++) {
         const uint32_t before = step->after[i];
-        if (!f->steps[before].done || stream_of(f, step) == stream_of(f, &f->flow->steps[before]))
-            continue;
-        CUresult result = f->d->cu->cuStreamWaitEvent(stream_of(f, step), f->steps[before].done, 0);
+        for (int k = 0; k < (copy ? f->n_copies : 1); k++) {
+            if (!f->steps[before].done || streams[k] == stream_of(f, &f->flow->steps[before]))
+                continue;
+            CUresult result = f->d->cu->cuStreamWaitEvent(streams[k], f->steps[before].done, 0);
+            if (result) return fail(f, result, "cuStreamWaitEvent"), false;
+        }
+    }
+    return true;
+}
+
+/* What is on the streams of a way by now comes before what will be on `joined`. */
+static bool join(flow_state *f, stage_way way) {
+    for (int k = 0; k < f->n_copies && f->n_copies > 1; k++) {
+        const CUevent passed = f->passed[way][k];
+        CUresult result = f->d->cu->cuEventRecord(passed, f->copies[way][k]);
+        if (result) return fail(f, result, "cuEventRecord"), false;
+        result = f->d->cu->cuStreamWaitEvent(f->joined[way], passed, 0);
         if (result) return fail(f, result, "cuStreamWaitEvent"), false;
     }
     return true;
@@ -153,8 +191,10 @@ static bool follow(flow_state *f, const smk_step *step) {
 
 static bool end(flow_state *f, size_t i) {
     step_state *s = &f->steps[i];
+    const smk_step *step = &f->flow->steps[i];
     if (s->done) {
-        CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, &f->flow->steps[i]));
+        if (step->kind != SMK_COMPUTE && !join(f, way_of(step))) return false;
+        CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, step));
         if (result) return fail(f, result, "cuEventRecord"), false;
     }
     s->queued = true;
@@ -212,10 +252,15 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out) {
     step_state *s = &f->steps[i];
     if (s->taken == 0) {
         answer = FLOW_NOT_YET;
-        if (!is_ready(f, step) || !follow(f, step)) goto done;
+        if (!is_ready(f, step)) goto done;
+        answer = FLOW_SOON;
+        if (s->direct && way == STAGE_OUT && !has_ended(f, step)) goto done;
+        if (!follow(f, step)) goto done;
     }
     answer = FLOW_TAKEN;
-    *out = (flow_piece){i, piece_of(s, s->taken++), s->direct};
+    *out = (flow_piece){i, piece_of(s, s->taken), f->copies[way][s->taken % (size_t)f->n_copies],
+                        s->direct};
+    s->taken++;
     if (s->taken == s->n_pieces) f->next[kind] = find_copy(f, kind, i + 1);
 
 done:

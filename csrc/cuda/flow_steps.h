@@ -7,6 +7,8 @@
 #include "launch.h"
 #include "stage.h"
 
+enum { COPY_STREAMS = 4 };
+
 /* A copy is cut into pieces that fit a slot: some lines, or a part of one. */
 typedef struct step_state {
     smk_rectangle whole; /* with lines joined where they follow each other on both sides */
@@ -23,7 +25,11 @@ typedef struct flow_state {
     const smk_flow *flow;
     step_state *steps;
     CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
-    CUstream in, out, lanes[SMK_LANES];
+    /* Pieces go round several streams: a copy engine takes 6 us from the end of a copy to the next one of the same
+     * stream, a third of what a piece takes. `joined` follows them where a step's end is to be told. */
+    CUstream copies[STAGE_WAYS][COPY_STREAMS], joined[STAGE_WAYS], lanes[SMK_LANES];
+    CUevent passed[STAGE_WAYS][COPY_STREAMS];
+    int n_copies;         /* streams each way; 1: joined is that one */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     size_t next
@@ -39,10 +45,16 @@ typedef struct flow_state {
 typedef struct flow_piece {
     size_t step;
     smk_rectangle rectangle;
+    CUstream stream;
     bool direct;
 } flow_piece;
 
-typedef enum flow_answer { FLOW_TAKEN, FLOW_NOT_YET, FLOW_NO_MORE } flow_answer;
+typedef enum flow_answer {
+    FLOW_TAKEN,
+    FLOW_SOON,    /* the device will be ready, without anybody's doing */
+    FLOW_NOT_YET, /* other pieces come first */
+    FLOW_NO_MORE
+} flow_answer;
 
 /* Cuts the steps up, makes events. flow_steps_free is due, also when it failed. */
 smk_code flow_steps_make(flow_state *f, smk_status *status);

@@ -29,6 +29,9 @@ smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
 smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);
 smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status);
 
+/* n of them at the same time, each on its GPU; the first one's poll is asked. If one fails all end. */
+smk_code gpu_flows(const int *ordinals, const smk_flow *flows, int n, smk_status *status);
+
 /* What is held for reuse, and giving it back: bytes of the device's memory, and of pinned memory of the
  * host. */
 size_t gpu_pool_bytes(int ordinal);

@@ -33,6 +33,13 @@ static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *
     return SMK_OK;
 }
 
+/* Kernels compiled for less have no instruction to wait with. A driver before 12.3 captures no such launch
+ * in a graph. */
+static bool may_overlap(const device *d, const smk_launch *launch, int virtual_sm) {
+    enum { OLDEST_DRIVER = 12030, OLDEST_SM = 90 };
+    return launch->overlaps && virtual_sm >= OLDEST_SM && d->cu->version >= OLDEST_DRIVER;
+}
+
 smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status) {
     const smk_launch *launches = plan->job->launches;
     const size_t n = plan->job->n_launches;
@@ -40,15 +47,18 @@ smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status
     if (!plan->functions) return smk_fail_memory(status, n * sizeof *plan->functions, "launches");
     for (size_t i = 0; i < n; i++) {
         size_t shared = launches[i].shared_bytes;
-        if (plan->functions[i]) continue;
+        int virtual_sm;
+        if (plan->functions[i].handle) continue;
         for (size_t j = i + 1; j < n; j++)
             if (!strcmp(launches[j].entry, launches[i].entry) && launches[j].shared_bytes > shared)
                 shared = launches[j].shared_bytes;
-        if (module_function(d, m, launches[i].entry, shared, &plan->functions[i], status))
+        CUfunction handle;
+        if (module_function(d, m, launches[i].entry, shared, &handle, &virtual_sm, status))
             return status->code;
-        for (size_t j = i + 1; j < n; j++)
+        for (size_t j = i; j < n; j++)
             if (!strcmp(launches[j].entry, launches[i].entry))
-                plan->functions[j] = plan->functions[i];
+                plan->functions[j] =
+                    (launch_function){handle, may_overlap(d, &launches[j], virtual_sm)};
     }
     return SMK_OK;
 }
@@ -93,12 +103,12 @@ void launch_free(launch_plan *plan) {
 static smk_code refused(device *d, const launch_plan *plan, size_t i, CUresult result,
                         smk_status *status) {
     const smk_launch *launch = &plan->job->launches[i];
-    const CUfunction function = plan->functions[i];
+    const CUfunction function = plan->functions[i].handle;
     int threads = 0, registers = 0;
     d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
     d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     return device_fail(d, result, SMK_LAUNCH, status,
-                       "cuLaunchKernel of \"%s\" with grid (%u, %u, %u), block (%u, %u, %u), %zu "
+                       "cuLaunchKernelEx of \"%s\" with grid (%u, %u, %u), block (%u, %u, %u), %zu "
                        "bytes of dynamic shared memory and %zu bytes of arguments (it has %d "
                        "registers a thread and runs at most %d threads a block; a grid has at "
                        "most 2147483647 x 65535 x 65535 blocks)",
@@ -111,10 +121,16 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
     const smk_job *job = plan->job;
     for (size_t i = 0; i < job->n_launches; i++) {
         const smk_launch *l = &job->launches[i];
-        CUresult result =
-            d->cu->cuLaunchKernel(plan->functions[i], l->grid[0], l->grid[1], l->grid[2],
-                                  l->block[0], l->block[1], l->block[2], (unsigned)l->shared_bytes,
-                                  plan->stream, plan->parameters + i * job->n_parameters, NULL);
+        CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                     .value.allowed = 1};
+        const CUlaunchConfig config = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                       .block = {l->block[0], l->block[1], l->block[2]},
+                                       .shared_bytes = (unsigned)l->shared_bytes,
+                                       .stream = plan->stream,
+                                       .attributes = &overlap,
+                                       .n_attributes = plan->functions[i].overlaps};
+        CUresult result = d->cu->cuLaunchKernelEx(&config, plan->functions[i].handle,
+                                                  plan->parameters + i * job->n_parameters, NULL);
         if (result) return refused(d, plan, i, result, status);
     }
     return SMK_OK;

@@ -6,9 +6,14 @@
 #include "module.h"
 #include "wait.h"
 
+typedef struct launch_function {
+    CUfunction handle;
+    bool overlaps; /* its launch may begin while the one before it runs */
+} launch_function;
+
 typedef struct launch_plan {
     const smk_job *job;
-    CUfunction *functions; /* of each launch */
+    launch_function *functions; /* of each launch */
     CUstream stream;
     unsigned char *args; /* args_bytes for each launch, with device addresses */
     void **parameters;   /* into args: those of each launch, one launch after the other */

@@ -13,6 +13,7 @@ typedef struct function {
     char *entry;
     CUfunction handle;
     size_t shared_bytes; /* dynamic shared memory that it may have */
+    int virtual_sm;
     struct function *next;
 } function;
 
@@ -226,6 +227,9 @@ static smk_code find_new(device *d, module *m, const char *entry, function *f, s
                            "cuModuleGetFunction of kernel \"%s\"", entry);
     result = d->cu->cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                        f->handle);
+    if (!result)
+        result =
+            d->cu->cuFuncGetAttribute(&f->virtual_sm, CU_FUNC_ATTRIBUTE_PTX_VERSION, f->handle);
     if (result)
         return device_fail(d, result, SMK_LAUNCH, status, "cuFuncGetAttribute of kernel \"%s\"",
                            entry);
@@ -253,11 +257,14 @@ static function *find_function(device *d, module *m, const char *entry, smk_stat
 }
 
 smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
-                         CUfunction *out, smk_status *status) {
+                         CUfunction *out, int *virtual_sm, smk_status *status) {
     pthread_mutex_lock(&d->modules_mutex);
     function *f = find_function(d, m, entry, status);
     smk_code code = f ? allow_shared(d, f, shared_bytes, status) : status->code;
-    if (!code) *out = f->handle;
+    if (!code) {
+        *out = f->handle;
+        *virtual_sm = f->virtual_sm;
+    }
     pthread_mutex_unlock(&d->modules_mutex);
     return code;
 }

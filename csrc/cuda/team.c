@@ -2,14 +2,14 @@
 #include "team.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { MOST_HELPERS = 64, STACK_BYTES = 256 << 10 };
+enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000 };
 
 struct helper {
     pthread_cond_t changed;
-    void (*run)(void *argument); /* NULL: idle, or done */
+    void (*_Atomic run)(void *argument); /* NULL: idle, or done */
     void *argument;
     helper *next; /* idle */
 };
@@ -18,10 +18,26 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static helper *idle;
 static int n_helpers;
 
+/* The next call may follow soon, and a thread that sleeps takes 50 us to wake. */
+static void look_out(const helper *h) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        for (int i = 0; i < 100; i++)
+            if (h->run) return;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);
+}
+
 static void *live(void *own) {
     helper *h = own;
     pthread_mutex_lock(&mutex);
     for (;;) {
+        if (!h->run) {
+            pthread_mutex_unlock(&mutex);
+            look_out(h);
+            pthread_mutex_lock(&mutex);
+        }
         while (!h->run)
             pthread_cond_wait(&h->changed, &mutex);
         pthread_mutex_unlock(&mutex);
@@ -70,6 +86,10 @@ helper *team_start(void (*run)(void *argument), void *argument) {
     }
     pthread_mutex_unlock(&mutex);
     return h;
+}
+
+bool team_is_done(const helper *h) {
+    return !h->run;
 }
 
 void team_wait(helper *h) {

@@ -5,10 +5,15 @@
 #ifndef SMK_CUDA_TEAM_H
 #define SMK_CUDA_TEAM_H
 
+#include <stdbool.h>
+
 typedef struct helper helper;
 
 /* Has an idle thread, or a new one, run this. NULL: there are enough already, or the system gives no more. */
 helper *team_start(void (*run)(void *argument), void *argument);
+
+/* Whether it has, already. */
+bool team_is_done(const helper *h);
 
 /* Until it has. To be called once for each that was started. */
 void team_wait(helper *h);

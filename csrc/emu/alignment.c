@@ -66,6 +66,12 @@ static low_bits unequal(low_bits a, low_bits b) {
     return (low_bits){known, (uint8_t)((a.value ^ b.value) & known), false};
 }
 
+/* The bits on which they agree. */
+static low_bits one_of(low_bits a, low_bits b) {
+    const uint8_t known = a.known & b.known & (uint8_t)~(a.value ^ b.value);
+    return (low_bits){known, a.value & known, false};
+}
+
 low_bits alignment_of_place(const ptx_operand *address) {
     const ptx_variable *v = address->variable;
     if (!v) return exactly((uint64_t)address->offset);
@@ -116,6 +122,7 @@ static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
     if (n == 2 && !strcmp(op, "and")) return both(in[0], in[1]);
     if (n == 2 && !strcmp(op, "or")) return either(in[0], in[1]);
     if (n == 2 && !strcmp(op, "xor")) return unequal(in[0], in[1]);
+    if (n == 3 && !strcmp(op, "selp")) return one_of(in[0], in[1]);
     if (n == 3 && !strcmp(op, "mad")) return alignment_sum(product(in[0], in[1]), in[2]);
     if (n == 2 && !strcmp(op, "shl") && p->operands[2].kind == PTX_IMMEDIATE) {
         const uint64_t by = p->operands[2].bits < 4 ? p->operands[2].bits : 4;
@@ -127,13 +134,8 @@ static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
 static bool weaken(low_bits *fact, low_bits by) {
     if (by.unset) return false;
     const low_bits old = *fact;
-    if (old.unset) {
-        *fact = by;
-        return true;
-    }
-    fact->known = old.known & by.known & (uint8_t)~(old.value ^ by.value);
-    fact->value = old.value & fact->known;
-    return fact->known != old.known;
+    *fact = old.unset ? by : one_of(old, by);
+    return old.unset || fact->known != old.known;
 }
 
 low_bits *alignment_of_registers(const ptx_function *f) {

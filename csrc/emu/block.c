@@ -13,7 +13,7 @@
 
 enum {
     IDLE_EVERY = 16,        /* slices: at most some milliseconds */
-    MAX_FRUITLESS = 1 << 20 /* rounds; nobody else can end a phase of the block's mbarriers */
+    MAX_FRUITLESS = 1 << 16 /* rounds; nobody else can end a phase of the block's mbarriers */
 };
 
 /* ---- memory that serves block after block ---- */

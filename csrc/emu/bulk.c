@@ -147,7 +147,15 @@ static const insn *exec_wait(warp *w, const insn *i) {
         if (copy->kind != BULK_STORE || copy->warp != w || !(w->active >> copy->lane & 1) ||
             last >= w->copies->bulk_committed[copy->lane]) {
             link = &copy->next;
-        } else if (i->flags) {
+            continue;
+        }
+        if (!copy->captured)
+            observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
+                                        .ptx = copy->by->ptx,
+                                        .lanes = 1u << copy->lane,
+                                        .address = &copy->shared,
+                                        .width = copy->bytes});
+        if (i->flags) {
             capture(b, copy);
             link = &copy->next;
         } else {

@@ -148,15 +148,29 @@ static exec_fn select_nanosleep(decoder *dc, const ptx_instruction *p, insn *out
     return decode_take(dc, "u32") ? exec_sleep : NULL;
 }
 
+/* Launches run one after the other, so there is nothing to wait for; who watches wants to know. */
+static const insn *exec_launch_wait(warp *w, const insn *i) {
+    observe_sync(w, i, EMU_LAUNCH_WAIT, w->active);
+    return i + 1;
+}
+
+static exec_fn select_griddepcontrol(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    if (decode_take(dc, "wait")) return exec_launch_wait;
+    return decode_take(dc, "launch_dependents") ? exec_nothing : NULL;
+}
+
 /* Order of memory accesses between host threads. */
 static const insn *exec_fence(warp *w, const insn *i) {
     observe_sync(w, i, EMU_FENCE, w->active);
+    if (i->flags) observe_sync(w, i, EMU_PROXY_FENCE, w->active);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return i + 1;
 }
 
 static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
-    (void)p, (void)out;
+    (void)p;
+    out->flags = decode_take(dc, "async") | decode_take(dc, "mbarrier_init");
     static const char *const known[] = {"sc",
                                         "acq_rel",
                                         "acquire",
@@ -167,12 +181,10 @@ static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
                                         "gl",
                                         "cluster",
                                         "proxy",
-                                        "async",
                                         "alias",
                                         "global",
                                         "shared::cta",
                                         "shared::cluster",
-                                        "mbarrier_init",
                                         "tensormap::generic",
                                         "async::generic"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
@@ -189,7 +201,7 @@ const opcode_row control_opcodes[] = {
     {"brkpt", select_nothing},
     {"pmevent", select_nothing},
     {"setmaxnreg", select_nothing},
-    {"griddepcontrol", select_nothing},
+    {"griddepcontrol", select_griddepcontrol},
     {"prefetch", select_nothing},
     {"prefetchu", select_nothing},
     {"applypriority", select_nothing},

@@ -64,7 +64,9 @@ static void forget_marks(watch *w) {
     shadow_free(&w->shared);
     for (uint32_t k = 0; k < w->launch->n_regions; k++)
         shadow_free(&w->regions[k]);
+    w->forgot = true;
     w->n_blocks = 0;
+    memset(w->proxied, 0, w->launch->n_warps * LANES * sizeof *w->proxied);
     w->out_of_memory |= !shadow_init(&w->shared, REGION_BASE(REGION_SHARED),
                                      w->launch->shared_bytes, !(w->all->flags & SMK_EQUAL_WRITES));
 }
@@ -83,7 +85,8 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
     for (uint32_t k = 0; k < l->n_warps; k++) {
         const uint32_t rest = w->order.n_threads - k * LANES;
         w->born[k] = w->alive[k] = rest >= LANES ? FULL : (1u << rest) - 1;
-        w->start[k] = 0;
+        w->start[k] = w->waited[k] = 0;
+        w->matrix_reads[k].n = 0;
     }
     memset(w->barriers, 0, sizeof w->barriers);
     note_block(w, block);
@@ -103,10 +106,16 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_BARRIER_COMPLETE: barrier_event(w, event); break;
     case EMU_WARP_SYNC: order_lanes(&w->order, event->warp, event->lanes); break;
     case EMU_FENCE: order_fence(&w->order, event->warp, event->lanes); break;
+    case EMU_LAUNCH_WAIT: overlap_wait(w, event->warp, event->lanes); break;
     case EMU_EXIT: w->alive[event->warp] &= ~event->lanes; break;
+    case EMU_MBARRIER_INIT:
     case EMU_MBARRIER_ARRIVE:
-    case EMU_MBARRIER_WAIT: access_mbarrier(w, event); break;
-    case EMU_COPY_DONE: access_copy_done(w, event); break;
+    case EMU_MBARRIER_WAIT: async_mbarrier(w, event); break;
+    case EMU_COPY_DONE: async_copy_done(w, event); break;
+    case EMU_BULK_SOURCE: async_source_read(w, event); break;
+    case EMU_PROXY_FENCE: async_fence(w, event); break;
+    case EMU_MATRIX_COMMIT:
+    case EMU_MATRIX_WAIT: async_matrix_group(w, event); break;
     }
 }
 
@@ -139,6 +148,10 @@ static void watch_free(watch *w) {
     free(w->regions);
     free(w->readers);
     free(w->position);
+    free(w->proxied);
+    for (uint32_t k = 0; w->matrix_reads && k < w->launch->n_warps; k++)
+        free(w->matrix_reads[k].at);
+    free(w->matrix_reads);
     free(w->starts);
     free(w->blocks);
     free(w);
@@ -155,10 +168,12 @@ static void *on_fork(void *self) {
     w->lanes = lane_functions_for_cpu();
     w->regions = calloc(l->n_regions, sizeof *w->regions);
     w->position = calloc((size_t)l->n_warps * h->sites.n, sizeof *w->position);
+    w->proxied = calloc((size_t)l->n_warps * LANES, sizeof *w->proxied);
+    w->matrix_reads = calloc(l->n_warps, sizeof *w->matrix_reads);
     const bool started = order_init(&w->order, l, h->sites.fine, h->sites.sequential) &&
                          shadow_init(&w->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
                                      !(h->flags & SMK_EQUAL_WRITES));
-    if (started && w->regions && w->position) return w;
+    if (started && w->regions && w->position && w->proxied && w->matrix_reads) return w;
     watch_free(w);
     return NULL;
 }
@@ -202,6 +217,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     h->scene.entry = l->program->function;
     memcpy(h->scene.block, l->block, sizeof h->scene.block);
     note_static_limit(h, l);
+    if (!overlap_begin(h, l)) return false;
     if (!sites_read(&h->sites, l->module->ptx, l->program->function)) return false;
     *sequential |= h->sites.sequential;
     return true;
@@ -210,6 +226,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
 static void on_finish(void *self) {
     hazards *h = self;
     blocks_compare(h);
+    unwritten_note(h);
     for (watch *w = h->joined, *next; w; w = next) {
         next = w->next;
         watch_free(w);
@@ -226,7 +243,9 @@ hazards *hazards_new(unsigned flags) {
 void hazards_free(hazards *h) {
     if (!h) return;
     findings_free(&h->found);
+    unwritten_free(h);
     sites_free(&h->sites);
+    overlap_free(h->overlap);
     free(h);
 }
 
@@ -246,7 +265,8 @@ bool hazards_stopped(const hazards *h) {
     return h->stopped;
 }
 
-smk_code hazards_report(const hazards *h, smk_trace *out, smk_status *status) {
+smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status) {
+    unwritten_report(h);
     out->hazards = calloc(h->found.n + 1, sizeof *out->hazards);
     if (!out->hazards || h->out_of_memory || h->found.out_of_memory)
         return smk_fail_memory(status, 0, "what a search for hazards remembers");

@@ -15,7 +15,7 @@ emu_observer hazards_observer(hazards *h);
 /* Whether a fault that was found has ended the run. */
 bool hazards_stopped(const hazards *h);
 
-/* Everything found so far, in the order of source lines, into out->hazards. */
-smk_code hazards_report(const hazards *h, smk_trace *out, smk_status *status);
+/* The job has ended: everything found, in the order of source lines, into out->hazards. */
+smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status);
 
 #endif

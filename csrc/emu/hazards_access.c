@@ -21,7 +21,8 @@ static bool writes(emu_operation operation) {
 }
 
 static bool flies(const emu_request *r, bool is_shared) {
-    return r->operation == EMU_COPY_ASYNC_WRITE || (is_shared && r->operation == EMU_BULK_WRITE);
+    return r->operation == EMU_COPY_ASYNC_WRITE ||
+           (is_shared && r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ);
 }
 
 /* Where reads of what nobody has written have to be looked at, and where not. */
@@ -93,17 +94,21 @@ static void touch_lane(watch *w, shadow *s, const emu_request *r, int lane, mark
     if (offset >= s->bytes || r->width > s->bytes - offset) return;
     if (s->shift && ((offset | r->width) & 3) && !shadow_refine(w, s)) return;
     const bool known = write && r->frame && s->value;
+    const bool proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
+    const mark flying = in_flight ? (mark)TIME_FLYING << MARK_TIME_AT : 0;
     if (known) gather_value(r, lane, value);
     const uint64_t first = offset >> s->shift, n = r->width >> s->shift;
     for (uint64_t k = 0; k < n; k++) {
         if (!write) {
-            granule_read(w, s, first + k, now, loads, rest);
+            granule_read(w, s, first + k, now | flying, loads, rest);
+            if (proxy && is_shared) async_look(w, s, first + k, now);
             continue;
         }
         granule_write(w, s, first + k, now, rest, known ? value + (k << s->shift) : NULL);
-        if (in_flight) s->marks.write[first + k] |= (mark)TIME_FLYING << MARK_TIME_AT;
+        s->marks.write[first + k] |= flying;
     }
     if (known) memcpy(&s->value[offset], value, r->width);
+    if (r->operation == EMU_MATRIX_READ) async_matrix_read(w, r->warp, offset);
     s->written |= write;
     s->flying |= in_flight;
 }
@@ -159,6 +164,7 @@ void access_request(watch *w, const emu_request *r) {
     /* Lanes that are pieces are all one thread's. */
     const bool pieces = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(w, r);
+    if (w->all->overlap && r->space == PTX_GLOBAL) overlap_request(w, r, number);
     const site *at = &w->all->sites.sites[number];
     const mark mine =
         mark_make(w->order.time, number, r->warp * LANES, (enum strength)at->strength);
@@ -180,41 +186,6 @@ void access_request(watch *w, const emu_request *r) {
     }
 }
 
-static void land(watch *w, uint32_t thread, uint64_t offset, uint64_t bytes) {
-    shadow *s = &w->shared;
-    const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
-    for (uint64_t k = first; k < first + n; k++) {
-        mark *m = &s->marks.write[k];
-        if (mark_time(*m) == TIME_FLYING && mark_thread(*m) == thread)
-            *m = (*m & 0xffffffffu) | (mark)w->order.time << MARK_TIME_AT;
-    }
-}
-
-/* A bulk copy is an access of the thread that asked for it, and arrives for it at the mbarrier. */
-void access_mbarrier(watch *w, const emu_sync *event) {
-    const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
-    for (uint32_t left = event->lanes; left; left &= left - 1) {
-        const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
-        if (event->kind == EMU_MBARRIER_WAIT) {
-            order_acquire(&w->order, object, thread);
-            continue;
-        }
-        if (event->address) land(w, thread, event->address[0], event->width);
-        order_fence(&w->order, event->warp, left & -left);
-        order_release(&w->order, object, thread);
-    }
-    watch_set_limits(w);
-}
-
-/* ---- copies in flight ---- */
-
-void access_copy_done(watch *w, const emu_sync *event) {
-    for (uint32_t left = event->lanes; left; left &= left - 1) {
-        const uint32_t lane = (uint32_t)first_lane(left);
-        land(w, event->warp * LANES + lane, event->address[lane], event->width);
-    }
-}
-
 void access_end_block(watch *w) {
     shadow *s = &w->shared;
     const uint64_t n = shadow_granules(s);
@@ -226,6 +197,9 @@ void access_end_block(watch *w) {
     s->pending = s->flying = false;
     for (uint64_t k = 0; w->order.fine && s->marks.other && k < n; k++) {
         for (uint32_t r = (uint32_t)s->marks.other[k], next; r; r = next) {
+            const mark m = w->readers[r].m;
+            if (mark_time(m) == TIME_FLYING && w->all->sites.sites[mark_site(m)].bulk)
+                granule_report(w, s, k, SMK_HAZARD_ASYNC_READ, m, 0);
             next = w->readers[r].next;
             reader_spare(w, r);
         }

@@ -93,8 +93,15 @@ static bool judge_reader(watch *w, shadow *s, uint64_t granule, mark reader_mark
     if (!reader_mark || (is_shared && mark_time(reader_mark) < w->order.begin) ||
         order_before(&w->order, reader_mark, mark_thread(now)) || is_strong_pair(reader_mark, now))
         return false;
-    report_race(w, s, granule, reader_mark, false, now, true);
+    if (mark_time(reader_mark) == TIME_FLYING)
+        granule_report(w, s, granule, SMK_HAZARD_ASYNC_WRITE, now, reader_mark);
+    else
+        report_race(w, s, granule, reader_mark, false, now, true);
     return true;
+}
+
+void granule_look(watch *w, shadow *s, uint64_t granule, mark now) {
+    judge_write(w, s, granule, now, false, NULL);
 }
 
 /* ---- lists of readers ---- */

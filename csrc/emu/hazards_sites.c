@@ -26,7 +26,8 @@ static site site_of(const ptx_instruction *p) {
                                        : WEAK,
                   .acquires = acquire,
                   .releases = release,
-                  .stores = is(p, "st")};
+                  .stores = is(p, "st"),
+                  .bulk = is(p, "cp") && has(p, "bulk")};
 }
 
 /* Barriers of some threads, of a warp, flags: everything but __syncthreads. */
@@ -38,8 +39,9 @@ static bool is_fine(const ptx_instruction *p) {
         const ptx_operand *o = &p->operands[number];
         return n != 1 || o->kind != PTX_IMMEDIATE || o->bits != 0;
     }
-    return is(p, "mbarrier") || is(p, "fence") || is(p, "membar") || has(p, "mbarrier") ||
-           has(p, "acquire") || has(p, "release") || has(p, "acq_rel");
+    return is(p, "mbarrier") || is(p, "wgmma") || is(p, "fence") || is(p, "membar") ||
+           has(p, "mbarrier") || has(p, "bulk") || has(p, "acquire") || has(p, "release") ||
+           has(p, "acq_rel");
 }
 
 /* Orders what one block does with what another does. */

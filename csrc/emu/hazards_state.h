@@ -8,8 +8,11 @@
  *     hazards_lanes.c     ... and of scattered lanes
  *     hazards_granule.c   an access to one granule against the marks of earlier ones
  *     hazards_access.c    requests: which of these looks at them
+ *     hazards_async.c     mbarriers; copies in flight; what the asynchronous proxy can see
  *     hazards_barrier.c   barriers that not everybody reaches
+ *     hazards_overlap.c   launches that begin before the one before them has ended
  *     hazards_blocks.c    blocks that ran on different host threads
+ *     hazards_unwritten.c results that are not all written
  *     hazards_findings.c  folding, and telling
  */
 #ifndef EMU_HAZARDS_STATE_H
@@ -27,6 +30,7 @@ typedef struct site {
     uint8_t strength; /* enum strength */
     bool acquires, releases;
     bool stores; /* st: the value is known */
+    bool bulk;   /* writes by the asynchronous proxy */
 } site;
 
 typedef struct site_table {
@@ -66,6 +70,15 @@ struct reader {
     uint32_t next;  /* index; 0: the end */
 };
 
+/* ---- what a warp's wgmma read ---- */
+
+enum { MATRIX_COMMIT = ~0u }; /* in `at`: the end of a group */
+
+typedef struct matrix_reads {
+    uint32_t *at; /* offsets in shared memory of 16 bytes each, in order; and the ends of groups */
+    size_t n, room;
+} matrix_reads;
+
 /* ---- barriers ---- */
 
 typedef struct barrier_watch {
@@ -78,15 +91,26 @@ typedef struct barrier_watch {
 
 /* ---- the whole run, and one host thread of a launch ---- */
 
+typedef struct written_bytes {
+    unsigned char *at; /* by byte: whether anybody wrote it; NULL: not of interest */
+    uint64_t bytes;
+} written_bytes;
+
 struct hazards {
     unsigned flags;
     findings found;
     finding_scene scene;
     bool stopped, out_of_memory;
+    /* of the job's launches so far: */
+    written_bytes *written; /* by region */
+    uint32_t n_written;
+    bool some_blocks; /* not all of its blocks ran, or not all marks are left */
     /* of the launch: */
     const launch *launch;
     site_table sites;
     struct watch *joined; /* host threads that are done */
+    /* of the job: */
+    struct overlap *overlap; /* NULL: no launch of it overlaps another */
 };
 
 typedef struct watch {
@@ -100,9 +124,12 @@ typedef struct watch {
     shadow *regions; /* by region id; made when first touched */
     reader *readers; /* [0]: none */
     uint32_t n_readers, room_readers, spare_readers;
+    matrix_reads *matrix_reads; /* by warp: under way */
+    uint32_t *proxied;         /* by thread: when it had its last fence to the asynchronous proxy */
     uint32_t *position;        /* by warp and site: the warp's clock when it last ran it */
     uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
     uint32_t alive[MAX_WARPS], born[MAX_WARPS];
+    uint32_t waited[MAX_WARPS]; /* lanes, for the launch before */
     barrier_watch barriers[N_BARRIERS];
     const ptx_function *last_function;
     uint32_t last_base;
@@ -112,6 +139,7 @@ typedef struct watch {
     const row_functions *row;
     const lane_functions *lanes;
     row_limits blank_loads, shared_rest, global;
+    bool forgot; /* marks, when time began anew */
     bool out_of_memory;
 } watch;
 
@@ -147,6 +175,8 @@ void granule_report(watch *w, const shadow *s, uint64_t granule, smk_hazard_kind
                     mark other);
 void granule_read(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *writes,
                   const row_limits *rest);
+/* As a read, which leaves no mark. */
+void granule_look(watch *w, shadow *s, uint64_t granule, mark now);
 /* value: the bytes that are written, NULL: not known */
 void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_limits *rest,
                    const unsigned char *value);
@@ -154,14 +184,39 @@ void granule_write(watch *w, shadow *s, uint64_t granule, mark now, const row_li
 /* ---- hazards_access.c ---- */
 
 void access_request(watch *w, const emu_request *request);
-void access_mbarrier(watch *w, const emu_sync *event);
-void access_copy_done(watch *w, const emu_sync *event);
 /* Reads of shared memory that was never written; copies that nobody waited for are forgotten. */
 void access_end_block(watch *w);
+
+/* ---- hazards_async.c ---- */
+
+void async_mbarrier(watch *w, const emu_sync *event);
+void async_copy_done(watch *w, const emu_sync *event);
+void async_source_read(watch *w, const emu_sync *event);
+void async_fence(watch *w, const emu_sync *event);
+void async_matrix_read(watch *w, uint32_t warp, uint64_t offset);
+void async_matrix_group(watch *w, const emu_sync *event);
+/* The asynchronous proxy reads a granule for a thread: has the last write been let through to it? */
+void async_look(watch *w, const shadow *s, uint64_t granule, mark now);
 
 /* ---- hazards_barrier.c ---- */
 
 void barrier_event(watch *w, const emu_sync *event);
+
+/* ---- hazards_overlap.c ---- */
+
+/* A launch is about to begin; false: out of memory. */
+bool overlap_begin(hazards *h, const launch *l);
+void overlap_wait(watch *w, uint32_t warp, uint32_t lanes);
+/* An access of this site to global memory. */
+void overlap_request(watch *w, const emu_request *request, uint32_t site);
+void overlap_free(struct overlap *o);
+
+/* ---- hazards_unwritten.c ---- */
+
+/* When a launch ends; when the job does. */
+void unwritten_note(hazards *h);
+void unwritten_report(hazards *h);
+void unwritten_free(hazards *h);
 
 /* ---- hazards_blocks.c ---- */
 

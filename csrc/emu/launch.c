@@ -108,6 +108,13 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     return status->code;
 }
 
+/* As on a GPU: code for less than sm_90 has no instruction to wait with. */
+static bool overlaps(const smk_job *job, const smk_launch *shape, const program *program) {
+    const char *target = program->module->ptx->target;
+    const bool exists = shape < job->launches + job->n_launches;
+    return exists && shape->overlaps && !strncmp(target, "sm_", 3) && atoi(target + 3) >= 90;
+}
+
 /* Which blocks run. job->blocks are numbered through all launches. */
 static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
     const uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
@@ -297,6 +304,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     bool sequential = false;
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
+    l.overlaps = overlaps(job, shape, program);
+    l.followed = overlaps(job, shape + 1, program);
     memcpy(l.grid, shape->grid, sizeof l.grid);
     memcpy(l.block, shape->block, sizeof l.block);
     pthread_mutex_init(&l.lock, NULL);

@@ -281,17 +281,27 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
     return exec_wgmma;
 }
 
-/* fence, commit_group, wait_group: everything is done already. */
+/* fence, commit_group, wait_group: everything is done already, and only who looks on is told. */
+enum { ORDER_FENCE, ORDER_COMMIT, ORDER_WAIT };
+
 static const insn *exec_wgmma_order(warp *w, const insn *i) {
-    return w->active == FULL ? i + 1 : refuse_part_of_warp(w, i);
+    if (w->active != FULL) return refuse_part_of_warp(w, i);
+    if (i->flags != ORDER_FENCE)
+        observe_event(
+            w, (emu_sync){.kind = i->flags == ORDER_WAIT ? EMU_MATRIX_WAIT : EMU_MATRIX_COMMIT,
+                          .ptx = i->ptx,
+                          .lanes = FULL,
+                          .object = (uint32_t)i->imm});
+    return i + 1;
 }
 
 static exec_fn select_wgmma(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take(dc, "mma_async")) return select_product(dc, p, out);
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned")) return NULL;
-    const bool waits = decode_take(dc, "wait_group");
-    if (waits)
-        return p->n_operands == 1 && p->operands[0].kind == PTX_IMMEDIATE ? exec_wgmma_order : NULL;
-    if (!decode_take(dc, "fence") && !decode_take(dc, "commit_group")) return NULL;
-    return p->n_operands == 0 ? exec_wgmma_order : NULL;
+    const bool waits = decode_take(dc, "wait_group"), commits = decode_take(dc, "commit_group");
+    if (!waits && !commits && !decode_take(dc, "fence")) return NULL;
+    if (p->n_operands != waits || (waits && p->operands[0].kind != PTX_IMMEDIATE)) return NULL;
+    out->flags = waits ? ORDER_WAIT : commits ? ORDER_COMMIT : ORDER_FENCE;
+    out->imm = waits ? (int64_t)p->operands[0].bits : 0;
+    return exec_wgmma_order;
 }

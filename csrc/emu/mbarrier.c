@@ -183,7 +183,9 @@ static const insn *exec_init(warp *w, const insn *i) {
             return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                               "mbarrier.init with a count of %u; it must be 1 to %d", count,
                               MAX_COUNT);
+        o.offset = (uint64_t)(o.at - w->block->shared);
         put(&o);
+        report(w, i, lane, &o, EMU_MBARRIER_INIT);
     }
     return i + 1;
 }

@@ -59,11 +59,17 @@ typedef enum emu_sync_kind {
     EMU_BARRIER_COMPLETE, /* barrier `object` lets everybody go on; lanes, warp and ptx mean nothing */
     EMU_WARP_SYNC,        /* lanes waited for each other: __syncwarp */
     EMU_FENCE,            /* __threadfence and the like */
+    EMU_LAUNCH_WAIT,      /* lanes waited for the launch before: griddepcontrol.wait */
     EMU_EXIT,             /* lanes have ended */
     EMU_MBARRIER_ARRIVE, /* lanes arrive at the mbarrier at offset `object`, or a lane's bulk copy of
                           * `width` bytes to address[0] does */
     EMU_MBARRIER_WAIT,   /* lanes have seen a phase of that one end */
-    EMU_COPY_DONE        /* lanes' cp.async to address[] is complete, by a wait that covers it */
+    EMU_COPY_DONE,       /* lanes' cp.async to address[] is complete, by a wait that covers it */
+    EMU_MBARRIER_INIT,   /* lanes make the mbarrier at offset `object` */
+    EMU_PROXY_FENCE,     /* lanes let bulk copies and wgmma see what they have written */
+    EMU_BULK_SOURCE,     /* a lane's bulk store has read `width` bytes from address[0] on */
+    EMU_MATRIX_COMMIT,   /* the warp's wgmma since the last one of these are a group */
+    EMU_MATRIX_WAIT      /* all but the last `object` of the warp's groups are done */
 } emu_sync_kind;
 
 typedef struct emu_sync {

@@ -7,7 +7,8 @@
  * them all, a word between them that nobody asked for included. It stands where the first of them stood.
  *
  * Four stores of one width that fill an aligned piece, or two that fill half of one, become one store,
- * where the last of them stood. A store to anywhere else ends the search.
+ * where the last of them stood. A store to anywhere else, another piece of the same register too, ends
+ * the search.
  *
  * Whatever may change shared memory or another thread's view of it ends the search; so do guards.
  * Variables without a register are one memory: neighbours among them join.
@@ -188,8 +189,7 @@ static void add_store(search *s, uint32_t index, uint32_t bytes) {
     place at = {0};
     if (bytes >= 2 && bytes <= 8)
         at = place_of(s, &s->f->instructions[index].operands[0], 2 * bytes, largest);
-    if (s->n && (!at.unit || s->open[0].element != bytes || !is_one_base(&s->open[0].at, &at)))
-        close_all(s);
+    if (s->n && (!at.unit || s->open[0].element != bytes || !find_piece(s, &at))) close_all(s);
     if (!at.unit) return;
     piece *q = find_piece(s, &at);
     if (q && q->stores[at.byte / bytes] != NOBODY) {

@@ -62,7 +62,14 @@ enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
  *
  * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the
  * workspace row by row, k elements each, one part after the other. */
-enum { PACK_THREADS = 256, PACK_ROWS = 8, PACK_TILE = 64, LARGEST_ROWS = 32, LARGEST_K = 1024 };
+enum {
+    PACK_THREADS = 256,
+    PACK_ROWS = 8,
+    PACK_PIECES = 128,
+    PACK_TILE = 64,
+    LARGEST_ROWS = 32,
+    LARGEST_K = 1024
+};
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
@@ -75,7 +82,8 @@ typedef struct wgmma_operand {
     int rows, k;                    /* sizes */
     int packing;                    /* blocks that pack it; 0: it is read where it is */
     int by_rows;                    /* a warp takes a row: its elements are neighbours */
-    int searching;                  /* blocks that look for the largest; of A in a launch before */
+    int across;    /* of one part: the packed rows are those of k, and run across K */
+    int searching; /* blocks that look for the largest; of A in a launch before */
     int chunks;
 } wgmma_operand;
 

@@ -111,6 +111,7 @@ template <typename is> __device__ __forceinline__ void product(const gemm_args &
     number *shared = reinterpret_cast<number *>(bytes);
     skinny_place<is> at;
     const operands g = find_place(at, all);
+    overlap_launches();
     number sum[is::ROWS][is::J] = {};
     accumulate<is>(sum, g, at, shared);
 #pragma unroll

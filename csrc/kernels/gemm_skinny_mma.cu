@@ -115,6 +115,7 @@ template <typename is> __device__ __forceinline__ void product(const gemm_args &
     extern __shared__ uint4 bytes[];
     skinny_place<is> at;
     const operands g = find_place(at, all);
+    overlap_launches();
     float sum[is::TILES][is::J / 2][4] = {};
     accumulate<is>(sum, g, at, reinterpret_cast<REAL *>(bytes));
     number *sums = reinterpret_cast<number *>(bytes);

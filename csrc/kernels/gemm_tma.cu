@@ -110,6 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         barrier_init_done();
     }
     __syncthreads(); /* the only one */
+    overlap_launches();
 
     const int down = (g.M + BLOCK_M - 1) / BLOCK_M, across = (g.N + BLOCK_N - 1) / BLOCK_N;
     const unsigned m_lane = warp / WARPS_N * 32 + (lane & 1) + (lane >> 4) * 2;

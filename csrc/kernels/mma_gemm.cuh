@@ -266,6 +266,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
                           lane};
 
     number sum[M_TILES][N_TILES][4] = {};
+    overlap_launches();
     if (is_chunks(A.x, A.pitch, OF_A == ALONG ? g.K : g.M) &&
         is_chunks(B.x, B.pitch, OF_B == ALONG ? g.K : g.N)) {
         accumulate<OF_A, OF_B, true>(sum, K, A, B, ring, w);

@@ -187,7 +187,9 @@ template <typename is> struct thin_copier {
     };
     const REAL *from;
     stored *to;
-    numbers next[COUNT];
+    struct round {
+        numbers at[COUNT];
+    };
     long long step, apart, advance, k_left;
     int to_apart, k_apart, rows, row_apart, slot;
     bool copies, vectors;
@@ -214,7 +216,7 @@ template <typename is> struct thin_copier {
     }
 
     /* What does not exist is 0. */
-    __device__ __forceinline__ void load() {
+    __device__ __forceinline__ void load(round &to) {
 #pragma unroll
         for (int n = 0; n < COUNT; n++) {
             elements e = {};
@@ -231,18 +233,18 @@ template <typename is> struct thin_copier {
             }
 #pragma unroll
             for (int k = 0; k < WIDE; k++) {
-                next[n].at[k] = is::store(e.at[k]);
+                to.at[n].at[k] = is::store(e.at[k]);
             }
         }
         from += advance;
         k_left -= is::ROUND;
     }
 
-    __device__ __forceinline__ void store() {
+    __device__ __forceinline__ void store(const round &from) {
 #pragma unroll
         for (int n = 0; n < COUNT; n++) {
             if (copies) {
-                *reinterpret_cast<numbers *>(to + n * to_apart + slot * is::ROUND) = next[n];
+                *reinterpret_cast<numbers *>(to + n * to_apart + slot * is::ROUND) = from.at[n];
             }
         }
         slot = slot == 2 * is::ROUNDS - 1 ? 0 : slot + 1;
@@ -274,11 +276,20 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
     for (int d = 0; d < is::DEPTH; d++) {
         thick.load(x[d]);
     }
+    constexpr int AHEAD = is::ROUNDS % 4 == 0 && thin.COUNT == 1 ? 4 : 1; /* loads under way */
 #pragma unroll 1
-    for (int n = 0; n < is::ROUNDS; n++) {
-        thin.load();
-        thin.store();
+    for (int n = 0; n < is::ROUNDS; n += AHEAD) {
+        typename thin_copier<is>::round ahead[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            thin.load(ahead[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            thin.store(ahead[i]);
+        }
     }
+    typename thin_copier<is>::round next;
     __syncthreads();
 #pragma unroll 1
     for (int first = 0; first < rounds; first += is::DEPTH) {
@@ -286,12 +297,12 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
         for (int d = 0; d < is::DEPTH; d++) {
             const int round = first + d;
             if (round >= rounds) break;
-            thin.load();
+            thin.load(next);
             if (round * is::WARPS_K + at.warp_k < units) {
                 multiply<is>(sum, x[d], own + round % (2 * is::ROUNDS) * is::ROUND);
             }
             thick.load(x[d]);
-            thin.store();
+            thin.store(next);
             if ((round + 1) % is::ROUNDS == 0) __syncthreads();
         }
     }

@@ -8,8 +8,8 @@
  *
  * Each part is a product of its own, left as sums (fp32, of fp64 matrices fp64) before alpha and beta. The
  * second launch adds them in an order that is always the same: results do not change from run to run. There a
- * thread adds 16 bytes of sums; where parts are many, up to 8 threads have a share of them each, and meet in
- * shared memory.
+ * thread adds 16 bytes of sums; where parts are many, up to 32 threads have a share of them each, and meet in
+ * shared memory, two by two.
  *
  * Bytes beside the product's: written and read, 2 SPLIT M N sizeof(sum); C once. Rows of parts begin on
  * 16-byte boundaries and have no end within 16 bytes, so all of it moves 16 bytes at a time, whatever C's
@@ -20,7 +20,9 @@
 #define SMK_SPLIT_K_CUH
 
 #include "args.h"
+#include "overlap.cuh"
 #include "sixteen_bits.cuh"
+#include "store_bits.cuh"
 
 /* What products of REAL are summed in. */
 template <typename T> struct sum_of {
@@ -52,23 +54,6 @@ __device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long 
 }
 
 /* ---- the second launch: a thread makes PART_WIDE neighbours of C ---- */
-
-/* The widest stores that C's place allows. In PTX, because the compiler takes a vector apart that was put
- * together from registers. */
-__device__ __forceinline__ void store_bits(void *p, uint4 v) {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
-                 "r"(v.w)
-                 : "memory");
-}
-__device__ __forceinline__ void store_bits(void *p, uint2 v) {
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(v.x), "r"(v.y) : "memory");
-}
-template <int BYTES> struct bits_type {
-    typedef uint4 type;
-};
-template <> struct bits_type<8> {
-    typedef uint2 type;
-};
 
 struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
     REAL at[PART_WIDE];
@@ -124,15 +109,19 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     const long long row = i / across, column = (long long)(i % across) * PART_WIDE;
     part_vector sum = {};
+    overlap_launches();
     if (row < g.M) sum = sum_share(g, row, column);
     if (blockDim.y > 1) {
         shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);
-        __syncthreads();
-        if (threadIdx.y > 0) return;
 #pragma unroll 1
-        for (int y = 1; y < blockDim.y; y++) {
-            add(sum, shares[y * blockDim.x + threadIdx.x]);
+        for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (threadIdx.y < half) {
+                add(sum, shares[(threadIdx.y + half) * blockDim.x + threadIdx.x]);
+                shares[threadIdx.y * blockDim.x + threadIdx.x] = reinterpret_cast<uint4 &>(sum);
+            }
         }
+        if (threadIdx.y > 0) return;
     }
     if (row >= g.M) return;
 

@@ -154,15 +154,19 @@ template <int A_ACROSS, int B_ACROSS>
 __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
                                         const tensor_map *a_map, const tensor_map *b_map,
                                         const tensor_map *c_map) {
+    let_next_launch_begin();
     ring r = ring_init(STAGE);
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
     const int items = down * across * (int)g.split, group = threadIdx.x / 128;
+    if (threadIdx.x == 0) {
+        tma_prefetch_map(a_map);
+        tma_prefetch_map(b_map);
+    }
+    wait_for_launch_before();
     if (group == 0) {
         give_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            tma_prefetch_map(a_map);
-            tma_prefetch_map(b_map);
             for (int item = blockIdx.x; item < items; item += gridDim.x) {
                 const block_work at = work_of(g, w, item, down, across);
                 for (int step = at.steps.first; step < at.steps.end; step++, next(r)) {

@@ -16,14 +16,19 @@
  * absolute error of 2^-40 of the largest. B is split by the product itself, and only its columns' largest
  * are looked for here.
  *
- * Where K is the direction of neighbours a warp takes a row. Otherwise 64 x 64 elements turn round in
- * shared memory, in rows of 65 words: no conflicts, but two-way ones where operands of 16 bits go in pairs.
+ * Where K is the direction of neighbours warps take rows. They do so, too, where neighbours are across K and the
+ * product reads tiles across it: the copy then lies as the matrix does. A row that begins anywhere is read in
+ * aligned 16 bytes, of which two neighbours are shifted into the 16 that are written. Elements of other matrices
+ * turn round in shared memory, 64 x 64 of them in rows of 65 words: no conflicts, but two-way ones where
+ * operands of 16 bits go in pairs.
  * Bytes: 4 read and PARTS * sizeof(operand) written an element; for the largest 4 read once more.
  */
 #ifndef SMK_WGMMA_PACK_CUH
 #define SMK_WGMMA_PACK_CUH
 
 #include "args.h"
+#include "overlap.cuh"
+#include "store_bits.cuh"
 
 /* What a lane keeps of an element until it is packed. */
 template <typename T> struct bits_of {
@@ -39,6 +44,46 @@ typedef bits_of<REAL>::type raw;
 template <typename T, int N> struct __align__(N * sizeof(T)) several {
     T at[N];
 };
+
+/* ---- lines: elements that are neighbours, of any alignment ---- */
+
+constexpr int WIDE = 16 / sizeof(raw); /* elements of a piece */
+
+/* Piece j of a line is its elements from j * WIDE on, which lie in words[j] and, where the line is `skew` bytes
+ * off a 16-byte boundary, words[j + 1]. */
+typedef struct line_pieces {
+    const uint4 *words;
+    int skew;
+    int first, inside; /* of words, those that the line has all of */
+    int end;           /* pieces first .. end - 1 need no others */
+} line_pieces;
+
+__device__ __forceinline__ line_pieces pieces_of(const REAL *from, int length) {
+    line_pieces x;
+    x.skew = (int)((unsigned long long)from % 16);
+    x.words = reinterpret_cast<const uint4 *>(reinterpret_cast<const char *>(from) - x.skew);
+    x.first = x.skew != 0;
+    x.inside = (int)(((long long)length * (int)sizeof(REAL) + x.skew) / 16);
+    x.end = max(x.first, x.inside - x.first);
+    return x;
+}
+
+/* The 16 bytes from byte `skew` of `low` on. */
+__device__ __forceinline__ uint4 joined(const uint4 &low, const uint4 &high, int skew) {
+    unsigned w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+    for (int words = 2; words > 0; words /= 2) {
+#pragma unroll
+        for (int i = 0; i < 8 - words; i++)
+            w[i] = skew & 4 * words ? w[i + words] : w[i];
+    }
+    if (sizeof(raw) < 4) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (skew & 3));
+    }
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
 
 /* ---- one element ---- */
 
@@ -120,19 +165,39 @@ template <typename T> __device__ __forceinline__ T *packed_row(const source &s, 
 /* The bits of a row's largest |x|, in every lane of its warp. */
 __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
     const int lane = threadIdx.x % 32;
-    const int whole = (unsigned long long)from % 16 == 0 ? K / 4 * 4 : 0;
+    const line_pieces x = pieces_of(from, K);
     unsigned largest = 0;
 #pragma unroll 8
-    for (int k = lane * 4; k < whole; k += 128) {
-        const float4 v = *reinterpret_cast<const float4 *>(from + k);
-        largest = max(largest, max(max(magnitude_of(v.x), magnitude_of(v.y)),
-                                   max(magnitude_of(v.z), magnitude_of(v.w))));
+    for (int j = x.first + lane; j < x.inside; j += 32) {
+        const uint4 v = x.words[j];
+        largest = max(largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
+                                   max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
     }
-#pragma unroll 8
-    for (int k = whole + lane; k < K; k += 32) {
-        largest = max(largest, magnitude_of(from[k]));
+    /* Of the vectors at both ends, elements. */
+    const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
+    const int behind = max(before, x.inside * WIDE - x.skew / (int)sizeof(raw));
+    for (int k = lane; k < before + K - behind; k += 32) {
+        largest = max(largest, magnitude_of(from[k < before ? k : k - before + behind]));
     }
     return __reduce_max_sync(0xffffffff, largest);
+}
+
+/* Of n elements a step apart, COUNT of them under way, as long as so many are left. */
+template <int COUNT>
+__device__ __forceinline__ void add_largest(unsigned &largest, const float *&from, long long step,
+                                            int &left) {
+#pragma unroll 1
+    for (; left >= COUNT; left -= COUNT) {
+        float x[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++, from += step) {
+            x[i] = *from;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            largest = max(largest, magnitude_of(x[i]));
+        }
+    }
 }
 
 /* The largest of LARGEST_K elements of 32 rows whose neighbours are in other rows: lanes are rows. To
@@ -142,19 +207,21 @@ __device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int across = (s.to.rows + LARGEST_ROWS - 1) / LARGEST_ROWS;
     const int row = s.block % across * LARGEST_ROWS + lane, chunk = s.block / across;
-    const int k_end = min((chunk + 1) * LARGEST_K, s.to.k);
+    constexpr int WARPS = PACK_THREADS / 32;
+    const int first = chunk * LARGEST_K + warp, end = min((chunk + 1) * LARGEST_K, s.to.k);
     unsigned largest = 0;
-    if (row < s.to.rows) {
-#pragma unroll 8
-        for (int k = chunk * LARGEST_K + warp; k < k_end; k += PACK_THREADS / 32) {
-            largest = max(largest, magnitude_of(s.x[row * s.to.row_stride + k * s.to.k_stride]));
-        }
+    if (row < s.to.rows && first < end) {
+        const float *from = s.x + row * s.to.row_stride + first * s.to.k_stride;
+        int left = (end - first + WARPS - 1) / WARPS;
+        add_largest<32>(largest, from, WARPS * s.to.k_stride, left);
+        add_largest<8>(largest, from, WARPS * s.to.k_stride, left);
+        add_largest<1>(largest, from, WARPS * s.to.k_stride, left);
     }
     found[warp][lane] = largest;
     __syncthreads();
     if (warp == 0 && row < s.to.rows) {
 #pragma unroll
-        for (int i = 1; i < PACK_THREADS / 32; i++) {
+        for (int i = 1; i < WARPS; i++) {
             largest = max(largest, found[i][lane]);
         }
         to[(long long)chunk * s.to.rows + row] = largest;
@@ -176,45 +243,76 @@ __device__ __forceinline__ void search(const source &s) {
 
 /* ---- packing into N parts ---- */
 
-/* A warp a row, vectors where the row begins at a multiple of their size. */
-template <typename T, int N> __device__ __forceinline__ void pack_by_rows(const source &s) {
-    const int K = s.to.k;
-    const int row = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (row >= s.to.rows) return;
-    const REAL *from = s.x + row * s.to.row_stride;
+/* Elements of a line, to as many operands of each part. */
+template <typename T, int N, int COUNT>
+__device__ __forceinline__ void pack_elements(const source &s, int line, int at, float scale,
+                                              const several<raw, COUNT> &x) {
+    several<T, COUNT> out[N];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        T parts[N];
+        split(x.at[i], scale, parts);
+#pragma unroll
+        for (int part = 0; part < N; part++)
+            out[part].at[i] = parts[part];
+    }
+#pragma unroll
+    for (int part = 0; part < N; part++) {
+        T *to = packed_row<T>(s, part, line) + at;
+        if constexpr (COUNT == 1)
+            *to = out[part].at[0];
+        else
+            store_bits(to,
+                       reinterpret_cast<typename bits_type<sizeof out[part]>::type &>(out[part]));
+    }
+}
+
+/* A warp has PACK_PIECES of a line; of a line that is scaled, all of it. */
+template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const source &s) {
+    const bool across = N == 1 && s.to.across;
+    const int lines = across ? s.to.k : s.to.rows, length = across ? s.to.rows : s.to.k;
+    const int shares = N == 2 ? 1 : (length + PACK_PIECES * WIDE - 1) / (PACK_PIECES * WIDE);
+    const int unit = s.block * PACK_ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int line = unit / shares, share = unit - line * shares;
+    if (line >= lines) return;
+    const REAL *from = s.x + line * (across ? s.to.k_stride : s.to.row_stride);
+    const line_pieces x = pieces_of(from, length);
     float scale = 1;
 #if PARTS == 2
     if (N == 2) {
-        const unsigned largest = largest_of_row(from, K);
-        if (lane == 0) s.to.largest[row] = largest;
+        const unsigned largest = largest_of_row(from, length);
+        if (lane == 0) s.to.largest[line] = largest;
         scale = power_of_two(scale_of(largest));
     }
 #endif
-    typedef several<raw, 4> four;
-    const int whole = (unsigned long long)from % sizeof(four) == 0 ? K / 4 * 4 : 0;
-#pragma unroll 4
-    for (int k = lane * 4; k < whole; k += 128) {
-        const four x = *reinterpret_cast<const four *>(from + k);
-        several<T, 4> out[N];
+    constexpr int BATCH = 2; /* pieces under way, a lane's */
+    const int first = max(x.first, share * PACK_PIECES);
+    const int end = N == 2 ? x.end : min(x.end, (share + 1) * PACK_PIECES);
+#pragma unroll 1
+    for (int j = first + lane; j < end; j += 32 * BATCH) {
+        uint4 low[BATCH], high[BATCH];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            T parts[N];
-            split(x.at[i], scale, parts);
-#pragma unroll
-            for (int part = 0; part < N; part++)
-                out[part].at[i] = parts[part];
+        for (int i = 0; i < BATCH; i++) {
+            if (j + 32 * i < end) {
+                low[i] = x.words[j + 32 * i];
+                if (x.skew) high[i] = x.words[j + 32 * i + 1];
+            }
         }
 #pragma unroll
-        for (int part = 0; part < N; part++)
-            *reinterpret_cast<several<T, 4> *>(packed_row<T>(s, part, row) + k) = out[part];
+        for (int i = 0; i < BATCH; i++) {
+            if (j + 32 * i < end) {
+                const uint4 piece = x.skew ? joined(low[i], high[i], x.skew) : low[i];
+                pack_elements<T, N, WIDE>(s, line, (j + 32 * i) * WIDE, scale,
+                                          reinterpret_cast<const several<raw, WIDE> &>(piece));
+            }
+        }
     }
-#pragma unroll 4
-    for (int k = whole + lane; k < K; k += 32) {
-        T parts[N];
-        split(bits_of<REAL>::at(from + k), scale, parts);
-#pragma unroll
-        for (int part = 0; part < N; part++)
-            packed_row<T>(s, part, row)[k] = parts[part];
+    if (share > 0) return;
+    const int before = x.first * WIDE, inside = (x.end - x.first) * WIDE;
+    for (int k = lane; k < length - inside; k += 32) {
+        const int at = k < before ? k : k + inside;
+        const several<raw, 1> one = {bits_of<REAL>::at(from + at)};
+        pack_elements<T, N, 1>(s, line, at, scale, one);
     }
 }
 
@@ -274,28 +372,32 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
     }
 }
 
-template <typename T, int N> __device__ __forceinline__ void pack_operand(const source &s) {
-    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
-    if (s.to.by_rows) {
-        pack_by_rows<T, N>(s);
+template <typename T, int N>
+__device__ __forceinline__ void pack_operand(const source &s,
+                                             raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
+    if (s.to.by_rows || (N == 1 && s.to.across)) {
+        pack_by_lines<T, N>(s);
     } else {
         pack_by_tiles<T, N>(s, tile);
     }
 }
 
-/* The kernel's blocks: those that pack A, those that pack B, those that look for B's largest. Where all of
- * the batch shares a matrix, the first does it for all. */
+/* The kernel's blocks: those that look for B's largest, which take longest, those that pack A, those that pack B.
+ * Where all of the batch shares a matrix, the first does it for all. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
-    const int block = blockIdx.x, of_b = block - w.a.packing;
-    if (blockIdx.z != 0 && (of_b < 0 ? g.batch_a : g.batch_b) == 0) return;
-    if (of_b < 0) {
-        pack_operand<operand, PARTS>(source_of(g, w, true, block));
-    } else if (of_b < w.b.packing) {
-        pack_operand<raw, 1>(source_of(g, w, false, of_b));
+    __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
+    const int block = (int)blockIdx.x - w.b.searching;
+    const bool of_a = block >= 0 && block < w.a.packing;
+    overlap_launches();
+    if (blockIdx.z != 0 && (of_a ? g.batch_a : g.batch_b) == 0) return;
+    if (of_a) {
+        pack_operand<operand, PARTS>(source_of(g, w, true, block), tile);
+    } else if (block >= 0) {
+        pack_operand<raw, 1>(source_of(g, w, false, block - w.a.packing), tile);
     }
 #if PARTS == 2
     else {
-        search(source_of(g, w, false, of_b - w.b.packing));
+        search(source_of(g, w, false, blockIdx.x));
     }
 #endif
 }
@@ -303,6 +405,7 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 #if PARTS == 2
 /* Before that: of an A whose neighbours are in other rows. */
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
+    overlap_launches();
     if (blockIdx.z != 0 && g.batch_a == 0) return;
     const source s = source_of(g, w, true, blockIdx.x);
     largest_of_chunk(s, s.to.partial);

@@ -70,6 +70,35 @@ static int read_memory(PyObject *given, size_t *out) {
     return 0;
 }
 
+/* Ordinals, or names: [0, 1], ["cuda:0", "cuda:1"]. */
+static int read_devices(PyObject *given, call *c) {
+    if (given == Py_None) {
+        return 0;
+    }
+    PyObject *list = PyUnicode_Check(given) ? NULL : PySequence_Fast(given, "");
+    const Py_ssize_t n = list ? PySequence_Fast_GET_SIZE(list) : 0;
+    int failed = n < 1 || n > CALL_MAX_DEVICES;
+    for (Py_ssize_t i = 0; i < n && !failed; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(list, i);
+        device on = {0};
+        if (PyLong_Check(item)) {
+            on.ordinal = (int)PyLong_AsLong(item);
+            failed = on.ordinal < 0;
+        } else {
+            failed = !PyUnicode_Check(item) || device_read(NULL, item, &on) || on.emulated;
+        }
+        c->devices[c->n_devices++] = on.ordinal;
+    }
+    Py_XDECREF(list);
+    if (failed || list == NULL) {
+        PyErr_Format(PyExc_ValueError,
+                     "devices must be 1 to %d GPUs, as [0, 1] or ['cuda:0', 'cuda:1'], not %R",
+                     CALL_MAX_DEVICES, given);
+        return -1;
+    }
+    return 0;
+}
+
 static int read_param(call *c, const char *name, PyObject *given) {
     if (c->n_params == CALL_MAX_PARAMS) {
         return 0; /* too many already: one of those that are noted is unknown */
@@ -121,6 +150,20 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
     }
     if (has_out && strcmp(name, "max_memory") == 0) {
         return read_memory(given, &c->max_memory);
+    }
+    if (has_out && strcmp(name, "progress") == 0) {
+        if (given != Py_None && given != Py_False && given != Py_True && !PyCallable_Check(given)) {
+            PyErr_Format(PyExc_TypeError,
+                         "progress must be a bool or a function of (bytes done, bytes in all), "
+                         "not %.200s",
+                         Py_TYPE(given)->tp_name);
+            return -1;
+        }
+        c->progress = given == Py_None || given == Py_False ? NULL : given;
+        return 0;
+    }
+    if (c->op == SMK_GEMM && strcmp(name, "devices") == 0) {
+        return read_devices(given, c);
     }
     if (c->op == SMK_GEMM && strcmp(name, "alpha") == 0) {
         return read_real(given, name, &c->alpha);

@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-enum { CALL_MAX_INPUTS = 2, CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1 };
+enum { CALL_MAX_INPUTS = 2, CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1, CALL_MAX_DEVICES = 16 };
 
 /* All references are borrowed from the arguments. */
 typedef struct call {
@@ -12,8 +12,11 @@ typedef struct call {
     PyObject *inputs[CALL_MAX_INPUTS];
     const char *variant;             /* NULL: not said */
     PyObject *out, *device, *stream; /* NULL: None or not given */
+    PyObject *progress;              /* callable, True, or NULL */
     double alpha, beta;
     size_t max_memory; /* bytes of the GPU's memory; 0: not given */
+    int devices[CALL_MAX_DEVICES];
+    int n_devices; /* 0: not given */
     smk_accuracy accuracy;
     const char *params[CALL_MAX_PARAMS]; /* one more than any row has, so that a surplus shows */
     int64_t values[CALL_MAX_PARAMS];

@@ -61,8 +61,9 @@ static int read_timing(PyObject *entry, smk_timing *out) {
         return -1;
     }
     long long side;
-    if (!PyArg_ParseTuple(entry, "ssO!sspL(ddddd):timing", &op, &variant, &PyDict_Type, &params,
-                          &dtype, &accuracy, &aligned, &side, &c[0], &c[1], &c[2], &c[3], &c[4])) {
+    if (!PyArg_ParseTuple(entry, "ssO!sspL(dddddd):timing", &op, &variant, &PyDict_Type, &params,
+                          &dtype, &accuracy, &aligned, &side, &c[0], &c[1], &c[2], &c[3], &c[4],
+                          &c[5])) {
         return -1;
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
@@ -248,8 +249,8 @@ PyObject *choose_predict(PyObject *args) {
             continue;
         }
         smk_timing_terms(t, &q, x);
-        PyObject *row = Py_BuildValue("(nd(ddddd))", (Py_ssize_t)i, smk_timing_predicts(t, &q),
-                                      x[0], x[1], x[2], x[3], x[4]);
+        PyObject *row = Py_BuildValue("(nd(dddddd))", (Py_ssize_t)i, smk_timing_predicts(t, &q),
+                                      x[0], x[1], x[2], x[3], x[4], x[5]);
         if (row == NULL || PyList_Append(result, row)) {
             Py_CLEAR(result);
         }

@@ -1,8 +1,9 @@
 /* Which device a call means, and running a job on it. */
-#include "module.h"
+#include "call.h"
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
+#include "result_memory.h"
 
 int device_read(const module_state *state, PyObject *given, device *out) {
     (void)state;
@@ -147,30 +148,100 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
     if (device_read(state, given, &on)) {
         return NULL;
     }
+    const size_t results = result_memory_trim();
     if (on.emulated) {
-        return PyLong_FromLong(0);
+        return PyLong_FromSize_t(results);
     }
     const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
     if (gpu_trim(on.ordinal, &status)) {
         return raise_status(state, &status);
     }
     const size_t after = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
-    return PyLong_FromSize_t(before > after ? before - after : 0);
+    return PyLong_FromSize_t(results + (before > after ? before - after : 0));
 }
 
 /* ---- running ---- */
 
-int device_run_flow(const module_state *state, const device *on, smk_flow *flow) {
+/* ---- progress ---- */
+
+/* What a flow's thread listens with: signals, and a function that is told how far the flow is. */
+typedef struct watch {
+    PyThreadState *thread;
+    PyObject *tell;
+    _Atomic size_t delivered;
+    size_t bytes;
+} watch;
+
+static int tell(const watch *w) {
+    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)atomic_load(&w->delivered),
+                                           (Py_ssize_t)w->bytes);
+    Py_XDECREF(said);
+    return said ? 0 : -1;
+}
+
+/* As poll_signals. */
+static int poll_flow(void *given) {
+    watch *w = given;
+    PyEval_RestoreThread(w->thread);
+    const int stop = PyErr_CheckSignals() || (w->tell && tell(w));
+    w->thread = PyEval_SaveThread();
+    return stop;
+}
+
+/* True asks for a bar of our own. A new reference, or NULL with or without an exception. */
+static PyObject *teller(PyObject *progress) {
+    if (progress != Py_True) {
+        return Py_XNewRef(progress);
+    }
+    PyObject *module = PyImport_ImportModule("smemkern._transfer");
+    PyObject *bar = module ? PyObject_CallMethod(module, "_bar", NULL) : NULL;
+    Py_XDECREF(module);
+    return bar;
+}
+
+static size_t result_bytes(const smk_flow *flow) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < flow->n_steps; i++) {
+        const smk_rectangle *r = &flow->steps[i].rectangle;
+        bytes += flow->steps[i].kind == SMK_COPY_OUT ? r->width * r->lines : 0;
+    }
+    return bytes;
+}
+
+int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
+                     PyObject *progress) {
     smk_status status = {0};
-    PyThreadState *thread = PyEval_SaveThread();
-    flow->poll = poll_signals;
-    flow->poll_arg = &thread;
-    flow->transfer = note_transfer();
-    smk_code code = gpu_flow(on->ordinal, flow, &status);
-    PyEval_RestoreThread(thread);
+    smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
+    smk_transfer *sum = note_transfer();
+    watch w = {.tell = teller(progress)};
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        flows[i].poll = poll_flow;
+        flows[i].poll_arg = &w;
+        flows[i].transfer = &moved[i];
+        flows[i].delivered = &w.delivered;
+        flows[i].share = n;
+        w.bytes += result_bytes(&flows[i]);
+    }
+    w.thread = PyEval_SaveThread();
+    smk_code code = gpu_flows(ordinals, flows, n, &status);
+    PyEval_RestoreThread(w.thread);
+    for (int i = 0; i < n; i++) {
+        sum->bytes_in += moved[i].bytes_in;
+        sum->bytes_out += moved[i].bytes_out;
+        sum->bytes_direct += moved[i].bytes_direct;
+        sum->seconds = Py_MAX(sum->seconds, moved[i].seconds);
+        sum->threads += moved[i].threads;
+        sum->steps += moved[i].steps;
+    }
     if (code) {
         raise_status(state, &status);
+    } else if (w.tell) {
+        code = tell(&w) ? SMK_ERROR : SMK_OK;
     }
+    Py_XDECREF(w.tell);
     return code ? -1 : 0;
 }
 

@@ -88,6 +88,15 @@ static void order_behind(request *r) {
 }
 
 static int choose_host_device(const module_state *state, request *r, bool emulate) {
+    if (r->asked->n_devices) {
+        if (emulate || r->asked->device != Py_None || r->asked->stream != Py_None) {
+            PyErr_SetString(PyExc_ValueError, "devices names the GPUs of a call on host arrays; "
+                                              "pass neither device nor stream beside it");
+            return -1;
+        }
+        r->on = (device){.ordinal = r->asked->devices[0]};
+        return 0;
+    }
     if (emulate && r->asked->device == Py_None) {
         r->on = (device){.emulated = true};
     } else if (device_read(state, r->asked->device, &r->on)) {
@@ -113,6 +122,13 @@ int request_find_arrays(module_state *state, request *r, bool emulate) {
     }
     if (!r->on_device) {
         return choose_host_device(state, r, emulate);
+    }
+    if (asked->n_devices) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: devices is for arrays in host memory; these are on a GPU, where they are "
+                     "computed",
+                     op);
+        return -1;
     }
     if (asked->op == SMK_PROBE) {
         PyErr_SetString(PyExc_ValueError,

@@ -4,7 +4,7 @@
 
 static const char gemm_doc[] =
     "gemm(a, b, *, variant='auto', accuracy='float32', out=None, alpha=1.0, beta=0.0, device=None, "
-    "stream=None, max_memory=None, **params)\n"
+    "stream=None, max_memory=None, devices=None, progress=None, **params)\n"
     "--\n\n"
     "alpha * (a @ b) + beta * out, by a kernel of the ladder.\n\n"
     "Parameters\n"
@@ -42,6 +42,13 @@ static const char gemm_doc[] =
     "    Bytes of the GPU's memory that a call on host arrays may use; None: most of what is "
     "free.\n"
     "    What does not fit goes through it block by block, with the same bits in the result.\n"
+    "devices : sequence of int or 'cuda:N', optional\n"
+    "    GPUs that share a product of host arrays, by rows, columns or batch; in place of device.\n"
+    "progress : bool or function, optional\n"
+    "    Of a call on host arrays: True shows a bar (tqdm), a function is called about every\n"
+    "    50 ms and at the end with the result's bytes that are there, and all of them. Ctrl-C "
+    "ends\n"
+    "    the call.\n"
     "**params : int\n"
     "    The variant's own, as tile=16; see variants('gemm')[i].params.\n\n"
     "Returns\n"
@@ -60,7 +67,8 @@ static const char gemm_doc[] =
     ">>> c = smemkern.gemm(a, b, variant='swizzle')\n";
 
 static const char transpose_doc[] =
-    "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, **params)\n"
+    "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, "
+    "**params)\n"
     "--\n\n"
     "The last two axes swapped, moved in memory by a kernel of the ladder.\n\n"
     "Parameters\n"
@@ -73,7 +81,7 @@ static const char transpose_doc[] =
     "out : ndarray, optional\n"
     "    Of exactly the result's shape and dtype. May overlap a. On a GPU it must lie apart, but a\n"
     "    square a may be its own out: it is then transposed in place, by 'auto' and 'sectors'.\n"
-    "device, stream, max_memory, **params\n"
+    "device, stream, max_memory, progress, **params\n"
     "    As for gemm.\n\n"
     "Returns\n"
     "-------\n"
@@ -161,9 +169,10 @@ static const char last_transfer_doc[] =
     "(bytes in, bytes out, of both without a stage, seconds, threads, steps), or None; see\n"
     "smemkern.last_transfer.\n";
 
-static const char trim_doc[] = "trim(device, /)\n"
-                               "--\n\n"
-                               "Gives back what is held for later calls; see smemkern.empty_cache.\n";
+static const char trim_doc[] =
+    "trim(device, /)\n"
+    "--\n\n"
+    "Gives back what is held for later calls; see smemkern.empty_cache.\n";
 
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"

@@ -2,6 +2,7 @@
 #include "../core/plan_flow.h"
 #include "../cuda/gpu.h"
 #include "request.h"
+#include "result_memory.h"
 
 /* Where the result's elements go. */
 typedef struct target {
@@ -34,35 +35,89 @@ static int choose_target(const request *r, bool reads_result, target *t) {
         return 0;
     }
     Py_INCREF(r->descr);
-    t->array = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim, r->dims,
-                                                     NULL, NULL, 0, NULL);
+    t->array = result_memory_array(r->descr, r->ndim, r->dims);
     return t->array == NULL || (reads_result && PyArray_CopyInto(t->array, out) < 0) ? -1 : 0;
 }
 
 /* What a flow may use of the device's memory: what the caller says, or most of what is free, which is only
  * asked where it matters. */
-static int memory_of(const module_state *state, const request *r, size_t wanted, size_t *memory) {
+static int memory_of(const module_state *state, int ordinal, size_t most, size_t wanted,
+                     size_t *memory) {
     enum { PLENTY = 16 };
     smk_status status = {0};
     gpu_info info;
-    if (gpu_describe(r->on.ordinal, &info, &status)) {
+    if (gpu_describe(ordinal, &info, &status)) {
         raise_status(state, &status);
         return -1;
     }
     *memory = info.memory_bytes;
-    if (wanted > info.memory_bytes / PLENTY && gpu_memory(r->on.ordinal, memory, &status)) {
+    if (wanted > info.memory_bytes / PLENTY && gpu_memory(ordinal, memory, &status)) {
         raise_status(state, &status);
         return -1;
     }
-    if (r->asked->max_memory && r->asked->max_memory < *memory) {
-        *memory = r->asked->max_memory;
+    if (most && most < *memory) {
+        *memory = most;
     }
     return 0;
 }
 
-static int plan_flow(module_state *state, const request *r, PyArrayObject *result,
-                     smk_flow_plan *plan) {
-    const bool product = r->asked->op == SMK_GEMM;
+/* ---- a problem's parts, one a GPU ---- */
+
+typedef struct parts {
+    int n;
+    int ordinals[CALL_MAX_DEVICES];
+    smk_flow_plan plans[CALL_MAX_DEVICES];
+    smk_flow flows[CALL_MAX_DEVICES];
+} parts;
+
+/* Moves the problem to its part i of n, and says how many there are: of a batch, of rows, or of columns,
+ * whichever are more. */
+static int take_part(smk_gemm *p, smk_flow_question *q, int i, int n) {
+    enum { UNIT = 128 }; /* rows of the largest tiles */
+    const bool batch = p->batch.n > 0, rows = p->M >= p->N;
+    int64_t *size = batch ? &p->batch.size[0] : rows ? &p->M : &p->N;
+    const int64_t unit = batch ? 1 : UNIT, units = (*size + unit - 1) / unit;
+    const int64_t each = (units + n - 1) / n * unit, first = each * i;
+    const int64_t steps[3] = {batch  ? p->a.batch[0]
+                              : rows ? p->a.ld
+                                     : 0,
+                              batch  ? p->b.batch[0]
+                              : rows ? 0
+                                     : p->b.step,
+                              batch  ? p->c.batch[0]
+                              : rows ? p->c.ld
+                                     : 1};
+    const int count = (int)((*size + each - 1) / each);
+    for (int o = 0; o < 3; o++) {
+        q->host[o] += first * steps[o] * q->dtype->itemsize;
+    }
+    *size = *size - first < each ? *size - first : each;
+    return count;
+}
+
+static int plan_part(module_state *state, const request *r, const smk_flow_question *whole, int i,
+                     parts *all) {
+    smk_status status = {0};
+    smk_flow_question question = *whole;
+    smk_code code;
+    if (r->asked->op == SMK_TRANSPOSE) {
+        all->n = 1;
+        code = smk_plan_flow_transpose(&question, &r->transpose, &all->plans[i], &status);
+    } else {
+        smk_gemm part = r->gemm;
+        question.whole = &r->gemm;
+        if (all->n > 1) {
+            all->n = take_part(&part, &question, i, r->asked->n_devices);
+        }
+        code = smk_plan_flow_gemm(&question, &part, &all->plans[i], &status);
+    }
+    if (code) {
+        raise_status(state, &status);
+    }
+    return code ? -1 : 0;
+}
+
+static int plan_parts(module_state *state, const request *r, PyArrayObject *result, parts *all) {
     smk_flow_question question = {.row = r->row, .dtype = r->dtype, .values = r->values};
     size_t wanted = (size_t)PyArray_NBYTES(result);
     for (int i = 0; i < r->n_inputs; i++) {
@@ -70,14 +125,19 @@ static int plan_flow(module_state *state, const request *r, PyArrayObject *resul
         wanted += r->inputs[i].buffer.bytes;
     }
     question.host[r->n_inputs] = PyArray_BYTES(result);
-    if (memory_of(state, r, wanted, &question.memory)) {
-        return -1;
-    }
-    smk_status status = {0};
-    if (product ? smk_plan_flow_gemm(&question, &r->gemm, plan, &status)
-                : smk_plan_flow_transpose(&question, &r->transpose, plan, &status)) {
-        raise_status(state, &status);
-        return -1;
+    all->n = r->asked->n_devices ? r->asked->n_devices : 1;
+    for (int i = 0; i < all->n; i++) {
+        all->ordinals[i] = r->asked->n_devices ? r->asked->devices[i] : r->on.ordinal;
+        if (memory_of(state, all->ordinals[i], r->asked->max_memory, wanted, &question.memory) ||
+            plan_part(state, r, &question, i, all)) {
+            return -1;
+        }
+        const smk_flow_plan *plan = &all->plans[i];
+        all->flows[i] = (smk_flow){.buffers = plan->buffers,
+                                   .n_buffers = plan->n_buffers,
+                                   .steps = plan->steps,
+                                   .n_steps = plan->n_steps,
+                                   .stream = r->stream};
     }
     return 0;
 }
@@ -85,23 +145,25 @@ static int plan_flow(module_state *state, const request *r, PyArrayObject *resul
 PyObject *request_run_flow(module_state *state, request *r) {
     const bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
     target t = {NULL, false};
-    smk_flow_plan plan = {0};
     PyObject *image_owner = NULL, *result = NULL;
-    smk_flow flow = {.stream = r->stream};
+    smk_image image;
+    parts *all = PyMem_Calloc(1, sizeof *all);
 
+    if (all == NULL) {
+        return PyErr_NoMemory();
+    }
     if (choose_target(r, reads_result, &t)) {
         goto done;
     }
     if (PyArray_SIZE(t.array) > 0) {
-        if (plan_flow(state, r, t.array, &plan) ||
-            image_of_row(state, r->row, r->dtype, r->values, false, &flow.image, &image_owner)) {
+        if (plan_parts(state, r, t.array, all) ||
+            image_of_row(state, r->row, r->dtype, r->values, false, &image, &image_owner)) {
             goto done;
         }
-        flow.buffers = plan.buffers;
-        flow.n_buffers = plan.n_buffers;
-        flow.steps = plan.steps;
-        flow.n_steps = plan.n_steps;
-        if (device_run_flow(state, &r->on, &flow)) {
+        for (int i = 0; i < all->n; i++) {
+            all->flows[i].image = image;
+        }
+        if (device_run_flows(state, all->ordinals, all->flows, all->n, r->asked->progress)) {
             goto done;
         }
     }
@@ -113,7 +175,10 @@ PyObject *request_run_flow(module_state *state, request *r) {
     }
 
 done:
-    smk_flow_plan_free(&plan);
+    for (int i = 0; i < CALL_MAX_DEVICES; i++) {
+        smk_flow_plan_free(&all->plans[i]);
+    }
+    PyMem_Free(all);
     Py_XDECREF(image_owner);
     Py_XDECREF(t.array);
     return result;

@@ -106,9 +106,10 @@ int stream_read(PyObject *given, void **out);
 /* Raises that the emulator has none. */
 int stream_refuse(void);
 
-/* Runs the job, or a flow on a GPU, with the GIL released, listening for signals. */
+/* Runs the job, or flows on GPUs, with the GIL released, listening for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job);
-int device_run_flow(const module_state *state, const device *on, smk_flow *flow);
+int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
+                     PyObject *progress);
 
 /* What this thread's last run on a GPU moved: a tuple with smk_transfer's fields, or None. */
 PyObject *device_last_transfer(void);

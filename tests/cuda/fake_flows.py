@@ -170,7 +170,80 @@ def threads() -> None:
     assert not errors, errors
 
 
-CASES = (blocks, edges, strides, batches, results, transposes, direct, threads)
+def several() -> None:
+    """Two GPUs have a half each: the same bits."""
+    for m, n, k in ((700, 900, 64), (300, 1000, 20), (100, 90, 8), (1, 1, 1), (0, 5, 3)):
+        a, b = floats(m, k), floats(k, n)
+        for devices in ([0, 1], ["cuda:1", "cuda:0"], [0, 0, 1], [1]):
+            assert np.array_equal(gemm_on(a, b, devices), gemm(a, b))
+        assert np.array_equal(gemm_on(a.T.copy().T, np.asfortranarray(b), [0, 1]), gemm(a, b))
+        out = floats(m, n)
+        expected = (out - 2 * a.astype(np.float64) @ b).astype(np.float32)
+        smemkern.gemm(a, b, variant="naive", devices=[0, 1], alpha=-2, beta=1, out=out)
+        np.testing.assert_allclose(out, expected, atol=1e-4)
+    a, b = floats(5, 40, 30), floats(30, 20)
+    assert np.array_equal(gemm_on(a, b, [0, 1]), gemm(a, b))
+    for devices in ([], "cuda", [-1], [0.5], ["emu"], [0] * 17, 3):
+        refused(a, b, devices=devices)
+    refused(a, b, devices=[0], device="cuda")
+    try:
+        gemm_on(a, b, [0, 7])
+    except smemkern.NoDeviceError as error:
+        assert "cuda:7" in str(error)
+    else:
+        raise AssertionError("there are two devices")
+
+
+def gemm_on(a: np.ndarray, b: np.ndarray, devices: list) -> np.ndarray:
+    return smemkern.gemm(a, b, variant="naive", devices=devices)
+
+
+def refused(a: np.ndarray, b: np.ndarray, **keywords: object) -> None:
+    try:
+        smemkern.gemm(a, b, variant="naive", **keywords)
+    except ValueError as error:
+        assert "devices" in str(error)
+    else:
+        raise AssertionError(f"{keywords} must be refused")
+
+
+def progress() -> None:
+    """A function hears of the end; what it raises is raised; a bar needs tqdm."""
+    a, b = floats(700, 64), floats(64, 900)
+    heard: list[tuple[int, int]] = []
+    gemm(a, b, progress=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (4 * 700 * 900,) * 2 and heard == sorted(heard)
+    transpose(a, progress=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (a.nbytes,) * 2
+
+    def fail(done: int, total: int) -> None:
+        raise RuntimeError("enough")
+
+    try:
+        gemm(a, b, progress=fail)
+    except RuntimeError as error:
+        assert str(error) == "enough"
+    else:
+        raise AssertionError("an exception must not get lost")
+    try:
+        gemm(a, b, progress=3)
+    except TypeError as error:
+        assert "progress" in str(error)
+    else:
+        raise AssertionError("3 is no function")
+    gemm(a, b, progress=False)
+    try:
+        import tqdm  # noqa: F401
+    except ImportError:
+        try:
+            gemm(a, b, progress=True)
+        except ImportError as error:
+            assert "pip install tqdm" in str(error)
+    else:
+        gemm(a, b, progress=True)
+
+
+CASES = (blocks, edges, strides, batches, results, transposes, direct, threads, several, progress)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

@@ -26,8 +26,12 @@ DRIVER_FUNCTIONS(X)
 
 extern fake_cuda_state fake_cuda;
 
+enum { MOST_MARKS = 64 };
+
 struct CUstream_st {
     bool hangs, destroyed;
+    uint32_t *marks[MOST_MARKS], values[MOST_MARKS]; /* to be written when it no longer hangs */
+    int n_marks;
     CUstream next;
 };
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
+enum { N_DEVICES = 2, SHARED_OPTIN = 227 << 10, STATIC_SHARED = 16 };
 
 struct CUevent_st {
     CUstream stream; /* NULL: reached already */
@@ -25,7 +25,7 @@ struct CUmod_st {
     struct CUfunc_st functions[N_FUNCTIONS];
 };
 
-EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30};
+EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30, .virtual_sm = 90, .version = 13000};
 
 #define DEFAULT_STREAM ((CUstream)1) /* CU_STREAM_LEGACY */
 
@@ -41,6 +41,11 @@ bool fake_stream_is_busy(CUstream stream) {
 static void settle_streams(void) {
     for (CUstream *link = &streams; *link;) {
         CUstream stream = *link;
+        while (stream->n_marks && !fake_stream_is_busy(stream)) {
+            stream->n_marks--;
+            __atomic_store_n(stream->marks[stream->n_marks], stream->values[stream->n_marks],
+                             __ATOMIC_RELEASE);
+        }
         if (!stream->destroyed || fake_stream_is_busy(stream)) {
             link = &stream->next;
             continue;
@@ -80,7 +85,7 @@ CUresult cuInit(unsigned flags) {
 
 CUresult cuDriverGetVersion(int *version) {
     CALL_ANYWHERE(cuDriverGetVersion);
-    *version = 13000;
+    *version = fake_cuda.version;
     return CUDA_SUCCESS;
 }
 
@@ -100,14 +105,14 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
 
 CUresult cuDeviceGetCount(int *count) {
     CALL_ANYWHERE(cuDeviceGetCount);
-    *count = 1;
+    *count = N_DEVICES;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     CALL_ANYWHERE(cuDeviceGet);
-    *device = 0;
-    return fail(ordinal ? INVALID_VALUE : 0);
+    *device = ordinal;
+    return fail(ordinal < 0 || ordinal >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
@@ -119,7 +124,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
     CALL_ANYWHERE(cuDeviceTotalMem);
     *bytes = fake_cuda.total_bytes;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -132,13 +137,13 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = SHARED_OPTIN; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = !fake_cuda.no_pools; break;
     }
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     CALL_ANYWHERE(cuDevicePrimaryCtxRetain);
     *context = (CUcontext)&fake_cuda;
-    return fail(device);
+    return fail(device < 0 || device >= N_DEVICES ? INVALID_VALUE : 0);
 }
 
 CUresult cuCtxPushCurrent(CUcontext context) {
@@ -231,6 +236,21 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     return fail(stream && event && !flags ? 0 : INVALID_VALUE);
 }
 
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, uint32_t value,
+                              unsigned flags) {
+    CALL(cuStreamWriteValue32);
+    void *memory = (void *)(uintptr_t)address;
+    if (!stream || flags || !fake_is_pinned(memory)) return fail(INVALID_VALUE);
+    if (!fake_stream_is_busy(stream)) {
+        __atomic_store_n((uint32_t *)memory, value, __ATOMIC_RELEASE);
+        return CUDA_SUCCESS;
+    }
+    if (stream->n_marks == MOST_MARKS) return fail(INVALID_VALUE);
+    stream->marks[stream->n_marks] = memory;
+    stream->values[stream->n_marks++] = value;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
     CALL(cuThreadExchangeStreamCaptureMode);
     const int previous = capture_mode;
@@ -288,6 +308,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = STATIC_SHARED; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = fake_cuda.virtual_sm; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared; break;
     }
     return CUDA_SUCCESS;
@@ -343,20 +364,28 @@ static int run_transpose(const transpose_args *t, unsigned batches) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                        CUstream stream, void **parameters, void **extra) {
-    CALL(cuLaunchKernel);
-    if (!grid_x || !grid_y || !grid_z || !block_x || block_x * block_y * block_z > 1024 ||
-        (int)shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                          void **extra) {
+    CALL(cuLaunchKernelEx);
+    const unsigned *grid = config->grid, *block = config->block;
+    CUstream stream = config->stream;
+    if (!grid[0] || !grid[1] || !grid[2] || !block[0] || block[0] * block[1] * block[2] > 1024 ||
+        (int)config->shared_bytes > function->dynamic_shared || !stream || !parameters || extra)
         return fail(INVALID_VALUE);
+    for (unsigned i = 0; i < config->n_attributes; i++) {
+        const CUlaunchAttribute *attribute = &config->attributes[i];
+        if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+            attribute->value.allowed != 1 || fake_cuda.launched_on != stream)
+            return fail(INVALID_VALUE);
+        fake_cuda.overlapping++;
+    }
     fake_cuda.launched_on = stream;
     uint64_t args[4] = {0};
     for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
         memcpy(&args[i], parameters[i], sizeof args[i]);
-    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid_z);
+    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid[2]);
     if (!strcmp(function->name, "transpose_naive"))
-        fake_cuda.sticky = run_transpose(parameters[0], grid_z);
+        fake_cuda.sticky = run_transpose(parameters[0], grid[2]);
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);

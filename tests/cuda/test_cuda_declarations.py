@@ -25,6 +25,17 @@ def find_include() -> Path:
     pytest.skip("no cuda.h")
 
 
+def launch_layout(fields: str) -> list[str]:
+    """Where the structs of cuLaunchKernelEx have what; of these names."""
+    wanted = {
+        **{f"offsetof(CUlaunchConfig, {f})": 24 + 8 * i for i, f in enumerate(fields.split())},
+        "sizeof(CUlaunchConfig)": 56,
+        "offsetof(CUlaunchAttribute, value)": 8,
+        "sizeof(CUlaunchAttribute)": 72,
+    }
+    return [f'_Static_assert({what} == {at}, "{what}");' for what, at in wanted.items()]
+
+
 def test_declarations(tmp_path: Path) -> None:
     include = find_include()
     constants = re.findall(r"\b(CU(?:DA)?_[A-Z_]+) = (\d+)", DRIVER_H)
@@ -44,6 +55,7 @@ def test_declarations(tmp_path: Path) -> None:
     for field, offset in zip([*theirs.split(), "usage", "reserved"], offsets, strict=True):
         lines.append(f'_Static_assert(offsetof(CUmemPoolProps, {field}) == {offset}, "{field}");')
     lines.append('_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");')
+    lines += launch_layout("sharedMemBytes hStream attrs numAttrs")
     source = tmp_path / "declarations.c"
     source.write_text("\n".join(lines) + "\n")
     build(tmp_path / "declarations.o", [source], "-c", f"-I{include}")
@@ -53,5 +65,6 @@ def test_declarations(tmp_path: Path) -> None:
     for field, offset in zip(fields, offsets, strict=True):
         lines.append(f'_Static_assert(offsetof(CUmemPoolProps, {field}) == {offset}, "{field}");')
     lines.append('_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");')
+    lines += launch_layout("shared_bytes stream attributes n_attributes")
     ours.write_text("\n".join(lines) + "\n")
     build(tmp_path / "ours.o", [ours], "-c")

@@ -33,6 +33,7 @@ RARE = {
     "cuStreamDestroy",
     "cuStreamWaitEvent",
     "cuTensorMapEncodeTiled",
+    "cuEventQuery",
     "cuMemFreeHost",
     "cuMemcpy2DAsync",
 }
@@ -66,6 +67,17 @@ def test_capture_without_pools(gpu_cases: Path, fake_driver: Path) -> None:
     run(gpu_cases, fake_driver, "capture", "no_pools")
 
 
+@pytest.mark.parametrize(
+    ("virtual_sm", "version", "wanted"),
+    [(90, 13000, 2), (90, 12030, 2), (80, 13000, 0), (90, 12020, 0)],
+)
+def test_overlap(
+    gpu_cases: Path, fake_driver: Path, virtual_sm: int, version: int, wanted: int
+) -> None:
+    """Where the kernels can wait, and the driver captures such launches."""
+    run(gpu_cases, fake_driver, "overlap", str(virtual_sm), str(version), str(wanted))
+
+
 @pytest.mark.parametrize("case", ANYWHERE.split())
 def test_real(gpu_cases: Path, case: str) -> None:
     absent = subprocess.run([gpu_cases, "absent"], capture_output=True, text=True, timeout=120)
@@ -90,8 +102,8 @@ def test_each_call_failing(gpu_cases: Path, fake_driver: Path, function: str) ->
         ("cuDevicePrimaryCtxRetain", 46, "NO_DEVICE", "exclusive"),
         ("cuModuleLoadDataEx", 209, "KERNEL_IMAGE", "sm_90"),
         ("cuModuleLoadDataEx", 222, "DRIVER_TOO_OLD", "newer NVIDIA driver"),
-        ("cuLaunchKernel", 1, "LAUNCH", "block (256, 1, 1)"),
-        ("cuLaunchKernel", 701, "LAUNCH", "registers"),
+        ("cuLaunchKernelEx", 1, "LAUNCH", "block (256, 1, 1)"),
+        ("cuLaunchKernelEx", 701, "LAUNCH", "registers"),
         ("cuStreamQuery", 719, "LAUNCH", "is lost"),
         ("cuStreamQuery", 900, "VALUE", "graph"),
         ("cuMemcpyHtoDAsync", 700, "LAUNCH", "is lost"),

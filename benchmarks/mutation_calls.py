@@ -1,0 +1,148 @@
+"""What a mutant has to get right: calls of its row over small, odd shapes, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
+import numpy as np
+
+import smemkern
+from rows import table
+from smemkern import reference
+
+# Odd, with every remainder of the vectors and of the unrolled loops; tiles with one row or column;
+# a last row in each part of a tile, beside a last column that is not the tile's; aligned rows of
+# which a tile has only a part; more tiles than stages; more than fits into shared memory.
+SHAPES = {
+    "gemm": [
+        *[(67, 45, 31), (64, 64, 64), (5, 129, 7), (33, 17, 0)],
+        *[(66, 46, 2), (65, 47, 29), (1, 1, 1), (8, 3, 18), (130, 132, 20), (70, 131, 3)],
+        *[(90, 131, 21), (40, 130, 17), (128, 128, 20), (20, 19, 81)],
+    ],
+    "transpose": [
+        *[(67, 45), (1, 129), (64, 64), (33, 130), (1, 1), (3, 2), (80, 31)],
+        *[(84, 33), (31, 35), (23, 37), (26, 35), (64, 80), (80, 64), (128, 16), (16, 128)],
+    ],
+    "probe": [(1000,), (9001,), (5,), (65,), (60001,)],
+}
+# A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
+WHOLE_TILES = {"simt": [(256, 128, 36), (260, 132, 33)]}
+# Kernels whose tiles are long, or have a ring of them: K that takes several, and more than stages.
+LONG = {
+    **{"mma_fp16": [(65, 64, 264), (65, 66, 263)], "mma_bf16": [(65, 64, 264), (65, 66, 263)]},
+    "mma_tf32x3": [(65, 45, 50)],
+    "panel": [(35, 45, 300)],
+    **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
+    **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
+    "fp64": [(65, 64, 136), (65, 45, 135)],
+}
+# Rows of few rows or columns: as many as each kernel takes, K long enough for several rounds.
+SKINNY = [
+    *[(1, 300, 1100), (2, 70, 1031), (4, 131, 530), (8, 67, 1060), (16, 140, 530), (13, 65, 519)],
+    *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
+]
+# Of kernels for columns: aligned rows, and odd ones.
+ORDERED = [(64, 72, 40), (67, 45, 31)]
+# Parts of K, which a second kernel adds up.
+SPLIT = [(67, 45, 300), (1, 70, 2100)]
+# Rows of which only the order of accesses is taken apart (mutation.py): these shapes will do.
+ORDER_ONLY = ("fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
+FEW = [(67, 45, 31), (130, 132, 20)]
+# Kernels whose blocks, of which there are 132, make tile after tile: K in steps of so many.
+PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
+# Run-time parameters with which a kernel does what it is there for.
+RUNTIME = {"stride_read": {"stride": 3}}
+OLD = 2.0  # what C holds in the calls that add to it
+
+
+class Image(NamedTuple):
+    op: str
+    variant: str
+    dtype: str
+    params: dict[str, int]
+    name: str
+
+
+def arguments(
+    image: Image, shape: tuple[int, ...], rng: np.random.Generator, order: str = "NN"
+) -> list[np.ndarray]:
+    if image.op == "gemm":
+        m, n, k = shape
+        return [
+            np.asarray(rng.standard_normal(s).astype(image.dtype), order="F" if how == "T" else "C")
+            for s, how in zip(((m, k), (k, n)), order, strict=True)
+        ]
+    if image.op == "transpose":
+        size = int(image.dtype.removeprefix("b")) // 8
+        bits = rng.integers(0, 256, (*shape, size), dtype="u1")
+        return [bits.view("c16" if size == 16 else f"u{size}")[..., 0]]
+    return [rng.standard_normal(shape).astype("f4")]
+
+
+def is_right(
+    image: Image, given: list[np.ndarray], result: np.ndarray, keywords: dict[str, Any]
+) -> bool:
+    if image.op == "gemm":
+        exact, allowed = reference.gemm_bound(
+            *given,
+            beta=keywords.get("beta", 0.0),
+            c=np.full(result.shape, OLD, result.dtype),
+            product_bits=table()[image.op, image.variant].product_bits or None,
+        )
+        return bool(np.all(np.abs(result.astype(exact.dtype) - exact) <= allowed))
+    if image.op == "transpose":
+        return result.tobytes() == np.ascontiguousarray(given[0].T).tobytes()
+    wanted = reference.probe(*given, **keywords)
+    return np.array_equal(result, wanted, equal_nan=True)
+
+
+def planned(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> Any:
+    return smemkern._core.plan(image.op, tuple(given), keywords)
+
+
+def takes(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> bool:
+    """False for a probe that reads more elements than there are."""
+    try:
+        planned(image, given, keywords)
+    except ValueError:
+        return False
+    return True
+
+
+def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
+    """(arguments, keywords) of each call that a mutant has to get right."""
+    rng = np.random.default_rng(3)
+    row = table()[image.op, image.variant]
+    every = {"variant": image.variant, **image.params}
+    for shape in LONG.get(image.variant, ()):  # all of K in one block
+        yield arguments(image, shape, rng), {**every, "split": 1} if row.rate else every
+    for shape in (
+        *(FEW if image.variant in ORDER_ONLY else SHAPES[image.op]),
+        *WHOLE_TILES.get(image.variant, ()),
+        *(SKINNY if row.skinny else ()),
+    ):
+        given = arguments(image, shape, rng)
+        if takes(image, given, every):
+            yield given, every
+    for m, n, k in SHAPES[image.op][:2] if image.op == "gemm" else []:
+        out = np.full((m, n), OLD, image.dtype)
+        yield arguments(image, (m, n, k), rng), {**every, "beta": 0.5, "out": out}
+    for shape in ORDERED + (SKINNY if row.skinny else []) if row.rate or row.wgmma else []:
+        for order in ("NT", "TN", "TT"):
+            yield arguments(image, shape, rng, order), every
+    for shape in SPLIT if row.rate else []:
+        yield arguments(image, shape, rng), {**every, "split": 2}
+        yield arguments(image, shape, rng), {**every, "split": 3}
+    if image.variant in PERSISTENT:
+        shape = (5, 128, PERSISTENT[image.variant] * 140)
+        for order in ("NN", "NT", "TN", "TT"):
+            yield arguments(image, shape, rng, order), {**every, "split": 140}
+    if image.variant in RUNTIME:
+        yield arguments(image, SHAPES[image.op][-1], rng), {**every, **RUNTIME[image.variant]}
+
+
+def launches(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> set[str]:
+    """The kernels of a call."""
+    return {launch["entry"] for launch in planned(image, given, keywords)["launches"]}

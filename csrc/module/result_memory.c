@@ -1,0 +1,210 @@
+/* Memory of large results of device "cuda", kept when an array dies so that the next result has it.
+ *
+ * A fresh page costs a fault and is cleared before it is written: 16 threads write fresh memory at half the
+ * speed of used memory, and slower than the bus delivers. What is kept is offered to the system (MADV_FREE),
+ * which takes it without a word when somebody else needs it: so keeping it costs nobody anything.
+ *
+ * NumPy is told by its own means (PyDataMem_SetHandler): such arrays own their data, and can be resized.
+ */
+#include "result_memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LEAST_BYTES = 1 << 20, /* less is malloc's */
+    HUGE_PAGE = 2 << 20,
+    MOST_KEPT = 8,
+    MEMORY_PART = 8 /* of the machine's memory, at most, is kept */
+};
+
+typedef struct block {
+    void *memory;
+    size_t bytes; /* mapped */
+    struct block *next;
+} block;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static block *used; /* by arrays: NumPy frees, and reallocates, without saying how much */
+static block *kept; /* the latest first */
+
+static size_t round_up(size_t bytes) {
+    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+/* On whole huge pages, so that the system can give those. */
+static void *map(size_t bytes) {
+    char *memory =
+        mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    const size_t before = (size_t)(-(uintptr_t)memory % HUGE_PAGE);
+    if (before) {
+        munmap(memory, before);
+    }
+    munmap(memory + before + bytes, HUGE_PAGE - before);
+    madvise(memory + before, bytes, MADV_HUGEPAGE);
+    return memory + before;
+}
+
+/* Takes the block out of its list, by address or, without one, by size; NULL: there is none. */
+static block *take(block **list, const void *memory, size_t bytes) {
+    while (*list && (memory ? (*list)->memory != memory : (*list)->bytes != bytes)) {
+        list = &(*list)->next;
+    }
+    block *found = *list;
+    if (found) {
+        *list = found->next;
+    }
+    return found;
+}
+
+static void destroy(block *list) {
+    while (list) {
+        block *gone = list;
+        list = gone->next;
+        munmap(gone->memory, gone->bytes);
+        free(gone);
+    }
+}
+
+static block *make(size_t bytes) {
+    block *made = malloc(sizeof *made);
+    if (made && (made->memory = map(bytes)) == NULL) {
+        free(made);
+        made = NULL;
+    }
+    if (made) {
+        made->bytes = bytes;
+    }
+    return made;
+}
+
+static void *allocate(size_t bytes) {
+    const size_t wanted = round_up(bytes);
+    pthread_mutex_lock(&mutex);
+    block *own = take(&kept, NULL, wanted);
+    pthread_mutex_unlock(&mutex);
+    own = own ? own : make(wanted);
+    if (own == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&mutex);
+    own->next = used;
+    used = own;
+    pthread_mutex_unlock(&mutex);
+    return own->memory;
+}
+
+/* What is beyond the bounds, the oldest first; the caller holds the mutex. */
+static block *surplus(void) {
+    const size_t most =
+        (size_t)sysconf(_SC_PHYS_PAGES) / MEMORY_PART * (size_t)sysconf(_SC_PAGESIZE);
+    size_t total = 0;
+    int n = 0;
+    block **link = &kept;
+    while (*link && n < MOST_KEPT && (total += (*link)->bytes) <= most) {
+        link = &(*link)->next;
+        n++;
+    }
+    block *rest = *link;
+    *link = NULL;
+    return rest;
+}
+
+static void keep(block *own) {
+    block *gone = own;
+    if (madvise(own->memory, own->bytes, MADV_FREE) == 0) {
+        pthread_mutex_lock(&mutex);
+        own->next = kept;
+        kept = own;
+        gone = surplus();
+        pthread_mutex_unlock(&mutex);
+    }
+    destroy(gone);
+}
+
+size_t result_memory_trim(void) {
+    size_t bytes = 0;
+    pthread_mutex_lock(&mutex);
+    block *gone = kept;
+    kept = NULL;
+    pthread_mutex_unlock(&mutex);
+    for (const block *b = gone; b; b = b->next) {
+        bytes += b->bytes;
+    }
+    destroy(gone);
+    return bytes;
+}
+
+/* ---- as NumPy calls it ---- */
+
+static void *numpy_malloc(void *Py_UNUSED(context), size_t bytes) {
+    return bytes < LEAST_BYTES ? malloc(bytes) : allocate(bytes);
+}
+
+static void *numpy_calloc(void *context, size_t n, size_t size) {
+    void *memory = numpy_malloc(context, n * size); /* which NumPy has multiplied before */
+    return memory ? memset(memory, 0, n * size) : NULL;
+}
+
+static void numpy_free(void *Py_UNUSED(context), void *memory, size_t Py_UNUSED(bytes)) {
+    pthread_mutex_lock(&mutex);
+    block *own = memory ? take(&used, memory, 0) : NULL;
+    pthread_mutex_unlock(&mutex);
+    if (own) {
+        own->next = NULL;
+        keep(own);
+    } else {
+        free(memory);
+    }
+}
+
+static void *numpy_realloc(void *context, void *memory, size_t bytes) {
+    size_t before = 0;
+    pthread_mutex_lock(&mutex);
+    for (const block *b = used; b && before == 0; b = b->next) {
+        before = b->memory == memory ? b->bytes : 0;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (before == 0) {
+        return realloc(memory, bytes);
+    }
+    void *moved = numpy_malloc(context, bytes);
+    if (moved) {
+        memcpy(moved, memory, bytes < before ? bytes : before);
+        numpy_free(context, memory, before);
+    }
+    return moved;
+}
+
+static PyDataMem_Handler handler = {
+    .name = "smemkern_results",
+    .version = 1,
+    .allocator = {NULL, numpy_malloc, numpy_calloc, numpy_realloc, numpy_free}};
+
+PyArrayObject *result_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *dims) {
+    PyObject *own = PyCapsule_New(&handler, "mem_handler", NULL);
+    PyObject *before = own ? PyDataMem_SetHandler(own) : NULL;
+    Py_XDECREF(own);
+    if (before == NULL) {
+        Py_DECREF(descr);
+        return NULL;
+    }
+    PyArrayObject *made = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims,
+                                                                NULL, NULL, 0, NULL);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *ours = PyDataMem_SetHandler(before);
+    if (ours == NULL) {
+        Py_CLEAR(made);
+    } else {
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(ours);
+    Py_DECREF(before);
+    return made;
+}

@@ -1,0 +1,131 @@
+"""Launches of one call overlap: all but the first, and a kernel waits for the launch before."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import smemkern
+
+IMAGES = Path(smemkern._core.config()["images"])
+SEVERAL = sorted(  # rows of several kernels, one of them a launch that others follow
+    path.name
+    for path in IMAGES.glob("gemm_*.ptx")
+    if re.search(r"\.entry \w+_(reduce|pack)\(", path.read_text())
+)
+TOUCHES = re.compile(r"\b(ld\.global|st\.global|atom\.|red\.|cp\.async|cp\.reduce)")
+
+
+def kernels(ptx: str) -> dict[str, str]:
+    return dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("image", SEVERAL)
+def test_every_kernel_waits_before_it_touches_memory(image):
+    ptx = (IMAGES / image).read_text()
+    assert int(re.search(r"^\.target sm_(\d+)", ptx, re.MULTILINE)[1]) >= 90
+    for name, body in kernels(ptx).items():
+        assert body.count("griddepcontrol.launch_dependents;") == 1, name
+        assert body.count("griddepcontrol.wait;") == 1, name
+        touch = TOUCHES.search(body)
+        assert touch is None or body.index("griddepcontrol.wait;") < touch.start(), name
+
+
+CASES = [  # variant, order of A, keywords, what is launched
+    ("tf32x3", "F", {"split": 1}, ["_largest", "_pack", "_b"]),
+    ("fp16x3", "C", {"split": 2}, ["_pack", "_b", "_reduce"]),
+    ("tf32", "F", {"split": 1}, ["_pack", "_b"]),
+    ("tma", "F", {}, ["_pack", ""]),
+    ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),
+    ("skinny", "C", {"split": 2}, ["_16", "_reduce"]),
+    ("naive", "C", {}, [""]),
+]
+
+
+def operands(order):
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((12, 260)).astype("f4")
+    return np.asarray(a, order=order), rng.standard_normal((260, 64)).astype("f4")
+
+
+@pytest.mark.parametrize(("variant", "order", "keywords", "launches"), CASES)
+def test_all_launches_but_the_first(variant, order, keywords, launches):
+    plan = smemkern._core.plan("gemm", operands(order), {"variant": variant, **keywords})
+    assert [one["entry"] for one in plan["launches"]] == [f"gemm_{variant}{e}" for e in launches]
+    assert [one["overlaps"] for one in plan["launches"]] == [False, True, True][: len(launches)]
+
+
+def batches():
+    """Of these one stride does not describe all: one call, launches for each."""
+    return np.ones((2, 1, 40, 41), "f4"), np.ones((1, 2, 41, 24), "f4")
+
+
+def test_launches_of_several_batches():
+    """They have one workspace, so each waits for the last one."""
+    for variant in ("tf32", "tf32x3"):
+        plan = smemkern._core.plan("gemm", batches(), {"variant": variant})
+        ends = ["_pack", "_b", "_pack", "_b"]
+        assert [one["entry"] for one in plan["launches"]] == [f"gemm_{variant}{e}" for e in ends]
+        assert [one["overlaps"] for one in plan["launches"]] == [False, True, True, True]
+        assert smemkern.trace("gemm", *batches(), variant=variant).hazards == ()
+
+
+# In a process of its own: devices keep images by their name.
+TRACE = """
+import json, sys
+import smemkern
+from test_overlap import batches, operands
+folder, variant, order, keywords = sys.argv[1:]
+if folder:
+    smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
+given = operands(order) if order else batches()
+found = smemkern.trace("gemm", *given, variant=variant, **json.loads(keywords)).hazards
+print(json.dumps([(h.kind, h.file, h.message) for h in found]))
+"""
+
+
+def hazards(folder, variant, order, keywords):
+    done = subprocess.run(
+        [sys.executable, "-c", TRACE, folder, variant, order, json.dumps(keywords)],
+        cwd=Path(__file__).parent,
+        env={"PYTHONPATH": f"{Path(smemkern.__file__).parent.parent}:{Path(__file__).parent}"},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=120,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("variant", "order", "keywords", "launches"), CASES[:-1])
+def test_a_missing_wait_is_found(tmp_path, variant, order, keywords, launches):
+    image = smemkern._core.plan("gemm", operands(order), {"variant": variant, **keywords})["image"]
+    ptx = (IMAGES / f"{image}.ptx").read_text()
+    assert hazards("", variant, order, keywords) == []
+    for number, end in enumerate(launches):
+        body = kernels(ptx)[f"gemm_{variant}{end}"]
+        mutant = ptx.replace(body, body.replace("griddepcontrol.wait;", ""))
+        assert mutant != ptx
+        (tmp_path / f"{image}.ptx").write_text(mutant)
+        found = hazards(str(tmp_path), variant, order, keywords)
+        assert {kind for kind, *_ in found} == ({"overlap"} if number else set()), end
+        assert all("griddepcontrol.wait" in message for *_, message in found)
+
+
+def test_a_wait_covers_one_launch(tmp_path):
+    """Who has not waited leaves the launches before to nobody: the next one waits for it alone."""
+    keywords = {"variant": "mma_tf32x3", "split": 2}
+    plan = smemkern._core.plan("gemm", batches(), keywords)
+    ends = ["", "_reduce", "", "_reduce"]
+    assert [one["entry"] for one in plan["launches"]] == [f"gemm_mma_tf32x3{e}" for e in ends]
+    assert hazards("", "mma_tf32x3", "", {"split": 2}) == []
+    ptx = (IMAGES / f"{plan['image']}.ptx").read_text()
+    body = kernels(ptx)["gemm_mma_tf32x3_reduce"]
+    mutant = ptx.replace(body, body.replace("griddepcontrol.wait;", ""))
+    (tmp_path / f"{plan['image']}.ptx").write_text(mutant)
+    found = hazards(str(tmp_path), "mma_tf32x3", "", {"split": 2})
+    files = {file.rpartition("/")[2] for _, file, _ in found}
+    assert files == {"split_k.cuh", "common.cuh"}  # sums read, and the next batch's written
