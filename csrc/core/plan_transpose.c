@@ -147,12 +147,12 @@ static bool choose_narrow(const smk_row *row, const view *v, const walk *w, int 
     return out->entry;
 }
 
-/* Rows of y that do not all begin with a sector: their tiles do, and so need some rows of x more. */
+/* Rows of y that do not all begin with a sector (a word): their tiles do, and so need some rows of x more. */
 static bool is_ragged(const view *v, const walk *w, int itemsize) {
     int64_t bits = v->operand[Y].offset | v->cols.apart[Y] * itemsize;
     for (int d = 0; d < w->n; d++)
         bits |= w->stride[Y][d] * itemsize;
-    return bits & (SECTOR - 1);
+    return bits & (WIDE_UNIT(itemsize) - 1);
 }
 
 static choice choose(const smk_row *row, const smk_geometry *g, const view *v, const walk *w,
@@ -171,8 +171,7 @@ static choice choose(const smk_row *row, const smk_geometry *g, const view *v, c
         return choose_any(row, v, walk_z_size(w), itemsize, args);
     }
     if (v->rows.size >= WIDE_FROM && v->cols.size >= WIDE_FROM) {
-        args->lead = is_ragged(v, w, itemsize) ? SECTOR / itemsize : 0;
-        args->strip = WIDE_STRIP;
+        args->lead = is_ragged(v, w, itemsize) ? WIDE_LEAD(itemsize) : 0;
     } else if (!choose_narrow(row, v, w, itemsize, args, &c)) {
         return choose_any(row, v, walk_z_size(w), itemsize, args);
     }

@@ -108,7 +108,6 @@ typedef struct transpose_args {
     int matrices;           /* of a block's tile */
     int copy;               /* both arrays have their neighbours in j */
     int lead;               /* rows of x before a tile that it may take part in */
-    int strip;              /* tiles along y before the next row of them */
     int boxes;              /* TMA can read x */
 } transpose_args;
 

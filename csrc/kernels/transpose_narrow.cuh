@@ -9,7 +9,7 @@
  *     small: many matrices, all in one line; both ways a line is copied, and where its element comes from
  *            takes two divisions, by multiplication
  *
- * Banks: element e is at e + e / 32, so a step of any power of 2 leads to other banks.
+ * Banks: odd steps lead to other banks by themselves; for even ones element e is at e + e / 32.
  */
 #ifndef SMK_TRANSPOSE_NARROW_CUH
 #define SMK_TRANSPOSE_NARROW_CUH
@@ -19,8 +19,9 @@
 
 constexpr int NARROW_BATCH = 8; /* elements on their way in a thread */
 
-__device__ __forceinline__ unsigned skewed(unsigned e) {
-    return e + e / 32;
+/* Where element e is, of a tile that is read, or written, in such steps. */
+__device__ __forceinline__ unsigned place_of(unsigned e, unsigned step) {
+    return e + (e >> (step % 2 ? 31 : 5));
 }
 
 /* How many threads share a row of a tile of so many, a power of 2. */
@@ -29,7 +30,8 @@ __device__ __forceinline__ unsigned threads_along(unsigned rows) {
 }
 
 /* n elements in a line, from global to shared memory. */
-__device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, unsigned n) {
+__device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, unsigned n,
+                                          unsigned step) {
     for (unsigned e = threadIdx.x; e < n; e += NARROW_BATCH * NARROW_THREADS) {
         ELEMENT some[NARROW_BATCH];
 #pragma unroll
@@ -37,7 +39,7 @@ __device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, un
             if (e + s * NARROW_THREADS < n) some[s] = line[e + s * NARROW_THREADS];
 #pragma unroll
         for (unsigned s = 0; s < NARROW_BATCH; s++)
-            if (e + s * NARROW_THREADS < n) cell[skewed(e + s * NARROW_THREADS)] = some[s];
+            if (e + s * NARROW_THREADS < n) cell[place_of(e + s * NARROW_THREADS, step)] = some[s];
     }
 }
 
@@ -48,14 +50,14 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     const unsigned cols = (unsigned)g.cols, rows = 1u << g.log_rows;
     const long long i0 = (long long)blockIdx.x << g.log_rows;
     const unsigned n = g.rows - i0 < rows ? (unsigned)(g.rows - i0) : rows;
-    read_line(cell, g.x + blockIdx.z * g.batch_x + i0 * cols, n * cols);
+    read_line(cell, g.x + blockIdx.z * g.batch_x + i0 * cols, n * cols, cols);
     __syncthreads();
     const unsigned first = threadIdx.x >> g.log_rows, step = threads_along(rows);
     for (unsigned i = threadIdx.x & (rows - 1); i < n; i += NARROW_THREADS) {
         ELEMENT *to = g.y + blockIdx.z * g.batch_y + first * g.ldy + i0 + i;
 #pragma unroll 8
         for (unsigned j = first; j < cols; j += step, to += step * g.ldy)
-            *to = cell[skewed(i * cols + j)];
+            *to = cell[place_of(i * cols + j, cols)];
     }
 }
 
@@ -68,16 +70,22 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     const unsigned n = g.cols - j0 < cols ? (unsigned)(g.cols - j0) : cols;
     const unsigned first = threadIdx.x >> g.log_cols, step = threads_along(cols);
     for (unsigned j = threadIdx.x & (cols - 1); j < n; j += NARROW_THREADS) {
-        const ELEMENT *from = g.x + blockIdx.z * g.batch_x + first * g.ldx + j0 + j;
-#pragma unroll 8
-        for (unsigned i = first; i < rows; i += step, from += step * g.ldx)
-            cell[skewed(j * rows + i)] = *from;
+        const ELEMENT *from = g.x + blockIdx.z * g.batch_x + j0 + j;
+        for (unsigned i = first; i < rows; i += NARROW_BATCH * step) {
+            ELEMENT some[NARROW_BATCH];
+#pragma unroll
+            for (unsigned s = 0; s < NARROW_BATCH; s++)
+                if (i + s * step < rows) some[s] = from[(i + s * step) * g.ldx];
+#pragma unroll
+            for (unsigned s = 0; s < NARROW_BATCH; s++)
+                if (i + s * step < rows) cell[place_of(j * rows + i + s * step, rows)] = some[s];
+        }
     }
     __syncthreads();
     ELEMENT *line = g.y + blockIdx.z * g.batch_y + j0 * rows;
 #pragma unroll 8
     for (unsigned e = threadIdx.x; e < n * rows; e += NARROW_THREADS)
-        line[e] = cell[skewed(e)];
+        line[e] = cell[place_of(e, rows)];
 }
 
 extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
@@ -87,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     const unsigned rows = (unsigned)g.rows, cols = (unsigned)g.cols, size = rows * cols;
     const long long z0 = (long long)blockIdx.z * g.matrices;
     const unsigned left = g.batches - z0 < g.matrices ? (unsigned)(g.batches - z0) : g.matrices;
-    read_line(cell, g.x + z0 * size, left * size);
+    read_line(cell, g.x + z0 * size, left * size, cols);
     __syncthreads();
     /* e / d for e d < 2^32 */
     const unsigned by_rows = 0xffffffffu / rows + 1, by_cols = 0xffffffffu / cols + 1;
@@ -96,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     for (unsigned e = threadIdx.x; e < left * size; e += NARROW_THREADS) {
         const unsigned column = rows == 1 ? e : __umulhi(e, by_rows), i = e - column * rows;
         const unsigned z = cols == 1 ? column : __umulhi(column, by_cols), j = column - z * cols;
-        line[e] = cell[skewed(z * size + i * cols + j)];
+        line[e] = cell[place_of(z * size + i * cols + j, cols)];
     }
 }
 

@@ -1,4 +1,4 @@
-/* Transpose at any pitch: whole words are read, whole sectors are written.
+/* Transpose at any pitch: each sector of y is written whole, by one block.
  *
  *      x rows, j ->                       y rows, i ->          | sectors of 32 bytes
  *    +-------------+                     ...|.......|.......|...
@@ -10,41 +10,20 @@
  * Rows of y that are no multiple of a sector begin anywhere in one. With square tiles two blocks then write parts
  * of each sector at a tile's edge, and memory sees a half that it must read before it can write it. Here a block
  * reads up to 32 bytes of rows more, which the L2 cache has, and every sector has one writer.
- * Words: elements of 1 and 2 bytes travel N to a word. Rows of x are read as the aligned words they touch and
- * shifted into place, N x N squares are turned in registers, and rows of y are shifted once more.
- * Banks: a column of x is a row of cell, an odd number of words long. A warp stores N columns that are N
- * apart: they lie TILE_J / N rows apart, so that lanes are one row apart. 1 wavefront for 4 bytes, 2 for 8,
- * 4 for 16, the fewest, both ways.
+ * Banks: a column of x is a row of cell, of an odd number of elements: lanes that store are one row apart, and
+ * lanes that load are neighbours. 1 wavefront for 4 bytes, 2 for 8, 4 for 16, the fewest, both ways.
  * Bytes: 2 rows cols elements. 4 bytes a thread are enough: copy speed is a request of 128 bytes in 16 clocks and
- * multiprocessor, each way.
- * Order: neighbouring blocks go along y, whose rows so are written from end to end: pages of memory are
- * closed once. They do so in strips, lest x be read from more pages than addresses are kept for.
- * Differs from vectorized by words in place of 16-byte chunks: it is as fast where those are not aligned.
+ * multiprocessor, each way; a block's tile is on its way at once. Loads ask L2 for 256 bytes, whose other half
+ * another request wants.
+ * Order: neighbouring blocks go along y, whose rows so are written from end to end.
+ * Differs from vectorized by elements in place of 16-byte chunks: as fast, and where those are not aligned, too.
+ * (transpose_bytes.cuh: elements of 1 and 2 bytes.)
  */
 #include "transpose_any.cuh"
+#include "transpose_bytes.cuh"
 #include "transpose_in_place.cuh"
 #include "transpose_narrow.cuh"
 
-template <int BYTES> struct word_of {
-    typedef ELEMENT type;
-};
-template <> struct word_of<1> {
-    typedef unsigned type;
-};
-template <> struct word_of<2> {
-    typedef unsigned type;
-};
-constexpr int E = sizeof(ELEMENT), N = E < 4 ? 4 / E : 1; /* elements of a word */
-constexpr int THREADS = 256, WARPS = THREADS / 32;
-constexpr int TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
-constexpr int LEAD = SECTOR / E, ACROSS = TILE_J / N / 32; /* words of a row that a lane reads */
-constexpr int GROUPS = (LEAD + TILE_I) / N;                /* of N rows */
-constexpr int STEPS = (GROUPS + WARPS - 1) / WARPS;
-constexpr int BATCH = E <= 2   ? 1
-                      : E <= 8 ? STEPS
-                               : (STEPS + 1) / 2; /* groups on their way in a warp */
-
-/* Read once, with the neighbours that other requests of the tile ask for. */
 __device__ __forceinline__ unsigned load(const unsigned *p) {
     unsigned v;
     asm volatile("ld.global.nc.L2::256B.b32 %0, [%1];" : "=r"(v) : "l"(p));
@@ -63,144 +42,70 @@ __device__ __forceinline__ uint4 load(const uint4 *p) {
     return v;
 }
 
-/* The aligned word at p, of which the array may have only a part. */
-__device__ __forceinline__ unsigned load_part(unsigned long long p, unsigned long long begin,
-                                              unsigned long long end) {
-    if (p >= begin && p + 4 <= end) return load(reinterpret_cast<const unsigned *>(p));
-    unsigned v = 0;
-    for (int b = 0; b < 4; b++)
-        if (p + b >= begin && p + b < end)
-            v |= *reinterpret_cast<const unsigned char *>(p + b) << 8 * b;
-    return v;
-}
+/* Elements of 4 bytes and more. */
+template <typename T> __device__ __forceinline__ void move_elements(const transpose_args &g) {
+    constexpr int E = sizeof(T), TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
+    constexpr int LEAD = WIDE_LEAD(E), ACROSS = TILE_J / 32;
+    constexpr int STEPS = TILE_I / WIDE_WARPS, MORE = (LEAD + WIDE_WARPS - 1) / WIDE_WARPS;
+    __shared__ T cell[TILE_J][(LEAD + TILE_I) | 1]; /* row 0 of the tile is at LEAD */
 
-/* Columns out of rows: rows[n] are N neighbours of row n, then element n of each. */
-__device__ __forceinline__ void turn(unsigned (&rows)[2]) {
-    const unsigned a = rows[0], b = rows[1];
-    rows[0] = __byte_perm(a, b, 0x5410), rows[1] = __byte_perm(a, b, 0x7632);
-}
-__device__ __forceinline__ void turn(unsigned (&rows)[4]) {
-    const unsigned a = __byte_perm(rows[0], rows[1], 0x5140);
-    const unsigned b = __byte_perm(rows[2], rows[3], 0x5140);
-    const unsigned c = __byte_perm(rows[0], rows[1], 0x7362);
-    const unsigned d = __byte_perm(rows[2], rows[3], 0x7362);
-    rows[0] = __byte_perm(a, b, 0x5410), rows[1] = __byte_perm(a, b, 0x7632);
-    rows[2] = __byte_perm(c, d, 0x5410), rows[3] = __byte_perm(c, d, 0x7632);
-}
+    const T *from = g.x + blockIdx.z * g.batch_x;
+    T *to = g.y + blockIdx.z * g.batch_y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
+    const long long i0 = tile.column, j0 = tile.row;
+    const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols;
 
-/* A template, so that of each `if constexpr` only what fits the word is compiled. */
-template <typename word> __device__ __forceinline__ void move_tile(const transpose_args &g) {
-    __shared__ word cell[N][TILE_J / N][GROUPS | 1]; /* [j % N][j / N][group of rows] */
-
-    const ELEMENT *from = g.x + blockIdx.z * g.batch_x;
-    ELEMENT *to = g.y + blockIdx.z * g.batch_y;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-
-    const unsigned along =
-        (unsigned)((g.rows + g.lead + TILE_I - 1) / TILE_I); /* tiles of y's rows */
-    const unsigned down = (unsigned)((g.cols + TILE_J - 1) / TILE_J);
-    const unsigned strip = blockIdx.x / (g.strip * down), n = blockIdx.x - strip * g.strip * down;
-    const unsigned width = along - strip * g.strip < g.strip ? along - strip * g.strip : g.strip;
-    const long long i0 = (long long)(strip * g.strip + n % width) * TILE_I;
-    const long long j0 = (long long)(n / width) * TILE_J, above = i0 - LEAD; /* row 0 of group 0 */
-    const int first =
-        above + LEAD - g.lead < 0 ? (int)-above : LEAD - g.lead; /* the rows that are */
-    const int last = g.rows - above < LEAD + TILE_I ? (int)(g.rows - above) : LEAD + TILE_I;
-
-    if constexpr (N == 1) {
-        const word *p = from + (above + warp) * g.ldx + j0 + lane;
-        const bool full = j0 + TILE_J <= g.cols;
+    if (whole) {
+        const T *p = from + (i0 + warp) * g.ldx + j0 + lane;
+        T some[STEPS + MORE][ACROSS];
 #pragma unroll
-        for (int s0 = 0; s0 < STEPS; s0 += BATCH) {
-            word some[BATCH][ACROSS];
+        for (int s = -MORE; s < STEPS; s++) {
+            if (s < 0 && warp + s * WIDE_WARPS < -g.lead) continue;
 #pragma unroll
-            for (int s = 0; s < BATCH; s++) {
-                const int k = (s0 + s) * WARPS + warp;
+            for (int a = 0; a < ACROSS; a++)
+                some[s + MORE][a] = load(p + s * WIDE_WARPS * g.ldx + a * 32);
+        }
 #pragma unroll
-                for (int a = 0; a < ACROSS; a++)
-                    if (k >= first && k < last && (full || j0 + lane + a * 32 < g.cols))
-                        some[s][a] = load(p + (s0 + s) * WARPS * g.ldx + a * 32);
-            }
+        for (int s = -MORE; s < STEPS; s++) {
+            if (s < 0 && warp + s * WIDE_WARPS < -g.lead) continue;
 #pragma unroll
-            for (int s = 0; s < BATCH; s++) {
-                const int k = (s0 + s) * WARPS + warp;
-#pragma unroll
-                for (int a = 0; a < ACROSS; a++)
-                    if (k >= first && k < last) cell[0][lane + a * 32][k] = some[s][a];
-            }
+            for (int a = 0; a < ACROSS; a++)
+                cell[lane + a * 32][LEAD + warp + s * WIDE_WARPS] = some[s + MORE][a];
         }
     } else {
-        const unsigned long long begin = (unsigned long long)from;
-        const unsigned long long end = begin + ((g.rows - 1) * g.ldx + g.cols) * E;
-        const bool inner = first == LEAD - g.lead && last == LEAD + TILE_I &&
-                           j0 + TILE_J <= g.cols && above + first > 0 && above + last < g.rows;
-        unsigned long long row = begin + ((above + (long long)warp * N) * g.ldx + j0) * E;
-        const unsigned long long line = g.ldx * E;
-#pragma unroll 1
-        for (int k = warp; k < GROUPS; k += WARPS, row += WARPS * N * line) {
-            if (k * N + N <= first || k * N >= last) continue;
-            word rows[ACROSS][N];
+        const int first = i0 < g.lead ? (int)-i0 : -g.lead;
+        const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
+#pragma unroll 4
+        for (int r = first + warp; r < last; r += WIDE_WARPS)
 #pragma unroll
-            for (int n = 0; n < N; n++) {
-                const unsigned long long own = row + n * line, p = own / 4 * 4 + lane * 4;
-                const unsigned phase = (unsigned)own % 4;
-#pragma unroll
-                for (int a = 0; a < ACROSS; a++) {
-                    unsigned low = 0, high = 0;
-                    if (inner) {
-                        low = load(reinterpret_cast<const unsigned *>(p) + a * 32);
-                        if (phase) high = load(reinterpret_cast<const unsigned *>(p) + a * 32 + 1);
-                    } else if (k * N + n >= first && k * N + n < last &&
-                               j0 + (lane + a * 32) * N < g.cols) {
-                        low = load_part(p + a * 128, begin, end);
-                        if (phase) high = load_part(p + a * 128 + 4, begin, end);
-                    }
-                    rows[a][n] = __funnelshift_r(low, high, phase * 8);
-                }
-            }
-#pragma unroll
-            for (int a = 0; a < ACROSS; a++) {
-                turn(rows[a]);
-#pragma unroll
-                for (int n = 0; n < N; n++)
-                    cell[n][lane + a * 32][k] = rows[a][n];
-            }
-        }
+            for (int a = 0; a < ACROSS; a++)
+                if (j0 + lane + a * 32 < g.cols)
+                    cell[lane + a * 32][LEAD + r] = from[(i0 + r) * g.ldx + j0 + lane + a * 32];
     }
     __syncthreads();
 
-    const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows;
-    ELEMENT *row = to + (j0 + warp) * g.ldy + i0;
-#pragma unroll(E <= 8 ? 4 : 2)
-    for (unsigned j = warp; j < TILE_J; j += WARPS, row += WARPS * g.ldy) {
-        if (j0 + j >= g.cols) break;
-        const int shift = g.lead ? (int)((unsigned long long)row / E % LEAD) : 0;
-        const int d = LEAD - shift; /* the row of the tile that is written first */
-        const word *column = cell[j % N][j / N] + d / N + lane;
-        ELEMENT *out = row - shift + lane * N;
+    T *row = to + (j0 + warp) * g.ldy + i0;
+#pragma unroll 4
+    for (int j = warp; j < TILE_J; j += WIDE_WARPS, row += WIDE_WARPS * g.ldy) {
+        if (!whole && j0 + j >= g.cols) break;
+        const int shift = g.lead ? (int)((unsigned)(unsigned long long)row / E % LEAD) : 0;
 #pragma unroll
-        for (int k = 0; k < TILE_I / N; k += 32) {
-            const int r = d + (k + lane) * N; /* rows r to r + N - 1 of the tile */
-            if (whole || (r >= first && r + N <= last)) {
-                word w = column[k];
-                if constexpr (N > 1) {
-                    if (d % N) w = __funnelshift_r(w, column[k + 1], d % N * 8 * E);
-                }
-                reinterpret_cast<word *>(out)[k] = w;
-            } else if constexpr (N > 1) {
-#pragma unroll
-                for (int n = 0; n < N; n++) {
-                    const int e = r + n;
-                    if (e >= first && e < last)
-                        out[k * N + n] =
-                            reinterpret_cast<const ELEMENT *>(&cell[j % N][j / N][e / N])[e % N];
-                }
-            }
+        for (int k = 0; k < TILE_I; k += 32) {
+            const int r = k + lane - shift;
+            if (whole || (i0 + r >= 0 && i0 + r < g.rows)) row[r] = cell[j][LEAD + r];
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+template <typename T> __device__ __forceinline__ void move_tile(const transpose_args &g) {
+    if constexpr (sizeof(T) < 4)
+        move_bytes<T>(g);
+    else
+        move_elements<T>(g);
+}
+
+extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, sizeof(ELEMENT) == 4 ? 4 : 1)
     transpose_sectors(const __grid_constant__ transpose_args g) {
-    move_tile<word_of<E>::type>(g);
+    move_tile<ELEMENT>(g);
 }

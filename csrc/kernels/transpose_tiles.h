@@ -2,14 +2,14 @@
 #ifndef SMK_TRANSPOSE_TILES_H
 #define SMK_TRANSPOSE_TILES_H
 
-enum { SECTOR = 32 /* bytes that memory moves at a time */ };
-
-/* transpose_sectors: rows and columns of x that make a tile; sizes from which those are filled; tiles along y
- * that are written before the next row of them is. */
+/* transpose_sectors: rows and columns of x that make a tile; rows before it that it may take part in, which make a
+ * sector of y, or, of small elements, a word; sizes from which tiles are filled. */
 #define WIDE_TILE_I(itemsize)                                                                      \
-    ((itemsize) == 1 ? 256 : (itemsize) == 2 ? 128 : (itemsize) == 4 ? 64 : 32)
-#define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
-enum { WIDE_FROM = 48, WIDE_STRIP = 128 };
+    ((itemsize) == 1 ? 256 : (itemsize) <= 4 ? 128 : (itemsize) == 8 ? 64 : 32)
+#define WIDE_TILE_J(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : 32)
+#define WIDE_UNIT(itemsize)   ((itemsize) <= 2 ? 4 : 32)
+#define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
+enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
 /* _tall, _flat, _small: elements of a tile, and what they take with a gap behind each 32. */
 enum { NARROW_THREADS = 256 };

@@ -216,6 +216,11 @@ static void place_fresh(smk_matrix *c, const smk_batch *batch, int64_t rows, int
     }
 }
 
+PyArrayObject *request_out_on_device(module_state *state, const request *r) {
+    const int at = call_forms[r->asked->op].n_inputs;
+    return device_array_view(state, &r->arrays[at], r->asked->out, label_of(r, at));
+}
+
 /* A new array of the library, type and device of `like`. */
 static PyObject *make_array(module_state *state, PyObject *like, PyObject *shape) {
     PyObject *method, *made = NULL;

@@ -265,6 +265,29 @@ static bool is_in_place_on_emulator(const request *r, PyArrayObject *array) {
            r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
 }
 
+/* What `auto` asks of the array and of the result. */
+static int ask_transpose(module_state *state, const request *r, PyArrayObject *array,
+                         smk_question *q) {
+    const int ndim = PyArray_NDIM(array);
+    q->M = PyArray_DIM(array, ndim - 2);
+    q->N = PyArray_DIM(array, ndim - 1);
+    q->strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS;
+    q->aligned = will_be_chunks(r, array) && q->M * PyArray_ITEMSIZE(array) % 16 == 0;
+    if (!r->on_device || r->asked->out == NULL) {
+        return 0;
+    }
+    PyArrayObject *out = request_out_on_device(state, r);
+    if (out == NULL) {
+        return -1;
+    }
+    const bool in_place = PyArray_BYTES(out) == PyArray_BYTES(array);
+    const smk_strides own = in_place ? SMK_ANY_STRIDES : operand_strides(out, OPERAND_ROW);
+    q->strides = Py_MAX(q->strides, own);
+    q->aligned = q->aligned && operand_is_chunks(out, true);
+    Py_DECREF(out);
+    return 0;
+}
+
 int request_make_transpose(module_state *state, request *r) {
     PyArrayObject *array = request_array(state, r, 0);
     PyArray_Descr *raw = NULL;
@@ -292,9 +315,9 @@ int request_make_transpose(module_state *state, request *r) {
     r->descr = PyArray_DESCR(array);
     Py_INCREF(r->descr);
     raw = raw_bytes(PyArray_ITEMSIZE(array));
-    const smk_question question = {
-        .dtype = bits, .strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS};
-    if (raw == NULL || request_choose_row(state, r, question)) {
+    smk_question question = {.dtype = bits};
+    if (raw == NULL || ask_transpose(state, r, array, &question) ||
+        request_choose_row(state, r, question)) {
         goto done;
     }
     operand *x = &r->inputs[0];

@@ -54,6 +54,9 @@ int request_find_arrays(module_state *state, request *r, bool emulate);
 /* Input i as a NumPy array; of one on a device it is a view that is only looked at. A new reference. */
 PyArrayObject *request_array(module_state *state, request *r, int i);
 
+/* The caller's out, on a device, as a view that is only looked at. A new reference. */
+PyArrayObject *request_out_on_device(module_state *state, const request *r);
+
 /* operand_place, wherever the array is. */
 int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
                   operand_shape one_dimensional, smk_strides taken);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -249,6 +250,48 @@ def test_transpose_of_torch(torch):
     wide = torch.zeros(3, 45, 80, device="cuda")
     smemkern.transpose(a, out=wide[:, :, :70])
     assert torch.equal(wide[:, :, :70], a.transpose(1, 2)) and not wide[:, :, 70:].any()
+
+
+TRANSPOSED = ["uint8", "int16", "float32", "float64", "complex128"]
+SHAPES = [
+    (131, 257),
+    (64, 300),
+    (300, 64),
+    (5000, 3),
+    (3, 5000),
+    (1, 999),
+    (40, 16, 16),
+    (9, 70, 45),
+]
+
+
+@pytest.mark.parametrize("dtype", TRANSPOSED)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_transpose_of_any_view_of_torch(torch, dtype, shape):
+    """Axes in any order, rows apart and from the end, on both sides."""
+    a = torch.randint(0, 100, shape, device="cuda").to(getattr(torch, dtype))
+    views = [a, a[..., 1:], a[..., ::2], a.transpose(-1, -2), a[..., 1:].transpose(-1, -2)]
+    views += [a.permute(axes) for axes in itertools.permutations(range(a.ndim))]
+    for view in views:
+        want = view.transpose(-1, -2)
+        assert torch.equal(smemkern.transpose(view), want)
+        columns = torch.zeros_like(view, memory_format=torch.contiguous_format).transpose(-1, -2)
+        assert smemkern.transpose(view, out=columns) is columns
+        assert torch.equal(columns, want)
+
+
+@pytest.mark.parametrize("dtype", TRANSPOSED)
+@pytest.mark.parametrize("n", [1, 64, 65, 200])
+def test_square_of_torch_in_place(torch, dtype, n):
+    for lead in ((), (3,), (2, 3)):
+        a = torch.randint(0, 100, (*lead, n, n), device="cuda").to(getattr(torch, dtype))
+        want = a.transpose(-1, -2).clone()
+        assert smemkern.transpose(a, out=a) is a
+        assert torch.equal(a, want)
+        smemkern.transpose(a.transpose(-1, -2), out=a.transpose(-1, -2))
+        assert torch.equal(a, want.transpose(-1, -2))
+    with pytest.raises(ValueError, match="overlaps"):
+        smemkern.transpose(a, variant="vectorized", out=a)
 
 
 def test_nothing_waits(torch):
