@@ -16,7 +16,7 @@ from rows import parameter_sets  # noqa: E402
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
 SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
 OTHER = {  # of rows by FFMAs
-    "panel": {"block_m": 64, "block_n": 64, "slices": 1, "panel_k": 64},
+    "panel": {"block_m": 64, "thread_m": 8, "slices": 2},
     "rank_k": {"block_m": 128, "thread_n": 1},
 }
 CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]

@@ -7,10 +7,10 @@
  *      w1   | row 1  #   |        #   |   from registers
  *      ..   +------------+------------+
  *
- * What binds is that 4 M N bytes are written: 4097 x 4097 x 1 are 67 MB, 20 us, and a thousandth of that is read. So
+ * What binds is that 4 M N bytes are written: 4097 x 4097 x 1 are 67 MB, 17 us, and a thousandth of that is read. So
  * everything else has to be few instructions: no ring, one wait for all of K (up to PANEL_K; then the next), and
  * no way through shared memory to C, because the lanes lie along its rows already, whatever the pitch.
- * The price: lanes of a warp have no row of A's apart from each other, so its elements are read by all at once.
+ * The price: all lanes of a warp have the same rows, so each element of A is read by all of them at once.
  * Shared memory, 4 k: 16 x 16 bytes of A for all lanes, 2 wavefronts each, and 16 words of B a lane, one each: 48
  * for 256 FFMAs of a warp, and four warps take 256 clocks: three quarters.
  * Instructions for 64 x 128 outputs, K <= 4: some 850 a warp, 256 of them FFMAs, 64 stores of 4 each.
@@ -89,10 +89,8 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 /* Registers that a thread may have, and so how many blocks a multiprocessor has at once. */
-#ifndef REGS
-#define REGS (THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64)
-#endif
-constexpr int BLOCKS = 65536 / REGS / THREADS;
+constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
+constexpr int BLOCKS = 65536 / REGISTERS / THREADS;
 
 #define RANK_K(name, of_a, of_b)                                                                   \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
