@@ -311,7 +311,9 @@ def write(record: Record, path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="one image a variant")
-    parser.add_argument("--only", nargs="*", metavar="ROW", help="rows to take apart again")
+    parser.add_argument(
+        "--only", nargs="*", metavar="ROW", help="rows to take apart: tma, gemm_tma"
+    )
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--each", type=int, help="mutants of an image, at most")
     parser.add_argument("--workers", type=int, default=2)
@@ -320,7 +322,7 @@ def main() -> int:
     every, kinds = images(options.fast), options.kinds.split(",")
     again, clean, lines = every, {}, []
     if options.only is not None:
-        again = [i for i in every if i.variant in options.only]
+        again = [i for i in every if {i.variant, own(i)} & set(options.only)]
     if options.only is not None and options.results.exists():
         old = json.loads(options.results.read_text())
         kept = {i.name for i in every} - {i.name for i in again}

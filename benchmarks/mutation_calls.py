@@ -121,18 +121,19 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     rng = np.random.default_rng(3)
     row = table()[image.op, image.variant]
     every = {"variant": image.variant, **image.params}
+    gemm = image.variant if image.op == "gemm" else ""
     whole = {**every, "split": 1} if row.rate else every  # all of K in one block
-    for shape in (*LONG.get(image.variant, ()), *(ROUNDS if row.skinny else ())):
+    for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (
-        *(FEW if image.variant in ORDER_ONLY else SHAPES[image.op]),
-        *WHOLE_TILES.get(image.variant, ()),
+        *(FEW if gemm in ORDER_ONLY else SHAPES[image.op]),
+        *WHOLE_TILES.get(gemm, ()),
         *(SKINNY if row.skinny else ()),
     ):
         given = arguments(image, shape, rng)
         if takes(image, given, every):
             yield given, every
-    adding = [*SHAPES["gemm"][:2], *WHOLE_TILES.get(image.variant, ())[:2]]
+    adding = [*SHAPES["gemm"][:2], *WHOLE_TILES.get(gemm, ())[:2]]
     adding += [(66, 64, 31)] if row.rate else []
     for m, n, k in adding if image.op == "gemm" else []:
         out = np.full((m, n), OLD, image.dtype)
@@ -145,8 +146,8 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     for m, n, k, split in SPLIT_AND_ADD if row.rate else []:
         more = {"split": split, "beta": 0.5, "out": np.full((m, n), OLD, image.dtype)}
         yield arguments(image, (m, n, k), rng), {**every, **more}
-    if image.variant in PERSISTENT:
-        shape = (5, 128, PERSISTENT[image.variant] * 140)
+    if gemm in PERSISTENT:
+        shape = (5, 128, PERSISTENT[gemm] * 140)
         for order in ("NN", "NT", *(("TN", "TT") if image.dtype != "float32" else ())):
             yield arguments(image, shape, rng, order), {**every, "split": 140}
     if image.variant in RUNTIME:

@@ -25,7 +25,7 @@ needs_tree = pytest.mark.skipif(
 # The others' runs take long.
 ROWS = [
     *("naive", "coalesced", "tiled", "conflicted", "padded", "swizzle", "double_buffer"),
-    *("register_tiled", "vectorized", "pipelined", "mma_tf32x3", "simt", "tma"),
+    *("register_tiled", "vectorized", "pipelined", "mma_tf32x3", "simt", "gemm_tma"),
     *(row.name for row in smemkern.variants("probe")),
 ]
 
