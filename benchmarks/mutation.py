@@ -55,16 +55,11 @@ KINDS = (*mutation_order.KINDS, "bounds", "value", "term", "choice")
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_fp16", "mma_bf16")
-<<<<<<< HEAD
+# Rows whose mutants have not been looked at.
+NOT_YET = (("transpose", "tma"), ("transpose", "sectors"))
 SAMPLED = ("simt", "panel", *ROWS_ONLY, *ORDER_ONLY)
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
-=======
-# Rows whose mutants have not been looked at.
-NOT_YET = (("transpose", "tma"), ("transpose", "sectors"))
-SAMPLED = ("simt", "panel", "skinny", "skinny_mma", *ROWS_ONLY, *ORDER_ONLY)
-SECONDS = 20  # a mutant that loops for ever has been found out
->>>>>>> transpose
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 
 Record = dict[str, Any]
@@ -93,11 +88,7 @@ def images(fast: bool) -> list[Image]:
 
     found = []
     for row in smemkern.variants():
-<<<<<<< HEAD
-        if row.name in TWINS:
-=======
-        if (row.op, row.name) in NOT_YET:
->>>>>>> transpose
+        if row.name in TWINS or (row.op, row.name) in NOT_YET:
             continue
         one = table()[row.op, row.name]
         some = 1 if fast or row.name in SAMPLED else None
