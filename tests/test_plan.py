@@ -218,3 +218,18 @@ def test_every_tile_of_the_result_has_a_block(row, dtype):
         "gemm", phantom((1000, 9), dtype=dtype), phantom((9, 999), dtype=dtype), variant=row.name
     )["launches"][-1]
     assert many["grid"][0] > 1
+
+
+def test_a_panel_is_as_long_as_k():
+    """Of K, or of a part of it, up to panel_k; never less than the sums that meet there."""
+
+    def shared_bytes(k, **options):
+        a, b = np.ones((16, k), "f4"), np.ones((k, 32), "f4")
+        options = {"variant": "panel", "split": 1, **options}
+        return smemkern._core.plan("gemm", (a, b), options)["launches"][0]["shared_bytes"]
+
+    line, sums = 4 * (16 + 32), 4 * 4 * 16 * 32
+    assert shared_bytes(1) == max(64 * line, sums)
+    assert shared_bytes(65) == 128 * line
+    assert shared_bytes(256) == shared_bytes(1 << 16) == 256 * line
+    assert shared_bytes(512, split=4) == 128 * line
