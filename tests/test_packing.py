@@ -70,7 +70,7 @@ def test_requests(rng):
     a, b = (rng.standard_normal(s).astype("f2") for s in ((64, 64), (64, 1025)))
     trace = smemkern.trace("gemm", put(a, "C", 0, 0), put(b, "C", 1, 0), variant="fp16", split=1)
     for op in ("load", "store"):
-        files = ("wgmma_pack.cuh", "store_bits.cuh")
+        files = ("wgmma_pack.cuh", "unaligned_lines.cuh", "store_bits.cuh")
         rows = [r for r in trace.global_ if r.file in files and r.op == op]
         small, wide = (sum(r.requests for r in rows if r.width == w) for w in (2, 16))
         assert small == 64  # one a line
