@@ -142,6 +142,8 @@ enum {
     X(cuMemFree, 3020, (CUdeviceptr address))                                                      \
     X(cuMemHostAlloc, 2020, (void **memory, size_t bytes, unsigned flags))                         \
     X(cuMemFreeHost, 2000, (void *memory))                                                         \
+    X(cuPointerGetAttributes, 7000,                                                                \
+      (unsigned n, CUpointer_attribute *attributes, void **values, CUdeviceptr address))           \
     X(cuPointerGetAttribute, 4000,                                                                 \
       (void *value, CUpointer_attribute attribute, CUdeviceptr address))                           \
     X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps *props))                  \

@@ -277,7 +277,7 @@ static smk_code run_workers(flow_state *f, patience *p, int *n_workers, smk_stat
     flow_start(f);
     work_and_tell(&workers[0]);
     for (int i = 1; i < n; i++)
-        team_wait(helpers[i]);
+        team_end(helpers[i]);
     for (int i = 0; i < n; i++)
         stage_give(f->d, workers[i].stage);
     return f->stopped ? smk_fail(status, f->status.code, "%s", f->status.message) : SMK_OK;

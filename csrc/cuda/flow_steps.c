@@ -21,9 +21,12 @@ static CUstream stream_of(const flow_state *f, const smk_step *step) {
 
 /* Memory that the copy engines reach: pinned, or registered by whoever owns it. */
 static bool is_pinned(device *d, const char *address) {
-    unsigned type = 0;
-    return d->cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                        (CUdeviceptr)(uintptr_t)address) == CUDA_SUCCESS &&
+    unsigned type =
+        0; /* stays 0 of memory that the driver does not know; asked for one, it would be an error */
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    void *value = &type;
+    return d->cu->cuPointerGetAttributes(1, &wanted, &value, (CUdeviceptr)(uintptr_t)address) ==
+               CUDA_SUCCESS &&
            type == CU_MEMORYTYPE_HOST;
 }
 

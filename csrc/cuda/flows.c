@@ -52,7 +52,7 @@ static void run_all(part *parts, int n, listener *l) {
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
             if (naps % POLL_NAPS == 0) listen(l);
         }
-        team_wait(parts[i].helper);
+        team_end(parts[i].helper);
     }
 }
 

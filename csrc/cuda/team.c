@@ -9,7 +9,8 @@ enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000 };
 
 struct helper {
     pthread_cond_t changed;
-    void (*_Atomic run)(void *argument); /* NULL: idle, or done */
+    enum { IDLE, GIVEN, BEGUN } _Atomic state;
+    void (*run)(void *argument);
     void *argument;
     helper *next; /* idle */
 };
@@ -24,7 +25,7 @@ static void look_out(const helper *h) {
     clock_gettime(CLOCK_MONOTONIC, &start);
     do {
         for (int i = 0; i < 100; i++)
-            if (h->run) return;
+            if (h->state == GIVEN) return;
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);
 }
@@ -33,17 +34,18 @@ static void *live(void *own) {
     helper *h = own;
     pthread_mutex_lock(&mutex);
     for (;;) {
-        if (!h->run) {
+        if (h->state != GIVEN) {
             pthread_mutex_unlock(&mutex);
             look_out(h);
             pthread_mutex_lock(&mutex);
         }
-        while (!h->run)
+        while (h->state != GIVEN)
             pthread_cond_wait(&h->changed, &mutex);
+        h->state = BEGUN;
         pthread_mutex_unlock(&mutex);
         h->run(h->argument);
         pthread_mutex_lock(&mutex);
-        h->run = NULL;
+        h->state = IDLE;
         pthread_cond_broadcast(&h->changed); /* who waits for it */
     }
     return NULL;
@@ -82,6 +84,7 @@ helper *team_start(void (*run)(void *argument), void *argument) {
     if (h) {
         h->run = run;
         h->argument = argument;
+        h->state = GIVEN;
         pthread_cond_broadcast(&h->changed);
     }
     pthread_mutex_unlock(&mutex);
@@ -89,12 +92,13 @@ helper *team_start(void (*run)(void *argument), void *argument) {
 }
 
 bool team_is_done(const helper *h) {
-    return !h->run;
+    return h->state == IDLE;
 }
 
-void team_wait(helper *h) {
+void team_end(helper *h) {
     pthread_mutex_lock(&mutex);
-    while (h->run)
+    if (h->state == GIVEN) h->state = IDLE;
+    while (h->state != IDLE)
         pthread_cond_wait(&h->changed, &mutex);
     h->next = idle;
     idle = h;

@@ -15,7 +15,8 @@ helper *team_start(void (*run)(void *argument), void *argument);
 /* Whether it has, already. */
 bool team_is_done(const helper *h);
 
-/* Until it has. To be called once for each that was started. */
-void team_wait(helper *h);
+/* Takes the work back if no thread has begun it, as where all cores are busy; else waits until it is done. To be
+ * called once for each that was started. */
+void team_end(helper *h);
 
 #endif

@@ -165,13 +165,18 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     CALL(cuPointerGetAttribute);
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
-        *(unsigned *)value = CU_MEMORYTYPE_HOST;
-        return fail(fake_is_pinned((const void *)(uintptr_t)address) ? 0 : INVALID_VALUE);
-    }
     if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !fake_is_allocated(address, 1))
         return fail(INVALID_VALUE);
     *(int *)value = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **values,
+                                CUdeviceptr address) {
+    CALL(cuPointerGetAttributes);
+    if (n != 1 || attributes[0] != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return fail(INVALID_VALUE);
+    const bool pinned = fake_is_pinned((const void *)(uintptr_t)address);
+    *(unsigned *)values[0] = pinned ? CU_MEMORYTYPE_HOST : 0;
     return CUDA_SUCCESS;
 }
 

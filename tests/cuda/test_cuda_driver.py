@@ -32,6 +32,7 @@ RARE = {
     "cuMemPoolTrimTo",
     "cuStreamDestroy",
     "cuStreamWaitEvent",
+    "cuPointerGetAttribute",
     "cuTensorMapEncodeTiled",
     "cuEventQuery",
     "cuMemFreeHost",
