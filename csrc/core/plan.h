@@ -44,7 +44,7 @@ typedef struct smk_transpose {
     int64_t rows, cols; /* of x */
     smk_batch batch;
     smk_matrix x, y;
-    bool in_place; /* y is x, element by element: of rows with a kernel for that */
+    bool in_place;           /* y is x, element by element: of rows with a kernel for that */
     int64_t multiprocessors; /* of the device; of rows whose blocks stay */
 } smk_transpose;
 

@@ -1,4 +1,4 @@
-/* What the blocks of a product and of a transpose are, how large, and in which order (plan_flow.c has the picture
+/* How large the blocks of a product and of a transpose are, and in which order they go (plan_flow.c has the picture
  * and the reasons). A batch is cut along its first dimension, where there is one, and not within a matrix. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,190 +8,27 @@
 #include "plan_parts.h"
 
 enum {
-    PITCH = 16, /* lines begin at multiples of this, as TMA and 16-byte copies ask ... */
-    PAD_FROM =
-        128,     /* ... from such a width on: padding short lines would cost more than it gains */
-    PLACE = 256, /* slots do, as the device's allocations do */
-    UNIT_ROWS =
-        1024, /* rows and columns of a block of a product: enough tiles for half of a large GPU */
-    MOST_COUNT = 8,          /* more blocks along a side would gain nothing where all fit */
-    LEAST_ROWS = 128,        /* fewer would waste tiles */
-    RESULTS = 2 * SMK_LANES, /* slots: one being computed and one leaving, a lane */
-    STREAMED = 2,            /* slots of an operand that passes by: one in use and one on its way */
-    TRANSPOSE_BYTES = 4 << 20, /* of a block: its copies take 80 us each way */
-    GROUP_BYTES = 16 << 20
+    PLACE = 256,               /* slots begin at its multiples, as the device's allocations do */
+    UNIT_ROWS = 1024,          /* of a block of a product: tiles for half of a large GPU */
+    MOST_COUNT = 8,            /* more blocks along a side would gain nothing where all fit */
+    LEAST_ROWS = 128,          /* fewer would waste tiles */
+    RESULTS = 2 * SMK_LANES,   /* slots: one being computed and one leaving, a lane */
+    STREAMED = 2,              /* slots of an operand that passes by: one in use, one on its way */
+    TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
+    TRANSPOSE_BYTES = 4 << 20, /* of such a block: its copies take 80 us each way */
+    GROUP_BYTES = 16 << 20     /* of an operand's part of a batch */
 };
 
-static int64_t round_up(int64_t n, int64_t unit) {
-    return ceil_div(n, unit) * unit;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* ---- a rectangle of a matrix ---- */
-
-typedef struct part {
-    int64_t first_row, rows, first_column, columns;
-} part;
-
-/* Its lines are rows or columns, whichever have the neighbours. */
-static block_place place_part(const smk_matrix *m, char *host, int itemsize, part p) {
-    const bool across = m->ld == 1 && (m->step != 1 || p.columns == 1);
-    const int64_t width = (across ? p.rows : p.columns) * itemsize;
-    const int64_t pitch = width < PAD_FROM ? width : round_up(width, PITCH);
-    const int64_t from_line = across && p.columns > 1 ? m->step : m->ld;
-    const int64_t apart = pitch > itemsize ? pitch / itemsize : 1;
-    return (block_place){
-        .rectangle = {.host = host + (p.first_row * m->ld + p.first_column * m->step) * itemsize,
-                      .host_pitch = (ptrdiff_t)(from_line * itemsize),
-                      .pitch = (size_t)pitch,
-                      .width = (size_t)width,
-                      .lines = (size_t)(across ? p.columns : p.rows)},
-        .matrix = {.ld = across ? 1 : apart, .step = across && p.columns > 1 ? apart : 1}};
-}
-
 static int64_t bytes_of(const block_place *p) {
-    return round_up((int64_t)(p->rectangle.pitch * p->rectangle.lines), PLACE);
-}
-
-/* The bytes that `group` of a batch span, from the lowest element to the end of the highest. */
-static block_place place_group(const smk_matrix *m, const smk_batch *batch, char *host,
-                               int itemsize, part p, int64_t first, int64_t n) {
-    int64_t low = 0, high = 0;
-    const int64_t sizes[2] = {p.rows, p.columns}, strides[2] = {m->ld, m->step};
-    for (int d = 0; d < batch->n + 2; d++) {
-        const int64_t size = d == 0 ? n : d < batch->n ? batch->size[d] : sizes[d - batch->n];
-        const int64_t stride = d < batch->n ? m->batch[d] : strides[d - batch->n];
-        if (size == 0) return (block_place){.matrix = *m};
-        *((size - 1) * stride < 0 ? &low : &high) += (size - 1) * stride;
-    }
-    block_place result = {.rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
-                                        .width = (size_t)((high - low + 1) * itemsize),
-                                        .lines = 1},
-                          .matrix = *m};
-    result.rectangle.pitch = result.rectangle.width;
-    result.matrix.offset = -low * itemsize;
-    return result;
-}
-
-static int64_t group_first(const blocks *all, int64_t group) {
-    return group * all->size[0];
-}
-
-static int64_t group_size(const blocks *all, const smk_batch *batch, int64_t group) {
-    return least(all->size[0], batch->size[0] - group_first(all, group));
-}
-
-/* ---- products ---- */
-
-static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block) {
-    const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
-    const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
-    const part rows = {i * all->size[0], least(all->size[0], p->M - i * all->size[0]), 0, p->K};
-    const part columns = {0, p->K, j * all->size[1], least(all->size[1], p->N - j * all->size[1])};
-    return operand == 0 ? rows
-           : operand == 1
-               ? columns
-               : (part){rows.first_row, rows.rows, columns.first_column, columns.columns};
-}
-
-static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
-    return operand == 0 ? &p->a : operand == 1 ? &p->b : &p->c;
-}
-
-static block_place place_gemm(const blocks *all, int operand, int64_t block) {
-    const smk_gemm *p = all->problem;
-    const smk_flow_question *q = all->question;
-    return place_part(gemm_matrix(p, operand), q->host[operand], q->dtype->itemsize,
-                      gemm_part(p, all, operand, block));
-}
-
-static smk_code plan_gemm_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                               smk_plan *out, smk_status *status) {
-    smk_gemm own = *(const smk_gemm *)all->problem;
-    const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
-    own.M = c.rows;
-    own.N = c.columns;
-    own.a = matrices[0];
-    own.b = matrices[1];
-    own.c = matrices[2];
-    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
-                         status);
-}
-
-static block_place place_gemm_group(const blocks *all, int operand, int64_t block) {
-    const smk_gemm *p = all->problem;
-    const smk_flow_question *q = all->question;
-    const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
-    return place_group(gemm_matrix(p, operand), &p->batch, q->host[operand], q->dtype->itemsize,
-                       whole, group_first(all, block), group_size(all, &p->batch, block));
-}
-
-static smk_code plan_gemm_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                smk_plan *out, smk_status *status) {
-    smk_gemm own = *(const smk_gemm *)all->problem;
-    own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
-    own.a = matrices[0];
-    own.b = matrices[1];
-    own.c = matrices[2];
-    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
-                         status);
-}
-
-/* ---- transposes ---- */
-
-static part transpose_part(const smk_transpose *p, const blocks *all, int operand, int64_t block) {
-    const int64_t i = block / all->count[1], j = block % all->count[1];
-    const part x = {i * all->size[0], least(all->size[0], p->rows - i * all->size[0]),
-                    j * all->size[1], least(all->size[1], p->cols - j * all->size[1])};
-    return operand == 0 ? x : (part){x.first_column, x.columns, x.first_row, x.rows};
-}
-
-static block_place place_transpose(const blocks *all, int operand, int64_t block) {
-    const smk_transpose *p = all->problem;
-    const smk_flow_question *q = all->question;
-    return place_part(operand ? &p->y : &p->x, q->host[operand], q->dtype->itemsize,
-                      transpose_part(p, all, operand, block));
-}
-
-static smk_code plan_transpose_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                    smk_plan *out, smk_status *status) {
-    smk_transpose own = *(const smk_transpose *)all->problem;
-    const part x = transpose_part(all->problem, all, 0, u->blocks[0]);
-    own.rows = x.rows;
-    own.cols = x.columns;
-    own.x = matrices[0];
-    own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
-                              out, status);
-}
-
-static block_place place_transpose_group(const blocks *all, int operand, int64_t block) {
-    const smk_transpose *p = all->problem;
-    const smk_flow_question *q = all->question;
-    const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
-    return place_group(operand ? &p->y : &p->x, &p->batch, q->host[operand], q->dtype->itemsize,
-                       whole, group_first(all, block), group_size(all, &p->batch, block));
-}
-
-static smk_code plan_transpose_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                     smk_plan *out, smk_status *status) {
-    smk_transpose own = *(const smk_transpose *)all->problem;
-    own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
-    own.x = matrices[0];
-    own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
-                              out, status);
+    return flow_round_up((int64_t)(p->rectangle.pitch * p->rectangle.lines), PLACE);
 }
 
 /* ---- sizes ---- */
 
 static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
                          int64_t block_columns) {
-    all->size[0] = least(block_rows, rows);
-    all->size[1] = least(block_columns, columns);
+    all->size[0] = flow_least(block_rows, rows);
+    all->size[1] = flow_least(block_columns, columns);
     all->count[0] = ceil_div(rows, all->size[0]);
     all->count[1] = ceil_div(columns, all->size[1]);
     for (int o = 0; o < all->n_operands; o++) {
@@ -249,14 +86,14 @@ static smk_code order_products(const blocks *all, const residence *r, flow_order
         return smk_fail_memory(status, (size_t)(n_outer * n_inner) * sizeof *order->units,
                                "the order of a flow");
     for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
-        const int64_t n = least(r->stay, n_outer - first);
+        const int64_t n = flow_least(r->stay, n_outer - first);
         const bool by_turns =
             r->inner >= n_inner; /* a new outer block meets all inner ones so far */
         for (int64_t step = 0; step < n_inner || (by_turns && step < n); step++) {
             const int64_t inner = turn % 2 ? n_inner - 1 - step : step;
-            for (int64_t k = 0; step < n_inner && k < (by_turns ? least(step, n) : n); k++)
+            for (int64_t k = 0; step < n_inner && k < (by_turns ? flow_least(step, n) : n); k++)
                 append_product(order, all, r, first + k, inner);
-            for (int64_t k = 0; by_turns && step < n && k <= least(step, n_inner - 1); k++)
+            for (int64_t k = 0; by_turns && step < n && k <= flow_least(step, n_inner - 1); k++)
                 append_product(order, all, r, first + step, turn % 2 ? n_inner - 1 - k : k);
         }
     }
@@ -276,12 +113,12 @@ static double traffic(const blocks *all, const residence *r) {
 /* As many slots of the outer operand as there is memory for; none: not enough for two. */
 static residence reside(const blocks *all, bool by_rows, int64_t memory) {
     const int outer = by_rows ? 0 : 1;
-    const int64_t results = least(RESULTS, all->count[0] * all->count[1]);
-    residence r = {.by_rows = by_rows, .inner = least(STREAMED, all->count[!outer])};
+    const int64_t results = flow_least(RESULTS, all->count[0] * all->count[1]);
+    residence r = {.by_rows = by_rows, .inner = flow_least(STREAMED, all->count[!outer])};
     memory -= results * all->slot_bytes[2] + r.inner * all->slot_bytes[!outer];
     const int64_t slot = all->slot_bytes[outer] ? all->slot_bytes[outer] : 1;
-    r.outer = memory < 0 ? 0 : least(memory / slot, all->count[outer]);
-    if (r.outer < least(2, all->count[outer])) r.outer = 0;
+    r.outer = memory < 0 ? 0 : flow_least(memory / slot, all->count[outer]);
+    if (r.outer < flow_least(2, all->count[outer])) r.outer = 0;
     if (r.outer == 0) return r;
     /* Turns of equal size; what is left of the memory takes the next turn's first blocks early. */
     const int64_t most = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
@@ -305,22 +142,22 @@ static smk_code size_products(blocks *all, const smk_gemm *p, residence *best, s
                 : !rows.outer                                   ? columns
                 : traffic(all, &rows) <= traffic(all, &columns) ? rows
                                                                 : columns;
-        if (best->outer >= least(ENOUGH, all->count[!best->by_rows])) return SMK_OK;
+        if (best->outer >= flow_least(ENOUGH, all->count[!best->by_rows])) return SMK_OK;
     }
     return best->outer ? SMK_OK : refuse(all, needed, status);
 }
 
 static int64_t side(int64_t n) {
-    const int64_t count = n < UNIT_ROWS ? 1 : least(n / UNIT_ROWS, MOST_COUNT);
-    return round_up(ceil_div(n, count), LEAST_ROWS);
+    const int64_t count = n < UNIT_ROWS ? 1 : flow_least(n / UNIT_ROWS, MOST_COUNT);
+    return flow_round_up(ceil_div(n, count), LEAST_ROWS);
 }
 
 static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *out,
                                  smk_status *status) {
     flow_order order = {0};
     int64_t workspace;
-    all->place = place_gemm;
-    all->plan = plan_gemm_unit;
+    all->place = flow_place_gemm;
+    all->plan = flow_plan_gemm_unit;
     count_blocks(all, p->M, p->N, side(p->M), side(p->N));
     if (workspace_of(all, &workspace, status)) return status->code;
     residence r = {true, all->count[0], all->count[1], all->count[0]};
@@ -332,7 +169,7 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
         if (size_products(all, p, &r, status)) return status->code;
         slots[!r.by_rows] = r.outer;
         slots[r.by_rows] = r.inner;
-        slots[2] = least(RESULTS, all->count[0] * all->count[1]);
+        slots[2] = flow_least(RESULTS, all->count[0] * all->count[1]);
     }
     smk_code code = order_products(all, &r, &order, status);
     if (!code) code = flow_build(all, &order, slots, out, status);
@@ -349,7 +186,7 @@ static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flo
         return smk_fail_memory(status, (size_t)n * sizeof *order.units, "the order of a flow");
     smk_code code = workspace_of(all, &workspace, status);
     for (int o = 0; o < all->n_operands; o++) {
-        slots[o] = stays[o] ? 1 : least(n, RESULTS);
+        slots[o] = stays[o] ? 1 : flow_least(n, RESULTS);
         bytes += slots[o] * all->slot_bytes[o];
     }
     if (!code && (size_t)(bytes + workspace) > all->question->memory)
@@ -380,7 +217,7 @@ static smk_code flow_of_batch(blocks *all, const smk_batch *batch, const bool *s
     double wanted = whole / (2 * RESULTS) > GROUP_BYTES ? whole / (2 * RESULTS) : GROUP_BYTES;
     wanted = wanted < room ? wanted : room;
     const int64_t size = one > 0 && wanted > one ? (int64_t)(wanted / one) : 1;
-    all->size[0] = mixed ? batch->size[0] : least(size, batch->size[0]);
+    all->size[0] = mixed ? batch->size[0] : flow_least(size, batch->size[0]);
     all->count[0] = ceil_div(batch->size[0], all->size[0]);
     for (int o = 0; o < all->n_operands; o++) {
         const block_place p = all->place(all, o, 0);
@@ -406,8 +243,8 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     q.values = values;
     blocks all = {.question = &q, .problem = &p, .n_operands = 3, .reads_result = p.beta != 0.0};
     if (p.batch.n == 0) return flow_of_matrices(&all, &p, out, status);
-    all.place = place_gemm_group;
-    all.plan = plan_gemm_group;
+    all.place = flow_place_gemm_group;
+    all.plan = flow_plan_gemm_group;
     const bool stays[] = {p.a.batch[0] == 0, p.b.batch[0] == 0, false};
     return flow_of_batch(&all, &p.batch, stays, out, status);
 }
@@ -418,13 +255,13 @@ smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_tr
     blocks all = {.question = question, .problem = problem, .n_operands = 2};
     *out = (smk_flow_plan){0};
     if (problem->batch.n) {
-        all.place = place_transpose_group;
-        all.plan = plan_transpose_group;
+        all.place = flow_place_transpose_group;
+        all.plan = flow_plan_transpose_group;
         const bool stays[] = {problem->x.batch[0] == 0, false};
         return flow_of_batch(&all, &problem->batch, stays, out, status);
     }
-    all.place = place_transpose;
-    all.plan = plan_transpose_unit;
+    all.place = flow_place_transpose;
+    all.plan = flow_plan_transpose_unit;
     int64_t rows = 1;
     while (rows * rows * itemsize < TRANSPOSE_BYTES)
         rows *= 2;
@@ -433,7 +270,7 @@ smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_tr
         rows /= 2;
     const int64_t cols = problem->rows < rows ? rows * rows / problem->rows : rows;
     if (problem->cols < rows) rows = rows * rows / problem->cols;
-    count_blocks(&all, problem->rows, problem->cols, rows, round_up(cols, PITCH));
+    count_blocks(&all, problem->rows, problem->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
     const bool stays[] = {false, false};
     return flow_of_units(&all, all.count[0] * all.count[1], stays, out, status);
 }

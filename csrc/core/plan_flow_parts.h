@@ -1,8 +1,16 @@
-/* What the builder of flows (plan_flow.c) and the operations (plan_flow_blocks.c) share. */
+/* What the files that plan flows share. */
 #ifndef SMK_PLAN_FLOW_PARTS_H
 #define SMK_PLAN_FLOW_PARTS_H
 
 #include "plan_flow.h"
+
+static inline int64_t flow_least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t flow_round_up(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
 
 /* A block of an operand: lines of bytes in host memory, and how it lies in a slot. */
 typedef struct block_place {
@@ -27,6 +35,23 @@ typedef struct blocks {
         [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
 } blocks;
+
+/* ---- plan_flow_places.c: for `place` and `plan`; groups are of a batch ---- */
+
+block_place flow_place_gemm(const blocks *all, int operand, int64_t block);
+smk_code flow_plan_gemm_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
+                             smk_plan *out, smk_status *status);
+block_place flow_place_gemm_group(const blocks *all, int operand, int64_t block);
+smk_code flow_plan_gemm_group(const blocks *all, const unit *u, const smk_matrix *matrices,
+                              smk_plan *out, smk_status *status);
+block_place flow_place_transpose(const blocks *all, int operand, int64_t block);
+smk_code flow_plan_transpose_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
+                                  smk_plan *out, smk_status *status);
+block_place flow_place_transpose_group(const blocks *all, int operand, int64_t block);
+smk_code flow_plan_transpose_group(const blocks *all, const unit *u, const smk_matrix *matrices,
+                                   smk_plan *out, smk_status *status);
+
+/* ---- plan_flow.c ---- */
 
 typedef struct flow_order {
     unit *units;

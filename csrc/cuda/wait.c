@@ -13,18 +13,18 @@ enum {
     POLL_NS = 50 * 1000 * 1000
 };
 
-static int64_t now(void) {
+int64_t wait_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 patience patience_start(int (*poll)(void *poll_arg), void *poll_arg) {
-    return (patience){.poll = poll, .poll_arg = poll_arg, .polled = now()};
+    return (patience){.poll = poll, .poll_arg = poll_arg, .polled = wait_now()};
 }
 
 smk_code patience_check(patience *p, smk_status *status) {
-    int64_t time = now();
+    int64_t time = wait_now();
     if (!p->poll || time - p->polled < POLL_NS) return SMK_OK;
     p->polled = time;
     return p->poll(p->poll_arg) ? smk_fail(status, SMK_INTERRUPTED, "interrupted") : SMK_OK;
@@ -32,7 +32,7 @@ smk_code patience_check(patience *p, smk_status *status) {
 
 smk_code wait_for_stream(device *d, CUstream stream, patience *p, const char *what,
                          smk_status *status) {
-    for (int64_t start = now();;) {
+    for (int64_t start = wait_now();;) {
         CUresult result = d->cu->cuStreamQuery(stream);
         if (result == CUDA_SUCCESS) return SMK_OK;
         if (result != CUDA_ERROR_NOT_READY)
@@ -40,7 +40,7 @@ smk_code wait_for_stream(device *d, CUstream stream, patience *p, const char *wh
         smk_code code = patience_check(p, status);
         if (code) return code;
 
-        int64_t waited = now() - start;
+        int64_t waited = wait_now() - start;
         if (waited < SPIN_NS) continue;
         int64_t nap = waited / NAP_PART;
         nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP_NS ? nap : LONGEST_NAP_NS}, NULL);

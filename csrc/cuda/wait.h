@@ -4,6 +4,9 @@
 
 #include "context.h"
 
+/* Nanoseconds, since some time. */
+int64_t wait_now(void);
+
 typedef struct patience {
     int (*poll)(void *poll_arg); /* may be NULL */
     void *poll_arg;

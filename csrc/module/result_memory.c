@@ -9,6 +9,7 @@
 #include "result_memory.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -71,7 +72,26 @@ static void destroy(block *list) {
     }
 }
 
+/* The system promises more memory than it has, and ends a process that takes it at its word. */
+static bool is_there(size_t bytes) {
+    enum { WORTH_ASKING = 1 << 28 };
+    unsigned long long kilobytes = 0;
+    char line[128];
+    FILE *file = bytes < WORTH_ASKING ? NULL : fopen("/proc/meminfo", "r");
+    bool known = false;
+    while (file && !known && fgets(line, sizeof line, file)) {
+        known = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return !known || bytes / 1024 < kilobytes;
+}
+
 static block *make(size_t bytes) {
+    if (!is_there(bytes)) {
+        return NULL;
+    }
     block *made = malloc(sizeof *made);
     if (made && (made->memory = map(bytes)) == NULL) {
         free(made);

@@ -207,6 +207,36 @@ def refused(a: np.ndarray, b: np.ndarray, **keywords: object) -> None:
         raise AssertionError(f"{keywords} must be refused")
 
 
+def memory() -> None:
+    """A result keeps its memory for the next one; what the host cannot hold is refused first."""
+    a, b = floats(1500, 3), floats(3, 1500)
+    c = gemm(a, b)
+    place = c.ctypes.data
+    assert c.flags.owndata and c.flags.writeable
+    del c
+    c = gemm(a, b)
+    assert c.ctypes.data == place
+    expected = c.copy()
+    c.resize((10, 1500))
+    assert np.array_equal(c, expected[:10]) and c.flags.owndata
+    c.resize((2000, 1500))
+    assert np.array_equal(c[:10], expected[:10]) and not c[10:].any()
+    del c
+    kept = [gemm(a, b) for _ in range(20)]
+    assert len({x.ctypes.data for x in kept}) == 20
+    del kept
+    assert smemkern.empty_cache() > 9_000_000
+    assert smemkern.empty_cache() == 0
+    before = smemkern.last_transfer()
+    tall = np.broadcast_to(np.float32(1), (1 << 20, 1))
+    try:
+        smemkern.gemm(tall, tall.T, variant="naive", device="cuda")
+    except MemoryError:
+        assert smemkern.last_transfer() == before
+    else:
+        raise AssertionError("4 TiB")
+
+
 def progress() -> None:
     """A function hears of the end; what it raises is raised; a bar needs tqdm."""
     a, b = floats(700, 64), floats(64, 900)
@@ -243,7 +273,19 @@ def progress() -> None:
         gemm(a, b, progress=True)
 
 
-CASES = (blocks, edges, strides, batches, results, transposes, direct, threads, several, progress)
+CASES = (
+    blocks,
+    edges,
+    strides,
+    batches,
+    results,
+    transposes,
+    direct,
+    threads,
+    several,
+    memory,
+    progress,
+)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

@@ -1,0 +1,163 @@
+/* What a block is: which lines of the host's memory, how they lie in a slot of the device's, and how the product
+ * or transpose of such blocks is planned. */
+#include "plan_flow_parts.h"
+#include "plan_parts.h"
+
+enum {
+    PITCH = 16,    /* lines begin at multiples of this, as TMA and 16-byte copies ask ... */
+    PAD_FROM = 128 /* ... from such a width on: padding short lines would cost more than it gains */
+};
+
+/* ---- a rectangle of a matrix ---- */
+
+typedef struct part {
+    int64_t first_row, rows, first_column, columns;
+} part;
+
+/* Its lines are rows or columns, whichever have the neighbours. */
+static block_place place_part(const smk_matrix *m, char *host, int itemsize, part p) {
+    const bool across = m->ld == 1 && (m->step != 1 || p.columns == 1);
+    const int64_t width = (across ? p.rows : p.columns) * itemsize;
+    const int64_t pitch = width < PAD_FROM ? width : flow_round_up(width, PITCH);
+    const int64_t from_line = across && p.columns > 1 ? m->step : m->ld;
+    const int64_t apart = pitch > itemsize ? pitch / itemsize : 1;
+    return (block_place){
+        .rectangle = {.host = host + (p.first_row * m->ld + p.first_column * m->step) * itemsize,
+                      .host_pitch = (ptrdiff_t)(from_line * itemsize),
+                      .pitch = (size_t)pitch,
+                      .width = (size_t)width,
+                      .lines = (size_t)(across ? p.columns : p.rows)},
+        .matrix = {.ld = across ? 1 : apart, .step = across && p.columns > 1 ? apart : 1}};
+}
+
+/* The bytes that `group` of a batch span, from the lowest element to the end of the highest. */
+static block_place place_group(const smk_matrix *m, const smk_batch *batch, char *host,
+                               int itemsize, part p, int64_t first, int64_t n) {
+    int64_t low = 0, high = 0;
+    const int64_t sizes[2] = {p.rows, p.columns}, strides[2] = {m->ld, m->step};
+    for (int d = 0; d < batch->n + 2; d++) {
+        const int64_t size = d == 0 ? n : d < batch->n ? batch->size[d] : sizes[d - batch->n];
+        const int64_t stride = d < batch->n ? m->batch[d] : strides[d - batch->n];
+        if (size == 0) return (block_place){.matrix = *m};
+        *((size - 1) * stride < 0 ? &low : &high) += (size - 1) * stride;
+    }
+    block_place result = {.rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
+                                        .width = (size_t)((high - low + 1) * itemsize),
+                                        .lines = 1},
+                          .matrix = *m};
+    result.rectangle.pitch = result.rectangle.width;
+    result.matrix.offset = -low * itemsize;
+    return result;
+}
+
+static int64_t group_first(const blocks *all, int64_t group) {
+    return group * all->size[0];
+}
+
+static int64_t group_size(const blocks *all, const smk_batch *batch, int64_t group) {
+    return flow_least(all->size[0], batch->size[0] - group_first(all, group));
+}
+
+/* ---- products ---- */
+
+static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block) {
+    const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
+    const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
+    const part rows = {i * all->size[0], flow_least(all->size[0], p->M - i * all->size[0]), 0,
+                       p->K};
+    const part columns = {0, p->K, j * all->size[1],
+                          flow_least(all->size[1], p->N - j * all->size[1])};
+    return operand == 0 ? rows
+           : operand == 1
+               ? columns
+               : (part){rows.first_row, rows.rows, columns.first_column, columns.columns};
+}
+
+static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
+    return operand == 0 ? &p->a : operand == 1 ? &p->b : &p->c;
+}
+
+block_place flow_place_gemm(const blocks *all, int operand, int64_t block) {
+    const smk_gemm *p = all->problem;
+    const smk_flow_question *q = all->question;
+    return place_part(gemm_matrix(p, operand), q->host[operand], q->dtype->itemsize,
+                      gemm_part(p, all, operand, block));
+}
+
+smk_code flow_plan_gemm_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
+                             smk_plan *out, smk_status *status) {
+    smk_gemm own = *(const smk_gemm *)all->problem;
+    const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
+    own.M = c.rows;
+    own.N = c.columns;
+    own.a = matrices[0];
+    own.b = matrices[1];
+    own.c = matrices[2];
+    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
+                         status);
+}
+
+block_place flow_place_gemm_group(const blocks *all, int operand, int64_t block) {
+    const smk_gemm *p = all->problem;
+    const smk_flow_question *q = all->question;
+    const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
+    return place_group(gemm_matrix(p, operand), &p->batch, q->host[operand], q->dtype->itemsize,
+                       whole, group_first(all, block), group_size(all, &p->batch, block));
+}
+
+smk_code flow_plan_gemm_group(const blocks *all, const unit *u, const smk_matrix *matrices,
+                              smk_plan *out, smk_status *status) {
+    smk_gemm own = *(const smk_gemm *)all->problem;
+    own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
+    own.a = matrices[0];
+    own.b = matrices[1];
+    own.c = matrices[2];
+    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
+                         status);
+}
+
+/* ---- transposes ---- */
+
+static part transpose_part(const smk_transpose *p, const blocks *all, int operand, int64_t block) {
+    const int64_t i = block / all->count[1], j = block % all->count[1];
+    const part x = {i * all->size[0], flow_least(all->size[0], p->rows - i * all->size[0]),
+                    j * all->size[1], flow_least(all->size[1], p->cols - j * all->size[1])};
+    return operand == 0 ? x : (part){x.first_column, x.columns, x.first_row, x.rows};
+}
+
+block_place flow_place_transpose(const blocks *all, int operand, int64_t block) {
+    const smk_transpose *p = all->problem;
+    const smk_flow_question *q = all->question;
+    return place_part(operand ? &p->y : &p->x, q->host[operand], q->dtype->itemsize,
+                      transpose_part(p, all, operand, block));
+}
+
+smk_code flow_plan_transpose_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
+                                  smk_plan *out, smk_status *status) {
+    smk_transpose own = *(const smk_transpose *)all->problem;
+    const part x = transpose_part(all->problem, all, 0, u->blocks[0]);
+    own.rows = x.rows;
+    own.cols = x.columns;
+    own.x = matrices[0];
+    own.y = matrices[1];
+    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
+                              out, status);
+}
+
+block_place flow_place_transpose_group(const blocks *all, int operand, int64_t block) {
+    const smk_transpose *p = all->problem;
+    const smk_flow_question *q = all->question;
+    const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
+    return place_group(operand ? &p->y : &p->x, &p->batch, q->host[operand], q->dtype->itemsize,
+                       whole, group_first(all, block), group_size(all, &p->batch, block));
+}
+
+smk_code flow_plan_transpose_group(const blocks *all, const unit *u, const smk_matrix *matrices,
+                                   smk_plan *out, smk_status *status) {
+    smk_transpose own = *(const smk_transpose *)all->problem;
+    own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
+    own.x = matrices[0];
+    own.y = matrices[1];
+    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
+                              out, status);
+}
