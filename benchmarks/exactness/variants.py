@@ -84,7 +84,7 @@ def on_gpu(x: np.ndarray) -> Any:
 
 
 # Came after the last run, or were cut off by its end: to be taken out with the next one.
-NOT_MEASURED = (r"transpose (tma|sectors) .*|gemm panel (float32 67x45x31 T[NT]|split=2 .*)",)
+NOT_MEASURED = (r"transpose (tma|sectors) .*|gemm (panel|rank_k) .*",)
 
 
 def calls() -> Iterator[Call]:
