@@ -41,7 +41,9 @@ static smk_code make_slots(slots *s, int64_t n, int64_t bytes, smk_status *statu
     s->n = n;
     s->bytes = bytes;
     s->block = malloc(count * (3 + SMK_LANES) * sizeof *s->block);
-    if (!s->block) return smk_fail_memory(status, count * 5 * sizeof *s->block, "slots of a flow");
+    if (!s->block)
+        return smk_fail_memory(status, count * (3 + SMK_LANES) * sizeof *s->block,
+                               "slots of a flow");
     for (size_t i = 0; i < count * (3 + SMK_LANES); i++)
         s->block[i] = NONE;
     s->arrived = s->block + n;

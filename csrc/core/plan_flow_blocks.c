@@ -9,10 +9,11 @@
 
 enum {
     PLACE = 256,               /* slots begin at its multiples, as the device's allocations do */
-    UNIT_ROWS = 1024,          /* of a block of a product: tiles for half of a large GPU */
+    UNIT_ROWS = 1024,          /* of a block of a product: tiles for a quarter of a large GPU */
     MOST_COUNT = 8,            /* more blocks along a side would gain nothing where all fit */
     LEAST_ROWS = 128,          /* fewer would waste tiles */
     RESULTS = 2 * SMK_LANES,   /* slots: one being computed and one leaving, a lane */
+    UNITS = 4,                 /* slots of what moves as much as it computes */
     STREAMED = 2,              /* slots of an operand that passes by: one in use, one on its way */
     TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
     TRANSPOSE_BYTES = 4 << 20, /* of such a block: its copies take 80 us each way */
@@ -186,7 +187,7 @@ static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flo
         return smk_fail_memory(status, (size_t)n * sizeof *order.units, "the order of a flow");
     smk_code code = workspace_of(all, &workspace, status);
     for (int o = 0; o < all->n_operands; o++) {
-        slots[o] = stays[o] ? 1 : flow_least(n, RESULTS);
+        slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
         bytes += slots[o] * all->slot_bytes[o];
     }
     if (!code && (size_t)(bytes + workspace) > all->question->memory)
@@ -213,8 +214,8 @@ static smk_code flow_of_batch(blocks *all, const smk_batch *batch, const bool *s
         one += stays[o] ? 0 : (double)p.rectangle.width;
     }
     const bool mixed = one * (double)batch->size[0] > 1.25 * whole;
-    const double room = ((double)all->question->memory - fixed) / (2 * RESULTS);
-    double wanted = whole / (2 * RESULTS) > GROUP_BYTES ? whole / (2 * RESULTS) : GROUP_BYTES;
+    const double room = ((double)all->question->memory - fixed) / (2 * UNITS);
+    double wanted = whole / (2 * UNITS) > GROUP_BYTES ? whole / (2 * UNITS) : GROUP_BYTES;
     wanted = wanted < room ? wanted : room;
     const int64_t size = one > 0 && wanted > one ? (int64_t)(wanted / one) : 1;
     all->size[0] = mixed ? batch->size[0] : flow_least(size, batch->size[0]);
@@ -265,7 +266,7 @@ smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_tr
     int64_t rows = 1;
     while (rows * rows * itemsize < TRANSPOSE_BYTES)
         rows *= 2;
-    const int64_t room = (int64_t)question->memory / (2 * RESULTS);
+    const int64_t room = (int64_t)question->memory / (2 * UNITS);
     while (rows > LEAST_ROWS && rows * rows * itemsize > room)
         rows /= 2;
     const int64_t cols = problem->rows < rows ? rows * rows / problem->rows : rows;

@@ -2,9 +2,10 @@
  *
  *     module.c     the extension module: state, exceptions, function table
  *     call.c       Python arguments of an operation  ->  struct call
- *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is
- * possible request.c    a call    ->  a checked, planned request, and from there to the result;
- *                  operations.c and check.c are its parts
+ *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is possible
+ *     request.c    a call    ->  a checked, planned request, and from there to the result; operations.c
+ *                  and check.c are its parts, device_request.c and host_request.c know where arrays are
+ *     result_memory.c  memory of large results, kept for the next ones
  *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
  *                  scalar.c is a part of that
  *     device_array.c  arrays of other libraries, whatever protocol they speak; array_view.c shows them
