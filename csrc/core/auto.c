@@ -40,10 +40,9 @@ static cut cut_of(const smk_timing *t, const smk_question *q) {
     t->row->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
-    skinny_cut thin = {0};
     if (skinny) { /* of operands that lie row by row */
         const bool along = q->N < q->M ? q->K > 1 : q->N == 1;
-        thin = skinny_cut_of(t->row, t->dtype, q->M, q->N, along);
+        const skinny_cut thin = skinny_cut_of(t->row, t->dtype, q->M, q->N, along);
         tile[0] = thin.tile[0];
         tile[1] = thin.tile[1];
     }

@@ -25,7 +25,7 @@ typedef struct smk_flow_question {
     const int64_t *values;
     char *host[SMK_MAX_OPERANDS]; /* A, B, C; x, y */
     size_t memory;                /* bytes */
-    const smk_gemm *whole;        /* the product that this one is a part of, if it is */
+    int64_t split; /* parts of K that the plan of the whole product has (smk_plan.split) */
 } smk_flow_question;
 
 /* SMK_MEMORY if not even the smallest blocks fit. smk_flow_plan_free is due in any case. */

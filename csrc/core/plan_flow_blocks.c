@@ -157,8 +157,6 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
                                  smk_status *status) {
     flow_order order = {0};
     int64_t workspace;
-    all->place = flow_place_gemm;
-    all->plan = flow_plan_gemm_unit;
     count_blocks(all, p->M, p->N, side(p->M), side(p->N));
     if (workspace_of(all, &workspace, status)) return status->code;
     residence r = {true, all->count[0], all->count[1], all->count[0]};
@@ -229,40 +227,37 @@ static smk_code flow_of_batch(blocks *all, const smk_batch *batch, const bool *s
 
 smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
                             smk_flow_plan *out, smk_status *status) {
-    smk_gemm p = *problem;
     int64_t values[SMK_MAX_PARAMS];
     smk_flow_question q = *question;
-    smk_plan whole;
-    *out = (smk_flow_plan){0};
-    /* Blocks cut K as all of it would. */
-    if (smk_plan_gemm(q.row, q.dtype, q.values, q.whole ? q.whole : &p, &whole, status))
-        return status->code;
-    memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
     const int split = smk_row_param(q.row, "split");
-    if (split >= 0) values[split] = whole.split;
-    smk_plan_free(&whole);
+    *out = (smk_flow_plan){0};
+    memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
+    if (split >= 0) values[split] = q.split; /* blocks cut K as all of it is cut */
     q.values = values;
-    blocks all = {.question = &q, .problem = &p, .n_operands = 3, .reads_result = p.beta != 0.0};
-    if (p.batch.n == 0) return flow_of_matrices(&all, &p, out, status);
-    all.place = flow_place_gemm_group;
-    all.plan = flow_plan_gemm_group;
-    const bool stays[] = {p.a.batch[0] == 0, p.b.batch[0] == 0, false};
-    return flow_of_batch(&all, &p.batch, stays, out, status);
+    blocks all = {.question = &q,
+                  .problem = problem,
+                  .n_operands = 3,
+                  .reads_result = problem->beta != 0.0,
+                  .place = flow_place_gemm,
+                  .plan = flow_plan_gemm};
+    if (problem->batch.n == 0) return flow_of_matrices(&all, problem, out, status);
+    const bool stays[] = {problem->a.batch[0] == 0, problem->b.batch[0] == 0, false};
+    return flow_of_batch(&all, &problem->batch, stays, out, status);
 }
 
 smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
                                  smk_flow_plan *out, smk_status *status) {
     const int64_t itemsize = question->dtype->itemsize;
-    blocks all = {.question = question, .problem = problem, .n_operands = 2};
+    blocks all = {.question = question,
+                  .problem = problem,
+                  .n_operands = 2,
+                  .place = flow_place_transpose,
+                  .plan = flow_plan_transpose};
     *out = (smk_flow_plan){0};
     if (problem->batch.n) {
-        all.place = flow_place_transpose_group;
-        all.plan = flow_plan_transpose_group;
         const bool stays[] = {problem->x.batch[0] == 0, false};
         return flow_of_batch(&all, &problem->batch, stays, out, status);
     }
-    all.place = flow_place_transpose;
-    all.plan = flow_plan_transpose_unit;
     int64_t rows = 1;
     while (rows * rows * itemsize < TRANSPOSE_BYTES)
         rows *= 2;

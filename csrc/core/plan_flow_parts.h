@@ -36,20 +36,14 @@ typedef struct blocks {
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
 } blocks;
 
-/* ---- plan_flow_places.c: for `place` and `plan`; groups are of a batch ---- */
+/* ---- plan_flow_places.c: for `place` and `plan`; blocks of a batch are groups of its matrices ---- */
 
 block_place flow_place_gemm(const blocks *all, int operand, int64_t block);
-smk_code flow_plan_gemm_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                             smk_plan *out, smk_status *status);
-block_place flow_place_gemm_group(const blocks *all, int operand, int64_t block);
-smk_code flow_plan_gemm_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                              smk_plan *out, smk_status *status);
+smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
+                        smk_status *status);
 block_place flow_place_transpose(const blocks *all, int operand, int64_t block);
-smk_code flow_plan_transpose_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                  smk_plan *out, smk_status *status);
-block_place flow_place_transpose_group(const blocks *all, int operand, int64_t block);
-smk_code flow_plan_transpose_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                   smk_plan *out, smk_status *status);
+smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
+                             smk_plan *out, smk_status *status);
 
 /* ---- plan_flow.c ---- */
 

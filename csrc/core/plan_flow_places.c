@@ -80,40 +80,30 @@ static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
 block_place flow_place_gemm(const blocks *all, int operand, int64_t block) {
     const smk_gemm *p = all->problem;
     const smk_flow_question *q = all->question;
-    return place_part(gemm_matrix(p, operand), q->host[operand], q->dtype->itemsize,
-                      gemm_part(p, all, operand, block));
-}
-
-smk_code flow_plan_gemm_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                             smk_plan *out, smk_status *status) {
-    smk_gemm own = *(const smk_gemm *)all->problem;
-    const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
-    own.M = c.rows;
-    own.N = c.columns;
-    own.a = matrices[0];
-    own.b = matrices[1];
-    own.c = matrices[2];
-    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
-                         status);
-}
-
-block_place flow_place_gemm_group(const blocks *all, int operand, int64_t block) {
-    const smk_gemm *p = all->problem;
-    const smk_flow_question *q = all->question;
+    const smk_matrix *m = gemm_matrix(p, operand);
+    if (p->batch.n == 0)
+        return place_part(m, q->host[operand], q->dtype->itemsize,
+                          gemm_part(p, all, operand, block));
     const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
-    return place_group(gemm_matrix(p, operand), &p->batch, q->host[operand], q->dtype->itemsize,
-                       whole, group_first(all, block), group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
-smk_code flow_plan_gemm_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                              smk_plan *out, smk_status *status) {
+smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
+                        smk_status *status) {
+    const smk_flow_question *q = all->question;
     smk_gemm own = *(const smk_gemm *)all->problem;
-    own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
+    if (own.batch.n) {
+        own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
+    } else {
+        const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
+        own.M = c.rows;
+        own.N = c.columns;
+    }
     own.a = matrices[0];
     own.b = matrices[1];
     own.c = matrices[2];
-    return smk_plan_gemm(all->question->row, all->question->dtype, all->question->values, &own, out,
-                         status);
+    return smk_plan_gemm(q->row, q->dtype, q->values, &own, out, status);
 }
 
 /* ---- transposes ---- */
@@ -128,36 +118,27 @@ static part transpose_part(const smk_transpose *p, const blocks *all, int operan
 block_place flow_place_transpose(const blocks *all, int operand, int64_t block) {
     const smk_transpose *p = all->problem;
     const smk_flow_question *q = all->question;
-    return place_part(operand ? &p->y : &p->x, q->host[operand], q->dtype->itemsize,
-                      transpose_part(p, all, operand, block));
-}
-
-smk_code flow_plan_transpose_unit(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                  smk_plan *out, smk_status *status) {
-    smk_transpose own = *(const smk_transpose *)all->problem;
-    const part x = transpose_part(all->problem, all, 0, u->blocks[0]);
-    own.rows = x.rows;
-    own.cols = x.columns;
-    own.x = matrices[0];
-    own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
-                              out, status);
-}
-
-block_place flow_place_transpose_group(const blocks *all, int operand, int64_t block) {
-    const smk_transpose *p = all->problem;
-    const smk_flow_question *q = all->question;
+    const smk_matrix *m = operand ? &p->y : &p->x;
+    if (p->batch.n == 0)
+        return place_part(m, q->host[operand], q->dtype->itemsize,
+                          transpose_part(p, all, operand, block));
     const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
-    return place_group(operand ? &p->y : &p->x, &p->batch, q->host[operand], q->dtype->itemsize,
-                       whole, group_first(all, block), group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
-smk_code flow_plan_transpose_group(const blocks *all, const unit *u, const smk_matrix *matrices,
-                                   smk_plan *out, smk_status *status) {
+smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
+                             smk_plan *out, smk_status *status) {
+    const smk_flow_question *q = all->question;
     smk_transpose own = *(const smk_transpose *)all->problem;
-    own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
+    if (own.batch.n) {
+        own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
+    } else {
+        const part x = transpose_part(all->problem, all, 0, u->blocks[0]);
+        own.rows = x.rows;
+        own.cols = x.columns;
+    }
     own.x = matrices[0];
     own.y = matrices[1];
-    return smk_plan_transpose(all->question->row, all->question->dtype, all->question->values, &own,
-                              out, status);
+    return smk_plan_transpose(q->row, q->dtype, q->values, &own, out, status);
 }

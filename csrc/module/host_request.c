@@ -105,7 +105,7 @@ static int plan_part(module_state *state, const request *r, const smk_flow_quest
         code = smk_plan_flow_transpose(&question, &r->transpose, &all->plans[i], &status);
     } else {
         smk_gemm part = r->gemm;
-        question.whole = &r->gemm;
+        question.split = r->plan.split;
         if (all->n > 1) {
             all->n = take_part(&part, &question, i, r->asked->n_devices);
         }
