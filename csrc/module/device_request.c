@@ -2,11 +2,11 @@
  *
  * Arrays on a GPU (CuPy, PyTorch, Numba, whatever speaks DLPack or __cuda_array_interface__) are read and
  * written in place, on the stream that their library uses now, and the call returns when its kernels
- * are queued there. Nothing is copied: what a kernel cannot read where it is, is refused with the remedy.
+ * are queued there. What a kernel cannot read or write where it is, is copied on the GPU (device_copies.h).
  */
 #include "../cuda/gpu.h"
 #include "device_array.h"
-#include "request.h"
+#include "device_copies.h"
 
 /* ---- where they are ---- */
 
@@ -171,8 +171,8 @@ PyArrayObject *request_array(module_state *state, request *r, int i) {
                : operand_array(given, label.op, label.name);
 }
 
-static int refuse_layout(const request *r, const char *name, PyArrayObject *array,
-                         PyArray_Descr *wanted) {
+static int refuse_elements(const request *r, const char *name, PyArrayObject *array,
+                           PyArray_Descr *wanted) {
     const char *op = smk_op_names[r->asked->op];
     if (wanted->type_num != NPY_VOID && !PyArray_EquivTypes(PyArray_DESCR(array), wanted)) {
         PyErr_Format(PyExc_TypeError,
@@ -181,26 +181,31 @@ static int refuse_layout(const request *r, const char *name, PyArrayObject *arra
                      op, name, PyArray_DESCR(array), wanted, name, name);
     } else {
         PyErr_Format(PyExc_ValueError,
-                     "%s variant '%s': %s has strides that its kernel cannot read; pass "
-                     "cupy.ascontiguousarray(%s) or %s.contiguous()",
-                     op, r->row->name, name, name, name);
+                     "%s: %s has elements that do not begin at multiples of their size; pass a "
+                     "copy, as %s.copy() of CuPy or %s.clone() of PyTorch",
+                     op, name, name, name);
     }
     return -1;
 }
 
-int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, smk_strides taken) {
-    bool fits = true;
-    operand *into = &r->inputs[i];
-    if (r->on_device ? operand_place_on_device(array, wanted, one_dimensional, taken, into, &fits)
-                     : operand_place(array, wanted, one_dimensional, taken, into)) {
-        return -1;
-    }
-    if (!fits) {
-        return refuse_layout(r, call_forms[r->asked->op].inputs[i], array, wanted);
-    }
+int request_place(module_state *state, request *r, int i, PyArrayObject *array,
+                  PyArray_Descr *wanted, operand_shape one_dimensional, smk_strides taken) {
+    operand *into = &r->inputs[i], where_it_is;
     r->n_inputs = i + 1;
-    return 0;
+    if (!r->on_device) {
+        return operand_place(array, wanted, one_dimensional, taken, into);
+    }
+    switch (operand_place_on_device(array, wanted, one_dimensional, taken, into)) {
+    case OPERAND_FITS: return 0;
+    case OPERAND_REFUSED:
+        return refuse_elements(r, call_forms[r->asked->op].inputs[i], array, wanted);
+    case OPERAND_SPREAD: break;
+    }
+    where_it_is = *into;
+    operand_pack_on_device(&where_it_is, into);
+    const int failed = device_copies_add(state, r, &where_it_is, into, i, COPY_BEFORE);
+    operand_clear(&where_it_is);
+    return failed;
 }
 
 /* ---- the result ---- */
@@ -289,28 +294,43 @@ static bool is_in_place(const request *r) {
     return true;
 }
 
-/* Kernels write it while they read the inputs, and no element of it twice. */
-static int check_apart(request *r) {
-    const char *op = smk_op_names[r->asked->op];
+/* Kernels write it while they read the inputs. */
+static bool is_apart(const request *r) {
+    const smk_buffer *c = &r->result.buffer;
+    for (int i = 0; i < r->n_inputs; i++) {
+        const smk_buffer *input = &r->inputs[i].buffer;
+        const char *begin = c->host, *other = input->host;
+        if ((input->access & SMK_ON_DEVICE) && input->bytes && c->bytes &&
+            begin < other + input->bytes && other < begin + c->bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Kernels write into memory of the call's own, and what they have written is copied to the array. */
+static int write_packed(module_state *state, request *r) {
+    const bool is_read = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
+    operand where_it_is = r->result;
+    operand_pack_on_device(&where_it_is, &r->result);
+    const int failed =
+        (is_read && device_copies_add(state, r, &where_it_is, &r->result, r->n_inputs,
+                                      COPY_BEFORE)) ||
+        device_copies_add(state, r, &where_it_is, &r->result, r->n_inputs, COPY_BEHIND);
+    operand_clear(&where_it_is);
+    return failed ? -1 : 0;
+}
+
+/* Where they write: no element twice, and none that is still to be read. */
+static int place_writes(module_state *state, request *r, operand_fit fit) {
     const operand *c = &r->result;
-    const char *begin = c->buffer.host, *end = begin + c->buffer.bytes;
     if (c->buffer.bytes && !elements_apart(c, PyDataType_ELSIZE(r->descr))) {
-        PyErr_Format(PyExc_ValueError, "%s: elements of out share memory", op);
+        PyErr_Format(PyExc_ValueError, "%s: elements of out share memory",
+                     smk_op_names[r->asked->op]);
         return -1;
     }
     r->in_place = is_in_place(r);
-    for (int i = 0; !r->in_place && i < r->n_inputs && c->buffer.bytes; i++) {
-        const char *other = r->inputs[i].buffer.host;
-        if (r->inputs[i].buffer.bytes && begin < other + r->inputs[i].buffer.bytes && other < end) {
-            PyErr_Format(PyExc_ValueError,
-                         "%s: out overlaps %s; on a GPU the result is written while %s is read. "
-                         "Pass another out, or none",
-                         op, call_forms[r->asked->op].inputs[i],
-                         call_forms[r->asked->op].inputs[i]);
-            return -1;
-        }
-    }
-    return 0;
+    return fit == OPERAND_SPREAD || (!r->in_place && !is_apart(r)) ? write_packed(state, r) : 0;
 }
 
 /* The view with the dimensions of length 1 that a vector among the inputs has left out of the result.
@@ -339,7 +359,7 @@ static PyArrayObject *as_matrices(PyArrayObject *view, int ndim, operand_shape s
 int request_place_result(module_state *state, request *r, operand_shape shape,
                          const smk_batch *batch, int64_t rows, int64_t cols, smk_matrix *out) {
     PyArrayObject *view = NULL;
-    bool fits;
+    operand_fit fit = OPERAND_FITS;
     if (!r->on_device) {
         place_fresh(out, batch, rows, cols);
         return 0;
@@ -352,15 +372,14 @@ int request_place_result(module_state *state, request *r, operand_shape shape,
     const int at = call_forms[r->asked->op].n_inputs;
     const smk_strides taken = r->asked->op == SMK_TRANSPOSE ? smk_strides_of(r->row) : SMK_ROWS;
     view = device_array_view(state, &r->arrays[at], r->written, label_of(r, at));
-    int failed =
-        view == NULL || check_result(r, view) ||
-        (view = as_matrices(view, batch->n + 2, shape)) == NULL ||
-        operand_place_on_device(view, PyArray_DESCR(view), shape, taken, &r->result, &fits);
-    if (!failed && !fits) {
-        failed = refuse_layout(r, "out", view, PyArray_DESCR(view));
+    int failed = view == NULL || check_result(r, view) ||
+                 (view = as_matrices(view, batch->n + 2, shape)) == NULL;
+    if (!failed) {
+        fit = operand_place_on_device(view, PyArray_DESCR(view), shape, taken, &r->result);
+        failed = fit == OPERAND_REFUSED && refuse_elements(r, "out", view, PyArray_DESCR(view));
     }
     Py_XDECREF(view);
-    if (failed || check_apart(r)) {
+    if (failed || place_writes(state, r, fit)) {
         return -1;
     }
     *out = r->result.matrix;

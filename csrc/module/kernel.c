@@ -141,6 +141,12 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
     return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
+/* With nothing to bring back the call ends when its kernel is queued, where others can wait for it: on the stream
+ * that the caller names, or that the arrays' library uses. */
+static bool may_queue(const arguments *given, const device *on, const observation *observed) {
+    return !on->emulated && given->n_buffers == 0 && given->stream && observed->repeat == 0;
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
@@ -205,6 +211,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .stream = given.stream,
             .after = given.after,
             .n_after = given.n_after,
+            .asynchronous = may_queue(&given, &on, observed),
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
@@ -322,10 +329,10 @@ static const char kernel_doc[] =
     "    Dynamic shared memory of a block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
-    "stream : int, optional\n"
-    "    Address of a CUDA stream. None: with device arrays the one that the library of the first\n"
-    "    of them uses now; otherwise one of our own. The call returns when the kernel has\n"
-    "    finished.\n\n"
+    "stream : int or object with __cuda_stream__, optional\n"
+    "    A CUDA stream by its address. None: with device arrays the one that the library of the first\n"
+    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument is\n"
+    "    in host memory, the call returns when the kernel is queued; otherwise when it has finished.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

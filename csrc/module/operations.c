@@ -180,8 +180,8 @@ int request_make_gemm(module_state *state, request *r) {
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
     const smk_strides taken = strides_taken(r);
-    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
-        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
+    if (request_place(state, r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
+        request_place(state, r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
         broadcast(a, b, arrays, &problem->batch)) {
         goto done;
     }
@@ -321,7 +321,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
+    if (request_place(state, r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
         goto done;
     }
     problem->rows = x->dims[ndim - 2];
@@ -389,7 +389,7 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, r->descr, OPERAND_ROW, false)) {
+    if (request_place(state, r, 0, array, r->descr, OPERAND_ROW, false)) {
         goto done;
     }
 

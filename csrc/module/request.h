@@ -21,6 +21,7 @@ typedef struct request {
     device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
     PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
     operand result;       /* on_device: as a kernel writes it */
+    struct device_copies *copies; /* on_device: before and behind the kernels; NULL: none */
     bool in_place;        /* a transpose: the result is the input, element by element */
     PyArray_Descr *descr; /* of the result */
     int ndim;             /* of the result */
@@ -58,8 +59,8 @@ PyArrayObject *request_array(module_state *state, request *r, int i);
 PyArrayObject *request_out_on_device(module_state *state, const request *r);
 
 /* operand_place, wherever the array is. */
-int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, smk_strides taken);
+int request_place(module_state *state, request *r, int i, PyArrayObject *array,
+                  PyArray_Descr *wanted, operand_shape one_dimensional, smk_strides taken);
 
 /* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
 int request_place_result(module_state *state, request *r, operand_shape shape,

@@ -22,6 +22,7 @@ typedef struct fake_cuda {
     size_t bytes_in, bytes_out; /* copied so far */
     int waits;                  /* of streams for events, so far */
     void *launched_on;          /* the stream of the latest launch */
+    int launches;               /* so far */
     int overlapping;            /* launches that may begin before the last one has ended, so far */
     int virtual_sm;             /* what the kernels' PTX was compiled for */
     int version;                /* of the driver */
