@@ -1,4 +1,6 @@
 /* Which device a call means, and running a job on it. */
+#include <time.h>
+
 #include "call.h"
 
 #include "../cuda/gpu.h"
@@ -93,12 +95,31 @@ int stream_read(PyObject *given, void **out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* What a job's thread listens to while it waits. */
+typedef struct ears {
+    PyThreadState *thread;
+    double timeout, end; /* seconds; end: of time_now */
+} ears;
+
+static double time_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Called by a running device, from the thread that runs it, without the GIL. */
-static int poll_signals(void *saved) {
-    PyThreadState **thread = saved;
-    PyEval_RestoreThread(*thread);
+static int poll_signals(void *given) {
+    ears *e = given;
+    PyEval_RestoreThread(e->thread);
     int stop = PyErr_CheckSignals();
-    *thread = PyEval_SaveThread();
+    if (!stop && time_now() > e->end) {
+        PyObject *seconds = PyFloat_FromDouble(e->timeout);
+        PyErr_Format(PyExc_TimeoutError,
+                     "the kernel had not finished after %R seconds; no array was written", seconds);
+        Py_XDECREF(seconds);
+        stop = -1;
+    }
+    e->thread = PyEval_SaveThread();
     return stop;
 }
 
@@ -245,16 +266,17 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     return code ? -1 : 0;
 }
 
-int device_run(const module_state *state, const device *on, smk_job *job) {
+int device_run(const module_state *state, const device *on, smk_job *job, double timeout) {
     smk_status status = {0};
-    PyThreadState *thread = PyEval_SaveThread();
+    ears listening = {.timeout = timeout, .end = time_now() + timeout};
+    listening.thread = PyEval_SaveThread();
     job->poll = poll_signals;
-    job->poll_arg = &thread;
+    job->poll_arg = &listening;
     job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
-    PyEval_RestoreThread(thread);
+    PyEval_RestoreThread(listening.thread);
     if (code == SMK_OK) {
         return show_printed(&printed);
     }

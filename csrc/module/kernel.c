@@ -141,24 +141,38 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
     return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
+/* Seconds; None is for ever. */
+static int read_timeout(PyObject *given, double *out) {
+    *out = given == Py_None ? Py_HUGE_VAL : PyFloat_AsDouble(given);
+    if (*out > 0) {
+        return 0;
+    }
+    PyObject *kind = PyErr_Occurred() ? PyExc_TypeError : PyExc_ValueError;
+    PyErr_Format(kind, "timeout must be a positive number of seconds or None, not %R", given);
+    return -1;
+}
+
 /* With nothing to bring back the call ends when its kernel is queued, where others can wait for it: on the stream
  * that the caller names, or that the arrays' library uses. */
-static bool may_queue(const arguments *given, const device *on, const observation *observed) {
-    return !on->emulated && given->n_buffers == 0 && given->stream && observed->repeat == 0;
+static bool may_queue(const arguments *given, const device *on, const observation *observed,
+                      double timeout) {
+    return !on->emulated && given->n_buffers == 0 && given->stream && observed->repeat == 0 &&
+           timeout == Py_HUGE_VAL;
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device", "stream", NULL};
+    static char *keywords[] = {"shared_bytes", "device", "stream", "timeout", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
-    PyObject *device_given = Py_None, *stream_given = Py_None;
+    PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOO:Kernel", keywords,
-                                                     &shared_bytes, &device_given, &stream_given);
+    int parsed =
+        none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOO:Kernel", keywords, &shared_bytes,
+                                            &device_given, &stream_given, &timeout_given);
     Py_XDECREF(none);
     if (!parsed) {
         return NULL;
@@ -188,7 +202,9 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     device on;
     void *stream;
     const char *key = PyUnicode_AsUTF8(self->key);
-    if (key == NULL || stream_read(stream_given, &stream)) {
+    double timeout;
+    if (key == NULL || stream_read(stream_given, &stream) ||
+        read_timeout(timeout_given, &timeout)) {
         return NULL;
     }
     if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
@@ -211,7 +227,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .stream = given.stream,
             .after = given.after,
             .n_after = given.n_after,
-            .asynchronous = may_queue(&given, &on, observed),
+            .asynchronous = may_queue(&given, &on, observed, timeout),
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
@@ -219,7 +235,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
         };
-        if (device_run(state, &on, &job) == 0) {
+        if (device_run(state, &on, &job, timeout) == 0) {
             if (traced) {
                 arguments_locate(&given, observed->trace);
             }
@@ -294,7 +310,8 @@ static PyGetSetDef kernel_getset[] = {
 static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
-    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None).\n\n"
+    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None, "
+    "timeout=None).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -330,16 +347,27 @@ static const char kernel_doc[] =
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
     "stream : int or object with __cuda_stream__, optional\n"
-    "    A CUDA stream by its address. None: with device arrays the one that the library of the first\n"
-    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument is\n"
-    "    in host memory, the call returns when the kernel is queued; otherwise when it has finished.\n\n"
+    "    A CUDA stream by its address. None: with device arrays the one that the library of the "
+    "first\n"
+    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument "
+    "is\n"
+    "    in host memory, the call returns when the kernel is queued; otherwise when it has "
+    "finished.\n"
+    "timeout : float, optional\n"
+    "    Seconds after which the call ends with TimeoutError, and no array of the host is "
+    "written;\n"
+    "    checked about 20 times a second. The emulator stops. A GPU cannot stop a kernel: one "
+    "that\n"
+    "    never ends keeps its GPU until the process ends. The call waits for the kernel.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"
     "HazardError\n"
     "    If check is set; it has .hazards and .trace.\n"
     "TypeError, ValueError, OverflowError\n"
-    "    Arguments that do not fit the kernel's parameters.\n";
+    "    Arguments that do not fit the kernel's parameters.\n"
+    "TimeoutError\n"
+    "    The kernel took longer than timeout.\n";
 
 static PyType_Slot kernel_slots[] = {
     {Py_tp_doc, (void *)kernel_doc},

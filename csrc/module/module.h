@@ -108,7 +108,7 @@ int stream_read(PyObject *given, void **out);
 int stream_refuse(void);
 
 /* Runs the job, or flows on GPUs, with the GIL released, listening for signals. */
-int device_run(const module_state *state, const device *on, smk_job *job);
+int device_run(const module_state *state, const device *on, smk_job *job, double timeout);
 int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
                      PyObject *progress);
 

@@ -43,10 +43,11 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         return 0;
     }
     if (r->copies && observed->repeat > 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s variant '%s' copies these views before it reads or writes them, and only its "
-                     "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
-                     smk_op_names[r->asked->op], r->row->name);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s variant '%s' copies these views before it reads or writes them, and only its "
+            "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
+            smk_op_names[r->asked->op], r->row->name);
         return -1;
     }
     if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner)) {
@@ -82,7 +83,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .n_blocks = observed->n_blocks,
         .hazards = observed->hazards,
     };
-    int failed = device_run(state, &r->on, device_copies_link(r, &job, buffers));
+    int failed = device_run(state, &r->on, device_copies_link(r, &job, buffers), Py_HUGE_VAL);
     Py_DECREF(image_owner);
     for (size_t i = 0; !failed && observed->trace && i < observed->trace->n_hazards; i++) {
         observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
