@@ -4,8 +4,9 @@
     python benchmarks/random_programs.py --show 17         # one program, without a GPU
 
 tests/emu/random_programs.py says what a program is. One that differs is taken apart, statement by
-statement, until what is left is needed to show the difference. The record keeps a digest of the
-first programs and of what they leave, so that tests can compare where there is no GPU.
+statement, until what is left is needed to show the difference; if the two agree when ptxas does not
+optimise, the difference is its optimiser's. The record keeps a digest of the first programs and of
+what they leave, so that tests can compare where there is no GPU. Needs ptxas and CuPy for that.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import hashlib
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests" / "emu"
@@ -49,33 +54,52 @@ def smaller(body: list[Any], differs: Callable[[], bool]) -> None:
                     smaller(part, differs)
 
 
-def compared(seed: int) -> tuple[list[str], str, list[Any]]:
-    """The registers that differ, the digest on the emulator, and the statements."""
-    body = programs.statements(seed)
+def unoptimised(ptx: str, seed: int) -> np.ndarray:
+    """What the program leaves on the GPU as ptxas -O0 compiles it."""
+    import cupy
+
+    values, sums = programs.inputs(seed), np.zeros(2 * programs.TOTALS, np.uint32)
+    major_minor = cupy.cuda.Device().compute_capability
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder, "program.ptx"), Path(folder, "program.cubin")
+        source.write_text(ptx)
+        target = f"sm_{major_minor}a" if major_minor == "90" else f"sm_{major_minor}"
+        subprocess.run(["ptxas", "-O0", f"-arch={target}", source, "-o", image], check=True)
+        kernel = cupy.RawModule(path=str(image)).get_function("program")
+        on_gpu = cupy.asarray(values), cupy.asarray(sums)
+        kernel((1,), (programs.THREADS,), on_gpu)
+        values, sums = (x.get() for x in on_gpu)
+    return np.concatenate([values.view(np.uint8).ravel(), sums.view(np.uint8)])
+
+
+def ran(seed: int, body: list[Any]) -> tuple[str, np.ndarray, np.ndarray]:
+    """The program's text, and what it leaves on the emulator and on the GPU."""
     ptx = programs.module({"program": body})
     emu, gpu = (programs.run(ptx, "program", seed, device) for device in ("emu", "cuda"))
-    return programs.differences(emu, gpu), digest(seed, ptx, emu.tobytes()), body
+    return ptx, emu, gpu
 
 
-def taken_apart(seed: int, body: list[Any]) -> list[str]:
-    def differs() -> bool:
-        ptx = programs.module({"program": body})
-        results = (programs.run(ptx, "program", seed, device) for device in ("emu", "cuda"))
-        return bool(programs.differences(*results))
-
-    smaller(body, differs)
-    return [line for statement in body for line in statement.lines()]
+def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
+    """The digest on the emulator, and what is different."""
+    body = programs.statements(seed)
+    ptx, emu, gpu = ran(seed, body)
+    kept, registers = digest(seed, ptx, emu.tobytes()), programs.differences(emu, gpu)
+    if not registers:
+        return kept, None
+    optimiser = not programs.differences(emu, unoptimised(ptx, seed))
+    if apart:
+        smaller(body, lambda: bool(programs.differences(*ran(seed, body)[1:])))
+    left = [line for statement in body for line in statement.lines()] if apart else None
+    return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
 
 
 def part(seeds: range) -> Record:
     found: Record = {"differ": [], "errors": [], "digests": []}
     for seed in seeds:
         try:
-            registers, kept, body = compared(seed)
+            kept, differs = difference(seed, len(found["differ"]) < TAKEN_APART)
             found["digests"].append(kept)
-            if registers:
-                apart = taken_apart(seed, body) if len(found["differ"]) < TAKEN_APART else None
-                found["differ"].append({"seed": seed, "registers": registers, "left": apart})
+            found["differ"] += [differs] if differs else []
         except Exception as error:  # one program's must not end the others
             found["digests"].append("")
             found["errors"].append({"seed": seed, "error": str(error)[:300]})
@@ -114,12 +138,14 @@ def main() -> int:
     }
     path = options.results / "random-programs.json"
     path.write_text(json.dumps(record, indent=1) + "\n")
-    for one in (*record["differ"], *record["errors"])[:20]:
+    unexplained = [one for one in record["differ"] if not one["optimiser"]]
+    for one in (*unexplained, *record["errors"], *record["differ"])[:40]:
         print(one)
     print(
-        f"{options.count} programs, {len(record['differ'])} differ, {len(record['errors'])} not run"
+        f"{options.count} programs, {len(record['differ'])} differ, {len(unexplained)} of them "
+        f"without ptxas's optimiser too, {len(record['errors'])} not run"
     )
-    return bool(record["differ"] or record["errors"])
+    return bool(unexplained or record["errors"])
 
 
 if __name__ == "__main__":
