@@ -141,10 +141,11 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
     return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
-/* With nothing to bring back the call ends when its kernel is queued, where others can wait for it: on the stream
+/* With nothing to bring back, and nothing that may go away, the call ends when its kernel is queued, where others can wait for it: on the stream
  * that the caller names, or that the arrays' library uses. */
 static bool may_queue(const arguments *given, const device *on, const observation *observed) {
-    return !on->emulated && given->n_buffers == 0 && given->stream && observed->repeat == 0;
+    return !on->emulated && given->n_buffers == 0 && !given->loose && given->stream &&
+           observed->repeat == 0;
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
@@ -330,9 +331,12 @@ static const char kernel_doc[] =
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
     "stream : int or object with __cuda_stream__, optional\n"
-    "    A CUDA stream by its address. None: with device arrays the one that the library of the first\n"
-    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument is\n"
-    "    in host memory, the call returns when the kernel is queued; otherwise when it has finished.\n\n"
+    "    A CUDA stream by its address. None: with device arrays the one that the library of the "
+    "first\n"
+    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument "
+    "is\n"
+    "    in host memory, the call returns when the kernel is queued; otherwise when it has "
+    "finished.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

@@ -43,10 +43,11 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         return 0;
     }
     if (r->copies && observed->repeat > 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s variant '%s' copies these views before it reads or writes them, and only its "
-                     "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
-                     smk_op_names[r->asked->op], r->row->name);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s variant '%s' copies these views before it reads or writes them, and only its "
+            "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
+            smk_op_names[r->asked->op], r->row->name);
         return -1;
     }
     if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner)) {
@@ -93,7 +94,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
 
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
     if (r->on_device) {
-        return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
+        return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
     }
     if (!r->on.emulated && r->asked->op != SMK_PROBE && observed->repeat == 0) {
         return request_run_flow(state, r);
