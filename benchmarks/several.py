@@ -3,9 +3,9 @@
     python benchmarks/several.py                 # writes benchmarks/results/<gpu>-x<count>.json
     python benchmarks/several.py --seconds 20 --commit abc1234
 
-Each of n GPUs reads all of one operand and a part of the other: (1 + 1/n) K N elements over the bus,
-beside 2 M N K / n operations. So only large products are bound by computing on all of them; the
-smaller ones are here to show what the bus allows. Needs PyTorch.
+Each of n GPUs reads all of one operand and a part of the other: (1 + 1/n) K N elements over the
+bus, beside 2 M N K / n operations. So only large products are bound by computing on all of them;
+the smaller ones are here to show what the bus allows. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import statistics
-import subprocess
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ import numpy as np
 import torch
 
 import smemkern
-from gpu import ROOT, facts
+from gpu import ROOT, facts, output_of
 
 Record = dict[str, Any]
 
@@ -215,11 +214,6 @@ def line(dtype: str, sizes: tuple[int, int, int], counts: list[int], seconds: fl
     }
 
 
-def topology() -> list[str]:
-    done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
@@ -232,7 +226,11 @@ def main() -> None:
     gpus = torch.cuda.device_count()
     counts = [1 << i for i in range(gpus.bit_length()) if 1 << i <= gpus]
     record = {**facts(given.commit), "gpus": gpus, "cores": len(os.sched_getaffinity(0))}
-    record |= {"topology": topology(), "checks": check(), "several": []}
+    record |= {
+        "topology": output_of("nvidia-smi", "topo", "-m").splitlines(),
+        "checks": check(),
+        "several": [],
+    }
     name = record["gpu"].lower().replace(" ", "-")
     target = given.results / f"{name}-x{gpus}.json"
     for dtype, *sizes in sorted(SIZES, key=lambda s: (s[1] * s[2] * s[3], s[0])):

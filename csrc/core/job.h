@@ -100,9 +100,10 @@ typedef struct smk_job {
      * writes it to the process's standard output. */
     smk_text *printed;
 
-    void *stream;       /* "cuda": a CUstream, NULL for the device's own */
-    bool asynchronous;  /* "cuda": done when all is on the stream; all buffers are on the device */
-    const struct smk_job *next; /* asynchronous: runs behind this one, on its stream and its buffers,
+    void *stream;      /* "cuda": a CUstream, NULL for the device's own */
+    bool asynchronous; /* "cuda": done when all is on the stream; all buffers are on the device */
+    const struct smk_job
+        *next;          /* asynchronous: runs behind this one, on its stream and its buffers,
                                    and has pointers, arguments, launches and an image of its own */
     void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
     size_t n_after;

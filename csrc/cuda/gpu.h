@@ -44,6 +44,13 @@ smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status);
 /* The device whose memory an address is in, as other libraries hand it out. */
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);
 
+/* What has been queued on a stream by now: has it ended, and another stream that is to wait for it. */
+typedef struct gpu_moment gpu_moment;
+smk_code gpu_moment_make(int ordinal, void *stream, gpu_moment **out, smk_status *status);
+bool gpu_moment_has_passed(const gpu_moment *m);
+smk_code gpu_moment_before(const gpu_moment *m, void *stream, smk_status *status);
+void gpu_moment_free(gpu_moment *m);
+
 /* NVRTC. source and headers (name, text pairs) to PTX text for arch ("compute_80"); through the
  * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log.
  *

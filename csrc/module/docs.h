@@ -170,6 +170,13 @@ static const char last_transfer_doc[] =
     "(bytes in, bytes out, of both without a stage, seconds, threads, steps), or None; see\n"
     "smemkern.last_transfer.\n";
 
+static const char moment_doc[] = "moment(ordinal, stream, /)\n--\n\n"
+                                 "What has been queued on a GPU's stream by now.";
+static const char moment_has_passed_doc[] = "moment_has_passed(moment, /)\n--\n\n"
+                                            "Whether all of it has ended.";
+static const char moment_before_doc[] =
+    "moment_before(moment, stream, /)\n--\n\n"
+    "A stream of the same GPU waits for it; None: the default stream.";
 static const char trim_doc[] =
     "trim(device, /)\n"
     "--\n\n"

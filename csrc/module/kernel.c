@@ -152,12 +152,13 @@ static int read_timeout(PyObject *given, double *out) {
     return -1;
 }
 
-/* With nothing to bring back the call ends when its kernel is queued, where others can wait for it: on the stream
- * that the caller names, or that the arrays' library uses. */
+/* With nothing to bring back, and nothing that may go away, the call ends when its kernel is queued,
+ * where others can wait for it: on the stream that the caller names, or that the arrays' library
+ * uses. */
 static bool may_queue(const arguments *given, const device *on, const observation *observed,
                       double timeout) {
-    return !on->emulated && given->n_buffers == 0 && given->stream && observed->repeat == 0 &&
-           timeout == Py_HUGE_VAL;
+    return !on->emulated && given->n_buffers == 0 && !given->loose && given->stream &&
+           observed->repeat == 0 && timeout == Py_HUGE_VAL;
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,

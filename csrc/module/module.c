@@ -245,6 +245,18 @@ static PyObject *core_trim(PyObject *module, PyObject *given) {
     return device_trim(PyModule_GetState(module), given);
 }
 
+static PyObject *core_moment(PyObject *module, PyObject *args) {
+    return moment_make(PyModule_GetState(module), args);
+}
+
+static PyObject *core_moment_has_passed(PyObject *Py_UNUSED(module), PyObject *moment) {
+    return moment_has_passed(moment);
+}
+
+static PyObject *core_moment_before(PyObject *module, PyObject *args) {
+    return moment_before(PyModule_GetState(module), args);
+}
+
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
@@ -261,6 +273,9 @@ static PyMethodDef methods[] = {
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
     {"trim", core_trim, METH_O, trim_doc},
+    {"moment", core_moment, METH_VARARGS, moment_doc},
+    {"moment_has_passed", core_moment_has_passed, METH_O, moment_has_passed_doc},
+    {"moment_before", core_moment_before, METH_VARARGS, moment_before_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -328,6 +343,8 @@ static int core_clear(PyObject *module) {
     Py_XDECREF(bfloat16);
     PyObject *helpers = atomic_exchange(&state->helpers, NULL);
     Py_XDECREF(helpers);
+    PyObject *orderly = atomic_exchange(&state->orderly, NULL);
+    Py_XDECREF(orderly);
     return 0;
 }
 

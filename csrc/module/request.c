@@ -94,7 +94,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
 
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
     if (r->on_device) {
-        return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
+        return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
     }
     if (!r->on.emulated && r->asked->op != SMK_PROBE && observed->repeat == 0) {
         return request_run_flow(state, r);

@@ -280,18 +280,17 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_opti
             if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: nonsense");
         return fail(INVALID_IMAGE);
     }
-    static const char *const names[N_FUNCTIONS] = {
-        "add",
-        "spin",
-        "crash",
-        "gemm_naive",
-        "transpose_naive",
-        "transpose_sectors",
-        "transpose_sectors_any",
-        "transpose_sectors_copy",
-        "transpose_sectors_flat",
-        "transpose_sectors_small",
-        "transpose_sectors_tall"};
+    static const char *const names[N_FUNCTIONS] = {"add",
+                                                   "spin",
+                                                   "crash",
+                                                   "gemm_naive",
+                                                   "transpose_naive",
+                                                   "transpose_sectors",
+                                                   "transpose_sectors_any",
+                                                   "transpose_sectors_copy",
+                                                   "transpose_sectors_flat",
+                                                   "transpose_sectors_small",
+                                                   "transpose_sectors_tall"};
     *module = calloc(1, sizeof **module);
     for (int i = 0; i < N_FUNCTIONS; i++) {
         strcpy((*module)->functions[i].name, names[i]);

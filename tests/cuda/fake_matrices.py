@@ -159,7 +159,7 @@ def refuse(exception, words, call, *args, **keywords) -> None:
 
 
 def refused() -> None:
-    g, t = smemkern.gemm, smemkern.transpose
+    g = smemkern.gemm
     a, b, out = INTERFACE(floats(4, 5)), INTERFACE(floats(5, 6)), INTERFACE(np.zeros((4, 6), "f4"))
     before = out.host.copy()
     try:

@@ -1,5 +1,5 @@
-"""Views of arrays in the fake driver's memory that a kernel cannot read or write where they are, and
-results that lie over what they are made from. What NumPy makes of the same views on the host is right.
+"""Views of arrays in the fake driver's memory that a kernel cannot read or write where they are,
+and results that lie over what they are made from. NumPy says what is right.
 
 Run by test_device_arrays.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
 """

@@ -25,6 +25,7 @@ FAKE_FLOWS = (
     *("several", "memory", "progress"),
 )
 FAKE_VIEWS = ("inputs", "only_what_is_needed", "results", "over_inputs", "refused")
+FAKE_LIBRARIES = ("versions", "stream_objects", "jax", "moments", "numba", "namespaces")
 FAKE_EXCHANGES = (
     *("in_place", "streams", "kernels_are_queued", "promises", "versions", "types"),
     "on_the_host",
@@ -76,6 +77,11 @@ def test_fake_flows(fake_driver: Path, case: str) -> None:
 @pytest.mark.parametrize("case", FAKE_VIEWS)
 def test_fake_views(fake_driver: Path, case: str) -> None:
     run_fake(fake_driver, "fake_views.py", case)
+
+
+@pytest.mark.parametrize("case", FAKE_LIBRARIES)
+def test_fake_libraries(fake_driver: Path, case: str) -> None:
+    run_fake(fake_driver, "fake_libraries.py", case)
 
 
 @pytest.mark.parametrize("case", FAKE_EXCHANGES)
