@@ -93,15 +93,6 @@ int stream_read(PyObject *given, void **out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Called by a running device, from the thread that runs it, without the GIL. */
-static int poll_signals(void *saved) {
-    PyThreadState **thread = saved;
-    PyEval_RestoreThread(*thread);
-    int stop = PyErr_CheckSignals();
-    *thread = PyEval_SaveThread();
-    return stop;
-}
-
 /* To sys.stdout, which a notebook or a test may have replaced. */
 static int show_printed(smk_text *printed) {
     PyObject *out = PySys_GetObject("stdout");
@@ -164,23 +155,24 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 
 /* ---- progress ---- */
 
-/* What a flow's thread listens with: signals, and a function that is told how far the flow is. */
+/* What a run's thread listens with: signals, and a function that is told how far the run is. */
 typedef struct watch {
     PyThreadState *thread;
-    PyObject *tell;
-    _Atomic size_t delivered;
-    size_t bytes;
+    PyObject *tell;            /* or NULL */
+    _Atomic size_t delivered;  /* bytes, by flows */
+    _Atomic uint64_t finished; /* blocks, by the emulator */
+    size_t all;                /* of one or the other */
 } watch;
 
 static int tell(const watch *w) {
-    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)atomic_load(&w->delivered),
-                                           (Py_ssize_t)w->bytes);
+    const size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
+    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)done, (Py_ssize_t)w->all);
     Py_XDECREF(said);
     return said ? 0 : -1;
 }
 
-/* As poll_signals. */
-static int poll_flow(void *given) {
+/* Called by a running device, from the thread that runs it, without the GIL. */
+static int poll_watch(void *given) {
     watch *w = given;
     PyEval_RestoreThread(w->thread);
     const int stop = PyErr_CheckSignals() || (w->tell && tell(w));
@@ -218,12 +210,12 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
         return -1;
     }
     for (int i = 0; i < n; i++) {
-        flows[i].poll = poll_flow;
+        flows[i].poll = poll_watch;
         flows[i].poll_arg = &w;
         flows[i].transfer = &moved[i];
         flows[i].delivered = &w.delivered;
         flows[i].share = n;
-        w.bytes += result_bytes(&flows[i]);
+        w.all += result_bytes(&flows[i]);
     }
     w.thread = PyEval_SaveThread();
     smk_code code = gpu_flows(ordinals, flows, n, &status);
@@ -245,16 +237,31 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     return code ? -1 : 0;
 }
 
-int device_run(const module_state *state, const device *on, smk_job *job) {
+static size_t blocks_to_run(const smk_job *job) {
+    size_t blocks = job->n_blocks;
+    for (size_t i = 0; !job->blocks && i < job->n_launches; i++) {
+        const uint32_t *grid = job->launches[i].grid;
+        blocks += (size_t)grid[0] * grid[1] * grid[2];
+    }
+    return blocks;
+}
+
+int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress) {
     smk_status status = {0};
-    PyThreadState *thread = PyEval_SaveThread();
-    job->poll = poll_signals;
-    job->poll_arg = &thread;
+    watch w = {.tell = on->emulated ? progress : NULL, .all = blocks_to_run(job)};
+    w.thread = PyEval_SaveThread();
+    job->poll = poll_watch;
+    job->poll_arg = &w;
+    job->finished = w.tell ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
-    PyEval_RestoreThread(thread);
+    PyEval_RestoreThread(w.thread);
+    if (code == SMK_OK && w.tell && tell(&w)) {
+        free(printed.bytes);
+        return -1;
+    }
     if (code == SMK_OK) {
         return show_printed(&printed);
     }

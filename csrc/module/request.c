@@ -74,7 +74,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .n_blocks = observed->n_blocks,
         .hazards = observed->hazards,
     };
-    int failed = device_run(state, &r->on, &job);
+    int failed = device_run(state, &r->on, &job, observed->progress);
     Py_DECREF(image_owner);
     for (size_t i = 0; !failed && observed->trace && i < observed->trace->n_hazards; i++) {
         observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
