@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, Union
+from typing import NamedTuple, Protocol
 
 from ._table import GAP, hanging, table
 
@@ -54,7 +54,7 @@ class Picture(NamedTuple):
     svg: str
 
 
-Block = Union[Heading, Paragraph, Listing, Facts, Table, Picture]
+Block = Heading | Paragraph | Listing | Facts | Table | Picture
 
 
 def text(blocks: Iterable[Block], width: int | None = None) -> str:

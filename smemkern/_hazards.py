@@ -59,7 +59,9 @@ class Hazards(Rows[Hazard]):
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
-def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]) -> Hazards:
+def rows(
+    raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
+) -> Hazards:
     """Rows out of what the core says; `args` are those that hazards count, `names` tells theirs."""
     return Hazards(_row(one, names, args) for one in raw)
 

@@ -92,13 +92,9 @@ def _table(block: Table) -> str:
         f"<th{_class('left' if to_left else '')}>{escape(name)}</th>"
         for name, to_left in zip(block.header, left, strict=True)
     )
-    body = "".join(
-        f"<tr>{''.join(map(_cell, row, left))}</tr>"
-        for row in block.rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    body = "".join(f"<tr>{''.join(map(_cell, row, left))}</tr>" for row in block.rows)
+    rows = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="wide"><table>{rows}</table></div>'
 
 
 def _cell(cell: object, left: bool) -> str:

@@ -99,10 +99,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
     left = are_left(len(header), rows)
     lines = []
     for row in [header, *rows]:
-        wrapped = [
-            textwrap.wrap(str(cell), wide, break_on_hyphens=False) if len(str(cell)) > wide else [str(cell)]
-            for cell, wide in zip(row, widths, strict=True)
-        ]
+        wrapped = [_wrapped(str(cell), wide) for cell, wide in zip(row, widths, strict=True)]
         for number in range(max(map(len, wrapped), default=0)):
             parts = [cell[number] if number < len(cell) else "" for cell in wrapped]
             lines.append(
@@ -114,6 +111,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
                 .rstrip()
             )
     return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def records(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None) -> str:

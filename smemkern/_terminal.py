@@ -31,7 +31,7 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def is_coloured(choice: str, stream: TextIO) -> bool:
-    """Whether colour is wanted: --color first, then NO_COLOR, FORCE_COLOR, then whether it is a tty.
+    """Whether colour is wanted: what --color says, then NO_COLOR, FORCE_COLOR, then a terminal.
 
     The two variables are as no-color.org and force-color.org have them: empty means unset.
     """
