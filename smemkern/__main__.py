@@ -52,8 +52,8 @@ def parser() -> argparse.ArgumentParser:
     program = "smemkern" if Path(sys.argv[0]).name == "smemkern" else "python -m smemkern"
     top = _cli.Parser(
         prog=program,
-        description="The shared-memory laboratory for CUDA: what kernels do to shared memory, on a\n"
-        "GPU or without one.\n\ncommands:\n"
+        description="The shared-memory laboratory for CUDA: what kernels do to shared memory,\n"
+        "with a GPU or without one.\n\ncommands:\n"
         + "\n".join(f"  {name:<12}{command.SUMMARY}" for name, command in COMMANDS.items()),
         epilog=f"Begin with: {program} demo\n{program} COMMAND --help teaches a command.",
     )

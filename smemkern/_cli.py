@@ -20,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -112,10 +113,12 @@ def about(text: str) -> str:
 
 def epilog(command: Any, program: str) -> str:
     """The lower half."""
-    examples = [
-        textwrap.indent(f"$ {program} {words}\n{output}".rstrip(), "  ")
-        for words, output in command.EXAMPLES
-    ]
+    examples, continued = [], " \\\n"
+    for words, output in command.EXAMPLES:
+        kept = re.sub(r"(--\S+) (?!--)", "\\1\0", words)  # an option and its value
+        lines = textwrap.wrap(f"$ {program} {kept}", 76, subsequent_indent="      ")
+        line = continued.join(lines).replace("\0", " ")
+        examples.append(textwrap.indent(f"{line}\n{output}".rstrip(), "  "))
     ends = {FINE: "fine", **({FOUND: command.FOUND} if command.FOUND else {}), **_ENDS}
     parts = {
         "example": "\n\n".join(examples),

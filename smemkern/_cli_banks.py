@@ -24,12 +24,16 @@ load of 4 bytes by 32 lanes: 16 wavefronts, ideal 1
   bank 16, 16 ways: word 16 by 1; word 48 by 3; word 80 by 5; 13 more""",
     ),
     (
-        "banks --tile 16x24 --access row --access column",
+        "banks --tile 32x32 --access row --access column",
         """\
-16 x 24 elements of 4 bytes: row, column
-Layout(16, 24, swizzle=Swizzle(bits=1, base=2, shift=6)) is free of conflicts
-layout ... wasted  share  wavefronts  ideal  worst  conflict-free
-...""",
+32 x 32 elements of 4 bytes: row, column
+Layout(32, 32, swizzle='xor') is free of conflicts
+layout                         wasted  share  wavefronts  ideal  worst  conflict-free
+Layout(32, 32, swizzle='xor')       0  0.0 %          64     64      1  yes
+...
+Layout(32, 32, pad=1)             128  3.1 %          64     64      1  yes
+...
+Layout(32, 32)                      0  0.0 %        1056     64     32  no""",
     ),
 )
 NEXT = (

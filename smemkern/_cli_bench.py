@@ -18,9 +18,9 @@ EXAMPLES = (
         """\
 emu: PTX emulator on ... CPU threads
 
-variant      parameters  dtype              shape ... ms ... best ms ... TFLOP/s
-gemm tiled               float32  256 x 256 x 256 ...
-gemm padded              float32  256 x 256 x 256 ...""",
+variant      parameters  dtype              shape     ms  best ms    TFLOP/s
+gemm tiled               float32  256 x 256 x 256  ...
+gemm padded              float32  256 x 256 x 256  ...""",
     ),
 )
 NEXT = (

@@ -23,7 +23,8 @@ nobody waits for. Each finding quotes the lines that are wrong together. One run
 what that run does: choose a shape with edges."""
 EXAMPLES = (
     (
-        "check sum.cu --grid 4 --block 256 --arg f32[1000]=random --arg f32[4] --arg i32=1000",
+        "check sum.cu --grid 4 --block 256 "
+        "--arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 1. RAW race, shared part[1]: kernel.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
               kernel.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];

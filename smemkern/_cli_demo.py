@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ._cli import FINE, Answer
+from ._cli import FINE, Answer, completed, device_names
 from ._cli import FOUND as WRONG
 
 SUMMARY = "run and check every variant, and print one table"

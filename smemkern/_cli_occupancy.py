@@ -25,7 +25,7 @@ registers                     4  binds
 shared memory                 4  binds
 warps                         8
 blocks                       32
-barriers                      -""",
+barriers                     64""",
     ),
 )
 NEXT = (
