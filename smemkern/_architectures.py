@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ._blocks import Table
 from ._rows import Rows
-from ._table import table
 
 KIB = 1024
 
@@ -168,7 +168,7 @@ class Architectures(Rows[Architecture]):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
+    def _table(self) -> Table:
         header = "sm name devices l1+shared shared/SM /block warps blocks fp32 fp64".split()
         lines = [
             (
@@ -181,7 +181,7 @@ class Architectures(Rows[Architecture]):
             )
             for row in self
         ]
-        return table(header, lines)
+        return Table(header, lines)
 
 
 def architectures() -> Architectures:

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from . import _core, _timings
+from ._blocks import Block, Paragraph, Table, as_text, in_notebook
 from ._devices import Device, devices
 from ._observe import _measure
+from ._progress import over
 from ._registry import variants as rows_of
-from ._rows import Rows
+from ._rows import Rows, params
+from ._table import Right
 from ._timings import Timing
 from .errors import NoDeviceError
 
@@ -87,8 +90,31 @@ class Bench:
     def __getitem__(self, index: int) -> Line:
         return self.lines[index]
 
-    def __repr__(self) -> str:
-        return repr(self.lines)
+    def _blocks(self) -> list[Block]:
+        """The fastest of each shape stands out."""
+        if not self.lines:
+            return list(self.lines._blocks())
+        rows = [
+            (
+                f"{line.op} {line.variant}",
+                params(line.params),
+                line.dtype,
+                Right(" x ".join(map(str, line.shape))),
+                Right(f"{line.ms:.4g}"),
+                Right(f"{line.best_ms:.4g}"),
+                Right(
+                    f"{line.rate:.4g}",
+                    "good" if line.ms == self._least[line.dtype, line.shape] else "",
+                ),
+            )
+            for line in self
+        ]
+        unit = "TB/s" if self[0].op == "transpose" else "TFLOP/s"
+        header = ("variant", "parameters", "dtype", "shape", "ms", "best ms", unit)
+        return [Paragraph(f"{self.device.name}: {self.device.description}"), Table(header, rows)]
+
+    __repr__ = as_text
+    _repr_html_ = in_notebook
 
     def to_pandas(self) -> Any:
         """The lines as a pandas.DataFrame; needs pandas."""
@@ -253,41 +279,43 @@ def bench(
     >>> smemkern.bench([(1024, 1024, 1024)], variants=["tiled", "pipelined"])  # doctest: +SKIP
     >>> smemkern.bench(dtypes=("float32", "float64")).retune()  # doctest: +SKIP
     """
+    __tracebackhide__ = True
     on = _device(device)
     if variants is None:
         variants = _candidates(op, dtypes, on)
     known = {row.name: row for row in rows_of(op)}
     chosen = []
     for entry in variants:
-        name, params = (entry, {}) if isinstance(entry, str) else entry
+        name, options = (entry, {}) if isinstance(entry, str) else entry
         if name not in known:
             raise ValueError(f"{op} has no variant {name!r}; there are: {', '.join(known)}")
-        if (name, dict(params)) not in chosen:
-            chosen.append((name, dict(params)))
+        if (name, dict(options)) not in chosen:
+            chosen.append((name, dict(options)))
     work = [
-        (shape, dtype, name, params)
+        (shape, dtype, name, options)
         for shape in (SHAPES if shapes is None else shapes)
         for dtype in dtypes
-        for name, params in chosen
+        for name, options in chosen
         if known[name].dtypes[0] not in ALL_DTYPES or dtype in known[name].dtypes
     ]
     made: dict[Any, tuple[np.ndarray, ...]] = {}
     lines = []
-    for shape, dtype, name, params in _progress(work):
+    for shape, dtype, name, options in over(work, "bench", "times"):
         if (shape, dtype) not in made:
             made = {(shape, dtype): _operands(op, shape, dtype)}
-        times = _times(op, made[shape, dtype], seconds, name, params, on.name)
+        times = _times(op, made[shape, dtype], seconds, name, options, on.name)
         ms = statistics.median(times)
         size = np.dtype(dtype).itemsize
         amount = 2 * math.prod(shape) * (size if op == "transpose" else 1)
         unit = 1e-9  # 10^12 in a second, by milliseconds
         lines.append(
-            Line(op, name, params, dtype, tuple(shape), ms, min(times), amount / ms * unit)
+            Line(op, name, options, dtype, tuple(shape), ms, min(times), amount / ms * unit)
         )
     return Bench(Rows(lines), on)
 
 
 def _device(name: str | None) -> Device:
+    __tracebackhide__ = True
     found = devices()  # the emulator is the last
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
@@ -367,11 +395,3 @@ def _kind(timing: Timing) -> str:
 
 def _name(line: Line) -> str:
     return Timing(line.op, line.variant, line.params, line.dtype, "", False, 0, ()).name
-
-
-def _progress(work: list[Any]) -> Iterable[Any]:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return work
-    return tqdm(work, leave=False)

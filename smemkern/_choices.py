@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import _core, _timings
+from ._blocks import Table
 from ._devices import devices
-from ._rows import Rows
+from ._rows import Rows, params
+from ._table import Bar, Right
 
 H200 = ("NVIDIA H200", 90, 132)  # whose times the packaged table has
 
@@ -19,6 +21,20 @@ class Choice(NamedTuple):
     microseconds: float  # on the GPU
 
 
+class Choices(Rows[Choice]):
+    """Shown with how long each is expected to take."""
+
+    __slots__ = ()
+
+    def _table(self) -> Table:
+        slowest = self[-1].microseconds or 1.0
+        rows = [
+            (row.variant, params(row.params), Right(f"{row.microseconds:.2f}"), Bar(share))
+            for row, share in ((row, row.microseconds / slowest) for row in self)
+        ]
+        return Table(("variant", "parameters", "microseconds", ""), rows)
+
+
 def choices(
     m: int,
     n: int,
@@ -28,7 +44,7 @@ def choices(
     accuracy: str = "float32",
     batch: int = 1,
     aligned: bool | None = None,
-) -> Rows[Choice]:
+) -> Choices:
     """The rows that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
 
     Parameters
@@ -59,6 +75,7 @@ def choices(
     >>> smemkern.choices(4096, 4096, 4096)[0].variant
     'tf32x3'
     """
+    __tracebackhide__ = True
     gpus = [d for d in devices() if d.compute_capability]
     name, sm, multiprocessors = H200
     if gpus:
@@ -77,4 +94,4 @@ def choices(
         Choice(timings[index].variant, timings[index].params, round(microseconds, 2))
         for index, microseconds, _ in fitting
     ]
-    return Rows(sorted(found, key=lambda choice: choice.microseconds))
+    return Choices(sorted(found, key=lambda choice: choice.microseconds))

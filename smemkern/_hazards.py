@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._blocks import Block, Listing, Paragraph
+from ._rows import Rows
+from ._table import Cell
 from ._trace_rows import base_name
 
 if TYPE_CHECKING:
@@ -40,12 +43,27 @@ class Hazard(NamedTuple):
     element: tuple[int, ...] | None  # of that argument
 
 
+class Hazards(Rows[Hazard]):
+    """What a run found, shown as its messages."""
+
+    __slots__ = ()
+
+    def _blocks(self) -> Sequence[Block]:
+        if not self:
+            return [Paragraph("no hazards")]
+        return [
+            Listing([Cell(f"{at}. {row.message}", "bad") for at, row in enumerate(self, 1)]),
+        ]
+
+
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
-def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]):
+def rows(
+    raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
+) -> Hazards:
     """Rows out of what the core says; `args` are those that hazards count, `names` tells theirs."""
-    return tuple(_row(one, names, args) for one in raw)
+    return Hazards(_row(one, names, args) for one in raw)
 
 
 def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:

@@ -27,6 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._access import Access, pattern, read_access
 from ._architectures import BANK_BYTES, BANKS
+from ._blocks import Block, Facts, Heading, Picture, Table, in_notebook
+from ._rows import factor
 from ._wavefronts import integers, read_requests
 
 if TYPE_CHECKING:
@@ -220,6 +222,24 @@ class Layout:
         from .plot import layout
 
         return layout(self, ax=ax, **kw)
+
+    def _picture(self) -> list[Block]:
+        from ._pictures import tile_map
+
+        return [Picture(tile_map(self))]
+
+    def _blocks(self) -> list[Block]:
+        costs = [(walk, self.cost(walk)) for walk in ("row", "column")]
+        rows = [
+            (f"a {walk}", c.requests, c.wavefronts, c.ideal, c.worst, factor(c.wavefronts, c.ideal))
+            for walk, c in costs
+        ]
+        wasted = f"{self.bytes} bytes, {self.wasted} of them wasted"
+        facts = [("pitch", f"{self.pitch} bytes"), ("takes", wasted)]
+        header = ("lanes along", "requests", "wavefronts", "ideal", "worst", "factor")
+        return [Heading(repr(self)), Facts(facts), Table(header, rows), *self._picture()]
+
+    _repr_html_ = in_notebook
 
     def __repr__(self) -> str:
         parts = [str(self.rows), str(self.cols)]

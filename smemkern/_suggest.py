@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from ._access import Access, read_access
 from ._architectures import BANK_BYTES, BANKS
+from ._blocks import Block, Paragraph, Table, in_notebook, text
 from ._layout import TMA, Layout, Swizzle
-from ._table import Right, table
+from ._table import Cell, Right
 
 LINE = BANKS * BANK_BYTES  # bytes; what happens in the banks repeats after as much padding
 
@@ -41,7 +42,7 @@ class Suggestion(NamedTuple):
     def conflict_free(self) -> bool:
         return self.best.conflict_free
 
-    def __repr__(self) -> str:
+    def _blocks(self) -> list[Block]:
         if self.conflict_free:
             first = f"{self.best.layout!r} is free of conflicts"
         else:
@@ -61,12 +62,21 @@ class Suggestion(NamedTuple):
                 c.wavefronts,
                 c.ideal,
                 c.worst,
-                "yes" if c.conflict_free else "no",
+                Cell("yes", "good") if c.conflict_free else Cell("no", "bad"),
             )
             for c in shown
         ]
         header = ("layout", "wasted", "share", "wavefronts", "ideal", "worst", "conflict-free")
-        return f"{first}\n{table(header, rows)}"
+        return [
+            Paragraph(first, "strong"),
+            Table(header, rows),
+            *self.layout._picture(),
+        ]
+
+    def __repr__(self) -> str:
+        return text(self._blocks()).replace("\n\n", "\n", 1)
+
+    _repr_html_ = in_notebook
 
 
 def candidates(rows: int, cols: int, itemsize: int) -> Iterator[Layout]:

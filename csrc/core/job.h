@@ -113,6 +113,7 @@ typedef struct smk_job {
     size_t n_blocks;         /* the launches in their order. NULL: all of them */
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
+    _Atomic uint64_t *finished; /* "emu": grows by 1 with each block that has run, if not NULL */
 } smk_job;
 
 /* ---- what a traced run counted (device "emu") ---- */

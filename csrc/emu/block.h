@@ -87,10 +87,11 @@ typedef struct launch {
     emu_module *module;
     const program *program;
     uint32_t grid[3], block[3];
-    uint64_t n_blocks;       /* to run */
-    const uint64_t *blocks;  /* which, NULL: all ... */
-    uint64_t first_block;    /* ... by numbers that start at this one */
-    uint32_t n_warps;        /* a block */
+    uint64_t n_blocks;          /* to run */
+    _Atomic uint64_t *finished; /* counts them, if not NULL */
+    const uint64_t *blocks;     /* which, NULL: all ... */
+    uint64_t first_block;       /* ... by numbers that start at this one */
+    uint32_t n_warps;           /* a block */
     bool overlaps, followed; /* may begin before the one before it has ended, as may the next one */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
     const region *regions; /* by region_id; shared memory is each block's own */

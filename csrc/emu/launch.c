@@ -210,6 +210,7 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
         const uint64_t next = atomic_fetch_add(&l->next_block, 1);
         if (next >= l->n_blocks) break;
         block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, idle, idle_arg);
+        if (l->finished) atomic_fetch_add(l->finished, 1);
     }
     block_free(b);
     if (state) {
@@ -299,6 +300,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .observer = observer,
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
+                .finished = job->finished,
                 .status = status};
     unsigned char *parameters = NULL;
     bool sequential = false;

@@ -95,34 +95,6 @@ int stream_read(PyObject *given, void **out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* What a job's thread listens to while it waits. */
-typedef struct ears {
-    PyThreadState *thread;
-    double timeout, end; /* seconds; end: of time_now */
-} ears;
-
-static double time_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Called by a running device, from the thread that runs it, without the GIL. */
-static int poll_signals(void *given) {
-    ears *e = given;
-    PyEval_RestoreThread(e->thread);
-    int stop = PyErr_CheckSignals();
-    if (!stop && time_now() > e->end) {
-        PyObject *seconds = PyFloat_FromDouble(e->timeout);
-        PyErr_Format(PyExc_TimeoutError,
-                     "the kernel had not finished after %R seconds; no array was written", seconds);
-        Py_XDECREF(seconds);
-        stop = -1;
-    }
-    e->thread = PyEval_SaveThread();
-    return stop;
-}
-
 /* To sys.stdout, which a notebook or a test may have replaced. */
 static int show_printed(smk_text *printed) {
     PyObject *out = PySys_GetObject("stdout");
@@ -185,26 +157,47 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 
 /* ---- progress ---- */
 
-/* What a flow's thread listens with: signals, and a function that is told how far the flow is. */
+/* What a run's thread listens with: signals, the time, and a function that is told how far the run
+ * is. */
 typedef struct watch {
     PyThreadState *thread;
-    PyObject *tell;
-    _Atomic size_t delivered;
-    size_t bytes;
+    double timeout, end;       /* seconds; the end is of time_now */
+    PyObject *tell;            /* or NULL */
+    _Atomic size_t delivered;  /* bytes, by flows */
+    _Atomic uint64_t finished; /* blocks, by the emulator */
+    size_t all;                /* of one or the other */
 } watch;
 
 static int tell(const watch *w) {
-    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)atomic_load(&w->delivered),
-                                           (Py_ssize_t)w->bytes);
+    const size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
+    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)done, (Py_ssize_t)w->all);
     Py_XDECREF(said);
     return said ? 0 : -1;
 }
 
-/* As poll_signals. */
-static int poll_flow(void *given) {
+static double time_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Raises, once the time is over. */
+static int check_time(const watch *w) {
+    if (time_now() <= w->end) {
+        return 0;
+    }
+    PyObject *seconds = PyFloat_FromDouble(w->timeout);
+    PyErr_Format(PyExc_TimeoutError,
+                 "the kernel had not finished after %R seconds; no array was written", seconds);
+    Py_XDECREF(seconds);
+    return -1;
+}
+
+/* Called by a running device, from the thread that runs it, without the GIL. */
+static int poll_watch(void *given) {
     watch *w = given;
     PyEval_RestoreThread(w->thread);
-    const int stop = PyErr_CheckSignals() || (w->tell && tell(w));
+    const int stop = PyErr_CheckSignals() || check_time(w) || (w->tell && tell(w));
     w->thread = PyEval_SaveThread();
     return stop;
 }
@@ -234,17 +227,17 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
     smk_transfer *sum = note_transfer();
-    watch w = {.tell = teller(progress)};
+    watch w = {.tell = teller(progress), .end = Py_HUGE_VAL};
     if (PyErr_Occurred()) {
         return -1;
     }
     for (int i = 0; i < n; i++) {
-        flows[i].poll = poll_flow;
+        flows[i].poll = poll_watch;
         flows[i].poll_arg = &w;
         flows[i].transfer = &moved[i];
         flows[i].delivered = &w.delivered;
         flows[i].share = n;
-        w.bytes += result_bytes(&flows[i]);
+        w.all += result_bytes(&flows[i]);
     }
     w.thread = PyEval_SaveThread();
     smk_code code = gpu_flows(ordinals, flows, n, &status);
@@ -266,17 +259,35 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     return code ? -1 : 0;
 }
 
-int device_run(const module_state *state, const device *on, smk_job *job, double timeout) {
+static size_t blocks_to_run(const smk_job *job) {
+    size_t blocks = job->n_blocks;
+    for (size_t i = 0; !job->blocks && i < job->n_launches; i++) {
+        const uint32_t *grid = job->launches[i].grid;
+        blocks += (size_t)grid[0] * grid[1] * grid[2];
+    }
+    return blocks;
+}
+
+int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
+               double timeout) {
     smk_status status = {0};
-    ears listening = {.timeout = timeout, .end = time_now() + timeout};
-    listening.thread = PyEval_SaveThread();
-    job->poll = poll_signals;
-    job->poll_arg = &listening;
+    watch w = {.tell = on->emulated ? progress : NULL,
+               .all = blocks_to_run(job),
+               .timeout = timeout,
+               .end = time_now() + timeout};
+    w.thread = PyEval_SaveThread();
+    job->poll = poll_watch;
+    job->poll_arg = &w;
+    job->finished = w.tell ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
-    PyEval_RestoreThread(listening.thread);
+    PyEval_RestoreThread(w.thread);
+    if (code == SMK_OK && w.tell && tell(&w)) {
+        free(printed.bytes);
+        return -1;
+    }
     if (code == SMK_OK) {
         return show_printed(&printed);
     }

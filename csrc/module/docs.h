@@ -118,13 +118,13 @@ static const char probe_doc[] =
 
 static const char observe_doc[] =
     "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
-    "        only_if_clean=False, blocks=None)\n"
+    "        only_if_clean=False, blocks=None, progress=None)\n"
     "--\n\n"
     "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` "
     "more\n"
-    "runs, raw trace or None). The last four are for traces: look for hazards, also for racing\n"
-    "writes of equal values, write a Kernel's arrays only if there are none, and run only these\n"
-    "blocks (uint64, ascending).\n";
+    "runs, raw trace or None). What follows is for traces: look for hazards, also for racing\n"
+    "writes of equal values, write a Kernel's arrays only if there are none, run only these\n"
+    "blocks (uint64, ascending), and tell progress(blocks done, blocks in all) now and then.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"

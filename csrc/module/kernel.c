@@ -236,7 +236,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
         };
-        if (device_run(state, &on, &job, timeout) == 0) {
+        if (device_run(state, &on, &job, observed->progress, timeout) == 0) {
             if (traced) {
                 arguments_locate(&given, observed->trace);
             }

@@ -135,14 +135,15 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
-                               "hazards", "equal_writes", "only_if_clean", "blocks", NULL};
+                               "hazards", "equal_writes", "only_if_clean", "blocks", "progress",
+                               NULL};
     module_state *state = PyModule_GetState(module);
-    PyObject *what, *given, *options;
+    PyObject *what, *given, *options, *progress = Py_None;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
     Py_buffer blocks = {0}; /* uint64, as in smk_job */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*:observe", keywords, &what,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*O:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
-                                     &hazards, &equal_writes, &only_if_clean, &blocks)) {
+                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
@@ -163,6 +164,7 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
         .n_blocks = (size_t)blocks.len / sizeof(uint64_t),
         .hazards = hazards ? SMK_FIND_HAZARDS | (equal_writes ? SMK_EQUAL_WRITES : 0) : 0,
         .only_if_clean = only_if_clean,
+        .progress = progress == Py_None ? NULL : progress,
     };
     PyObject *outcome = NULL, *times = NULL, *counts = NULL;
     PyObject *result = run_observed(state, what, given, options, &observed);

@@ -112,7 +112,8 @@ int stream_read(PyObject *given, void **out);
 int stream_refuse(void);
 
 /* Runs the job, or flows on GPUs, with the GIL released, listening for signals. */
-int device_run(const module_state *state, const device *on, smk_job *job, double timeout);
+int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
+               double timeout);
 int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
                      PyObject *progress);
 
@@ -148,6 +149,7 @@ typedef struct observation {
     size_t n_blocks;
     unsigned hazards;   /* of a traced run: flags as in core/job.h */
     bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
+    PyObject *progress; /* on the emulator: called with blocks done and in all; or NULL */
 } observation;
 
 /* ---- kernel.c ---- */
