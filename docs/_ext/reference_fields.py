@@ -1,0 +1,98 @@
+"""How the reference reads docstrings, which are plain text.
+
+- Bars and stars are themselves, and lines with columns of spaces in them stay as they are.
+- Named tuples and dataclasses get their fields, with the comments that stand beside them in the code
+  (`width: int  # bytes a lane`), in place of namedtuple's "Alias for field number 3".
+- The build fails when a public name of the package is on no page of the reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from typing import Any
+
+from sphinx.util import logging
+
+import smemkern
+
+_PRIVATE = {"__version__", "_measure"}
+
+
+def fields(cls: type) -> list[tuple[str, str, str]]:
+    """(name, type, comment) of each field that the class's own text annotates."""
+    try:
+        text = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return []
+    lines = text.splitlines()
+    found = []
+    for node in ast.parse(text).body[0].body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            _code, _, comment = lines[node.end_lineno - 1].partition("  # ")
+            found.append((node.target.id, ast.unparse(node.annotation), comment.strip()))
+    return found
+
+
+_COLUMNS = re.compile(r"\S {3,}\S")
+_STAR = re.compile(r"(?<=[\s(])(\*{1,2})(?=\w)")
+
+
+def _plain(
+    _app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
+) -> None:
+    """Before napoleon reads them."""
+    text: list[str] = []
+    columns: int | None = None  # how far the lines are indented that have them
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        example = line.lstrip().startswith((">>>", "..."))
+        if columns is not None and indent < columns:
+            columns = None
+            text.append("")
+        if columns is None and not example and _COLUMNS.search(line):
+            columns = indent
+            text += ["", f"{' ' * indent}::", ""]
+        if columns is not None:
+            text.append(f"    {line}")
+        else:
+            text.append(line if example else _STAR.sub(r"\\\1", line.replace("|", r"\|")))
+    lines[:] = text
+
+
+def _described(
+    _app: Any, what: str, _name: str, cls: Any, _options: Any, lines: list[str]
+) -> None:
+    if what != "class" or not (hasattr(cls, "_fields") or hasattr(cls, "__dataclass_fields__")):
+        return
+    if any(line.startswith((".. attribute::", ":ivar", ":var")) for line in lines):
+        return  # the docstring has told
+    for name, kind, comment in fields(cls):
+        if not name.startswith("_"):
+            lines += ["", f".. attribute:: {name}", f"   :type: {kind}", "   :no-index:", ""]
+            lines += [f"   {comment}", ""]
+
+
+def _skip(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: Any) -> bool | None:
+    if type(member).__name__ == "_tuplegetter" or name in ("count", "index"):
+        return True
+    return None
+
+
+def _complete(app: Any, environment: Any) -> None:
+    known = set(environment.get_domain("py").objects)
+    for name in sorted({f"smemkern.{name}" for name in smemkern.__all__ if name not in _PRIVATE}):
+        if name not in known:
+            logging.getLogger(__name__).warning(
+                "%s is public and on no page of docs/reference/", name
+            )
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", _plain, priority=100)  # before napoleon
+    app.connect("autodoc-process-docstring", _described, priority=900)  # after it
+    app.connect("autodoc-skip-member", _skip)
+    app.connect("env-check-consistency", _complete)
+    return {"parallel_read_safe": True}

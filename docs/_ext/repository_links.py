@@ -1,0 +1,34 @@
+"""Links that are right in the repository become right in the site.
+
+bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md and
+CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
+_ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
+_KERNEL = re.compile(r"\]\((?:\.\./)+csrc/kernels(?:/(\w+?)_(\w+)\.cu)?/?\)")
+
+
+def _rewrite(_app: Any, name: str, source: list[str]) -> None:
+    up = "../" * name.count("/")
+
+    def explorer(link: re.Match[str]) -> str:
+        return f'<a href="{up}bank-explorer.html{link[2] or ""}">{link[1]}</a>'
+
+    source[0] = _EXPLORER.sub(explorer, source[0])
+    def kernel(link: re.Match[str]) -> str:
+        page = f"{link[1]}-{link[2]}" if link[1] else "index"
+        return f"](/generated/techniques/{page}.md)"
+
+    source[0] = _KERNEL.sub(kernel, source[0])
+    source[0] = _ABOVE.sub(lambda link: f"](/generated/{link[1].lower()}.md)", source[0])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", _rewrite)
+    return {"parallel_read_safe": True}

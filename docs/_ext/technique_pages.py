@@ -1,0 +1,254 @@
+"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code.
+
+A page is the registry's row, the kernel's first comment, what changed in the code since the rung
+below, a trace on the emulator, and what benchmarks/results/ measured. The whole trace is a page of
+its own beside it (Trace.to_html).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kernel_story import code_of, story
+from measured import measured
+from sphinx.util import logging
+
+import smemkern
+from smemkern import Trace, Variant, demo
+from smemkern._listing import listing
+
+DOCS = Path(__file__).resolve().parents[1]
+GENERATED = DOCS / "generated"
+TRACES = GENERATED / "extra" / "traces"
+TITLES = {"gemm": "Matrix products", "transpose": "Transposes", "probe": "Probes"}
+ABOUT = {
+    "gemm": "C = alpha A B + beta C, from the worst way up. Each rung differs from an earlier one by "
+    "one idea, and its page says which.",
+    "transpose": "Every byte is read once and written once, so a copy is the ceiling.",
+    "probe": "Kernels that show one thing about memory each.",
+}
+MOST_CHANGED = 60  # lines of a difference that is worth showing
+COMMANDS = ("info", "demo", "trace", "check", "banks", "occupancy", "profile", "bench")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns: int = 1) -> str:
+    rule = ["---" if at < text_columns else "--:" for at in range(len(header))]
+    lines = [header, rule, *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def code(text: str) -> str:
+    """Inline code in a table's cell."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text.replace('|', chr(92) + '|')}{fence}"
+
+
+def page_of(op: str, name: str) -> str:
+    return f"{op}-{name}"
+
+
+# ---- the trace
+
+
+def operands(row: Variant) -> tuple[tuple[Any, ...], str]:
+    """Arrays for a small call, and the words for it."""
+    rng = np.random.default_rng(0)
+    if row.op == "transpose":
+        return (rng.standard_normal((256, 256), dtype=np.float32),), "256 x 256 float32"
+    if row.op == "probe":
+        return (rng.standard_normal(4096, dtype=np.float32),), "4096 float32"
+    m, n, k = (8, 256, 256) if row.name.startswith("skinny") else (128, 128, 64)
+    both = demo.product(m, n, k, row.dtypes[0], row)
+    return (both.a, both.b), f"{m} x {k} by {k} x {n}, {row.dtypes[0]}"
+
+
+def counted_lines(trace: Trace) -> str:
+    """Each line of the source that moves data, with what that costs."""
+    rows = []
+    for file, lines in listing(trace).items():
+        for line in lines:
+            if not line.counts:
+                continue
+            shared = ["", "", ""]
+            if line.shared:
+                factor = f"{line.factor:.2f}" if line.factor == 1 else f"**{line.factor:.2f}**"
+                shared = [line.shared_requests, line.wavefronts, factor]
+            sectors = [line.global_requests, line.sectors] if line.global_ else ["", ""]
+            where = f"{file}:{line.number}" + (" +" if line.inlined else "")
+            rows.append((where, code(line.text.strip()), *shared, *sectors))
+    header = ("line", "source", "shared requests", "wavefronts", "factor", "global requests")
+    return table((*header, "sectors"), rows, 2)
+
+
+def traced(row: Variant) -> str:
+    given, words = operands(row)
+    trace = smemkern.trace(row.op, *given, variant=row.name)
+    name = page_of(row.op, row.name)
+    trace.to_html(TRACES / f"{name}.html")
+    if trace.hazards:
+        logging.getLogger(__name__).warning("%s: %s", name, trace.hazards[0].message)
+    shared = (
+        f"{trace.shared_wavefronts} wavefronts in shared memory for {trace.shared_requests} requests, "
+        f"{trace.conflict_factor:.2f} times the fewest"
+        if trace.shared
+        else "no shared memory"
+    )
+    moved = trace.bytes_moved
+    return (
+        f"On the emulator, {words}: {shared}; {moved['global_read'] // 32} sectors read from global "
+        f"memory and {moved['global_written'] // 32} written; {trace.warp_instructions} warp "
+        f"instructions.\n\n{counted_lines(trace)}\n\n"
+        "A factor is wavefronts over the fewest that the bytes could take. "
+        "**+**: code that was inlined there from other lines, which stand for themselves as well. "
+        f'<a href="../../traces/{name}.html">The whole trace</a>, with the source and the worst '
+        "requests as pictures. The same from Python, or from a shell:\n\n"
+        f"```python\n{call(row)}\n```\n\n{shell(row)}"
+    )
+
+
+def call(row: Variant) -> str:
+    if row.op == "gemm":
+        return f't = smemkern.trace("gemm", a, b, variant="{row.name}")\nprint(t.annotate())'
+    return f't = smemkern.trace("{row.op}", x, variant="{row.name}")\nprint(t.annotate())'
+
+
+def shell(row: Variant) -> str:
+    shape = {"gemm": "128 128 64", "transpose": "256 256", "probe": "4096"}[row.op]
+    if row.op == "gemm" and row.name.startswith("skinny"):
+        shape = "8 256 256"
+    command = f"python -m smemkern trace {row.op} --variant {row.name} --shape {shape}"
+    return f"```sh\n{command} --html page.html\n```"
+
+
+# ---- a page
+
+
+def facts(row: Variant) -> str:
+    major, minor = divmod(row.min_sm, 10)
+    said = [f"Compute capability {major}.{minor}", ", ".join(row.dtypes)]
+    if row.product_bits is not None:
+        said.append(f"products right to {row.product_bits} bits")
+    if row.differs_from:
+        said.append(f"differs from [{row.differs_from}]({page_of(row.op, row.differs_from)}.md)")
+    return " · ".join(said)
+
+
+def parameters(row: Variant) -> str:
+    if not row.params:
+        return ""
+    lines = []
+    for name, param in row.params.items():
+        legal = param.legal
+        if isinstance(legal, range):
+            values = f"{legal.start} to {legal.stop - 1}"
+        else:
+            values = ", ".join(map(str, legal))
+        lines.append((f"`{name}`", param.default, values, param.doc))
+    header = ("parameter", "default", "values", "what it is")
+    return f"## Parameters\n\n{table(header, lines, 4)}\n\n"
+
+
+def difference(row: Variant, rows: dict[str, Variant]) -> str:
+    """The code beside that of the rung below, where they are alike enough to be compared."""
+    if row.differs_from is None:
+        return ""
+    below = rows[row.differs_from]
+    old, new = (code_of(r.source) for r in (below, row))
+    lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
+    changed = [line for line in lines if line[0] in "+-"]
+    if not lines or len(changed) > min(MOST_CHANGED, len(old)):
+        return ""
+    body = "\n".join("…" if line.startswith("@@") else line for line in lines[1:])
+    return f"## What changed since {below.name}\n\n```diff\n{body}\n```\n\n"
+
+
+def technique(row: Variant, rows: dict[str, Variant]) -> str:
+    numbers = measured(row, row.differs_from)
+    return (
+        f"# {row.name}\n\n{row.summary[0].upper()}{row.summary[1:]}.\n\n"
+        f"{{.facts}}\n{facts(row)}\n\n"
+        f"{story(row.source)}\n\n{parameters(row)}{difference(row, rows)}"
+        f"## What it does to memory\n\n{traced(row)}\n\n"
+        + (f"## Measured\n\n{numbers}\n\n" if numbers else "")
+        + f"## The kernel\n\n`csrc/kernels/{row.op}_{row.name}.cu`\n\n"
+        f"```{{code-block}} cuda\n:linenos:\n\n{row.source.rstrip()}\n```\n"
+    )
+
+
+# ---- the pages around them
+
+
+def overview(rows: dict[str, dict[str, Variant]]) -> str:
+    parts = [
+        "# Techniques\n\nEach is one file of CUDA C and one row of a table; each page below was made "
+        "from the two when this site was built, with a trace that ran then, and measurements from "
+        "`benchmarks/results/`.\n"
+    ]
+    for op, of_op in rows.items():
+        lines = [
+            (f"[{row.name}]({page_of(op, row.name)}.md)", row.summary, ", ".join(row.dtypes))
+            for row in of_op.values()
+        ]
+        tree = "\n".join(page_of(op, name) for name in of_op)
+        parts.append(
+            f"## {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
+            f"\n\n```{{toctree}}\n:hidden:\n:caption: {TITLES[op]}\n\n{tree}\n```\n"
+        )
+    ladder = "\n".join(
+        f"```{{include}} ../../../README.md\n:start-after: <!-- begin: {part} -->\n"
+        f":end-before: <!-- end: {part} -->\n```\n"
+        for part in ("ladder", "transpose")
+    )
+    picture = "![TFLOP/s of each rung beside cuBLAS and the ceiling](../../images/ladder.svg)"
+    parts.append(f"## All of them, measured\n\n{picture}\n\n{ladder}")
+    return "\n".join(parts)
+
+
+def command_line() -> str:
+    """What --help says."""
+    parts = ["# Command line\n\nEvery command says what it takes, and its exit codes, by `--help`.\n"]
+    for name in ("", *COMMANDS):
+        command = [sys.executable, "-m", "smemkern", *([name] if name else []), "--help"]
+        environment = os.environ | {"COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
+        shown = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment, cwd="/"
+        ).stdout
+        title = f"## {name}\n\n" if name else ""
+        parts.append(f"{title}```text\n{shown.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def included(name: str) -> str:
+    return f"```{{include}} ../../{name}\n:relative-docs: docs/\n:relative-images:\n```\n"
+
+
+def write(_app: Any, _config: Any) -> None:
+    shutil.rmtree(GENERATED, ignore_errors=True)
+    TRACES.mkdir(parents=True)
+    techniques = GENERATED / "techniques"
+    techniques.mkdir()
+    rows: dict[str, dict[str, Variant]] = {}
+    for row in smemkern.variants():
+        rows.setdefault(row.op, {})[row.name] = row
+    for of_op in rows.values():
+        for row in of_op.values():
+            file = techniques / f"{page_of(row.op, row.name)}.md"
+            file.write_text(technique(row, of_op), encoding="utf-8")
+    (techniques / "index.md").write_text(overview(rows), encoding="utf-8")
+    (GENERATED / "command-line.md").write_text(command_line(), encoding="utf-8")
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        if (DOCS.parent / name).is_file():
+            (GENERATED / name.lower()).write_text(included(name), encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("config-inited", write)  # before Sphinx looks for html_extra_path
+    return {"parallel_read_safe": True}

@@ -1,0 +1,337 @@
+"""docs/bank-explorer.html in a headless browser: its model beside smemkern.banks, and the page.
+
+One visit does everything: the page as it is, a script behind it that asks its model thousands of
+questions and operates its form, and an element with the answers, which the browser prints.
+"""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smemkern import banks
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "bank-explorer.html"
+BROWSERS = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome", "chrome")
+OPS = ("load", "store", "ldmatrix", "stmatrix")
+SWIZZLES = (None, "xor", "xor:2B", "xor:4B", "xor:8B", "xor:16B", "32B", "64B", "128B")
+# What visitors do: the address behind #, and what the page should then say.
+WRONG = {
+    "rows=0": ("rows", "rows should be an integer from 1 to 256, not “0”."),
+    "cols=": ("cols", "columns should be an integer from 1 to 256, not “”."),
+    "pad=-1": ("pad", "padding should be an integer from 0 to 128"),
+    "request=32": ("request", "request should be an integer from 0 to 31"),
+    "lanes=0-40": ("lanes", "not “0-40”"),
+    "lanes=5-2": ("lanes", "not “5-2”"),
+    "lanes=all": ("lanes", "not “all”"),
+    "swizzle=bits&bits=3,4": ("bits", "three small numbers"),
+    "swizzle=bits&bits=3,4,2": (None, "is no permutation"),
+    "swizzle=bits&bits=3,1,3": (None, "takes elements of 4 bytes apart"),
+    "swizzle=64B": (None, "for rows of 64 bytes"),
+    "swizzle=xor:2B": (None, "not made of chunks of 2"),
+    "swizzle=xor&cols=31": (None, "needs an even number of chunks"),
+    "width=2": (None, "2 bytes a lane are less than an element, which has 4"),
+    "width=16&pad=1": (None, "does not keep vectors of 16 bytes whole and aligned"),
+    "width=16&cols=30": (None, "are not made of vectors of 4"),
+    "op=ldmatrix&rows=12": (None, "takes 8 rows at a time"),
+    "pattern=custom&row=lane&column=lane %2B": ("column", "something is missing at the end"),
+    "pattern=custom&row=(lane&column=0": ("row", "a bracket is not closed"),
+    "pattern=custom&row=lane lane&column=0": ("row", "lane is not expected there"),
+    "pattern=custom&row=lane&column=warp": (None, "warp is not known; there are lane, rows, cols"),
+    "pattern=custom&row=lane %2B 1&column=0": (None, "Lane 31 asks for row 32, column 0"),
+    "pattern=custom&row=0&column=0 / (lane - 3)": (None, "it divides by 0"),
+    "pattern=custom&row=0&column=9999999*9999999*999": (None, "no integer that can be computed"),
+    "pattern=custom&row=&column=0": ("row", "something is missing"),
+    "pattern=custom&row=0&column=<b>": ("column", "< is not expected there"),
+    "pattern=address&address=lane * 2": (None, "Lane 1 has the address 2, which is not a multiple"),
+    "pattern=address&address=-4": (None, "Lane 0 has the address -4"),
+    "pattern=stride&stride=x": ("stride", "elements apart should be an integer"),
+    "pattern=stride&stride=64": (None, "Lane 16 asks for row 32"),
+}
+RIGHT = {
+    "": 32,
+    "pattern=row": 1,
+    "pad=1": 1,
+    "swizzle=xor": 1,
+    "request=31&pattern=row": 1,
+    "pattern=row&width=16": 4,
+    "pattern=address&address=0&width=16": 2,
+    "pattern=address&address=0&width=16&op=store": 4,
+    "pattern=address&address=lane %25 4 * 16&width=16": 4,
+    "pattern=address&address=(lane ^ 1) << 3 | 0x1000&width=8": 2,
+    "pattern=address&address=threadIdx.x / 2 * 128&lanes=0-3,30": 3,
+    "pattern=custom&row=lane / 8&column=lane %25 8 * 4": 4,
+    "pattern=custom&row=-(0 - lane)&column=0&lanes=": 0,
+    "cols=64&itemsize=2&op=ldmatrix": 32,
+    "cols=64&itemsize=2&op=ldmatrix&swizzle=128B": 4,
+    "cols=64&itemsize=2&op=stmatrix&swizzle=bits&bits=3,4,3": 4,
+    "pattern=tile&block=4x8&cols=33&request=1": 4,
+    "nonsense=1&swizzle=unheard&op=erase": 32,  # a foreign address: not used
+}
+
+SCRIPT = """
+const asked = JSON.parse(document.getElementById("asked").textContent), told = {};
+function ask() {
+const active = (mask) => model.range(32).map((lane) => Boolean(mask >>> lane & 1));
+told.requests = asked.requests.map(([width, op, mask, address]) => {
+  const request = {address, active: active(mask), width, op};
+  return [model.wavefronts(request), model.ideal(request)];
+});
+const tried = (question) => { try { return question(); } catch (error) { return null; } };
+told.layouts = asked.layouts.map(([rows, cols, itemsize, pad, swizzle, points]) => tried(() => {
+  const layout = new model.Layout(rows, cols, itemsize, pad, swizzle);
+  return [layout.bytes, layout.wasted, ...points.map((point) => layout.address(...point))];
+}));
+told.walks = asked.walks.map(([shape, walk, width, op]) => tried(() => {
+  const layout = new model.Layout(...shape), [rows, cols, itemsize] = shape;
+  return model.walk(walk, rows, cols, width / itemsize).map((points) =>
+    model.wavefronts(model.request(layout, points, width, op)));
+}));
+const text = (id) => document.getElementById(id).textContent;
+const shown = (at) => {
+  page.fill(Object.fromEntries(new URLSearchParams(at)));
+  page.update();
+  const invalid = document.querySelector("[aria-invalid]");
+  return {answer: text("answer"), error: document.querySelector(".error")?.textContent,
+    invalid: invalid && invalid.name, python: text("python"),
+    hash: decodeURIComponent(location.hash),
+    pictures: !document.getElementById("pictures").hidden, served: text("served"),
+    cost: Number(document.querySelector(".number b")?.textContent)};
+};
+told.pages = Object.fromEntries(asked.pages.map((at) => [at, shown(at)]));
+told.examples = [...document.querySelectorAll("#examples button")].map((button) => {
+  button.click();
+  return {name: button.textContent, error: document.querySelector(".error")?.textContent ?? null,
+    cost: Number(document.querySelector(".number b")?.textContent), python: text("python")};
+});
+shown("");
+const press = (key) => document.getElementById("served").dispatchEvent(
+  new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+told.keys = ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => {
+  press(key);
+  return text("served-detail");
+});
+const other = [...document.querySelectorAll("#others button")][0];
+other.click();
+told.other = {pad: page.current().pad,
+  cost: Number(document.querySelector(".number b").textContent)};
+told.asks = performance.getEntriesByType("resource").map((entry) => entry.name);
+}
+try { ask(); } catch (error) { told.failed = `${error}\\n${error.stack}`; }
+document.body.innerHTML = "";
+document.body.appendChild(document.createElement("pre")).textContent = JSON.stringify(told);
+"""
+
+
+def random_requests(rng):
+    """(width, op, mask, addresses): no order, few words, strides, rows of a tile, pairs; many
+    with idle lanes, whose addresses are anything."""
+    requests = []
+    lanes = np.arange(32)
+    for n in range(12_000):
+        op = OPS[n % 4] if n % 8 < 4 else OPS[n % 2]
+        width = 16 if op.endswith("matrix") else (1, 2, 4, 8, 16)[n % 5]
+        kind = rng.integers(6)
+        if kind == 0:  # anywhere in the largest shared memory
+            items = rng.integers(0, 232448 // width, 32)
+        elif kind == 1:  # few words, which lanes share
+            items = rng.integers(0, rng.integers(1, 100), 32)
+        elif kind == 2:
+            items = rng.integers(0, 64) + lanes * rng.integers(0, 130)
+        elif kind == 3:  # down a tile
+            items = lanes // (1 << rng.integers(0, 6)) * rng.integers(1, 70) + lanes % 8
+        elif kind == 4:  # neighbours share, perhaps with one exception
+            items = rng.integers(0, 200, 32)[lanes & ~int(rng.choice([1, 2, 3]))]
+            if rng.random() < 0.5:
+                items[rng.integers(32)] = rng.integers(200)
+        else:
+            items = rng.permutation(lanes) * rng.choice([1, 2, 32, 33])
+        mask = int(rng.integers(1 << 32)) if n % 3 == 0 else (1 << 32) - 1
+        if n % 30 == 0:
+            mask &= int(rng.integers(1 << 32)) & int(rng.integers(1 << 32))
+        address = items * width
+        idle = ~(mask >> lanes & 1).astype(bool)
+        requests.append((width, op, mask, np.where(idle, rng.integers(0, 1 << 20, 32), address)))
+    return requests
+
+
+def random_layouts(rng, n):
+    """Arguments of Layout, a good part of them refused."""
+    for _ in range(n):
+        itemsize = int(rng.choice([1, 2, 4, 8, 16]))
+        cols = int(rng.choice([rng.integers(1, 80), 8, 16, 32, 64]))
+        swizzle = SWIZZLES[rng.integers(len(SWIZZLES))]
+        if rng.random() < 0.3:
+            swizzle = tuple(int(x) for x in rng.integers((0, 0, 1), (5, 6, 6)))
+        pad = int(rng.integers(0, 5)) if rng.random() < 0.4 else 0
+        yield int(rng.integers(1, 40)), cols, itemsize, pad, swizzle
+
+
+def answers(layout, points):
+    return [layout.bytes, layout.wasted, *(layout.address(r, c) for r, c in points)]
+
+
+def tried(question):
+    try:
+        return question()
+    except ValueError:
+        return None
+
+
+def browser():
+    named = os.environ.get("SMEMKERN_BROWSER")
+    found = next(filter(None, map(shutil.which, [named] if named else BROWSERS)), None)
+    if found is None and named:
+        pytest.fail(f"SMEMKERN_BROWSER names {named}, which is not there")
+    if found is None:
+        pytest.skip(f"no browser here: none of {', '.join(BROWSERS)} is on PATH")
+    return found
+
+
+@pytest.fixture(scope="module")
+def visit(tmp_path_factory):
+    """What was asked, and what the page told."""
+    command = browser()
+    rng = np.random.default_rng(6)
+    layouts = []
+    for shape in random_layouts(rng, 1500):
+        points = [[int(rng.integers(shape[0])), int(rng.integers(shape[1]))] for _ in range(24)]
+        layouts.append((*shape, points))
+    walks = [
+        (shape, walk, int(shape[2] * rng.choice([1, 1, 2, 4])), ("load", "store")[rng.integers(2)])
+        for shape in random_layouts(rng, 400)
+        for walk in rng.choice(["row", "column", "8x4", "4x8", "2x16", "1x32"], 2, replace=False)
+    ]
+    walks = [(shape, str(walk), width, op) for shape, walk, width, op in walks if width <= 16]
+    requests = random_requests(rng)
+    asked = {
+        "requests": [(w, op, mask, address.tolist()) for w, op, mask, address in requests],
+        "layouts": layouts,
+        "walks": walks,
+        "pages": [*WRONG, *RIGHT],
+    }
+    folder = tmp_path_factory.mktemp("explorer")
+    data = f'<script type="application/json" id="asked">{json.dumps(asked)}</script>'
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.count("</body>") == 1
+    file = folder / "page.html"
+    file.write_text(text.replace("</body>", f"{data}<script>{SCRIPT}</script></body>"))
+    run = subprocess.run(
+        [command, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+        + [f"--user-data-dir={folder}/profile", "--virtual-time-budget=1000", file.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    found = re.search(r"<pre>(.*?)</pre>", run.stdout, re.S)
+    assert found, run.stdout[-2000:] + run.stderr[-2000:]
+    told = json.loads(html.unescape(found[1]))
+    assert "failed" not in told, told["failed"]
+    return asked | {"requests": requests}, told
+
+
+def test_wavefronts_are_those_of_banks(visit):
+    asked, told = visit
+    assert len(asked["requests"]) == len(told["requests"]) >= 10_000
+    kinds = defaultdict(list)
+    for request, answer in zip(asked["requests"], told["requests"], strict=True):
+        kinds[request[:2]].append((*request[2:], *answer))
+    assert len(kinds) == 12
+    seen = set()
+    for (width, op), rows in kinds.items():
+        mask, address, cost, ideal = map(np.array, zip(*rows, strict=True))
+        np.testing.assert_array_equal(cost, banks.wavefronts(address, width, op, mask))
+        np.testing.assert_array_equal(ideal, banks.ideal(address, width, op, mask))
+        seen |= {(width, op, count) for count in cost}
+    assert len(seen) > 150, "costs should differ, or little was tested"
+
+
+def test_layouts_are_those_of_python(visit):
+    asked, told = visit
+    refused = 0
+    for (*shape, points), answer in zip(asked["layouts"], told["layouts"], strict=True):
+        expected = tried(lambda s=shape, p=points: answers(banks.Layout(*s), p))
+        assert answer == expected, shape
+        refused += expected is None
+    assert 300 < refused < 1200
+
+
+def test_walks_are_those_of_python(visit):
+    asked, told = visit
+    refused = 0
+    for (shape, walk, width, op), answer in zip(asked["walks"], told["walks"], strict=True):
+        name = f"{op} {walk if walk in ('row', 'column') else f'tile:{walk}'}:{width}B"
+        expected = tried(lambda s=shape, n=name: banks.Layout(*s).wavefronts(n).tolist())
+        assert answer == expected, (shape, name)
+        refused += expected is None
+    assert 100 < refused < len(asked["walks"]) - 150
+
+
+@pytest.mark.parametrize("at", WRONG)
+def test_wrong_inputs_are_explained(visit, at):
+    field, message = WRONG[at]
+    shown = visit[1]["pages"][at]
+    assert message in shown["error"]
+    assert shown["invalid"] == field
+    assert not shown["pictures"]
+
+
+@pytest.mark.parametrize("at", RIGHT)
+def test_pages_and_the_python_that_they_show(visit, at):
+    shown = visit[1]["pages"][at]
+    assert "error" not in shown
+    assert shown["pictures"]
+    assert shown["cost"] == RIGHT[at] == run(shown["python"])
+    state = shown["hash"].removeprefix("#").replace("+", " ")
+    kept = "" if "nonsense" in at else at.replace("%25", "%")
+    assert sorted(state.split("&")) == sorted(kept.split("&"))
+
+
+def test_every_example(visit):
+    examples = visit[1]["examples"]
+    assert len(examples) >= 12
+    for example in examples:
+        if example["name"] == "float4, +1":  # is there to be refused
+            assert "does not keep vectors" in example["error"]
+        else:
+            assert example["error"] is None
+            assert run(example["python"]) == example["cost"], example["name"]
+
+
+def run(python):
+    """The first count that the code makes."""
+    lines = python.split("\n\n", 1)
+    names = {}
+    exec(lines[0], names)
+    body = lines[1]
+    if body.startswith("layout = "):
+        make, ask, *_ = body.splitlines()
+        exec(make, names)
+        return int(eval(ask, names))
+    return eval(body, names).cost
+
+
+def test_arrow_keys_go_from_cell_to_cell(visit):
+    first, second, third, fourth = visit[1]["keys"]
+    assert first.startswith("Wavefront 1, bank 0: word 0 (byte 0) for lane 0")
+    assert second == third and second.startswith(
+        "Wavefront 2, bank 0: word 32 (byte 128) for lane 1"
+    )
+    assert fourth == first
+
+
+def test_a_layout_that_is_offered_is_taken(visit):
+    assert visit[1]["other"] == {"pad": "1", "cost": 1}
+
+
+def test_the_page_needs_nothing_else(visit):
+    assert visit[1]["asks"] == []
+    text = PAGE.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)=|@import|url\(|fetch\(|XMLHttpRequest", text)
