@@ -53,7 +53,7 @@ def _clean(ax: Axes) -> None:
 
 
 def request(
-    addresses: ArrayLike,
+    addresses: ArrayLike | Request,
     width: int = 4,
     op: str = "load",
     active: ArrayLike | None = None,
@@ -65,10 +65,13 @@ def request(
     Parameters
     ----------
     addresses, width, op, active
-        One request, as of smemkern.banks.explain.
+        One request, as of smemkern.banks.explain; or a Request, such as a trace row's
+        worst_request, which has the other three.
     ax : matplotlib Axes, optional
     """
-    return draw_request(_axes(ax, 7, 5.6), explain(addresses, width, op, active))
+    if not isinstance(addresses, Request):
+        addresses = explain(addresses, width, op, active)
+    return draw_request(_axes(ax, 7, 5.6), addresses)
 
 
 def draw_request(ax: Axes, asked: Request) -> Axes:
@@ -107,7 +110,7 @@ def draw_request(ax: Axes, asked: Request) -> Axes:
     several = f", {len(asked.groups)} groups of lanes" if len(asked.groups) > 1 else ""
     plural = "" if asked.cost == 1 else "s"
     ax.set_title(
-        f"{asked.op}, {asked.width} bytes a lane{several}: "
+        f"{asked.op}, {asked.width} bytes a lane{several}\n"
         f"{asked.cost} wavefront{plural}, ideal {asked.ideal}",
         fontsize=11,
     )
@@ -154,8 +157,11 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
         bank, cmap=mpl.colors.ListedColormap(wheel), vmin=-0.5, vmax=31.5, aspect="auto"
     )
     if what.rows <= 32 and what.cols <= 64:
+        step = max(BANK_BYTES // what.itemsize, 1)  # elements of one word have one number
         for i, j in np.ndindex(what.rows, what.cols):
-            ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
+            if j % step == 0 or bank[i, j] != bank[i, j - 1]:
+                number = ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
+                number.set_in_layout(False)  # inside the axes: measuring each takes long
         title = f"{what!r}; the numbers are banks"
     else:
         ax.figure.colorbar(image, ax=ax, pad=0.02, label="bank", ticks=range(0, BANKS, 4))
