@@ -7,6 +7,7 @@ The counters are in the order of benchmarks/exactness/variants.py.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
 from numbers import Integral, Real
@@ -34,8 +35,7 @@ def table(header: str, rows: Iterable[Sequence[Any]]) -> Markdown:
     rows = [list(row) for row in rows]
     names = [name.strip() for name in header.split("|")]
     numbers = [
-        bool(rows) and all(isinstance(row[i], Real) for row in rows)
-        for i in range(len(names))
+        bool(rows) and all(isinstance(row[i], Real) for row in rows) for i in range(len(names))
     ]
     lines = [names, ["--:" if right else "---" for right in numbers]]
     lines += [[_cell(value) for value in row] for row in rows]
@@ -102,8 +102,30 @@ def patterns() -> dict[str, dict[str, Any]]:
 def listing(trace: Any, file: str | None = None) -> None:
     """Prints the lines of a trace's source that counted something, and what is wrong with them."""
     lines = trace.annotate(file).splitlines()
-    margin = lines[2].index("line") - 2
-    print("\n".join(line for line in lines if line[:margin].strip() or " ! " in line[:68]))
+    code = lines[2].index("line") + len("line ")
+    half = lines[1].index("global") - 11  # where global memory's columns begin
+    counted = [line for line in lines[3:] if line[: code - 8].strip()]
+    first = 0 if any(line[:half].strip() for line in counted) else half
+    for line in lines:
+        if line[:code].strip() == "!" or line.lstrip().startswith("! "):
+            say("! " + line.lstrip(" !"), indent=4)
+        elif line[: code - 8].strip():
+            print((line[first:code] + line[code:].lstrip()).rstrip()[:WIDTH])
+
+
+WIDTH = 130
+
+
+def say(*texts: str, indent: int = 0) -> None:
+    """Prints texts in lines that can be read."""
+    for text in texts:
+        for line in text.splitlines():
+            own = " " * (indent + len(line) - len(line.lstrip()))
+            print(
+                textwrap.fill(
+                    line.strip(), WIDTH - 10, initial_indent=own, subsequent_indent=own + "  "
+                )
+            )
 
 
 def predicted(trace: Any) -> dict[str, int]:

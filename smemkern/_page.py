@@ -33,8 +33,9 @@ background:var(--bg);padding:16px 20px;box-sizing:border-box}
 .smk .fact span{color:var(--dim);font-size:12px}
 .smk .fact.bad b{color:rgb(var(--bad))}.smk .fact.good b{color:var(--good)}
 .smk .wide{overflow-x:auto;border:1px solid var(--line);border-radius:7px}
-.smk table{border-collapse:collapse;width:100%;margin:0;font-size:12.5px;color:var(--fg)}
-.smk tr,.smk tbody tr:nth-child(odd){background:none}
+.smk table{border-collapse:collapse;table-layout:auto;width:100%;margin:0;font-size:12.5px;
+color:var(--fg)}
+.smk tr,.smk tbody tr:nth-child(n){background:none}
 .smk th{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
 border-bottom:1px solid var(--line);background:var(--soft)}
 .smk td{text-align:right;padding:1px 9px;white-space:nowrap;font-variant-numeric:tabular-nums}
