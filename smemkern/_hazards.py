@@ -98,8 +98,12 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
+    fault = _FOLDERS.sub("", fault) if fault else fault
     told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
     return row._replace(message=told or _sentence(row, space))
+
+
+_FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # before kernel.cu:9
 
 
 def _width(text: str | None, width: int) -> int:

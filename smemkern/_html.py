@@ -40,7 +40,7 @@ padding:10px 14px;box-sizing:border-box;text-align:left}}
 {_under(_DARK_THEMES)}{{{_DARK}}}
 .smk .wide{{overflow-x:auto;border:1px solid var(--line);border-radius:7px;margin:8px 0;
 width:fit-content;max-width:100%}}
-.smk table{{border-collapse:collapse;border:0;margin:0;font-size:12.5px;color:var(--fg)}}
+.smk table{{border-collapse:collapse;table-layout:auto;border:0;margin:0;font-size:12.5px;color:var(--fg)}}
 .smk tr,.smk tbody tr:nth-child(odd),.smk tbody tr:nth-child(even){{background:none}}
 .smk tbody tr:hover{{background:var(--soft)}}
 .smk th{{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
