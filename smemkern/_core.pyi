@@ -73,6 +73,7 @@ class Kernel:
         shared_bytes: int = 0,
         device: str | None = None,
         stream: Any = None,
+        max_instructions: int | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -110,6 +110,7 @@ typedef struct smk_job {
     size_t n_blocks;         /* the launches in their order. NULL: all of them */
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
+    uint64_t max_instructions; /* "emu": warp instructions of a launch, 0: as many as there are */
 } smk_job;
 
 /* ---- what a traced run counted (device "emu") ---- */
