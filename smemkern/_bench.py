@@ -280,10 +280,12 @@ def bench(
     >>> smemkern.bench(dtypes=("float32", "float64")).retune()  # doctest: +SKIP
     """
     __tracebackhide__ = True
+    shapes = SHAPES if shapes is None else tuple(shapes)
+    known = {row.name: row for row in rows_of(op)}
+    _check(op, shapes, dtypes, seconds)
     on = _device(device)
     if variants is None:
         variants = _candidates(op, dtypes, on)
-    known = {row.name: row for row in rows_of(op)}
     chosen = []
     for entry in variants:
         name, options = (entry, {}) if isinstance(entry, str) else entry
@@ -293,7 +295,7 @@ def bench(
             chosen.append((name, dict(options)))
     work = [
         (shape, dtype, name, options)
-        for shape in (SHAPES if shapes is None else shapes)
+        for shape in shapes
         for dtype in dtypes
         for name, options in chosen
         if known[name].dtypes[0] not in ALL_DTYPES or dtype in known[name].dtypes
@@ -314,6 +316,20 @@ def bench(
     return Bench(Rows(lines), on)
 
 
+def _check(op: str, shapes: Iterable[Shape], dtypes: Sequence[str], seconds: float) -> None:
+    """What would otherwise fail after minutes, or give no line at all."""
+    wanted = "(m, n, k)" if op == "gemm" else "(rows, columns)"
+    for shape in shapes:
+        right = isinstance(shape, Sequence) and len(shape) == wanted.count(",") + 1
+        if not right or not all(isinstance(n, (int, np.integer)) and n > 0 for n in shape):
+            raise ValueError(f"a shape of {op} is {wanted}, each at least 1, not {shape!r}")
+    for dtype in dtypes:
+        if op == "gemm" and dtype not in ALL_DTYPES:
+            raise ValueError(f"dtypes of gemm are {', '.join(ALL_DTYPES)}, not {dtype!r}")
+    if not seconds > 0:
+        raise ValueError(f"seconds should be above 0, not {seconds!r}")
+
+
 def _device(name: str | None) -> Device:
     __tracebackhide__ = True
     found = devices()  # the emulator is the last
@@ -321,8 +337,9 @@ def _device(name: str | None) -> Device:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
     raise NoDeviceError(
-        f"bench times a GPU, and there are {len(found) - 1} here; pass device='emu' to time the "
-        "emulator itself, or count with smemkern.trace"
+        f"bench times a GPU, and there are {len(found) - 1} here; device {name!r} is none of "
+        f"{', '.join(device.name for device in found)}; pass device='emu' to time the emulator "
+        "itself, or count with smemkern.trace"
     )
 
 

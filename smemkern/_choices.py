@@ -10,6 +10,7 @@ from ._devices import devices
 from ._rows import Rows, params
 from ._table import Bar, Right
 
+DTYPES = ("float32", "float64", "float16", "bfloat16")
 H200 = ("NVIDIA H200", 90, 132)  # whose times the packaged table has
 
 
@@ -68,7 +69,7 @@ def choices(
     Raises
     ------
     ValueError
-        If there is no such accuracy.
+        If there is no such accuracy or dtype, or a size is negative.
 
     Examples
     --------
@@ -76,6 +77,12 @@ def choices(
     'tf32x3'
     """
     __tracebackhide__ = True
+    sizes = {"m": m, "n": n, "k": k, "batch": batch}
+    for size, value in sizes.items():
+        if value < 0:
+            raise ValueError(f"{size} should not be negative, but is {value!r}")
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype should be one of {', '.join(DTYPES)}, not {dtype!r}")
     gpus = [d for d in devices() if d.compute_capability]
     name, sm, multiprocessors = H200
     if gpus:

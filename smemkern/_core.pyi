@@ -74,6 +74,7 @@ class Kernel:
         device: str | None = None,
         stream: Any = None,
         timeout: float | None = None,
+        max_instructions: int | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -250,7 +250,8 @@ def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str,
     if trace.hazards:
         raise error(trace, kernel.name)
     if on_gpu:
-        _core.observe(kernel, args, options)
+        own = {name: given for name, given in options.items() if name != "max_instructions"}
+        _core.observe(kernel, args, own)
 
 
 def _copy(argument: object) -> object:

@@ -114,6 +114,7 @@ typedef struct smk_job {
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
     _Atomic uint64_t *finished; /* "emu": grows by 1 with each block that has run, if not NULL */
+    uint64_t max_instructions;  /* "emu": warp instructions of a launch, 0: as many as there are */
 } smk_job;
 
 /* ---- what a traced run counted (device "emu") ---- */

@@ -301,11 +301,14 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
                 .finished = job->finished,
+                .max_instructions = job->max_instructions,
+                .slice = SLICE,
                 .status = status};
     unsigned char *parameters = NULL;
     bool sequential = false;
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
+    if (l.max_instructions && l.max_instructions < SLICE) l.slice = l.max_instructions;
     l.overlaps = overlaps(job, shape, program);
     l.followed = overlaps(job, shape + 1, program);
     memcpy(l.grid, shape->grid, sizeof l.grid);

@@ -7,6 +7,16 @@
 #include "../emu/emu.h"
 #include "result_memory.h"
 
+const char *text_of(PyObject *given) {
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(given, &size);
+    if (text && strlen(text) != (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "embedded null character in %R", given);
+        return NULL;
+    }
+    return text;
+}
+
 int device_read(const module_state *state, PyObject *given, device *out) {
     (void)state;
     *out = (device){.emulated = true};
@@ -20,7 +30,7 @@ int device_read(const module_state *state, PyObject *given, device *out) {
                      Py_TYPE(given)->tp_name);
         return -1;
     }
-    const char *name = PyUnicode_AsUTF8(given);
+    const char *name = text_of(given);
     if (name == NULL) {
         return -1;
     }
@@ -75,15 +85,20 @@ int stream_read(PyObject *given, void **out) {
         return 0;
     }
     /* The CUDA stream protocol: (version, address). */
-    PyObject *pair = !PyLong_Check(given) && PyObject_HasAttrString(given, "__cuda_stream__")
-                         ? PyObject_CallMethod(given, "__cuda_stream__", NULL)
-                         : NULL;
+    PyObject *method =
+        PyLong_Check(given) ? NULL : PyObject_GetAttrString(given, "__cuda_stream__");
+    PyErr_Clear();
+    PyObject *pair = method && PyCallable_Check(method) ? PyObject_CallNoArgs(method) : NULL;
+    Py_XDECREF(method);
     PyObject *address = PyLong_Check(given) ? given : NULL;
     if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2) {
         address = PyTuple_GET_ITEM(pair, 1);
     }
     if (address) {
         *out = PyLong_AsVoidPtr(address);
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Format(PyExc_OverflowError, "stream is no address of a CUDA stream: %R", address);
+        }
         *out = *out || PyErr_Occurred() ? *out : GPU_DEFAULT_STREAM; /* which libraries call 0 */
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError,

@@ -66,14 +66,28 @@ int device_array_set_rank(device_array *a, int n, array_label label) {
                                "has %d dimensions; there may be %d at most", n, NPY_MAXDIMS);
 }
 
-/* A negative extent would make NumPy fail with a word of its own. */
+/* Nothing is believed that leads to memory which cannot be there; and a negative extent would make NumPy
+ * fail with a word of its own. */
 int device_array_check_shape(const device_array *a, array_label label) {
+    npy_intp bytes = a->itemsize;
+    bool empty = false;
     for (int d = 0; d < a->n_dims; d++) {
+        empty |= a->shape[d] == 0;
         if (a->shape[d] < 0) {
             return device_array_refuse(PyExc_ValueError, label,
                                        "says that its dimension %d has %zd elements", d,
                                        (Py_ssize_t)a->shape[d]);
         }
+    }
+    for (int d = 0; d < a->n_dims && !empty; d++) {
+        if (__builtin_mul_overflow(bytes, a->shape[d], &bytes)) {
+            return device_array_refuse(PyExc_ValueError, label,
+                                       "says that it has more bytes than there are addresses");
+        }
+    }
+    if (!a->address && !empty) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "says that its elements are at address 0; was it freed?");
     }
     return 0;
 }
@@ -92,8 +106,9 @@ static void set_type(device_array *a, dl_type type) {
                                  [DL_BFLOAT] = 'E', [DL_COMPLEX] = 'c', [DL_BOOL] = 'b'};
     int bits = type.bits * type.lanes;
     bool known = type.code < sizeof kinds && kinds[type.code] && type.lanes == 1;
-    a->itemsize = bits % 8 ? 1 : bits / 8;
-    a->kind = (char)(bits % 8 ? 0 : known ? kinds[type.code] : 'V');
+    const bool whole = bits && bits % 8 == 0;
+    a->itemsize = whole ? bits / 8 : 1;
+    a->kind = (char)(!whole ? 0 : known ? kinds[type.code] : 'V');
 }
 
 static int describe_tensor(const dl_tensor *t, array_label label, device_array *a) {
@@ -103,11 +118,16 @@ static int describe_tensor(const dl_tensor *t, array_label label, device_array *
     if (device_array_set_rank(a, t->n_dims, label)) {
         return -1;
     }
+    if (t->n_dims && !t->shape) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "says that it has %d dimensions, and no shape", t->n_dims);
+    }
     a->address = (uint64_t)(uintptr_t)t->data + t->byte_offset;
     set_type(a, t->type);
     for (int d = 0; d < a->n_dims; d++) {
         a->shape[d] = (npy_intp)t->shape[d];
-        a->strides[d] = t->strides ? (npy_intp)t->strides[d] * a->itemsize : 0;
+        a->strides[d] = /* unsigned: nonsense may overflow */
+            t->strides ? (npy_intp)((npy_uintp)t->strides[d] * (npy_uintp)a->itemsize) : 0;
     }
     if (!t->strides) {
         device_array_set_c_order(a);

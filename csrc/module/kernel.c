@@ -105,9 +105,38 @@ done:
     return result;
 }
 
+/* max_instructions: an int from 1 on; None (0): no limit. */
+static int read_limit(PyObject *given, uint64_t *out) {
+    *out = 0;
+    if (given == Py_None) {
+        return 0;
+    }
+    PyObject *number = PyNumber_Index(given);
+    if (number == NULL) {
+        return -1;
+    }
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow < 0 || (overflow == 0 && value < 1)) {
+        PyErr_Format(PyExc_ValueError,
+                     "max_instructions must be at least 1, or None for no limit, not %R", given);
+        return -1;
+    }
+    *out = overflow ? UINT64_MAX : (uint64_t)value;
+    return 0;
+}
+
 static bool may_write(const observation *observed) {
     return !observed->trace->incomplete &&
            !(observed->only_if_clean && observed->trace->n_hazards > 0);
+}
+
+static int refuse_limit(void) {
+    PyErr_SetString(PyExc_ValueError,
+                    "max_instructions counts what the emulator runs; a GPU counts "
+                    "nothing: pass device='emu', or leave max_instructions out");
+    return -1;
 }
 
 /* The device that the caller names, the arrays are on, or a trace needs. */
@@ -165,17 +194,20 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device", "stream", "timeout", NULL};
+    static char *keywords[] = {"shared_bytes", "device",           "stream",
+                               "timeout",      "max_instructions", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
     PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
+    PyObject *limit_given = Py_None;
+    uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed =
-        none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOO:Kernel", keywords, &shared_bytes,
-                                            &device_given, &stream_given, &timeout_given);
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOO:Kernel", keywords,
+                                                     &shared_bytes, &device_given, &stream_given,
+                                                     &timeout_given, &limit_given);
     Py_XDECREF(none);
-    if (!parsed) {
+    if (!parsed || read_limit(limit_given, &max_instructions)) {
         return NULL;
     }
     if (n < 2) {
@@ -210,6 +242,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     }
     if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
+        (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
         arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
@@ -235,6 +268,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .blocks = observed->blocks,
             .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
+            .max_instructions = max_instructions,
         };
         if (device_run(state, &on, &job, observed->progress, timeout) == 0) {
             if (traced) {
@@ -311,8 +345,8 @@ static PyGetSetDef kernel_getset[] = {
 static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
-    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None, "
-    "timeout=None).\n\n"
+    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
+    "timeout=None, max_instructions=None).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -359,7 +393,10 @@ static const char kernel_doc[] =
     "written;\n"
     "    checked about 20 times a second. The emulator stops. A GPU cannot stop a kernel: one "
     "that\n"
-    "    never ends keeps its GPU until the process ends. The call waits for the kernel.\n\n"
+    "    never ends keeps its GPU until the process ends. The call waits for the kernel.\n"
+    "max_instructions : int, optional\n"
+    "    On the emulator: LaunchError once the call has run more warp instructions than these (it\n"
+    "    is looked at after at most 4096 of a warp). For kernels that may never end.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

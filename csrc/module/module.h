@@ -91,6 +91,9 @@ void *raise_status(const module_state *state, const smk_status *status);
 
 /* ---- device.c ---- */
 
+/* Of a str, for names: as PyUnicode_AsUTF8, but a null character within is refused, not an end. */
+const char *text_of(PyObject *given);
+
 typedef struct device {
     bool emulated;
     int ordinal; /* of "cuda" */
