@@ -3,12 +3,12 @@
 #define SMK_TRANSPOSE_TILES_H
 
 /* transpose_sectors: rows and columns of x that make a tile; rows before it that it may take part in, which make a
- * sector of y, or, of small elements, a word; sizes from which tiles are filled. */
-#define WIDE_TILE_I(itemsize)                                                                      \
-    ((itemsize) == 1 ? 256 : (itemsize) <= 4 ? 128 : (itemsize) == 8 ? 64 : 32)
-#define WIDE_TILE_J(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : 32)
-#define WIDE_UNIT(itemsize)   ((itemsize) <= 2 ? 4 : 32)
-#define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
+ * sector of y; sizes from which tiles are filled. */
+#define WIDE_TILE_I(itemsize) ((itemsize) <= 4 ? 128 : (itemsize) == 8 ? 64 : 32)
+#define WIDE_TILE_J(itemsize)                                                                      \
+    ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
+#define WIDE_UNIT(itemsize) 32
+#define WIDE_LEAD(itemsize) (WIDE_UNIT(itemsize) / (itemsize))
 enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
 /* _tall, _flat, _small: elements of a tile, and what they take with a gap behind each 32. */
