@@ -240,6 +240,7 @@ smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *statu
         smk_status unused = {0};
         workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
         if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
+        if (n == 0) f->ends = workers[0].stage->ends;
         if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
             stage_give(f->d, workers[n].stage);
             break;
@@ -247,7 +248,6 @@ smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *statu
     }
     *n_workers = n;
     if (n == 0) return status->code;
-    f->ends = workers[0].stage->ends;
     flow_start(f);
     work_and_tell(&workers[0]);
     for (int i = 1; i < n; i++)

@@ -145,6 +145,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 typedef struct pinned {
     char *memory;
     size_t bytes;
+    bool registered; /* somebody else's memory */
     struct pinned *next;
 } pinned;
 
@@ -161,7 +162,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     CALL(cuMemHostAlloc);
     if (!bytes || flags) return fail(INVALID_VALUE);
     pinned *b = calloc(1, sizeof *b);
-    *b = (pinned){malloc(bytes), bytes, all_pinned};
+    *b = (pinned){malloc(bytes), bytes, false, all_pinned};
     memset(b->memory, 0xff, bytes);
     all_pinned = b;
     fake_cuda.pinned_bytes += bytes;
@@ -169,18 +170,38 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemFreeHost(void *memory) {
-    CALL(cuMemFreeHost);
+static CUresult unpin(void *memory, bool registered) {
     for (pinned **link = &all_pinned; *link; link = &(*link)->next) {
         pinned *b = *link;
-        if (b->memory != memory) continue;
+        if (b->memory != memory || b->registered != registered) continue;
         *link = b->next;
         fake_cuda.pinned_bytes -= b->bytes;
-        free(b->memory);
+        if (!registered) free(b->memory);
         free(b);
         return CUDA_SUCCESS;
     }
     return fail(INVALID_VALUE);
+}
+
+CUresult cuMemFreeHost(void *memory) {
+    CALL(cuMemFreeHost);
+    return unpin(memory, false);
+}
+
+CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags) {
+    CALL(cuMemHostRegister);
+    if (!bytes || flags != CU_MEMHOSTREGISTER_PORTABLE || fake_is_pinned(memory))
+        return fail(INVALID_VALUE);
+    pinned *b = calloc(1, sizeof *b);
+    *b = (pinned){memory, bytes, true, all_pinned};
+    all_pinned = b;
+    fake_cuda.pinned_bytes += bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *memory) {
+    CALL(cuMemHostUnregister);
+    return unpin(memory, true);
 }
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {
