@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "errors.h"
+
 enum { REST_NS = 2 * 1000 * 1000 };
 
 static stage_way way_of(const smk_step *step) {
@@ -148,7 +150,7 @@ static void stop(flow_state *f, const smk_status *why) {
 
 static void fail(flow_state *f, CUresult result, const char *call) {
     smk_status status = {0};
-    device_fail(f->d, result, SMK_ERROR, &status, "%s", call);
+    flow_fail(f, result, call, &status);
     stop(f, &status);
 }
 
@@ -229,6 +231,7 @@ static void compute(flow_state *f) {
     while (!f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i])) {
         smk_status status = {0};
         if (!follow(f, &f->flow->steps[i])) break;
+        atomic_store(&f->launched, true);
         if (launch_all(f->d, &f->steps[i].plan, &status)) {
             stop(f, &status);
             break;
@@ -291,6 +294,12 @@ void flow_put(flow_state *f, const flow_piece *piece) {
     f->bytes_direct += piece->direct ? bytes : 0;
     if (++s->on_queue == s->n_pieces && !f->stopped) proceed(f);
     pthread_mutex_unlock(&f->lock);
+}
+
+smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status) {
+    const bool named = atomic_load(&f->launched) && driver_result_is_sticky(result);
+    return device_fail(f->d, result, SMK_ERROR, status, "%s%s%s", named ? f->what : "",
+                       named ? ", as told by " : "", call);
 }
 
 void flow_stop(flow_state *f, const smk_status *why) {

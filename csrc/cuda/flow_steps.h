@@ -33,6 +33,8 @@ typedef struct flow_state {
     CUevent passed[STAGE_WAYS][COPY_STREAMS];
     int n_copies;         /* streams each way; 1: joined is that one */
     stage_mark *ends;     /* of each lane's kernels */
+    const char *what;     /* the kernels, as messages name them */
+    atomic_bool launched; /* one of them, at least */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -74,6 +76,9 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *
 
 /* The piece's copy is on its stream. Starts the kernels that waited for it. */
 void flow_put(flow_state *f, const flow_piece *piece);
+
+/* A call of the driver failed. Where the context is lost a kernel has lost it, whichever call tells: it is named. */
+smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status);
 
 /* Ends all threads' work; the first reason is kept. */
 void flow_stop(flow_state *f, const smk_status *why);

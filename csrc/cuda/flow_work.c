@@ -40,7 +40,7 @@ typedef struct worker {
 /* ---- moving pieces ---- */
 
 static smk_code fail(worker *w, CUresult result, const char *call) {
-    return device_fail(w->flow->d, result, SMK_ERROR, &w->status, "%s", call);
+    return flow_fail(w->flow, result, call, &w->status);
 }
 
 /* The caller's chance to hear of a signal. */
