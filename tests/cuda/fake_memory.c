@@ -150,6 +150,7 @@ typedef struct pinned {
 } pinned;
 
 static pinned *all_pinned;
+static int registrations;
 
 bool fake_is_pinned(const void *address) {
     const char *p = address;
@@ -188,6 +189,11 @@ CUresult cuMemFreeHost(void *memory) {
     return unpin(memory, false);
 }
 
+/* How often somebody else's memory was pinned, for tests that load this library. */
+EXPORTED int fake_registrations(void) {
+    return registrations;
+}
+
 CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags) {
     CALL(cuMemHostRegister);
     if (!bytes || flags != CU_MEMHOSTREGISTER_PORTABLE || fake_is_pinned(memory))
@@ -196,6 +202,7 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags) {
     *b = (pinned){memory, bytes, true, all_pinned};
     all_pinned = b;
     fake_cuda.pinned_bytes += bytes;
+    registrations++;
     return CUDA_SUCCESS;
 }
 

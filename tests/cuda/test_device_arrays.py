@@ -22,7 +22,7 @@ FAKE_MATRICES = (
 )
 FAKE_FLOWS = (
     *("blocks", "edges", "strides", "batches", "results", "transposes", "direct", "threads"),
-    *("several", "memory", "progress"),
+    *("several", "memory", "forks", "progress"),
 )
 FAKE_EXCHANGES = ("in_place", "streams", "promises", "versions", "types", "on_the_host")
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
