@@ -31,12 +31,12 @@ typedef struct flow_state {
      * stream, a third of what a piece takes. `joined` follows them where a step's end is to be told. */
     CUstream copies[STAGE_WAYS][COPY_STREAMS], joined[STAGE_WAYS], lanes[SMK_LANES];
     CUevent passed[STAGE_WAYS][COPY_STREAMS];
-    int n_copies;         /* streams each way; 1: joined is that one */
-    stage_mark *ends;     /* of each lane's kernels */
-    const char *what;     /* the kernels, as messages name them */
-    atomic_bool launched; /* one of them, at least */
+    int n_copies;             /* streams each way; 1: joined is that one */
+    stage_mark *ends;         /* of each lane's kernels */
+    const char *what;         /* the kernels, as messages name them */
+    atomic_bool launched;     /* one of them, at least */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
     size_t next
         [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */

@@ -18,7 +18,7 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
+    THREAD_BYTES = 512 << 10,    /* waking a thread takes as long as copying a quarter of these */
     SPIN_NS = 50 * 1000,         /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
