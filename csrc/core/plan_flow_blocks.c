@@ -71,6 +71,7 @@ typedef struct residence {
     bool by_rows;         /* A is the outer one */
     int64_t outer, inner; /* slots */
     int64_t stay;         /* outer blocks that stay at a time */
+    int64_t size[2];      /* of the blocks, along M and N */
 } residence;
 
 static void append_product(flow_order *order, const blocks *all, const residence *r, int64_t outer,
@@ -103,49 +104,68 @@ static smk_code order_products(const blocks *all, const residence *r, flow_order
 
 /* ---- flows ---- */
 
-/* Bytes over the bus, where `stay` outer blocks stay. */
-static double traffic(const blocks *all, const residence *r) {
-    const int outer = r->by_rows ? 0 : 1;
-    const double passes = (double)ceil_div(all->count[outer], r->stay);
-    return (double)(all->count[outer] * all->slot_bytes[outer]) +
-           passes * (double)(all->count[!outer] * all->slot_bytes[!outer]);
-}
-
-/* As many slots of the outer operand as there is memory for; none: not enough for two. */
-static residence reside(const blocks *all, bool by_rows, int64_t memory) {
+/* As many slots of the outer operand as there is memory for beside some of the inner one's; none: not enough for
+ * two. */
+static residence reside(const blocks *all, bool by_rows, int64_t inner, int64_t memory) {
     const int outer = by_rows ? 0 : 1;
     const int64_t results = flow_least(RESULTS, all->count[0] * all->count[1]);
-    residence r = {.by_rows = by_rows, .inner = flow_least(STREAMED, all->count[!outer])};
+    residence r = {
+        by_rows, 0, flow_least(inner, all->count[!outer]), 0, {all->size[0], all->size[1]}};
     memory -= results * all->slot_bytes[2] + r.inner * all->slot_bytes[!outer];
     const int64_t slot = all->slot_bytes[outer] ? all->slot_bytes[outer] : 1;
     r.outer = memory < 0 ? 0 : flow_least(memory / slot, all->count[outer]);
     if (r.outer < flow_least(2, all->count[outer])) r.outer = 0;
     if (r.outer == 0) return r;
     /* Turns of equal size; what is left of the memory takes the next turn's first blocks early. */
-    const int64_t most = r.outer < all->count[outer] ? r.outer - 1 : r.outer;
-    r.stay = ceil_div(all->count[outer], ceil_div(all->count[outer], most));
+    r.stay = ceil_div(all->count[outer], ceil_div(all->count[outer], r.outer));
     return r;
 }
 
-/* Blocks that take turns in the memory that there is: the largest of which enough rows stay. */
+/* About how long it takes, in seconds: the bus or the kernels, and the beginning of each turn, when outer blocks
+ * arrive and there is little to multiply. The rates are those of a large GPU and of float32: what is compared
+ * are ways to cut one problem. */
+static double seconds_of(const blocks *all, const smk_gemm *p, const residence *r) {
+    const double bus = 46e9, products = 60e12, outputs = 4 << 20; /* that fill all units */
+    const int outer = r->by_rows ? 0 : 1;
+    const double turns = (double)ceil_div(all->count[outer], r->stay);
+    const double arriving = (double)(all->count[outer] * all->slot_bytes[outer]);
+    const double passing = turns * (double)(all->count[!outer] * all->slot_bytes[!outer]);
+    const double busy = (double)SMK_LANES * (double)r->size[0] * (double)r->size[1] / outputs;
+    const double moved = (arriving + passing) / bus;
+    const double computed =
+        (double)p->M * (double)p->N * (double)p->K / products / (busy < 1 ? busy : 1);
+    return (moved > computed ? moved : computed) + arriving / bus;
+}
+
+/* Blocks that take turns in the memory that there is: of those that fit, the ones that are expected to be the fastest. Inner
+ * blocks may be thinner than outer ones, so that there is room for more outer rows. */
 static smk_code size_products(blocks *all, const smk_gemm *p, residence *best, smk_status *status) {
-    enum { LARGEST = 4096, ENOUGH = 4 };
+    enum { LARGEST = 4096, THINNEST = 4, MOST_STREAMED = STREAMED + 1 };
     int64_t workspace = 0, needed = 0;
+    double least = 0;
     *best = (residence){0};
     for (int64_t size = LARGEST; size >= LEAST_ROWS; size /= 2) {
-        count_blocks(all, p->M, p->N, size, size);
-        if (workspace_of(all, &workspace, status)) return status->code;
-        const int64_t memory = (int64_t)all->question->memory - workspace;
-        needed = workspace + STREAMED * (all->slot_bytes[0] + all->slot_bytes[1]) +
-                 RESULTS * all->slot_bytes[2];
-        const residence rows = reside(all, true, memory), columns = reside(all, false, memory);
-        *best = !columns.outer                                  ? rows
-                : !rows.outer                                   ? columns
-                : traffic(all, &rows) <= traffic(all, &columns) ? rows
-                                                                : columns;
-        if (best->outer >= flow_least(ENOUGH, all->count[!best->by_rows])) return SMK_OK;
+        for (int64_t thin = THINNEST; thin; thin /= 2) {
+            const int64_t inner = size / thin > LEAST_ROWS ? size / thin : LEAST_ROWS;
+            for (int by_rows = 1; by_rows >= 0; by_rows--) {
+                count_blocks(all, p->M, p->N, by_rows ? size : inner, by_rows ? inner : size);
+                if (workspace_of(all, &workspace, status)) return status->code;
+                needed = workspace + STREAMED * (all->slot_bytes[0] + all->slot_bytes[1]) +
+                         RESULTS * all->slot_bytes[2];
+                const int64_t memory = (int64_t)all->question->memory - workspace;
+                for (int64_t slots = STREAMED; slots <= MOST_STREAMED; slots++) {
+                    const residence r = reside(all, by_rows, slots, memory);
+                    const double seconds = r.outer ? seconds_of(all, p, &r) : 0;
+                    if (!r.outer || (best->outer && seconds > least)) continue;
+                    *best = r;
+                    least = seconds;
+                }
+            }
+        }
     }
-    return best->outer ? SMK_OK : refuse(all, needed, status);
+    if (!best->outer) return refuse(all, needed, status);
+    count_blocks(all, p->M, p->N, best->size[0], best->size[1]);
+    return SMK_OK;
 }
 
 static int64_t side(int64_t n) {
@@ -159,7 +179,7 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     int64_t workspace;
     count_blocks(all, p->M, p->N, side(p->M), side(p->N));
     if (workspace_of(all, &workspace, status)) return status->code;
-    residence r = {true, all->count[0], all->count[1], all->count[0]};
+    residence r = {true, all->count[0], all->count[1], all->count[0], {0, 0}};
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
     double bytes = (double)workspace;
     for (int o = 0; o < 3; o++)

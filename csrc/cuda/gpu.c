@@ -196,6 +196,25 @@ size_t gpu_stage_bytes(int ordinal) {
     return bytes;
 }
 
+bool gpu_pin(void *memory, size_t bytes) {
+    device *d = device_enter_any();
+    if (!d) return false;
+    const int mode = device_ignore_captures(d);
+    const CUresult result = d->cu->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    device_heed_captures(d, mode);
+    device_leave(d);
+    return result == CUDA_SUCCESS;
+}
+
+void gpu_unpin(void *memory) {
+    device *d = device_enter_any();
+    if (!d) return;
+    const int mode = device_ignore_captures(d);
+    d->cu->cuMemHostUnregister(memory); /* at worst the driver keeps a note of it */
+    device_heed_captures(d, mode);
+    device_leave(d);
+}
+
 smk_code gpu_trim(int ordinal, smk_status *status) {
     device *d = device_enter_if_open(ordinal);
     if (!d) return SMK_OK; /* nothing is held */

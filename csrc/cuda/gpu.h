@@ -4,6 +4,8 @@
 #ifndef SMK_GPU_H
 #define SMK_GPU_H
 
+#include <stdbool.h>
+
 #include "../core/flow.h"
 
 typedef struct gpu_info {
@@ -40,6 +42,11 @@ smk_code gpu_trim(int ordinal, smk_status *status);
 
 /* What a flow may use of the device's memory: most of what is free, or held for reuse. */
 smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status);
+
+/* Pins memory of the host for all devices, so that their copy engines reach it. False where that cannot be had: nothing
+ * is lost but time. Unpinned it has to be before it is unmapped. */
+bool gpu_pin(void *memory, size_t bytes);
+void gpu_unpin(void *memory);
 
 /* The device whose memory an address is in, as other libraries hand it out. */
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);

@@ -6,6 +6,7 @@ Blocks, their order, limits, pinned inputs and threads are real; only the kernel
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 
@@ -214,8 +215,10 @@ def memory() -> None:
     place = c.ctypes.data
     assert c.flags.owndata and c.flags.writeable
     del c
+    assert smemkern.last_transfer().bytes_direct == 0
     c = gemm(a, b)
     assert c.ctypes.data == place
+    assert smemkern.last_transfer().bytes_direct == c.nbytes  # pinned, for it is used again
     expected = c.copy()
     c.resize((10, 1500))
     assert np.array_equal(c, expected[:10]) and c.flags.owndata
@@ -235,6 +238,28 @@ def memory() -> None:
         assert smemkern.last_transfer() == before
     else:
         raise AssertionError("4 TiB")
+
+
+def forks() -> None:
+    """What was pinned before a fork is pinned anew before it is used: pages may have moved."""
+    a, b = floats(1500, 3), floats(3, 1500)
+    for _ in range(3):
+        c = gemm(a, b)
+        expected = c.copy()
+        del c
+    assert driver.fake_registrations() == 1
+    c = gemm(a, b)
+    child = os.fork()
+    if child == 0:
+        fine = np.array_equal(c, expected)
+        del c
+        os._exit(not fine)
+    assert os.waitpid(child, 0)[1] == 0
+    del c
+    assert np.array_equal(gemm(a, b), expected)
+    assert smemkern.last_transfer().bytes_direct == expected.nbytes
+    assert driver.fake_registrations() == 2
+    assert smemkern.empty_cache() > 0
 
 
 def progress() -> None:
@@ -284,6 +309,7 @@ CASES = (
     threads,
     several,
     memory,
+    forks,
     progress,
 )
 

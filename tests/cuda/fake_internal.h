@@ -41,6 +41,7 @@ bool fake_stream_is_busy(CUstream stream);
 bool fake_is_allocated(CUdeviceptr address, size_t bytes);
 
 bool fake_is_pinned(const void *address);
+EXPORTED int fake_registrations(void);
 
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);

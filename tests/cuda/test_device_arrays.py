@@ -22,7 +22,7 @@ FAKE_MATRICES = (
 )
 FAKE_FLOWS = (
     *("blocks", "edges", "strides", "batches", "results", "transposes", "direct", "threads"),
-    *("several", "memory", "progress"),
+    *("several", "memory", "forks", "progress"),
 )
 FAKE_VIEWS = ("inputs", "only_what_is_needed", "results", "over_inputs", "refused")
 FAKE_LIBRARIES = ("versions", "stream_objects", "jax", "moments", "numba", "namespaces")
