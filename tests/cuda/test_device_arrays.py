@@ -21,7 +21,7 @@ FAKE_MATRICES = (
     *("results_of_a_library", "refused"),
 )
 FAKE_FLOWS = (
-    *("blocks", "edges", "strides", "batches", "results", "transposes", "direct", "threads"),
+    *("blocks", "edges", "strides", "batches", "large_batches", "results", "transposes", "direct", "threads"),
     *("several", "memory", "forks", "progress"),
 )
 FAKE_VIEWS = ("inputs", "only_what_is_needed", "results", "over_inputs", "refused")
