@@ -21,18 +21,8 @@ FAKE_MATRICES = (
     *("results_of_a_library", "refused"),
 )
 FAKE_FLOWS = (
-    *(
-        "blocks",
-        "edges",
-        "strides",
-        "batches",
-        "large_batches",
-        "results",
-        "transposes",
-        "direct",
-        "threads",
-    ),
-    *("several", "memory", "forks", "progress"),
+    *("blocks", "edges", "strides", "batches", "large_batches", "results", "transposes"),
+    *("direct", "threads", "several", "memory", "forks", "progress"),
 )
 FAKE_VIEWS = ("inputs", "only_what_is_needed", "chosen", "results", "over_inputs", "refused")
 FAKE_LIBRARIES = ("versions", "stream_objects", "jax", "moments", "numba", "namespaces")
