@@ -1,5 +1,6 @@
 /* How large the blocks of a product and of a transpose are, and in which order they go (plan_flow.c has the picture
- * and the reasons). A batch is cut along its first dimension, where there is one, and not within a matrix. */
+ * and the reasons). A batch is cut along its first dimension into groups of small matrices. Where a matrix is large,
+ * or a group of them more than there is memory for, its matrices go one after the other, cut into blocks each. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@ enum {
     STREAMED = 2,              /* slots of an operand that passes by: one in use, one on its way */
     TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
     TRANSPOSE_BYTES = 4 << 20, /* of such a block: its copies take 80 us each way */
-    GROUP_BYTES = 16 << 20     /* of an operand's part of a batch */
+    GROUP_BYTES = 16 << 20,    /* of an operand's part of a batch */
+    MATRIX_BYTES = 128
+        << 20 /* of a batch's matrix, all operands, that is worth blocks of its own */
 };
 
 static int64_t bytes_of(const block_place *p) {
@@ -74,19 +77,17 @@ typedef struct residence {
     int64_t size[2];      /* of the blocks, along M and N */
 } residence;
 
-static void append_product(flow_order *order, const blocks *all, const residence *r, int64_t outer,
-                           int64_t inner) {
+/* Of the batch's matrix of that number. */
+static void append_product(flow_order *order, const blocks *all, const residence *r, int64_t matrix,
+                           int64_t outer, int64_t inner) {
     const int64_t i = r->by_rows ? outer : inner, j = r->by_rows ? inner : outer;
-    append(order, i, j, i * all->count[1] + j);
+    const int64_t of_a = all->repeats[0] ? 0 : matrix, of_b = all->repeats[1] ? 0 : matrix;
+    append(order, of_a * all->count[0] + i, of_b * all->count[1] + j,
+           (matrix * all->count[0] + i) * all->count[1] + j);
 }
 
-static smk_code order_products(const blocks *all, const residence *r, flow_order *order,
-                               smk_status *status) {
+static void order_matrix(const blocks *all, const residence *r, int64_t matrix, flow_order *order) {
     const int64_t n_outer = all->count[!r->by_rows], n_inner = all->count[r->by_rows];
-    order->units = malloc((size_t)(n_outer * n_inner) * sizeof *order->units);
-    if (!order->units)
-        return smk_fail_memory(status, (size_t)(n_outer * n_inner) * sizeof *order->units,
-                               "the order of a flow");
     for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
         const int64_t n = flow_least(r->stay, n_outer - first);
         const bool by_turns =
@@ -94,11 +95,21 @@ static smk_code order_products(const blocks *all, const residence *r, flow_order
         for (int64_t step = 0; step < n_inner || (by_turns && step < n); step++) {
             const int64_t inner = turn % 2 ? n_inner - 1 - step : step;
             for (int64_t k = 0; step < n_inner && k < (by_turns ? flow_least(step, n) : n); k++)
-                append_product(order, all, r, first + k, inner);
+                append_product(order, all, r, matrix, first + k, inner);
             for (int64_t k = 0; by_turns && step < n && k <= flow_least(step, n_inner - 1); k++)
-                append_product(order, all, r, first + step, turn % 2 ? n_inner - 1 - k : k);
+                append_product(order, all, r, matrix, first + step, turn % 2 ? n_inner - 1 - k : k);
         }
     }
+}
+
+static smk_code order_products(const blocks *all, const residence *r, flow_order *order,
+                               smk_status *status) {
+    const size_t n = (size_t)(all->matrices * all->count[0] * all->count[1]);
+    order->units = malloc(n * sizeof *order->units);
+    if (!order->units)
+        return smk_fail_memory(status, n * sizeof *order->units, "the order of a flow");
+    for (int64_t matrix = 0; matrix < all->matrices; matrix++)
+        order_matrix(all, r, matrix, order);
     return SMK_OK;
 }
 
@@ -182,8 +193,10 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     residence r = {true, all->count[0], all->count[1], all->count[0], {0, 0}};
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
     double bytes = (double)workspace;
-    for (int o = 0; o < 3; o++)
+    for (int o = 0; o < 3; o++) {
+        if (all->matrices > 1 && o < 2 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */
         bytes += (double)slots[o] * (double)all->slot_bytes[o];
+    }
     if (bytes > (double)all->question->memory) {
         if (size_products(all, p, &r, status)) return status->code;
         slots[!r.by_rows] = r.outer;
@@ -196,20 +209,26 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     return code;
 }
 
-/* Units one after the other: groups of a batch, or blocks of a transpose. What is broadcast stays. */
+/* The slots of units that go one after the other, and the bytes that these take. */
+static smk_code slots_of_units(const blocks *all, int64_t n, const bool *stays, int64_t *slots,
+                               int64_t *bytes, smk_status *status) {
+    if (workspace_of(all, bytes, status)) return status->code;
+    for (int o = 0; o < all->n_operands; o++) {
+        slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
+        *bytes += slots[o] * all->slot_bytes[o];
+    }
+    return SMK_OK;
+}
+
+/* Groups of a batch, or blocks of transposes. What is broadcast stays. */
 static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flow_plan *out,
                               smk_status *status) {
     flow_order order = {.units = malloc((size_t)n * sizeof *order.units)};
-    int64_t slots[SMK_MAX_OPERANDS], workspace, bytes = 0;
+    int64_t slots[SMK_MAX_OPERANDS], bytes;
     if (!order.units)
         return smk_fail_memory(status, (size_t)n * sizeof *order.units, "the order of a flow");
-    smk_code code = workspace_of(all, &workspace, status);
-    for (int o = 0; o < all->n_operands; o++) {
-        slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
-        bytes += slots[o] * all->slot_bytes[o];
-    }
-    if (!code && (size_t)(bytes + workspace) > all->question->memory)
-        code = refuse(all, bytes + workspace, status);
+    smk_code code = slots_of_units(all, n, stays, slots, &bytes, status);
+    if (!code && (size_t)bytes > all->question->memory) code = refuse(all, bytes, status);
     for (int64_t i = 0; i < n; i++)
         append(&order, stays[0] ? 0 : i, stays[1] ? 0 : i, i);
     if (!code) code = flow_build(all, &order, slots, out, status);
@@ -218,8 +237,7 @@ static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flo
 }
 
 /* Groups of a batch: some MiB each, fewer where memory is short, all of it where their bytes lie mixed. */
-static smk_code flow_of_batch(blocks *all, const smk_batch *batch, const bool *stays,
-                              smk_flow_plan *out, smk_status *status) {
+static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) {
     double whole = 0, one = 0, fixed = 0;
     all->size[0] = batch->size[0];
     for (int o = 0; o < all->n_operands; o++) {
@@ -242,11 +260,33 @@ static smk_code flow_of_batch(blocks *all, const smk_batch *batch, const bool *s
         const block_place p = all->place(all, o, 0);
         all->slot_bytes[o] = bytes_of(&p);
     }
-    return flow_of_units(all, all->count[0], stays, out, status);
+}
+
+/* Whether the batch goes through in groups of matrices; otherwise each of those is cut. `bytes`: of one. */
+static bool goes_in_groups(blocks *all, const smk_batch *batch, const bool *stays, double bytes) {
+    smk_status unused = {0};
+    int64_t slots[SMK_MAX_OPERANDS], needed;
+    if (batch->n == 0 || bytes > MATRIX_BYTES) return false;
+    size_groups(all, batch, stays);
+    return slots_of_units(all, all->count[0], stays, slots, &needed, &unused) == SMK_OK &&
+           (size_t)needed <= all->question->memory;
+}
+
+/* Cuts the matrices of a batch, or the only one. */
+static void cut_matrices(blocks *all, const smk_batch *batch, const smk_matrix *const *operands) {
+    all->matrices = 1;
+    for (int d = 0; d < batch->n; d++)
+        all->matrices *= batch->size[d];
+    for (int o = 0; o < all->n_operands; o++) {
+        all->repeats[o] = true;
+        for (int d = 0; d < batch->n; d++)
+            all->repeats[o] &= batch->size[d] == 1 || operands[o]->batch[d] == 0;
+    }
 }
 
 smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
                             smk_flow_plan *out, smk_status *status) {
+    const smk_gemm *p = problem;
     int64_t values[SMK_MAX_PARAMS];
     smk_flow_question q = *question;
     const int split = smk_row_param(q.row, "split");
@@ -255,38 +295,42 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     if (split >= 0) values[split] = q.split; /* blocks cut K as all of it is cut */
     q.values = values;
     blocks all = {.question = &q,
-                  .problem = problem,
+                  .problem = p,
                   .n_operands = 3,
-                  .reads_result = problem->beta != 0.0,
+                  .reads_result = p->beta != 0.0,
                   .place = flow_place_gemm,
                   .plan = flow_plan_gemm};
-    if (problem->batch.n == 0) return flow_of_matrices(&all, problem, out, status);
-    const bool stays[] = {problem->a.batch[0] == 0, problem->b.batch[0] == 0, false};
-    return flow_of_batch(&all, &problem->batch, stays, out, status);
+    const double m = (double)p->M, n = (double)p->N, k = (double)p->K;
+    const bool stays[] = {p->a.batch[0] == 0, p->b.batch[0] == 0, false};
+    if (goes_in_groups(&all, &p->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
+        return flow_of_units(&all, all.count[0], stays, out, status);
+    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->a, &p->b, &p->c});
+    return flow_of_matrices(&all, p, out, status);
 }
 
 smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
                                  smk_flow_plan *out, smk_status *status) {
+    const smk_transpose *p = problem;
     const int64_t itemsize = question->dtype->itemsize;
     blocks all = {.question = question,
-                  .problem = problem,
+                  .problem = p,
                   .n_operands = 2,
                   .place = flow_place_transpose,
                   .plan = flow_plan_transpose};
     *out = (smk_flow_plan){0};
-    if (problem->batch.n) {
-        const bool stays[] = {problem->x.batch[0] == 0, false};
-        return flow_of_batch(&all, &problem->batch, stays, out, status);
-    }
+    const double bytes = 2.0 * (double)p->rows * (double)p->cols * (double)itemsize;
+    const bool moves[] = {false, false}, stays[] = {p->x.batch[0] == 0, false};
+    if (goes_in_groups(&all, &p->batch, stays, bytes))
+        return flow_of_units(&all, all.count[0], stays, out, status);
+    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->x, &p->y});
     int64_t rows = 1;
     while (rows * rows * itemsize < TRANSPOSE_BYTES)
         rows *= 2;
     const int64_t room = (int64_t)question->memory / (2 * UNITS);
     while (rows > LEAST_ROWS && rows * rows * itemsize > room)
         rows /= 2;
-    const int64_t cols = problem->rows < rows ? rows * rows / problem->rows : rows;
-    if (problem->cols < rows) rows = rows * rows / problem->cols;
-    count_blocks(&all, problem->rows, problem->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
-    const bool stays[] = {false, false};
-    return flow_of_units(&all, all.count[0] * all.count[1], stays, out, status);
+    const int64_t cols = p->rows < rows ? rows * rows / p->rows : rows;
+    if (p->cols < rows) rows = rows * rows / p->cols;
+    count_blocks(&all, p->rows, p->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
+    return flow_of_units(&all, all.matrices * all.count[0] * all.count[1], moves, out, status);
 }

@@ -30,13 +30,20 @@ typedef struct blocks {
     block_place (*place)(const struct blocks *all, int operand, int64_t block);
     smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
                      smk_plan *out, smk_status *status);
+    int64_t
+        matrices; /* of a batch that is cut within its matrices, one after the other; 0: a block is
+                                       a group of them */
+    bool repeats[SMK_MAX_OPERANDS]; /* all matrices of the operand are one */
     int64_t slot_bytes[SMK_MAX_OPERANDS];
     int64_t size
         [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
 } blocks;
 
-/* ---- plan_flow_places.c: for `place` and `plan`; blocks of a batch are groups of its matrices ---- */
+/* ---- plan_flow_places.c: for `place` and `plan` ---- */
+
+/* How many blocks a matrix of the operand has. */
+int64_t flow_blocks_of_matrix(const blocks *all, int operand);
 
 block_place flow_place_gemm(const blocks *all, int operand, int64_t block);
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,

@@ -58,9 +58,28 @@ static int64_t group_size(const blocks *all, const smk_batch *batch, int64_t gro
     return flow_least(all->size[0], batch->size[0] - group_first(all, group));
 }
 
+/* ---- blocks within a matrix ---- */
+
+int64_t flow_blocks_of_matrix(const blocks *all, int operand) {
+    const bool both = all->n_operands == 2 || operand == 2;
+    return both ? all->count[0] * all->count[1] : all->count[operand];
+}
+
+/* Elements from the first matrix of a batch to the one that the block is of. */
+static int64_t matrix_offset(const blocks *all, const smk_matrix *m, const smk_batch *batch,
+                             int operand, int64_t block) {
+    int64_t index = block / flow_blocks_of_matrix(all, operand), offset = 0;
+    for (int d = batch->n - 1; d >= 0 && index; d--) {
+        offset += index % batch->size[d] * m->batch[d];
+        index /= batch->size[d];
+    }
+    return offset;
+}
+
 /* ---- products ---- */
 
 static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block) {
+    block %= flow_blocks_of_matrix(all, operand);
     const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
     const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
     const part rows = {i * all->size[0], flow_least(all->size[0], p->M - i * all->size[0]), 0,
@@ -81,21 +100,25 @@ block_place flow_place_gemm(const blocks *all, int operand, int64_t block) {
     const smk_gemm *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = gemm_matrix(p, operand);
-    if (p->batch.n == 0)
-        return place_part(m, q->host[operand], q->dtype->itemsize,
+    const int itemsize = q->dtype->itemsize;
+    if (all->matrices) {
+        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
+        return place_part(m, q->host[operand] + offset * itemsize, itemsize,
                           gemm_part(p, all, operand, block));
+    }
     const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
-    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
-                       group_first(all, block), group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
+                       group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
                         smk_status *status) {
     const smk_flow_question *q = all->question;
     smk_gemm own = *(const smk_gemm *)all->problem;
-    if (own.batch.n) {
+    if (!all->matrices) {
         own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
     } else {
+        own.batch.n = 0;
         const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
         own.M = c.rows;
         own.N = c.columns;
@@ -109,6 +132,7 @@ smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matr
 /* ---- transposes ---- */
 
 static part transpose_part(const smk_transpose *p, const blocks *all, int operand, int64_t block) {
+    block %= flow_blocks_of_matrix(all, operand);
     const int64_t i = block / all->count[1], j = block % all->count[1];
     const part x = {i * all->size[0], flow_least(all->size[0], p->rows - i * all->size[0]),
                     j * all->size[1], flow_least(all->size[1], p->cols - j * all->size[1])};
@@ -119,21 +143,25 @@ block_place flow_place_transpose(const blocks *all, int operand, int64_t block) 
     const smk_transpose *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = operand ? &p->y : &p->x;
-    if (p->batch.n == 0)
-        return place_part(m, q->host[operand], q->dtype->itemsize,
+    const int itemsize = q->dtype->itemsize;
+    if (all->matrices) {
+        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
+        return place_part(m, q->host[operand] + offset * itemsize, itemsize,
                           transpose_part(p, all, operand, block));
+    }
     const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
-    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
-                       group_first(all, block), group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
+                       group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
                              smk_plan *out, smk_status *status) {
     const smk_flow_question *q = all->question;
     smk_transpose own = *(const smk_transpose *)all->problem;
-    if (own.batch.n) {
+    if (!all->matrices) {
         own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);
     } else {
+        own.batch.n = 0;
         const part x = transpose_part(all->problem, all, 0, u->blocks[0]);
         own.rows = x.rows;
         own.cols = x.columns;
