@@ -139,7 +139,7 @@ def blocks(trace: Trace, file: str | None = None) -> list[Block]:
             whole = _margin(line) + f" {line.number:>6} {line.text}".rstrip()
             shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
             shown += [Cell(f"{'':>65} ! {message}", "bad") for message in line.hazards]
-        parts.append(Listing(shown))
+        parts.append(Listing(shown, indent=70))
     return parts
 
 

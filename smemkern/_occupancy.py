@@ -54,7 +54,7 @@ class Occupancy(NamedTuple):
             (
                 name,
                 Right("-") if limit == UNLIMITED else limit,
-                Cell("binds", "bad") if limit == self.blocks else "",
+                Cell("binds", "strong") if limit == self.blocks else "",
             )
             for name, limit in self.limits.items()
         ]
