@@ -119,6 +119,7 @@ def _filled(charged: dict[int, Line], text: list[str]) -> list[Line]:
 
 def blocks(trace: Trace, file: str | None = None) -> list[Block]:
     """The listing as it is shown, a file after the other."""
+    __tracebackhide__ = True
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")

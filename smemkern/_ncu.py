@@ -31,6 +31,7 @@ _PLACES = (
 
 def find_ncu() -> str:
     """Path of ncu: on PATH, or where NVIDIA's installers put it."""
+    __tracebackhide__ = True
     found = shutil.which("ncu")
     if found:
         return found
@@ -45,6 +46,7 @@ def find_ncu() -> str:
 
 
 def run(command: list[str], environment: dict[str, str]) -> str:
+    __tracebackhide__ = True
     done = subprocess.run(
         command,
         env=environment,

@@ -144,9 +144,12 @@ def suggest(
     >>> suggest(32, 64, 2, ["store row:16B", "ldmatrix"]).layout
     Layout(32, 64, itemsize=2, swizzle='xor:16B')
     """
+    __tracebackhide__ = True
     if isinstance(accesses, str | Access):
         accesses = [accesses]
-    walks = [read_access(access, rows, cols, itemsize) for access in accesses]
+    walks = []
+    for access in accesses:  # no comprehension: its frame would stand in every traceback
+        walks.append(read_access(access, rows, cols, itemsize))
     if not walks:
         raise ValueError("accesses is empty: name at least one, such as 'column'")
     tried = [

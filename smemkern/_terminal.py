@@ -67,14 +67,16 @@ def show(blocks: Iterable[Block], stream: TextIO, colour: str = "auto") -> None:
     if console is None:
         stream.write(text(blocks, width) + "\n")
         return
+    from rich.text import Text
+
     after = ""
     for block in blocks:
-        parts = [part for part in _rendered(block, width) if part is not None]
-        if parts:
-            stream.write(after)
-            after = "" if isinstance(block, Heading) else "\n"
-        for part in parts:
-            console.print(part, soft_wrap=not isinstance(block, Table), end="\n")
+        if not text([block]):  # as a picture, which only a page can show
+            continue
+        stream.write(after)
+        after = "" if isinstance(block, Heading) else "\n"
+        for part in _rendered(block, width):
+            console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _console(stream: TextIO, width: int | None) -> Any:

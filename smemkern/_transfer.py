@@ -96,4 +96,5 @@ def empty_cache(device: str | None = None) -> int:
     ------
     ValueError, smemkern.Error
     """
+    __tracebackhide__ = True
     return _core.trim(device)
