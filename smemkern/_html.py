@@ -72,10 +72,11 @@ def _block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"<h4>{escape(block.text)}</h4>"
     if isinstance(block, Paragraph):
-        return f"<p{_class(block.tone)}>{escape(block.text)}</p>"
+        lines = escape(block.text).replace("\n", "<br>")
+        return f"<p{_class(block.tone)}>{lines}</p>"
     if isinstance(block, Listing):
-        lines = (f"<span{_class(tone_of(x))}>{escape(str(x))}</span>" for x in block.lines)
-        return f"<pre>{chr(10).join(lines)}</pre>"
+        spans = (f"<span{_class(tone_of(x))}>{escape(str(x))}</span>" for x in block.lines)
+        return f"<pre>{chr(10).join(spans)}</pre>"
     if isinstance(block, Facts):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th>{_cell(value, True)}</tr>'

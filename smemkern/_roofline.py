@@ -94,7 +94,8 @@ class Roofline(NamedTuple):
         header = ("roof", "microseconds", "")
         return [Heading(f"{self.op} {shape} {self.dtype}"), Facts(facts), Table(header, roofs)]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
