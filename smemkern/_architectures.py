@@ -131,6 +131,7 @@ _DEVICES = {_plain(device): row.sm for row in _TABLE.values() for device in row.
 
 def capability(arch: str | int | tuple[int, int]) -> int:
     """90 of "sm_90", "sm_90a", "compute_90", "9.0", 90, 9.0's pair (9, 0) or a device's name."""
+    __tracebackhide__ = True
     number = None
     if isinstance(arch, tuple) and len(arch) == 2 and all(type(part) is int for part in arch):
         number = 10 * arch[0] + arch[1]
@@ -157,6 +158,7 @@ def capability(arch: str | int | tuple[int, int]) -> int:
 
 def architecture(arch: str | int | tuple[int, int]) -> Architecture:
     """The row of one architecture; ValueError, with those there are, if there is none."""
+    __tracebackhide__ = True
     row = _TABLE.get(f"sm_{capability(arch)}")
     if row is None:
         raise ValueError(f"arch {arch!r} is not in the table; there are: {', '.join(_TABLE)}")

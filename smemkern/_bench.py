@@ -157,6 +157,7 @@ class Bench:
         ValueError
             If a row of "auto"'s table has times here, but too few to be fitted to.
         """
+        __tracebackhide__ = True
         gpu = self.device.description
         timings, fits = self.fitted(_timings.load(gpu))
         if store:
@@ -167,6 +168,7 @@ class Bench:
 
     def fitted(self, table: Sequence[Timing]) -> tuple[list[Timing], Rows[Fit]]:
         """The table, with what has times here fitted to them, and how well it fits."""
+        __tracebackhide__ = True
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
             terms, times, weights = self._of(timing)
@@ -395,6 +397,7 @@ def _times(
     params: Mapping[str, int],
     where: str,
 ) -> list[float]:
+    __tracebackhide__ = True
     _, [once] = _measure(op, *arrays, variant=name, device=where, repeat=1, **params)
     repeat = min(max(int(seconds * 1e3 / max(once, 1e-3)), 3), 60)
     return _measure(op, *arrays, variant=name, device=where, repeat=repeat, **params)[1]

@@ -33,6 +33,7 @@ class Listing(NamedTuple):
     """Lines that stay as they are, each with its tone."""
 
     lines: Sequence[object]  # str or Cell
+    indent: int = 4  # of what goes on below a line, where it is too long
 
 
 class Facts(NamedTuple):
@@ -74,7 +75,9 @@ def _text(block: Block, width: int | None) -> str:
     if isinstance(block, Paragraph):
         return paragraph(block.text, width)
     if isinstance(block, Listing):
-        return "\n".join(map(str, block.lines))
+        return "\n".join(
+            part for line in block.lines for part in folded(str(line), width, block.indent)
+        )
     if isinstance(block, Facts):
         return "\n".join(facts(block, width))
     if isinstance(block, Table):
@@ -90,6 +93,19 @@ def paragraph(said: str, width: int | None) -> str:
         textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
         for line in said.split("\n")
     )
+
+
+def folded(line: str, width: int | None, indent: int) -> list[str]:
+    """A line of code in as many as it needs; blanks in it are kept, and broken at if there are."""
+    parts = []
+    if width is not None and indent > width // 2:
+        indent = 4
+    while width is not None and len(line) > width > 2 * indent:
+        blank = line.rfind(" ", width * 3 // 4, width + 1)
+        cut = blank if blank > 0 and line[:blank].strip() else width
+        parts.append(line[:cut])
+        line = " " * indent + line[cut:].lstrip()
+    return [*parts, line]
 
 
 def facts(block: Facts, width: int | None) -> list[str]:

@@ -45,7 +45,8 @@ class Ceilings(NamedTuple):
             Facts([("source", self.source)]),
         ]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def __repr__(self) -> str:
         tera = ", ".join(f"{unit} {rate / 1e12:.1f}" for unit, rate in self.compute.items())

@@ -11,6 +11,7 @@ from ._rows import Rows, params
 from ._table import Bar, Right
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
+ACCURACIES = ("float32", "norm", "tf32")
 H200 = ("NVIDIA H200", 90, 132)  # whose times the packaged table has
 
 
@@ -89,6 +90,9 @@ def choices(
         major, minor = gpus[0].compute_capability or (0, 0)
         name, sm = gpus[0].description, 10 * major + minor
         multiprocessors = gpus[0].multiprocessors or multiprocessors
+    if accuracy not in ACCURACIES:
+        known = ", ".join(map(repr, ACCURACIES))
+        raise ValueError(f"there is no accuracy {accuracy!r}; there are: {known}")
     if aligned is None:
         bits = {"float64": 64, "float32": 32}.get(dtype, 16)
         aligned = n * bits % 128 == 0 and k * bits % 128 == 0

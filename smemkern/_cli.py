@@ -54,10 +54,10 @@ class Missing(Exception):
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
-    def __init__(self, *args: Any, **kw: Any) -> None:
+    def __init__(self, **kw: Any) -> None:
         if sys.version_info >= (3, 14):
             kw["suggest_on_error"] = True
-        super().__init__(*args, formatter_class=_Formatter, **kw)
+        super().__init__(formatter_class=_Formatter, **kw)
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: error: {message}; see {self.prog} --help\n")

@@ -81,7 +81,7 @@ def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
         raise ValueError(f"--tile should be as 32x32, not {chosen.tile}")
     accesses = chosen.access or ["row", "column"]
     found = banks.suggest(int(rows), int(cols), chosen.itemsize, accesses)
-    head, *table = found._blocks()
+    _, *table = found._blocks()
     said = f"{rows} x {cols} elements of {chosen.itemsize} bytes: {', '.join(accesses)}"
     data["tile"] = {
         "rows": int(rows),
@@ -93,7 +93,9 @@ def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
         "plain": None if found.before is None else _choice(found.before),
         "alternatives": [_choice(choice) for choice in found.alternatives],
     }
-    return Answer(data, [Heading(said), Heading(head.text), *table], int(not found.conflict_free))
+    return Answer(
+        data, [Heading(said), Heading(found._answer), *table], int(not found.conflict_free)
+    )
 
 
 def _choice(choice: Any) -> dict[str, Any]:

@@ -23,8 +23,7 @@ nobody waits for. Each finding quotes the lines that are wrong together. One run
 what that run does: choose a shape with edges."""
 EXAMPLES = (
     (
-        "check sum.cu --grid 4 --block 256 "
-        "--arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
+        "check sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 1. RAW race, shared part[1]: kernel.cu:9 reads it in block (0, 0, 0) thread (0, 0, 0), ...
               kernel.cu:9 |             part[threadIdx.x] += part[threadIdx.x + half];
@@ -53,7 +52,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     blocks: list[Block] = []
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
-        blocks.append(Listing([message, *quote(hazard, chosen.file)]))
+        blocks.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
     ended = " (the run ended there)" if found.incomplete else ""
     blocks.append(

@@ -16,9 +16,8 @@ EXAMPLES = (
         "occupancy --threads 256 --registers 64 --shared 49152",
         """\
 sm_90 (Hopper): 4 blocks of 256 threads an SM, 32 of 64 warps, 50.0%
-limited by     registers and shared memory
-a block takes  16384 registers
-               50176 bytes of shared memory
+limited by registers and shared memory
+a block takes 16384 registers and 50176 bytes of shared memory
 
 resource       blocks it allows
 registers                     4  binds

@@ -34,8 +34,7 @@ transpose_tiled.cu:... store      4       128      512    512
 ...""",
     ),
     (
-        "trace sum.cu --grid 4 --block 256 "
-        "--arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
+        "trace sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 shared        op     width  requests  wavefronts  ideal  worst  factor
 kernel.cu:5   store      4        32          32     32      1    1.00

@@ -39,7 +39,8 @@ class Device(NamedTuple):
     def _blocks(self) -> list[Block]:
         return [Facts([(self.name, self._facts)])]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
 
 class Devices(Rows[Device]):

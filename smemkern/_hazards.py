@@ -240,6 +240,7 @@ def error(trace: Trace, entry: str) -> _core.HazardError:
 
 def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """What calling a Kernel with check=True does."""
+    __tracebackhide__ = True
     from ._observe import _traced
 
     device = options.get("device")

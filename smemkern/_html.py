@@ -48,6 +48,7 @@ border:0;border-bottom:1px solid var(--line);background:var(--soft)}}
 .smk td{{text-align:right;padding:2px 9px;border:0;white-space:nowrap;
 font-variant-numeric:tabular-nums}}
 .smk .left{{text-align:left}}.smk td.left{{white-space:normal;max-width:64ch}}
+.smk td.left:first-child{{white-space:nowrap}}.smk td.bar{{padding-right:12px}}
 .smk .facts-table th{{text-align:left;background:none;border:0;padding:2px 9px;font-weight:500}}
 .smk .facts-table td{{text-align:left}}
 .smk h4{{font-size:14px;font-weight:650;margin:6px 0;color:var(--fg)}}
@@ -56,7 +57,7 @@ font-variant-numeric:tabular-nums}}
 overflow-x:auto;white-space:pre}}
 .smk .bad{{color:rgb(var(--bad))}}.smk .good{{color:var(--good)}}.smk .dim{{color:var(--dim)}}
 .smk .strong{{font-weight:600}}
-.smk .bar{{display:inline-block;height:9px;background:var(--c1);border-radius:2px}}
+.smk span.bar{{display:inline-block;height:9px;background:var(--c1);border-radius:2px}}
 .smk svg{{display:block;margin:10px 0 4px;max-width:100%;height:auto}}
 .smk svg text{{font:9px ui-monospace,monospace;fill:var(--dim)}}
 """
@@ -71,10 +72,11 @@ def _block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"<h4>{escape(block.text)}</h4>"
     if isinstance(block, Paragraph):
-        return f"<p{_class(block.tone)}>{escape(block.text)}</p>"
+        lines = escape(block.text).replace("\n", "<br>")
+        return f"<p{_class(block.tone)}>{lines}</p>"
     if isinstance(block, Listing):
-        lines = (f"<span{_class(tone_of(x))}>{escape(str(x))}</span>" for x in block.lines)
-        return f"<pre>{chr(10).join(lines)}</pre>"
+        spans = (f"<span{_class(tone_of(x))}>{escape(str(x))}</span>" for x in block.lines)
+        return f"<pre>{chr(10).join(spans)}</pre>"
     if isinstance(block, Facts):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th>{_cell(value, True)}</tr>'

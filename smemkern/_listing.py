@@ -119,6 +119,7 @@ def _filled(charged: dict[int, Line], text: list[str]) -> list[Line]:
 
 def blocks(trace: Trace, file: str | None = None) -> list[Block]:
     """The listing as it is shown, a file after the other."""
+    __tracebackhide__ = True
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")
@@ -139,7 +140,7 @@ def blocks(trace: Trace, file: str | None = None) -> list[Block]:
             whole = _margin(line) + f" {line.number:>6} {line.text}".rstrip()
             shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
             shown += [Cell(f"{'':>65} ! {message}", "bad") for message in line.hazards]
-        parts.append(Listing(shown))
+        parts.append(Listing(shown, indent=70))
     return parts
 
 

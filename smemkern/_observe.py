@@ -123,6 +123,7 @@ class Trace:
             One file, as rows name it; None: all that have counts, and whose text is known: those
             of this package, and that of a Kernel.
         """
+        __tracebackhide__ = True
         from ._listing import blocks
 
         return text(blocks(self, file))

@@ -21,7 +21,7 @@ import numpy as np
 
 from . import _architectures as table
 from ._architectures import Architecture, architecture
-from ._blocks import Block, Facts, Heading, Paragraph, Table, in_notebook
+from ._blocks import Block, Heading, Paragraph, Table, in_notebook
 from ._table import Bar, Cell, Right
 
 UNLIMITED = np.iinfo(np.int32).max  # a limit that does not bind: the kernel uses none of it
@@ -54,7 +54,7 @@ class Occupancy(NamedTuple):
             (
                 name,
                 Right("-") if limit == UNLIMITED else limit,
-                Cell("binds", "bad") if limit == self.blocks else "",
+                Cell("binds", "strong") if limit == self.blocks else "",
             )
             for name, limit in self.limits.items()
         ]
@@ -63,12 +63,9 @@ class Occupancy(NamedTuple):
                 f"{self.arch.sm} ({self.arch.name}): {self.blocks} blocks an SM, {self.warps} of "
                 f"{self.arch.warps} warps, {self.fraction:.1%}"
             ),
-            Facts(
-                [
-                    ("limited by", " and ".join(self.limiters)),
-                    ("a block takes", f"{self.registers} registers"),
-                    ("", f"{self.shared_bytes} bytes of shared memory"),
-                ]
+            Paragraph(
+                f"limited by {' and '.join(self.limiters)}\na block takes {self.registers} "
+                f"registers and {self.shared_bytes} bytes of shared memory"
             ),
             Table(("resource", "blocks it allows", ""), limits),
         ]
@@ -88,7 +85,8 @@ class Occupancy(NamedTuple):
         ]
         return [Table(header, rows)]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def __repr__(self) -> str:
         if np.ndim(self.blocks):

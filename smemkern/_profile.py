@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from . import _core, _ncu
 from ._blocks import Block, Listing, Paragraph, Table, as_text, in_notebook
 from ._observe import Trace, trace
+from ._progress import Meter
 from ._table import Cell, Right
 
 _REQUESTS = "smsp__sass_inst_executed_op_"
@@ -258,12 +259,12 @@ class Profile:
             )
             for line in self.lines
         ]
-        head = ("what", "as written", "predicted", "measured", "", "metric")
+        head = "what", "as written", "predicted", "measured", "", "metric"
         blocks: list[Block] = [Paragraph(self.trace.launch.title, "strong"), Table(head, rows)]
         if lines:
             cost = "wavefronts or sectors"
-            head = ("line", "operation", "requests", "measured", cost, "measured", "")
-            blocks.append(Table(head, lines))
+            names = "line", "operation", "requests", "measured", cost, "measured", ""
+            blocks.append(Table(names, lines))
         return [*blocks, Listing([Cell(f"$ {self.command}", "dim")])]
 
     __repr__ = as_text
@@ -308,13 +309,16 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     device = kw.pop("device", None) or "cuda"
     call = (what if isinstance(what, str) else (what.ptx, what.name), args, dict(kw, device=device))
     data = pickle.dumps(call)  # before the trace, which writes a Kernel's arrays
-    predicted = trace(what, *pickle.loads(data)[1], hazards=False, **kw)
+    meter = Meter("profile", "steps")
+    predicted = trace(
+        what, *pickle.loads(data)[1], hazards=False, progress=lambda *_: meter(0, 4), **kw
+    )
     if isinstance(what, str):
         data = pickle.dumps((what, args, dict(call[2], variant=predicted.launch.variant)))
     package = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     environment = dict(os.environ, PYTHONPATH=path)
-    with tempfile.TemporaryDirectory() as folder:
+    with meter, tempfile.TemporaryDirectory() as folder:
         request, report = Path(folder, "call.pickle"), Path(folder, "report.ncu-rep")
         request.write_bytes(data)
         command = [ncu, "--clock-control", "none"]
@@ -327,13 +331,15 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
             str(report),
         ]
         command += [sys.executable, "-m", "smemkern._profile_child", str(request)]
-        said = _ncu.run(command, environment)
+        said = _ncu.run(command, environment, lambda: meter(1, 4))
         if not report.exists():
             raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{said[-4000:]}")
         view = [ncu, "--import", str(report), "--csv", "--page"]
-        raw = _ncu.run([*view, "raw", "--print-units", "base"], environment)
+        raw = _ncu.run([*view, "raw", "--print-units", "base"], environment, lambda: meter(2, 4))
         counts = _ncu.totals(raw, METRICS)
-        source = _ncu.run([*view, "source", "--print-source", "cuda,sass"], environment)
+        source = _ncu.run(
+            [*view, "source", "--print-source", "cuda,sass"], environment, lambda: meter(3, 4)
+        )
     rows = [
         ProfileRow(
             metric, meaning, predict(predicted), counts[metric], written and written(predicted)

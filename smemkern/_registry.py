@@ -46,7 +46,8 @@ class Variant(NamedTuple):
         blocks: list[Block] = [Heading(f"{self.op} {self.name}"), Facts(facts)]
         return blocks + ([Table(("parameter", "default", "legal", "what"), legal)] if legal else [])
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def source(self) -> str:

@@ -94,7 +94,8 @@ class Roofline(NamedTuple):
         header = ("roof", "microseconds", "")
         return [Heading(f"{self.op} {shape} {self.dtype}"), Facts(facts), Table(header, roofs)]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
@@ -109,7 +110,12 @@ def _itemsize(dtype: Any) -> tuple[str, int]:
     if isinstance(dtype, str) and dtype in ("bfloat16", "tf32"):
         return dtype, {"bfloat16": 2, "tf32": 4}[dtype]
     __tracebackhide__ = True
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise ValueError(
+            f"dtype {dtype!r} is not known; pass one of NumPy's, 'bfloat16' or 'tf32'"
+        ) from None
     return kind.name, kind.itemsize
 
 

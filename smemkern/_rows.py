@@ -45,8 +45,11 @@ def cell(value: object) -> object:
 
 
 def params(given: Mapping[str, object]) -> str:
-    """Parameters of a variant: tile=16 pad=1."""
-    return " ".join(f"{name}={value}" for name, value in given.items())
+    """Parameters of a variant, or numbers by name: tile=16 pad=1."""
+    return " ".join(
+        f"{name}={f'{value:.3g}' if isinstance(value, float) else value}"
+        for name, value in given.items()
+    )
 
 
 def factor(cost: float, ideal: float) -> Cell:

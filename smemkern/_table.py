@@ -8,14 +8,14 @@ Whoever shows a table in colour (_terminal.py, _html.py) takes the same cells an
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 GAP = 2  # blanks between columns
 LEAST = 16  # characters that a column of text is squeezed to before the table is turned
 
 
 class Cell:
-    """Text with a tone: "good", "bad", "dim", "strong" or none."""
+    """Text with a tone: "good", "bad", "dim", "strong", "bar" or none."""
 
     to_left = True
 
@@ -37,7 +37,7 @@ class Bar(Cell):
     """A share from 0 to 1 as a bar."""
 
     def __init__(self, share: float, length: int = 40) -> None:
-        super().__init__("#" * round(length * share))
+        super().__init__("#" * round(length * share), "bar")
         self.share = share
 
 
@@ -95,7 +95,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
     rows = list(rows)
     widths = fitted(header, rows, width)
     if widths is None:
-        return records(header, rows, width)
+        return "\n".join(line for line, _ in records(header, rows, width))
     left = are_left(len(header), rows)
     lines = []
     for row in [header, *rows]:
@@ -117,17 +117,18 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
 
 
-def records(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None) -> str:
-    """A table turned: a line for each cell, with the name of its column; rows a line apart."""
+def records(
+    header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None
+) -> Iterator[tuple[str, str]]:
+    """A table turned: lines and their tones, each with the name of a column and one row's cell."""
     names = max(map(len, header), default=0)
-    turned = []
-    for row in rows:
-        lines = []
+    for number, row in enumerate(rows):
+        if number:
+            yield "", ""
         for name, cell in zip(header, row, strict=True):
             if str(cell):
-                lines += hanging(f"{name:{names}}{' ' * GAP}", str(cell), width)
-        turned.append("\n".join(lines))
-    return "\n\n".join(turned)
+                for line in hanging(f"{name:{names}}{' ' * GAP}", str(cell), width):
+                    yield line, tone_of(cell)
 
 
 def hanging(head: str, text: str, width: int | None) -> list[str]:

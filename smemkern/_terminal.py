@@ -10,13 +10,31 @@ import os
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from ._blocks import Block, Facts, Heading, Listing, Paragraph, Table, facts, paragraph, text
+from ._blocks import (
+    Block,
+    Facts,
+    Heading,
+    Listing,
+    Paragraph,
+    Table,
+    facts,
+    folded,
+    paragraph,
+    text,
+)
 from ._table import GAP, are_left, fitted, records, tone_of
 
 CHOICES = ("auto", "always", "never")
 ENDLESS = 10_000  # characters: a line that rich should not break
 
-_STYLES = {"good": "green", "bad": "bold red", "dim": "bright_black", "strong": "bold", "": ""}
+_STYLES = {
+    "good": "green",
+    "bad": "bold red",
+    "dim": "dim",
+    "strong": "bold",
+    "bar": "cyan",
+    "": "",
+}
 
 
 def width_of(stream: TextIO) -> int | None:
@@ -49,14 +67,16 @@ def show(blocks: Iterable[Block], stream: TextIO, colour: str = "auto") -> None:
     if console is None:
         stream.write(text(blocks, width) + "\n")
         return
+    from rich.text import Text
+
     after = ""
     for block in blocks:
-        parts = [part for part in _rendered(block, width) if part is not None]
-        if parts:
-            stream.write(after)
-            after = "" if isinstance(block, Heading) else "\n"
-        for part in parts:
-            console.print(part, soft_wrap=not isinstance(block, Table), end="\n")
+        if not text([block]):  # as a picture, which only a page can show
+            continue
+        stream.write(after)
+        after = "" if isinstance(block, Heading) else "\n"
+        for part in _rendered(block, width):
+            console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _console(stream: TextIO, width: int | None) -> Any:
@@ -85,24 +105,27 @@ def _rendered(block: Block, width: int | None) -> Iterable[Any]:
     elif isinstance(block, Paragraph):
         yield Text(paragraph(block.text, width), _STYLES[block.tone])
     elif isinstance(block, Listing):
-        yield from (Text(str(line), _STYLES[tone_of(line)]) for line in block.lines)
+        for line in block.lines:
+            for part in folded(str(line), width, block.indent):
+                yield Text(part, _STYLES[tone_of(line)])
     elif isinstance(block, Facts):
-        yield from _named(facts(block, width), (name for name, _ in block.pairs))
+        lines = [(line, "") for line in facts(block, width)]
+        yield from _named(lines, (name for name, _ in block.pairs))
     elif isinstance(block, Table):
         widths = fitted(block.header, block.rows, width)
         if widths is None:
-            yield from _named(records(*block, width).split("\n"), block.header)
+            yield from _named(records(*block, width), block.header)
         else:
             yield _table(block, widths)
 
 
-def _named(lines: Iterable[str], names: Iterable[str]) -> Iterable[Any]:
-    """Lines that begin with a name, whose names step back."""
+def _named(lines: Iterable[tuple[str, str]], names: Iterable[str]) -> Iterable[Any]:
+    """Lines and their tones; the names that they begin with step back."""
     from rich.text import Text
 
     wide = max(map(len, names), default=0) + GAP
-    for line in lines:
-        yield Text.assemble((line[:wide], _STYLES["dim"]), line[wide:])
+    for line, tone in lines:
+        yield Text.assemble((line[:wide], _STYLES["dim"]), (line[wide:], _STYLES[tone]))
 
 
 def _table(block: Table, widths: list[int]) -> Any:

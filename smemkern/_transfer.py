@@ -33,7 +33,8 @@ class Transfer(NamedTuple):
             )
         ]
 
-    _repr_html_ = in_notebook
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def gigabytes_per_second(self) -> float:
@@ -96,4 +97,5 @@ def empty_cache(device: str | None = None) -> int:
     ------
     ValueError, smemkern.Error
     """
+    __tracebackhide__ = True
     return _core.trim(device)

@@ -47,7 +47,7 @@ def check(value, found, path=""):
         own = {key for key in own if "." not in key and "[" not in key and key}
         if own == {"*"} or not own:
             own = set()
-            keys = {key: "*" for key in value}
+            keys = dict.fromkeys(value, "*")
         else:
             keys = {key: key for key in value}
             assert {*value} == own, (path, {*value} ^ own)
