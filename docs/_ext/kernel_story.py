@@ -63,7 +63,10 @@ def story(source: str) -> str:
             kind = "picture"
             blocks[-1][1].append(line)
         else:
-            starts = line.startswith("- "), bool(_HEAD.match(line) or line.startswith("Differs from"))
+            starts = (
+                line.startswith("- "),
+                bool(_HEAD.match(line) or line.startswith("Differs from")),
+            )
             goes_on = kind == ("item" if line.startswith("  ") else "prose")
             if any(starts) or not goes_on:
                 kind = "item" if starts[0] else "prose"

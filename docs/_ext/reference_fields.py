@@ -62,9 +62,7 @@ def _plain(
     lines[:] = text
 
 
-def _described(
-    _app: Any, what: str, _name: str, cls: Any, _options: Any, lines: list[str]
-) -> None:
+def _described(_app: Any, what: str, _name: str, cls: Any, _options: Any, lines: list[str]) -> None:
     if what != "class" or not (hasattr(cls, "_fields") or hasattr(cls, "__dataclass_fields__")):
         return
     if any(line.startswith((".. attribute::", ":ivar", ":var")) for line in lines):
