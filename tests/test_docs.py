@@ -1,4 +1,4 @@
-"""The pages of docs/ that show examples, run; and their links, which have to be right in the repository.
+"""The pages of docs/ that show examples, run; and their links, which the repository needs right.
 
 The site itself is built by .ci/run, with warnings as errors.
 """

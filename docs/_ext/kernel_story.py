@@ -1,8 +1,8 @@
 """The comment that a kernel opens with, as Markdown: pictures stay as they are, prose flows.
 
-A line that begins with two spaces or has three inside belongs to a picture, unless it goes on with a
-"- " item above it; what begins with a capital and a colon ("Banks:") is a paragraph with that as its
-head.
+A line that begins with two spaces or has three inside belongs to a picture, unless it goes on with
+a "- " item above it; what begins with a capital and a colon ("Banks:") is a paragraph with that as
+its head.
 """
 
 from __future__ import annotations

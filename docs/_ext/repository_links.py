@@ -1,8 +1,8 @@
 """What is right in the repository becomes right in the site: links, and the ends of examples.
 
-bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md and
-CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. Examples end with a
-blank line for doctest's sake.
+bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md
+and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. Examples
+end with a blank line for doctest's sake.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from kernel_story import code_of, story
-from measured import measured
+from measured import ladder_measured, measured
 from sphinx.util import logging
 
 import smemkern
@@ -30,12 +30,11 @@ GENERATED = DOCS / "generated"
 TRACES = GENERATED / "extra" / "traces"
 TITLES = {"gemm": "Matrix products", "transpose": "Transposes", "probe": "Probes"}
 ABOUT = {
-    "gemm": "C = alpha A B + beta C, from the worst way up. Each rung differs from an earlier one by "
-    "one idea, and its page says which.",
+    "gemm": "C = alpha A B + beta C, from the worst way up. Each rung differs from an earlier one "
+    "by one idea, and its page says which.",
     "transpose": "Every byte is read once and written once, so a copy is the ceiling.",
     "probe": "Kernels that show one thing about memory each.",
 }
-README_TABLES = {"gemm": "ladder", "transpose": "transpose"}  # the markers there
 MOST_CHANGED = 60  # lines of a difference that is worth showing
 COMMANDS = ("info", "demo", "trace", "check", "banks", "occupancy", "profile", "bench")
 
@@ -103,16 +102,16 @@ def traced(row: Variant) -> str:
     if trace.hazards:
         logging.getLogger(__name__).warning("%s: %s", name, trace.hazards[0].message)
     shared = (
-        f"{trace.shared_wavefronts} wavefronts in shared memory for {trace.shared_requests} requests, "
-        f"{trace.conflict_factor:.2f} times the fewest"
+        f"{trace.shared_wavefronts} wavefronts in shared memory for {trace.shared_requests} "
+        f"requests, {trace.conflict_factor:.2f} times the fewest"
         if trace.shared
         else "no shared memory"
     )
     moved = trace.bytes_moved
     return (
-        f"On the emulator, {words}: {shared}; {moved['global_read'] // 32} sectors read from global "
-        f"memory and {moved['global_written'] // 32} written; {trace.warp_instructions} warp "
-        f"instructions.\n\n{counted_lines(trace)}\n\n"
+        f"On the emulator, {words}: {shared}; {moved['global_read'] // 32} sectors read from "
+        f"global memory and {moved['global_written'] // 32} written; {trace.warp_instructions} "
+        f"warp instructions.\n\n{counted_lines(trace)}\n\n"
         "A factor is wavefronts over the fewest that the bytes could take. "
         "**+**: code that was inlined there from other lines, which stand for themselves as well. "
         f'<a href="../../traces/{name}.html">The whole trace</a>, with the source and the worst '
@@ -215,23 +214,18 @@ def ladder_of(op: str, of_op: dict[str, Variant]) -> str:
         f"# {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
         f"\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n\n"
     )
-    if op not in README_TABLES:
+    numbers = ladder_measured(op)
+    if not numbers:
         return text
-    picture = ""
-    if op == "gemm":
-        picture = "![TFLOP/s of each rung, cuBLAS, the ceiling](../../images/ladder.svg)\n\n"
-    part = README_TABLES[op]
-    return (
-        f"{text}## Measured\n\n{picture}```{{include}} ../../../README.md\n"
-        f":start-after: <!-- begin: {part} -->\n:end-before: <!-- end: {part} -->\n```\n"
-    )
+    picture = "![TFLOP/s of each rung, cuBLAS, the ceiling](../../images/ladder.svg)\n\n"
+    return f"{text}## Measured\n\n{picture if op == 'gemm' else ''}{numbers}\n"
 
 
 def overview(rows: dict[str, dict[str, Variant]]) -> str:
     parts = [
-        "# Techniques\n\nEach is one file of CUDA C and one row of a table; each page here was made "
-        "from the two when this site was built, with a trace that ran then, and measurements from "
-        "`benchmarks/results/`.\n"
+        "# Techniques\n\nEach is one file of CUDA C and one row of a table; each page here was "
+        "made from the two when this site was built, with a trace that ran then, and measurements "
+        "from `benchmarks/results/`.\n"
     ]
     parts += [f"- [{TITLES[op]}]({op}.md): {', '.join(of_op)}" for op, of_op in rows.items()]
     tree = "\n".join(rows)
