@@ -88,10 +88,11 @@ def _described(_app: Any, what: str, _name: str, cls: Any, _options: Any, lines:
         return
     if any(line.startswith((".. attribute::", ":ivar", ":var")) for line in lines):
         return  # the docstring has told
+    lines.append("")
     for name, kind, comment in fields(cls):
         if not name.startswith("_"):
-            lines += ["", f".. attribute:: {name}", f"   :type: {kind}", "   :no-index:", ""]
-            lines += [f"   {comment}", ""]
+            lines += [f":ivar {name}: {comment}", f":vartype {name}: {kind}"]
+    lines.append("")
 
 
 def _skip(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: Any) -> bool | None:
