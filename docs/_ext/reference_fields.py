@@ -19,6 +19,7 @@ from sphinx.util import logging
 
 import smemkern
 
+_ROLES = ("ivar", "vartype")
 _PRIVATE = {"__version__", "_measure"}
 
 
@@ -38,7 +39,7 @@ def fields(cls: type) -> list[tuple[str, str, str]]:
 
 
 _COLUMNS = re.compile(r"\S {3,}\S")
-_MARKUP = re.compile(r"\||(?<=[\s(])\*(?=[*\w])|(?<=\w)_(?=[\s,.)]|$)")
+_MARKUP = re.compile(r"\||(?<=[\s(])\*(?=[*\w])|(?<=\w)_(?=[\s,.)\]]|$)")
 _SHARED = re.compile(r"(\w+(?:, \w+)+) : (.+)")
 
 
@@ -91,7 +92,8 @@ def _described(_app: Any, what: str, _name: str, cls: Any, _options: Any, lines:
     lines.append("")
     for name, kind, comment in fields(cls):
         if not name.startswith("_"):
-            lines += [f":ivar {name}: {comment}", f":vartype {name}: {kind}"]
+            plain = (_MARKUP.sub(r"\\\g<0>", text) for text in (comment, kind))
+            lines += [f":{role} {name}: {text}" for role, text in zip(_ROLES, plain, strict=True)]
     lines.append("")
 
 
