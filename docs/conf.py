@@ -29,7 +29,7 @@ extensions = [
     "technique_pages",
 ]
 exclude_patterns = ["_ext", "Thumbs.db", ".DS_Store"]
-nitpicky = False
+highlight_language = "none"  # of blocks that name no language: pictures and output
 
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3

@@ -1,13 +1,16 @@
-"""The pages of docs/ that show examples, run; and their links, which have to be right in the repository.
+"""The pages of docs/ that show examples, run; and their links, which the repository needs right.
 
 The site itself is built by .ci/run, with warnings as errors.
 """
 
 import doctest
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+import smemkern
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -44,3 +47,45 @@ def test_links_within_the_repository(page):
         assert target.exists(), link
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), link
+
+
+@pytest.fixture
+def kernel_story(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(DOCS / "_ext")])
+    import kernel_story
+
+    return kernel_story
+
+
+def test_no_word_of_a_kernels_comment_is_lost(kernel_story):
+    for row in smemkern.variants():
+        told = re.sub(r"^```\w*$", "", kernel_story.story(row.source), flags=re.M)
+        comment = "\n".join(kernel_story.comment_of(row.source))
+        assert re.findall(r"\w+", told) == re.findall(r"\w+", comment), row.name
+        code = "\n".join(kernel_story.code_of(row.source))
+        assert row.source.endswith(f"*/\n{code}\n"), row.name
+
+
+def test_pictures_stay_as_they_are_and_prose_flows(kernel_story):
+    source = """/* GEMM: first line,
+ * second line.
+ *
+ *      lane 0   | a_b * c |
+ *    [--]   [--]   no space before
+ *
+ * Banks (float): a_b of As[m][k], 2 * 3;
+ * more.
+ * - an item
+ *   that goes on
+ * Differs from x: by y.
+ */
+code();
+"""
+    assert kernel_story.story(source) == (
+        "GEMM: first line, second line.\n\n"
+        "```text\n  lane 0   | a_b * c |\n[--]   [--]   no space before\n```\n\n"
+        "**Banks (float):** `a_b` of `As[m][k]`, 2 \\* 3; more.\n\n"
+        "- an item that goes on\n\n"
+        "Differs from x: by y."
+    )
+    assert kernel_story.code_of(source) == ["code();"]

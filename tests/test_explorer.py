@@ -1,5 +1,7 @@
 """docs/bank-explorer.html in a headless browser: its model beside smemkern.banks, and the page.
 
+$SMEMKERN_BROWSER names the browser, as .ci/run does; without it one of BROWSERS is looked for.
+
 One visit does everything: the page as it is, a script behind it that asks its model thousands of
 questions and operates its form, and an element with the answers, which the browser prints.
 """
@@ -228,7 +230,7 @@ def visit(tmp_path_factory):
         + [f"--user-data-dir={folder}/profile", "--virtual-time-budget=1000", file.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     found = re.search(r"<pre>(.*?)</pre>", run.stdout, re.S)
     assert found, run.stdout[-2000:] + run.stderr[-2000:]

@@ -1,8 +1,8 @@
 """The comment that a kernel opens with, as Markdown: pictures stay as they are, prose flows.
 
-A line that begins with two spaces or has three inside belongs to a picture, unless it goes on with a
-"- " item above it; what begins with a capital and a colon ("Banks:") is a paragraph with that as its
-head.
+A line that begins with two spaces or has three inside belongs to a picture, unless it goes on with
+a "- " item above it; what begins with a capital and a colon ("Banks:") is a paragraph with that as
+its head.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def story(source: str) -> str:
             kind = "picture"
             blocks[-1][1].append(line)
         else:
-            starts = line.startswith("- "), bool(_HEAD.match(line) or line.startswith("Differs from"))
+            starts = (
+                line.startswith("- "),
+                bool(_HEAD.match(line) or line.startswith("Differs from")),
+            )
             goes_on = kind == ("item" if line.startswith("  ") else "prose")
             if any(starts) or not goes_on:
                 kind = "item" if starts[0] else "prose"

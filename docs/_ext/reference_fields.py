@@ -1,8 +1,9 @@
 """How the reference reads docstrings, which are plain text.
 
-- Bars and stars are themselves, and lines with columns of spaces in them stay as they are.
-- Named tuples and dataclasses get their fields, with the comments that stand beside them in the code
-  (`width: int  # bytes a lane`), in place of namedtuple's "Alias for field number 3".
+- Bars, stars and underscores are themselves, lines with columns of spaces in them stay as they are,
+  and attributes that share a line ("blocks, grid_blocks : int") are told one by one.
+- Named tuples and dataclasses get their fields, with the comments that stand beside them in the
+  code (`width: int  # bytes a lane`), in place of namedtuple's "Alias for field number 3".
 - The build fails when a public name of the package is on no page of the reference.
 """
 
@@ -18,6 +19,7 @@ from sphinx.util import logging
 
 import smemkern
 
+_ROLES = ("ivar", "vartype")
 _PRIVATE = {"__version__", "_measure"}
 
 
@@ -37,16 +39,36 @@ def fields(cls: type) -> list[tuple[str, str, str]]:
 
 
 _COLUMNS = re.compile(r"\S {3,}\S")
-_STAR = re.compile(r"(?<=[\s(])(\*{1,2})(?=\w)")
+_MARKUP = re.compile(r"\||(?<=[\s(])\*(?=[*\w])|(?<=\w)_(?=[\s,.)\]]|$)")
+_SHARED = re.compile(r"(\w+(?:, \w+)+) : (.+)")
 
 
-def _plain(
-    _app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
-) -> None:
+def _one_by_one(lines: list[str]) -> list[str]:
+    """Attributes that share a line, each with the text that follows it."""
+    text: list[str] = []
+    at, inside = 0, False
+    while at < len(lines):
+        if set(lines[at].strip()) == {"-"}:
+            inside = lines[at - 1].strip() == "Attributes"
+        shared = _SHARED.fullmatch(lines[at].strip()) if inside else None
+        end = at + 1
+        if shared:
+            while end < len(lines) and lines[end].startswith(" "):
+                end += 1
+        names = shared[1].split(", ") if shared else [""]
+        for name in names:
+            text += [f"{name} : {shared[2]}" if shared else lines[at], *lines[at + 1 : end]]
+        at = end
+    return text
+
+
+def _plain(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
     """Before napoleon reads them."""
+    if what in ("property", "attribute") and lines:  # else what is before a colon is the type
+        lines[0] = lines[0].replace(": ", " \u2013 ", 1)
     text: list[str] = []
     columns: int | None = None  # how far the lines are indented that have them
-    for line in lines:
+    for line in _one_by_one(lines):
         indent = len(line) - len(line.lstrip())
         example = line.lstrip().startswith((">>>", "..."))
         if columns is not None and indent < columns:
@@ -58,21 +80,21 @@ def _plain(
         if columns is not None:
             text.append(f"    {line}")
         else:
-            text.append(line if example else _STAR.sub(r"\\\1", line.replace("|", r"\|")))
+            text.append(line if example else _MARKUP.sub(r"\\\g<0>", line))
     lines[:] = text
 
 
-def _described(
-    _app: Any, what: str, _name: str, cls: Any, _options: Any, lines: list[str]
-) -> None:
+def _described(_app: Any, what: str, _name: str, cls: Any, _options: Any, lines: list[str]) -> None:
     if what != "class" or not (hasattr(cls, "_fields") or hasattr(cls, "__dataclass_fields__")):
         return
     if any(line.startswith((".. attribute::", ":ivar", ":var")) for line in lines):
         return  # the docstring has told
+    lines.append("")
     for name, kind, comment in fields(cls):
         if not name.startswith("_"):
-            lines += ["", f".. attribute:: {name}", f"   :type: {kind}", "   :no-index:", ""]
-            lines += [f"   {comment}", ""]
+            plain = (_MARKUP.sub(r"\\\g<0>", text) for text in (comment, kind))
+            lines += [f":{role} {name}: {text}" for role, text in zip(_ROLES, plain, strict=True)]
+    lines.append("")
 
 
 def _skip(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: Any) -> bool | None:

@@ -1,7 +1,8 @@
-"""Links that are right in the repository become right in the site.
+"""What is right in the repository becomes right in the site: links, and the ends of examples.
 
-bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md and
-CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time.
+bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md
+and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. Examples
+end with a blank line for doctest's sake.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def _rewrite(_app: Any, name: str, source: list[str]) -> None:
     def explorer(link: re.Match[str]) -> str:
         return f'<a href="{up}bank-explorer.html{link[2] or ""}">{link[1]}</a>'
 
+    source[0] = re.sub(r"(```python\n.*?)\n+```", r"\1\n```", source[0], flags=re.S)
     source[0] = _EXPLORER.sub(explorer, source[0])
+
     def kernel(link: re.Match[str]) -> str:
         page = f"{link[1]}-{link[2]}" if link[1] else "index"
         return f"](/generated/techniques/{page}.md)"

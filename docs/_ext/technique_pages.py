@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from kernel_story import code_of, story
-from measured import measured
+from measured import ladder_measured, measured
 from sphinx.util import logging
 
 import smemkern
@@ -30,8 +30,8 @@ GENERATED = DOCS / "generated"
 TRACES = GENERATED / "extra" / "traces"
 TITLES = {"gemm": "Matrix products", "transpose": "Transposes", "probe": "Probes"}
 ABOUT = {
-    "gemm": "C = alpha A B + beta C, from the worst way up. Each rung differs from an earlier one by "
-    "one idea, and its page says which.",
+    "gemm": "C = alpha A B + beta C, from the worst way up. Each rung differs from an earlier one "
+    "by one idea, and its page says which.",
     "transpose": "Every byte is read once and written once, so a copy is the ceiling.",
     "probe": "Kernels that show one thing about memory each.",
 }
@@ -40,7 +40,10 @@ COMMANDS = ("info", "demo", "trace", "check", "banks", "occupancy", "profile", "
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns: int = 1) -> str:
-    rule = ["---" if at < text_columns else "--:" for at in range(len(header))]
+    """The first columns are text, and so is the one named "source"; the others are numbers."""
+    rule = [
+        "---" if at < text_columns or name == "source" else "--:" for at, name in enumerate(header)
+    ]
     lines = [header, rule, *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
@@ -82,10 +85,13 @@ def counted_lines(trace: Trace) -> str:
                 factor = f"{line.factor:.2f}" if line.factor == 1 else f"**{line.factor:.2f}**"
                 shared = [line.shared_requests, line.wavefronts, factor]
             sectors = [line.global_requests, line.sectors] if line.global_ else ["", ""]
-            where = f"{file}:{line.number}" + (" +" if line.inlined else "")
-            rows.append((where, code(line.text.strip()), *shared, *sectors))
-    header = ("line", "source", "shared requests", "wavefronts", "factor", "global requests")
-    return table((*header, "sectors"), rows, 2)
+            where = (
+                f"{line.number}" if file == f"{trace.launch.kernel}.cu" else f"{file}:{line.number}"
+            )
+            more = " +" if line.inlined else ""
+            rows.append((where + more, *shared, *sectors, code(line.text.strip())))
+    header = ("line", "requests", "wavefronts", "factor", "requests, global", "sectors", "source")
+    return table(header, rows)
 
 
 def traced(row: Variant) -> str:
@@ -96,16 +102,16 @@ def traced(row: Variant) -> str:
     if trace.hazards:
         logging.getLogger(__name__).warning("%s: %s", name, trace.hazards[0].message)
     shared = (
-        f"{trace.shared_wavefronts} wavefronts in shared memory for {trace.shared_requests} requests, "
-        f"{trace.conflict_factor:.2f} times the fewest"
+        f"{trace.shared_wavefronts} wavefronts in shared memory for {trace.shared_requests} "
+        f"requests, {trace.conflict_factor:.2f} times the fewest"
         if trace.shared
         else "no shared memory"
     )
     moved = trace.bytes_moved
     return (
-        f"On the emulator, {words}: {shared}; {moved['global_read'] // 32} sectors read from global "
-        f"memory and {moved['global_written'] // 32} written; {trace.warp_instructions} warp "
-        f"instructions.\n\n{counted_lines(trace)}\n\n"
+        f"On the emulator, {words}: {shared}; {moved['global_read'] // 32} sectors read from "
+        f"global memory and {moved['global_written'] // 32} written; {trace.warp_instructions} "
+        f"warp instructions.\n\n{counted_lines(trace)}\n\n"
         "A factor is wavefronts over the fewest that the bytes could take. "
         "**+**: code that was inlined there from other lines, which stand for themselves as well. "
         f'<a href="../../traces/{name}.html">The whole trace</a>, with the source and the worst '
@@ -133,7 +139,9 @@ def shell(row: Variant) -> str:
 
 def facts(row: Variant) -> str:
     major, minor = divmod(row.min_sm, 10)
-    said = [f"Compute capability {major}.{minor}", ", ".join(row.dtypes)]
+    operand = "a, b" if row.op == "gemm" else "x"
+    said = [f'`smemkern.{row.op}({operand}, variant="{row.name}")`', ", ".join(row.dtypes)]
+    said.append(f"from compute capability {major}.{minor} on")
     if row.product_bits is not None:
         said.append(f"products right to {row.product_bits} bits")
     if row.differs_from:
@@ -173,48 +181,63 @@ def difference(row: Variant, rows: dict[str, Variant]) -> str:
 def technique(row: Variant, rows: dict[str, Variant]) -> str:
     numbers = measured(row, row.differs_from)
     return (
-        f"# {row.name}\n\n{row.summary[0].upper()}{row.summary[1:]}.\n\n"
+        f"# {row.name}\n\n"
         f"{{.facts}}\n{facts(row)}\n\n"
         f"{story(row.source)}\n\n{parameters(row)}{difference(row, rows)}"
         f"## What it does to memory\n\n{traced(row)}\n\n"
         + (f"## Measured\n\n{numbers}\n\n" if numbers else "")
-        + f"## The kernel\n\n`csrc/kernels/{row.op}_{row.name}.cu`\n\n"
-        f"```{{code-block}} cuda\n:linenos:\n\n{row.source.rstrip()}\n```\n"
+        + kernel(row)
+    )
+
+
+def kernel(row: Variant) -> str:
+    """The source behind the comment, which is above already."""
+    lines = code_of(row.source)
+    first = len(row.source.splitlines()) - len(lines) + 1
+    return (
+        f"## The kernel\n\n`csrc/kernels/{row.op}_{row.name}.cu`:\n\n"
+        f"```{{code-block}} cuda\n:lineno-start: {first}\n\n{chr(10).join(lines)}\n```\n"
     )
 
 
 # ---- the pages around them
 
 
+def ladder_of(op: str, of_op: dict[str, Variant]) -> str:
+    """The page of an operation: its techniques, and what they reached."""
+    lines = [
+        (f"[{row.name}]({page_of(op, row.name)}.md)", row.summary, ", ".join(row.dtypes))
+        for row in of_op.values()
+    ]
+    tree = "\n".join(page_of(op, name) for name in of_op)
+    text = (
+        f"# {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
+        f"\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n\n"
+    )
+    numbers = ladder_measured(op)
+    if not numbers:
+        return text
+    picture = "![TFLOP/s of each rung, cuBLAS, the ceiling](../../images/ladder.svg)\n\n"
+    return f"{text}## Measured\n\n{picture if op == 'gemm' else ''}{numbers}\n"
+
+
 def overview(rows: dict[str, dict[str, Variant]]) -> str:
     parts = [
-        "# Techniques\n\nEach is one file of CUDA C and one row of a table; each page below was made "
-        "from the two when this site was built, with a trace that ran then, and measurements from "
-        "`benchmarks/results/`.\n"
+        "# Techniques\n\nEach is one file of CUDA C and one row of a table; each page here was "
+        "made from the two when this site was built, with a trace that ran then, and measurements "
+        "from `benchmarks/results/`.\n"
     ]
-    for op, of_op in rows.items():
-        lines = [
-            (f"[{row.name}]({page_of(op, row.name)}.md)", row.summary, ", ".join(row.dtypes))
-            for row in of_op.values()
-        ]
-        tree = "\n".join(page_of(op, name) for name in of_op)
-        parts.append(
-            f"## {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
-            f"\n\n```{{toctree}}\n:hidden:\n:caption: {TITLES[op]}\n\n{tree}\n```\n"
-        )
-    ladder = "\n".join(
-        f"```{{include}} ../../../README.md\n:start-after: <!-- begin: {part} -->\n"
-        f":end-before: <!-- end: {part} -->\n```\n"
-        for part in ("ladder", "transpose")
-    )
-    picture = "![TFLOP/s of each rung beside cuBLAS and the ceiling](../../images/ladder.svg)"
-    parts.append(f"## All of them, measured\n\n{picture}\n\n{ladder}")
+    parts += [f"- [{TITLES[op]}]({op}.md): {', '.join(of_op)}" for op, of_op in rows.items()]
+    tree = "\n".join(rows)
+    parts.append(f"\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n")
     return "\n".join(parts)
 
 
 def command_line() -> str:
     """What --help says."""
-    parts = ["# Command line\n\nEvery command says what it takes, and its exit codes, by `--help`.\n"]
+    parts = [
+        "# Command line\n\nEvery command says what it takes, and its exit codes, by `--help`.\n"
+    ]
     for name in ("", *COMMANDS):
         command = [sys.executable, "-m", "smemkern", *([name] if name else []), "--help"]
         environment = os.environ | {"COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
@@ -238,7 +261,8 @@ def write(_app: Any, _config: Any) -> None:
     rows: dict[str, dict[str, Variant]] = {}
     for row in smemkern.variants():
         rows.setdefault(row.op, {})[row.name] = row
-    for of_op in rows.values():
+    for op, of_op in rows.items():
+        (techniques / f"{op}.md").write_text(ladder_of(op, of_op), encoding="utf-8")
         for row in of_op.values():
             file = techniques / f"{page_of(row.op, row.name)}.md"
             file.write_text(technique(row, of_op), encoding="utf-8")
