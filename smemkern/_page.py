@@ -18,6 +18,7 @@ from ._trace_rows import SharedRow, place
 if TYPE_CHECKING:
     from ._observe import Trace
 
+# A class is named twice where Jupyter's own rule for cells of tables would win otherwise.
 _STYLE = """
 .smk{--bg:#fff;--fg:#1d2530;--dim:#697586;--line:#e2e6ec;--soft:#f5f7f9;--bad:211,63,73;
 --good:#24845c;--c1:#3d7ea6;font:14px/1.45 system-ui,sans-serif;color:var(--fg);
@@ -39,10 +40,10 @@ color:var(--fg)}
 .smk th{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
 border-bottom:1px solid var(--line);background:var(--soft)}
 .smk td{text-align:right;padding:1px 9px;white-space:nowrap;font-variant-numeric:tabular-nums}
-.smk .left{text-align:left}.smk .code{font:12px/1.5 ui-monospace,monospace;text-align:left;
+.smk .left.left{text-align:left}.smk .code.code{font:12px/1.5 ui-monospace,monospace;text-align:left;
 white-space:pre;width:100%;tab-size:4}
 .smk .no{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}
-.smk .note{color:rgb(var(--bad));text-align:left;white-space:normal}
+.smk .note.note{color:rgb(var(--bad));text-align:left;white-space:normal}
 .smk .note div{max-width:56ch}.smk .over th{text-align:center}
 .smk .over th+th,.smk tr:not(.over) th:nth-child(5){border-left:1px solid var(--line)}
 .smk .gap td{color:var(--dim);text-align:center;background:var(--soft)}
