@@ -55,6 +55,11 @@ def _read(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def results(name: str) -> dict[str, Any]:
+    """All that was measured ("nvidia") or counted ("exactness") on the GPU."""
+    return _read(TIMES if name == "nvidia" else COUNTS)
+
+
 def source(part: str = "gemm") -> str:
     """Where, when and of which commit a part of the results was measured."""
     facts = _read(TIMES)[part]
@@ -89,11 +94,6 @@ def counters(call: str) -> dict[str, int]:
         if line["call"] == call:
             return dict(zip(COUNTERS, line["measured"], strict=False))
     raise LookupError(f"not counted: {call}")
-
-
-def patterns() -> dict[str, dict[str, Any]]:
-    """Of each operation on memory: random requests, what was counted and what was predicted."""
-    return _read(COUNTS)["operations"]
 
 
 # ---- traces
@@ -146,3 +146,30 @@ def predicted(trace: Any) -> dict[str, int]:
 def heading(variant: Any) -> str:
     """The comment that a kernel's file opens with: its picture and its arithmetic."""
     return variant.source.split("*/")[0].removeprefix("/* ").replace("\n *", "\n")
+
+
+# ---- claims
+
+
+class Claims:
+    """Claims of texts beside what is found; whether one holds is computed where it is added."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str, str, str, str]] = []
+        self._shown = 0
+
+    def add(self, who: str, what: str, said: str, found: object, holds: bool | str) -> None:
+        """`holds`: whether; or in which part, in words."""
+        verdict = holds if isinstance(holds, str) else "holds" if holds else "**does not hold**"
+        self.rows.append((who, what, said, str(found), verdict))
+
+    def table(self) -> Markdown:
+        """Those that were added since the last table."""
+        fresh, self._shown = self.rows[self._shown :], len(self.rows)
+        return table("source | claim | said | found | verdict", fresh)
+
+    def balance(self) -> str:
+        verdicts = [row[-1] for row in self.rows]
+        hold, not_ = verdicts.count("holds"), verdicts.count("**does not hold**")
+        rest = len(verdicts) - hold - not_
+        return f"{len(verdicts)} claims: {hold} hold, {not_} do not, {rest} in part"

@@ -47,7 +47,7 @@ width:fit-content;max-width:100%}}
 border:0;border-bottom:1px solid var(--line);background:var(--soft)}}
 .smk td{{text-align:right;padding:2px 9px;border:0;white-space:nowrap;
 font-variant-numeric:tabular-nums}}
-.smk .left{{text-align:left}}.smk td.left{{white-space:normal;max-width:64ch}}
+.smk .left.left{{text-align:left}}.smk td.left{{white-space:normal;max-width:64ch}}
 .smk td.left:first-child{{white-space:nowrap}}.smk td.bar{{padding-right:12px}}
 .smk .facts-table th{{text-align:left;background:none;border:0;padding:2px 9px;font-weight:500}}
 .smk .facts-table td{{text-align:left}}

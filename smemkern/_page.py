@@ -19,6 +19,7 @@ from ._trace_rows import SharedRow, place
 if TYPE_CHECKING:
     from ._observe import Trace
 
+# A class is named twice where Jupyter's own rule for cells of tables would win otherwise.
 _STYLE = f"""{STYLE}
 .smk-page{{padding:16px 20px}}
 .smk h1{{font-size:21px;margin:0 0 2px;font-weight:650}}.smk h2{{font-size:15px;margin:26px 0 8px}}
@@ -30,10 +31,10 @@ _STYLE = f"""{STYLE}
 .smk .fact span{{color:var(--dim);font-size:12px}}
 .smk .fact.bad b{{color:rgb(var(--bad))}}.smk .fact.good b{{color:var(--good)}}
 .smk-page .wide,.smk-page table{{width:100%}}.smk-page td{{padding:1px 9px}}
-.smk .code{{font:12px/1.5 ui-monospace,monospace;text-align:left;white-space:pre;width:100%;
+.smk .code.code{{font:12px/1.5 ui-monospace,monospace;text-align:left;white-space:pre;width:100%;
 tab-size:4}}
 .smk .no{{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}}
-.smk .note{{color:rgb(var(--bad));text-align:left;white-space:normal}}
+.smk .note.note{{color:rgb(var(--bad));text-align:left;white-space:normal}}
 .smk .note div{{max-width:56ch}}.smk .over th{{text-align:center}}
 .smk .over th+th,.smk .over+tr th:nth-child(5){{border-left:1px solid var(--line)}}
 .smk .gap td{{color:var(--dim);text-align:center;background:var(--soft)}}
