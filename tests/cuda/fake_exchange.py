@@ -41,6 +41,13 @@ class FakeState(ctypes.Structure):
         ("bytes_out", ctypes.c_size_t),
         ("waits", ctypes.c_int),
         ("launched_on", ctypes.c_void_p),
+        ("overlapping", ctypes.c_int),
+        ("virtual_sm", ctypes.c_int),
+        ("version", ctypes.c_int),
+        ("contexts_pushed", ctypes.c_int),
+        ("calls", ctypes.c_int),
+        ("fail_number", ctypes.c_int),
+        ("failed_call", ctypes.c_char_p),
     ]
 
 
