@@ -338,8 +338,9 @@ def _device(name: str | None) -> Device:
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
+    why = "" if len(found) > 1 else f" ({_core.config()['driver']})"
     raise NoDeviceError(
-        f"bench times a GPU, and there are {len(found) - 1} here; device {name!r} is none of "
+        f"bench times a GPU, and there are {len(found) - 1} here{why}; device {name!r} is none of "
         f"{', '.join(device.name for device in found)}; pass device='emu' to time the emulator "
         "itself, or count with smemkern.trace"
     )

@@ -45,7 +45,13 @@ static smk_code create(device *d, stage **out, smk_status *status) {
 
 CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
     const CUdeviceptr address = (CUdeviceptr)(uintptr_t)mark->value;
-    return d->cu->cuStreamWriteValue32(stream, address, ++mark->expected, 0);
+    const uint32_t next = mark->expected + 1;
+    const CUresult result = d->cu->cuStreamWriteValue32(stream, address, next, 0);
+    if (result == CUDA_SUCCESS)
+        mark->expected = next;
+    else /* no mark will say when what was queued has ended, so it ends now */
+        d->cu->cuStreamSynchronize(stream);
+    return result;
 }
 
 /* A call that was interrupted may have left work behind that waits for its kernels. */

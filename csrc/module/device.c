@@ -122,7 +122,7 @@ static int show_printed(smk_text *printed) {
     if (printed->lost && result == 0) {
         result = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                   "%zu bytes that kernels printed were dropped: a launch may print "
-                                  "16 MiB",
+                                  "16 MiB, and as much as memory has room for",
                                   printed->lost);
     }
     free(printed->bytes);

@@ -96,6 +96,11 @@ static int choose_host_device(const module_state *state, request *r, bool emulat
             return -1;
         }
         r->on = (device){.ordinal = r->asked->devices[0]};
+        for (int i = 0, sm; i < r->asked->n_devices; i++) { /* also those that get no part */
+            if (device_sm(state, &(device){.ordinal = r->asked->devices[i]}, &sm)) {
+                return -1;
+            }
+        }
         return 0;
     }
     if (emulate && r->asked->device == Py_None) {

@@ -42,6 +42,13 @@ class FakeState(ctypes.Structure):
         ("waits", ctypes.c_int),
         ("launched_on", ctypes.c_void_p),
         ("launches", ctypes.c_int),
+        ("overlapping", ctypes.c_int),
+        ("virtual_sm", ctypes.c_int),
+        ("version", ctypes.c_int),
+        ("contexts_pushed", ctypes.c_int),
+        ("calls", ctypes.c_int),
+        ("fail_number", ctypes.c_int),
+        ("failed_call", ctypes.c_char_p),
     ]
 
 

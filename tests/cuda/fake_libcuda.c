@@ -56,6 +56,18 @@ static void settle_streams(void) {
     }
 }
 
+/* How often a thread asks whether something has ended depends on the clock: between two calls of
+ * another kind, a question counts once. */
+static bool counts(const char *call) {
+    static _Thread_local unsigned asked;
+    const unsigned kind = !strcmp(call, "cuStreamQuery")  ? 1
+                          : !strcmp(call, "cuEventQuery") ? 2
+                                                          : 0;
+    const bool again = asked & kind;
+    asked = kind ? asked | kind : 0;
+    return !again;
+}
+
 int fake_begin(const char *call, bool needs_context) {
     pthread_mutex_lock(&mutex);
     fake_settle_memory();
@@ -63,6 +75,13 @@ int fake_begin(const char *call, bool needs_context) {
     if (fake_cuda.fail_call && !strcmp(fake_cuda.fail_call, call) &&
         --fake_cuda.fail_countdown == 0) {
         fake_cuda.fail_call = NULL;
+        return fake_cuda.fail_result;
+    }
+    if (counts(call) && ++fake_cuda.calls == fake_cuda.fail_number) {
+        fake_cuda.failed_call = call;
+        const bool fault = fake_cuda.fail_result >= ILLEGAL_ADDRESS &&
+                           fake_cuda.fail_result <= LAUNCH_FAILED && needs_context;
+        if (fault) fake_cuda.sticky = fake_cuda.fail_result;
         return fake_cuda.fail_result;
     }
     /* As an H200 with driver 580 does. */

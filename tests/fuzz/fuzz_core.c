@@ -94,7 +94,7 @@ static void plan_gemm(input *in) {
     if (!values_of(in, row, dtype, values)) return;
     smk_gemm g = {.M = size_of(in, 20), .N = size_of(in, 20), .K = size_of(in, 20)};
     g.batch = batch_of(in);
-    g.a = matrix_of(in, 40), g.b = matrix_of(in, 40), g.c = matrix_of(in, 40);
+    g.a = matrix_of(in, 28), g.b = matrix_of(in, 28), g.c = matrix_of(in, 28);
     g.alpha = (double)take(in, 1), g.beta = (double)take(in, 1);
     g.multiprocessors = 1 + (int64_t)take(in, 1);
     if (smk_plan_gemm(row, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
@@ -109,7 +109,7 @@ static void plan_transpose(input *in) {
     if (!values_of(in, row, dtype, values)) return;
     smk_transpose t = {.rows = size_of(in, 20), .cols = size_of(in, 20)};
     t.batch = batch_of(in);
-    t.x = matrix_of(in, 40), t.y = matrix_of(in, 40);
+    t.x = matrix_of(in, 28), t.y = matrix_of(in, 28);
     t.multiprocessors = 1 + (int64_t)take(in, 1);
     t.in_place = row->movers.in_place && t.rows == t.cols && take(in, 1) % 2;
     if (smk_plan_transpose(row, dtype, values, &t, &plan, &status) == SMK_OK) smk_plan_free(&plan);
