@@ -11,7 +11,8 @@
 
 template <int SIDE> __device__ __forceinline__ void move_little(const transpose_args &g) {
     constexpr unsigned ROWS = LITTLE_THREADS / SIDE; /* that are moved at a time */
-    __shared__ ELEMENT cell[SIDE][SIDE + 1];
+    constexpr unsigned GAP = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1;
+    __shared__ ELEMENT cell[SIDE][SIDE + GAP];
     const tile_origin tile = block_tile(g.rows, SIDE, SIDE);
     const unsigned lane = threadIdx.x % SIDE, group = threadIdx.x / SIDE;
     const long long i0 = tile.column, j0 = tile.row;
