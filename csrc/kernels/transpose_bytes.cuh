@@ -5,7 +5,9 @@
  *     N x N elements of N such words         are turned in registers: N words, each of N rows of one column
  *     row j of y    |..ab|cdef|ghij|kl..|    shifted again, by what y's row is off
  *
- * N = 4 / itemsize. The word behind a row's last lane is read by another lane, all rows' at once.
+ * N = 4 / itemsize. The word behind a row's last lane is read by another lane, all rows' at once. Rows that are N
+ * apart are equally far off a word, and rows of y that are 32 apart equally far off a sector: what depends on
+ * that is computed once, because instructions are what binds here.
  * Banks: the words of a column lie in a row of an odd number of words, columns in the order of j % N, then j / N:
  * lanes store one row apart, and load neighbours: 1 wavefront each.
  * Bytes: 2 rows cols elements; all words of a thread are on their way at once.
@@ -29,8 +31,7 @@ __device__ __forceinline__ void turn(unsigned (&w)[2]) {
 }
 
 /* The aligned word at `at`, of which the array may have only the first bytes. */
-template <typename T>
-__device__ __forceinline__ unsigned word_at(unsigned long long at, unsigned long long end) {
+template <typename T> __device__ __forceinline__ unsigned word_at(const char *at, const char *end) {
     if (at + 4 <= end) return load(reinterpret_cast<const unsigned *>(at));
     unsigned word = 0;
     for (unsigned b = 0; at + b < end; b += sizeof(T))
@@ -38,90 +39,129 @@ __device__ __forceinline__ unsigned word_at(unsigned long long at, unsigned long
     return word;
 }
 
-template <typename T> __device__ __forceinline__ void move_bytes(const transpose_args &g) {
-    constexpr int E = sizeof(T), N = 4 / E, TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
-    constexpr int UNIT = WIDE_UNIT(E), LEAD = WIDE_LEAD(E), GROUPS = TILE_I / N; /* of N rows */
-    constexpr int STEPS = GROUPS / WIDE_WARPS, MORE = (LEAD / N + WIDE_WARPS - 1) / WIDE_WARPS;
-    constexpr int PITCH = (LEAD / N + GROUPS) | 1;
-    static_assert(TILE_J == 32 * N && (STEPS + MORE) * N <= 32, "a word a lane, a row a lane");
-    __shared__ unsigned cell[N][TILE_J / N][PITCH]; /* [j % N][j / N][words of column j] */
+/* Of a tile, in N x N elements. */
+template <typename T> struct tile_of_words {
+    static constexpr int N = 4 / sizeof(T), LEAD = WIDE_LEAD(sizeof(T)) / N;
+    static constexpr int DOWN = WIDE_TILE_I(sizeof(T)) / N, ACROSS = WIDE_TILE_J(sizeof(T)) / N;
+    static constexpr int PITCH = (LEAD + DOWN) | 1;
+    unsigned at[N][ACROSS][PITCH]; /* [j % N][j / N][words of column j] */
+};
 
-    const unsigned long long from = (unsigned long long)(g.x + blockIdx.z * g.batch_x);
-    const unsigned long long to = (unsigned long long)(g.y + blockIdx.z * g.batch_y);
+template <typename T, bool WHOLE>
+__device__ __forceinline__ void move_words(const transpose_args &g, long long i0, long long j0,
+                                           tile_of_words<T> &cell) {
+    typedef tile_of_words<T> is;
+    constexpr int E = sizeof(T), N = is::N, TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
+    constexpr int STEPS = is::DOWN / WIDE_WARPS;
+    static_assert(is::LEAD == WIDE_WARPS && is::ACROSS == 32, "a square a warp, a word a lane");
+    static_assert((STEPS + 1) * N <= 32, "a row a lane");
+
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
-    const long long i0 = tile.column, j0 = tile.row, pitch = g.ldx * E;
-
     const int first = i0 < g.lead ? (int)-i0 : -g.lead;
     const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
-    const long long left = (g.cols - j0) * E; /* bytes of a row, from the tile's first on */
-    const unsigned long long origin = from + i0 * pitch + j0 * E;
-    const unsigned long long end = from + (g.rows - 1) * pitch + g.cols * E;
-    const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows && left >= TILE_J * E;
-    const bool shifted = (from | pitch) % 4;
+    const int left = g.cols - j0 < TILE_J ? (int)(g.cols - j0) * E : TILE_J * E; /* bytes */
+    const T *from = g.x + blockIdx.z * g.batch_x;
+    const char *end = reinterpret_cast<const char *>(from + (g.rows - 1) * g.ldx + g.cols);
+    const char *corner = reinterpret_cast<const char *>(from + i0 * g.ldx + j0);
+    const long long pitch = g.ldx * E;
 
-    unsigned words[STEPS + MORE][N], behind = 0;
+    const char *rows[N];
+    unsigned skew[N];
 #pragma unroll
-    for (int s = -MORE; s < STEPS; s++) {
-        const int group = warp + s * WIDE_WARPS;
-        if (s < 0 && group < -g.lead / N) continue;
+    for (int n = 0; n < N; n++) {
+        const char *row = corner + (warp * N + n) * pitch;
+        skew[n] = (unsigned)(unsigned long long)row % 4;
+        rows[n] = row - skew[n] + lane * 4;
+    }
+    /* Only of x's last row can a word go past the array. */
+    const int final = (int)min(g.rows - 1 - i0, (long long)TILE_I);
+    unsigned words[STEPS + 1][N], of_final = 0;
+    if (!WHOLE && final < TILE_I) {
+        const char *row = corner + final * pitch;
+        const int off = (int)((unsigned long long)row % 4);
+        if (lane * 4 < left + off) of_final = word_at<T>(row - off + lane * 4, end);
+    }
+#pragma unroll
+    for (int s = -1; s < STEPS; s++) {
+        if (s < 0 && !g.lead) continue;
 #pragma unroll
         for (int n = 0; n < N; n++) {
-            const int r = group * N + n;
-            const unsigned long long row = origin + r * pitch, at = (row & ~3ull) + lane * 4;
-            words[s + MORE][n] = 0;
-            if (whole)
-                words[s + MORE][n] = load(reinterpret_cast<const unsigned *>(at));
-            else if (r >= first && r < last && (long long)(at - row) < left)
-                words[s + MORE][n] = word_at<T>(at, end);
+            const char *at = rows[n] + s * WIDE_WARPS * N * pitch;
+            const int r = (warp + s * WIDE_WARPS) * N + n;
+            unsigned word = r == final ? of_final : 0;
+            if (WHOLE || (r >= first && r < last && r != final && lane * 4 < left + (int)skew[n]))
+                word = load(reinterpret_cast<const unsigned *>(at));
+            words[s + 1][n] = word;
         }
     }
-    if (shifted) {
-        const int r = (warp + (lane / N - MORE) * WIDE_WARPS) * N + lane % N;
-        const unsigned long long row = origin + r * pitch, at = (row & ~3ull) + 128;
-        if (r >= first && r < last && (long long)(at - row) < left) behind = word_at<T>(at, end);
+    const bool skewed = ((unsigned)(unsigned long long)corner | (unsigned)pitch) % 4;
+    unsigned behind = 0; /* of row lane % N of group lane / N, counted as in words */
+    if (skewed) {
+        const int r = (warp + (lane / N - 1) * WIDE_WARPS) * N + lane % N;
+        const char *row = corner + r * pitch;
+        const unsigned off = (unsigned)(unsigned long long)row % 4;
+        if (r >= first && r < last && 128 < left + (int)off)
+            behind = word_at<T>(row - off + 128, end);
     }
 #pragma unroll
-    for (int s = -MORE; s < STEPS; s++) {
-        const int group = warp + s * WIDE_WARPS;
-        if (s < 0 && group < -g.lead / N) continue;
-        if (shifted) {
+    for (int s = -1; s < STEPS; s++) {
+        if (s < 0 && !g.lead) continue;
+        unsigned (&word)[N] = words[s + 1];
+        if (skewed) {
 #pragma unroll
             for (int n = 0; n < N; n++) {
-                const unsigned skew = (unsigned)(origin + (group * N + n) * pitch) % 4;
-                const unsigned low = words[s + MORE][n], next = __shfl_down_sync(~0u, low, 1);
-                const unsigned after = __shfl_sync(~0u, behind, (s + MORE) * N + n);
-                words[s + MORE][n] = __funnelshift_r(low, lane < 31 ? next : after, skew * 8);
+                const unsigned next = __shfl_down_sync(~0u, word[n], 1);
+                const unsigned after = __shfl_sync(~0u, behind, (s + 1) * N + n);
+                word[n] = __funnelshift_r(word[n], lane < 31 ? next : after, skew[n] * 8);
             }
         }
-        turn(words[s + MORE]);
+        turn(word);
 #pragma unroll
         for (int n = 0; n < N; n++)
-            cell[n][lane][LEAD / N + group] = words[s + MORE][n];
+            cell.at[n][lane][is::LEAD + warp + s * WIDE_WARPS] = word[n];
     }
     __syncthreads();
 
-#pragma unroll 4
-    for (int j = warp; j < TILE_J; j += WIDE_WARPS) {
-        if (!whole && j0 + j >= g.cols) break;
-        const unsigned long long row = to + ((j0 + j) * g.ldy + i0) * E;
-        const unsigned shift = g.lead ? (unsigned)row % UNIT : 0, skip = LEAD * E - shift;
-        const unsigned *line = cell[j % N][j / N] + skip / 4;
+    char *to = reinterpret_cast<char *>(g.y + blockIdx.z * g.batch_y + j0 * g.ldy + i0);
+    const long long across = g.ldy * E;
+#pragma unroll 2
+    for (int near = warp; near < 32; near += WIDE_WARPS) {
+        char *row = to + near * across;
+        const int shift = g.lead ? (int)((unsigned)(unsigned long long)row % WIDE_UNIT(E)) : 0;
+        const int skip = is::LEAD * 4 - shift;
+        const unsigned *line = &cell.at[near % N][near / N][skip / 4 + lane];
+        row += lane * 4 - shift;
 #pragma unroll
-        for (int k = lane; k < GROUPS; k += 32) {
-            unsigned w = line[k];
-            if (skip % 4) w = __funnelshift_r(w, line[k + 1], skip % 4 * 8);
-            T *at = reinterpret_cast<T *>(row - shift) + k * N;
-            const int r = k * N - (int)shift / E;
-            if (whole || (r >= first && r + N <= last)) {
-                *reinterpret_cast<unsigned *>(at) = w;
-            } else {
+        for (int j = 0; j < TILE_J; j += 32) {
+            if (!WHOLE && j0 + near + j >= g.cols) break;
 #pragma unroll
-                for (int n = 0; n < N; n++)
-                    if (r + n >= first && r + n < last) at[n] = (T)(w >> 8 * E * n);
+            for (int k = 0; k < is::DOWN; k += 32) {
+                unsigned word = line[j / N * is::PITCH + k];
+                if (skip % 4)
+                    word = __funnelshift_r(word, line[j / N * is::PITCH + k + 1], skip % 4 * 8);
+                T *at = reinterpret_cast<T *>(row + j * across + k * 4);
+                const int r = (k + lane) * N - shift / E;
+                if (WHOLE || (r >= first && r + N <= last)) {
+                    *reinterpret_cast<unsigned *>(at) = word;
+                } else {
+#pragma unroll
+                    for (int n = 0; n < N; n++)
+                        if (r + n >= first && r + n < last) at[n] = (T)(word >> 8 * E * n);
+                }
             }
         }
     }
+}
+
+template <typename T> __device__ __forceinline__ void move_bytes(const transpose_args &g) {
+    constexpr int TILE_I = WIDE_TILE_I(sizeof(T)), TILE_J = WIDE_TILE_J(sizeof(T));
+    const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
+    const long long i0 = tile.column, j0 = tile.row;
+    __shared__ tile_of_words<T> cell;
+    if (i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols)
+        move_words<T, true>(g, i0, j0, cell);
+    else
+        move_words<T, false>(g, i0, j0, cell);
 }
 
 #endif

@@ -22,8 +22,10 @@
 #include "transpose_any.cuh"
 #include "transpose_bytes.cuh"
 #include "transpose_in_place.cuh"
+#include "transpose_little.cuh"
 #include "transpose_loads.cuh"
 #include "transpose_narrow.cuh"
+#include "transpose_vectors.cuh"
 
 /* Elements of 4 bytes and more. */
 template <typename T> __device__ __forceinline__ void move_elements(const transpose_args &g) {
@@ -99,7 +101,7 @@ template <typename T> __device__ __forceinline__ void move_tile(const transpose_
         move_elements<T>(g);
 }
 
-extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, sizeof(ELEMENT) == 4 ? 4 : 1)
+extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, 4)
     transpose_sectors(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT>(g);
 }
