@@ -16,7 +16,9 @@ enum {
     UNITS = 4,                 /* slots of what moves as much as it computes */
     STREAMED = 2,              /* slots of an operand that passes by: one in use, one on its way */
     TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
-    TRANSPOSE_BYTES = 4 << 20, /* of such a block: its copies take 80 us each way */
+    TRANSPOSE_LEAST = 4 << 20, /* bytes of such a block: its copies take 80 us each way ... */
+    TRANSPOSE_MOST = 16 << 20, /* ... and here its lines are long enough for any bus */
+    TRANSPOSE_COUNT = 8,       /* blocks there should be */
     GROUP_BYTES = 16 << 20     /* of an operand's part of a batch */
 };
 
@@ -278,8 +280,13 @@ smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_tr
         const bool stays[] = {problem->x.batch[0] == 0, false};
         return flow_of_batch(&all, &problem->batch, stays, out, status);
     }
+    const double share =
+        (double)problem->rows * (double)problem->cols * (double)itemsize / TRANSPOSE_COUNT;
+    const int64_t wanted = share < TRANSPOSE_LEAST  ? TRANSPOSE_LEAST
+                           : share < TRANSPOSE_MOST ? (int64_t)share
+                                                    : TRANSPOSE_MOST;
     int64_t rows = 1;
-    while (rows * rows * itemsize < TRANSPOSE_BYTES)
+    while (rows * rows * itemsize < wanted)
         rows *= 2;
     const int64_t room = (int64_t)question->memory / (2 * UNITS);
     while (rows > LEAST_ROWS && rows * rows * itemsize > room)
