@@ -34,7 +34,9 @@ SHAPES = [  # chunks that end in odd places, and differ along K
 def arrays(rng, *given, dtype="float64"):
     """Arrays of N(0, 1), and dask's view of them in chunks; given (shape, chunks) each."""
     plain = [rng.standard_normal(shape).astype(dtype) for shape, _ in given]
-    return plain, [da.from_array(x, chunks=chunks) for x, (_, chunks) in zip(plain, given)]
+    return plain, [
+        da.from_array(x, chunks=chunks) for x, (_, chunks) in zip(plain, given, strict=True)
+    ]
 
 
 def never_run(shape, chunks, dtype="float32"):
@@ -43,11 +45,8 @@ def never_run(shape, chunks, dtype="float32"):
     def fail(block_info=None):
         raise AssertionError("a chunk was computed")
 
-    return da.map_blocks(
-        fail,
-        chunks=da.core.normalize_chunks(chunks, shape, dtype=dtype),
-        meta=np.empty((0,), dtype),
-    )
+    extents = da.core.normalize_chunks(chunks, shape, dtype=dtype)
+    return da.map_blocks(fail, chunks=extents, meta=np.empty((0,), dtype))
 
 
 @pytest.mark.parametrize(("shape_a", "chunks_a", "shape_b", "chunks_b"), SHAPES)

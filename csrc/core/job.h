@@ -16,7 +16,8 @@
 typedef struct smk_image {
     const char *key; /* identity: devices keep loaded modules by it; NULL: load, run, forget */
     const void *data;
-    size_t size; /* bytes, without the NUL of PTX text */
+    size_t size;     /* bytes, without the NUL of PTX text */
+    const char *ptx; /* or NULL: for a GPU that the fat binary has no code for */
 } smk_image;
 
 enum { SMK_IN = 1, SMK_OUT = 2, SMK_ON_DEVICE = 4 };

@@ -25,6 +25,7 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef enum CUresult {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600
 } CUresult;

@@ -246,7 +246,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
-            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx)},
+            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,
