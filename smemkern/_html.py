@@ -2,7 +2,8 @@
 
 All text is escaped. The colours follow the notebook's theme where it says which it has (JupyterLab,
 VS Code, and the common documentation themes), and elsewhere the reader's light or dark setting.
-The ground is painted too, so that a wrong guess is still readable.
+The ground is painted too, so that a wrong guess is still readable. JupyterLab has rules of its own
+for tables, of higher rank: the few !important are against those.
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ padding:10px 14px;box-sizing:border-box;text-align:left}}
 {_under(_DARK_THEMES)}{{{_DARK}}}
 .smk .wide{{overflow-x:auto;border:1px solid var(--line);border-radius:7px;margin:8px 0;
 width:fit-content;max-width:100%}}
-.smk table{{border-collapse:collapse;table-layout:auto;border:0;margin:0;font-size:12.5px;color:var(--fg)}}
+.smk table{{border-collapse:collapse;border:0;margin:0;font-size:12.5px;color:var(--fg);
+table-layout:auto!important}}
 .smk tr,.smk tbody tr:nth-child(odd),.smk tbody tr:nth-child(even){{background:none}}
 .smk tbody tr:hover{{background:var(--soft)}}
 .smk th{{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
 border:0;border-bottom:1px solid var(--line);background:var(--soft)}}
 .smk td{{text-align:right;padding:2px 9px;border:0;white-space:nowrap;
 font-variant-numeric:tabular-nums}}
-.smk .left.left{{text-align:left}}.smk td.left{{white-space:normal;max-width:64ch}}
+.smk .left,.smk .facts-table th,.smk td.bar{{text-align:left!important}}
+.smk td.left{{white-space:normal;max-width:64ch}}
 .smk td.left:first-child{{white-space:nowrap}}.smk td.bar{{padding-right:12px}}
-.smk .facts-table th{{text-align:left;background:none;border:0;padding:2px 9px;font-weight:500}}
-.smk .facts-table td{{text-align:left}}
+.smk .facts-table th{{background:none;border:0;padding:2px 9px;font-weight:500}}
 .smk h4{{font-size:14px;font-weight:650;margin:6px 0;color:var(--fg)}}
 .smk p{{margin:6px 0;max-width:100ch;color:var(--fg)}}
 .smk pre{{font:12px/1.5 ui-monospace,monospace;color:var(--fg);background:none;margin:6px 0;

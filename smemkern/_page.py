@@ -19,10 +19,10 @@ from ._trace_rows import SharedRow, place
 if TYPE_CHECKING:
     from ._observe import Trace
 
-# A class is named twice where Jupyter's own rule for cells of tables would win otherwise.
 _STYLE = f"""{STYLE}
 .smk-page{{padding:16px 20px}}
-.smk h1{{font-size:21px;margin:0 0 2px;font-weight:650}}.smk h2{{font-size:15px;margin:26px 0 8px}}
+.smk h1{{font-size:21px;margin:0 0 2px;font-weight:650}}
+.smk h2{{font-size:15px;margin:26px 0 8px;font-weight:650}}
 .smk h3{{font:600 13px ui-monospace,monospace;margin:16px 0 6px}}
 .smk .sub{{color:var(--dim);margin:0 0 14px}}
 .smk .facts{{display:grid;grid-template-columns:repeat(auto-fill,minmax(148px,1fr));gap:8px}}
@@ -31,13 +31,14 @@ _STYLE = f"""{STYLE}
 .smk .fact span{{color:var(--dim);font-size:12px}}
 .smk .fact.bad b{{color:rgb(var(--bad))}}.smk .fact.good b{{color:var(--good)}}
 .smk-page .wide,.smk-page table{{width:100%}}.smk-page td{{padding:1px 9px}}
-.smk .code.code{{font:12px/1.5 ui-monospace,monospace;text-align:left;white-space:pre;width:100%;
+.smk .code,.smk .note{{text-align:left!important}}
+.smk .over th,.smk .gap td{{text-align:center!important}}
+.smk .code{{font:12px/1.5 ui-monospace,monospace;white-space:pre;width:100%;
 tab-size:4}}
 .smk .no{{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}}
-.smk .note.note{{color:rgb(var(--bad));text-align:left;white-space:normal}}
-.smk .note div{{max-width:56ch}}.smk .over th{{text-align:center}}
+.smk .note{{color:rgb(var(--bad));white-space:normal}}.smk .note div{{max-width:56ch}}
 .smk .over th+th,.smk .over+tr th:nth-child(5){{border-left:1px solid var(--line)}}
-.smk .gap td{{color:var(--dim);text-align:center;background:var(--soft)}}
+.smk .gap td{{color:var(--dim);background:var(--soft)}}
 .smk details{{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}}
 .smk summary{{cursor:pointer}}
 .smk summary code{{font-family:ui-monospace,monospace;font-size:12.5px;color:var(--fg);

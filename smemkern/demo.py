@@ -14,6 +14,7 @@ with contextlib.suppress(ImportError):
 
 from . import reference
 from ._blocks import Block, Paragraph, Table
+from ._core import gemm
 from ._devices import devices
 from ._observe import Trace, _measure, trace
 from ._progress import over
@@ -250,6 +251,8 @@ def demonstrate(device: str | None = None) -> Demo:
     """Run every variant on a device: the best there is, or the one named."""
     known = devices()
     name = device or known[0].name
+    one = np.ones((1, 1))
+    gemm(one, one, variant="naive", device=name)  # a device that is not there is refused at once
     described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
     capability = next((d.compute_capability for d in known if name in d.name), None)
     reasons = [(row, why_not(row, capability)) for row in variants()]

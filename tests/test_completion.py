@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,19 +13,21 @@ import smemkern
 pytest.importorskip("argcomplete")
 
 
+PACKAGE = str(Path(smemkern.__file__).parent.parent)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
+
+
 def candidates(line):
     """What the program answers a shell that asks at the end of a line."""
     environment = {
-        **os.environ,
+        **ENVIRONMENT,
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
-        "_ARGCOMPLETE_STDOUT_FILENAME": "",
     }
     code = "import os, sys; os.dup2(1, 8); import smemkern.__main__ as m; m.main([])"
-    del environment["_ARGCOMPLETE_STDOUT_FILENAME"]
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )
@@ -80,7 +83,7 @@ def test_in_a_shell(command, shell, tmp_path):
         f"#!{sys.executable}\nimport sys\nfrom smemkern.__main__ import main\nsys.exit(main())\n"
     )
     program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    environment = {**ENVIRONMENT, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     session = SESSIONS[shell].format(script=script, folder=tmp_path)
     done = subprocess.run(
         [shell, "-c", session], env=environment, capture_output=True, text=True, timeout=60
