@@ -41,7 +41,8 @@ color:var(--fg)}
 border-bottom:1px solid var(--line);background:var(--soft)}
 .smk td{text-align:right;padding:1px 9px;white-space:nowrap;font-variant-numeric:tabular-nums}
 .smk .left.left{text-align:left}
-.smk .code.code{font:12px/1.5 ui-monospace,monospace;text-align:left;white-space:pre;width:100%;tab-size:4}
+.smk .code.code{font:12px/1.5 ui-monospace,monospace;text-align:left;white-space:pre;width:100%;
+tab-size:4}
 .smk .no{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}
 .smk .note.note{color:rgb(var(--bad));text-align:left;white-space:normal}
 .smk .note div{max-width:56ch}.smk .over th{text-align:center}
