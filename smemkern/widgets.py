@@ -87,7 +87,8 @@ class Explorer:
 
         def changed(name: str) -> Callable[[Any], None]:
             def redraw(change: Any) -> None:
-                image.value, text = self.set(**{name: change["new"]}).picture()
+                value = self.options[name][change["new"]]
+                image.value, text = self.set(**{name: value}).picture()
                 words.value = _html(text)
 
             return redraw
@@ -96,10 +97,14 @@ class Explorer:
         for name, options in self.options.items():
             numbers = all(isinstance(option, int) for option in options)
             kind = w.SelectionSlider if numbers else w.Dropdown
-            shown = [("none" if option is None else str(option), option) for option in options]
             about = {"continuous_update": False} if numbers else {}
-            control = kind(options=shown, value=self.values[name], description=name, **about)
-            control.observe(changed(name), names="value")
+            control = kind(
+                options=["none" if option is None else str(option) for option in options],
+                index=options.index(self.values[name]),
+                description=name,
+                **about,
+            )
+            control.observe(changed(name), names="index")
             controls.append(control)
         row = w.Layout(flex_flow="row wrap")
         return w.VBox([w.Box(controls, layout=row), image, words])

@@ -61,7 +61,7 @@ def test_request_draws_into_given_axes():
 
 @pytest.mark.parametrize("width", [1, 4, 16, 32])
 def test_sectors(width, rng):
-    for _ in range(8):
+    for _ in range(3):
         addresses = width * rng.integers(0, 400, 32)
         active = rng.random(32) < 0.7
         ax = smemkern.plot.sectors(addresses, width, active)

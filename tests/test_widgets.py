@@ -32,8 +32,8 @@ def test_banks(values, op):
 @pytest.mark.parametrize(
     "values",
     [
-        {},
-        {"pad": 1},
+        {"rows": 8, "cols": 16},
+        {"rows": 8, "pad": 1},
         {"rows": 16, "cols": 16, "pad": 2},
         {"rows": 8, "cols": 64, "itemsize": 2, "swizzle": "128B", "access": "ldmatrix"},
         {"swizzle": "xor:16B", "access": "column:16B", "rows": 8},
@@ -90,13 +90,12 @@ def test_controls():
     box, image, words = shown.widget().children
     stride, width, op = box.children
     assert (stride.description, width.description, op.description) == ("stride", "width", "op")
-    for value in (5, 32):
-        stride.value = value
-        width.value = 8
-        op.value = "store"
-        expected = widgets.banks(stride=value, width=8, op="store").picture()
-        assert shown.values == {"stride": value, "width": 8, "op": "store"}
-        assert image.value == expected[0]
-        assert expected[1].splitlines()[0] in words.value
+    stride.value, width.value, op.value = "5", "8", "store"
+    assert shown.values == {"stride": 5, "width": 8, "op": "store"}
+    expected = widgets.banks(**shown.values).picture()
+    assert image.value == expected[0]
+    assert expected[1].splitlines()[0] in words.value
     assert isinstance(image, w.Image)
+    swizzle = widgets.layout(rows=8, cols=8).widget().children[0].children[4]
+    assert (swizzle.description, swizzle.value) == ("swizzle", "none")
     assert "application/vnd.jupyter.widget-view+json" in shown._repr_mimebundle_()
