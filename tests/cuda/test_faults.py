@@ -48,3 +48,7 @@ def test_wrong_calls(fake_driver: Path) -> None:
 def test_each_call_failing(fake_driver: Path, operation: str, result: int) -> None:
     told = run_fake(fake_driver, "fake_faults.py", operation, str(result), seconds=300)
     assert int(told.split(": ")[-1].split()[0]) > 50
+
+
+def test_processes(fake_driver: Path) -> None:
+    assert run_fake(fake_driver, "fake_processes.py").strip() == "right"
