@@ -272,7 +272,6 @@ static int ask_transpose(module_state *state, const request *r, PyArrayObject *a
     q->M = PyArray_DIM(array, ndim - 2);
     q->N = PyArray_DIM(array, ndim - 1);
     q->strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS;
-    q->aligned = will_be_chunks(r, array) && q->M * PyArray_ITEMSIZE(array) % 16 == 0;
     if (!r->on_device || r->asked->out == NULL) {
         return 0;
     }
@@ -283,7 +282,6 @@ static int ask_transpose(module_state *state, const request *r, PyArrayObject *a
     const bool in_place = PyArray_BYTES(out) == PyArray_BYTES(array);
     const smk_strides own = in_place ? SMK_ANY_STRIDES : operand_strides(out, OPERAND_ROW);
     q->strides = Py_MAX(q->strides, own);
-    q->aligned = q->aligned && operand_is_chunks(out, true);
     Py_DECREF(out);
     return 0;
 }
