@@ -18,9 +18,13 @@ DEFAULT_STREAM = (
 )
 
 
+_KNOWN = {"torch": "torch", "cupy": "cupy", "numba": "numba", "jax": "jax", "jaxlib": "jax"}
+
+
 def library_of(array: Any) -> str:
-    name = type(array).__module__.partition(".")[0]
-    return "jax" if name == "jaxlib" else name
+    """Also of a type that is derived from the library's."""
+    names = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
+    return next((_KNOWN[name] for name in names if name in _KNOWN), names[0])
 
 
 def terms(array: Any) -> tuple[int, bool, bool]:

@@ -71,6 +71,11 @@ int device_array_read_interface(const module_state *state, PyObject *given, arra
     PyObject *shape = PyDict_GetItemWithError(dict, names->shape);
     PyObject *strides = PyDict_GetItemWithError(dict, names->strides);
     PyObject *stream = PyDict_GetItemWithError(dict, names->stream);
+    PyObject *mask = PyDict_GetItemWithError(dict, names->mask);
+    if (mask && mask != Py_None) {
+        refuse_interface("has a mask, which would be lost");
+        goto done;
+    }
     int n = shape && PyTuple_Check(shape) ? (int)PyTuple_GET_SIZE(shape) : -1;
     if (read_data(PyDict_GetItemWithError(dict, names->data), a) ||
         read_typestr(PyDict_GetItemWithError(dict, names->typestr), a) ||

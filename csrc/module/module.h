@@ -51,6 +51,7 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
     X(dlpack, "__dlpack__")                                                                        \
     X(dlpack_device, "__dlpack_device__")                                                          \
     X(interface, "__cuda_array_interface__")                                                       \
+    X(mask, "mask")                                                                                \
     X(max_version, "max_version")                                                                  \
     X(requires_grad, "requires_grad")                                                              \
     X(is_neg, "is_neg")                                                                            \

@@ -21,6 +21,8 @@ def views(kind):
     """The kind of array, with any shape and strides over its own memory."""
 
     class View(kind):
+        mask = None
+
         def __init__(self, values, *, gap=0, type_="<f4", read_only=False):
             wide = np.zeros((*values.shape[:-1], values.shape[-1] + gap), "f4")
             super().__init__(wide.ravel())
@@ -39,6 +41,7 @@ def views(kind):
                 "strides": self.host.strides,
                 "version": 3,
                 "stream": self.stream,
+                "mask": self.mask,
             }
 
     return View
@@ -190,6 +193,9 @@ def refused() -> None:
         *[INTERFACE(floats(4, 4), type_="<f2")] * 2,
         out=out,
     )
+    masked = INTERFACE(floats(4, 5))
+    masked.mask = masked
+    refuse(TypeError, "has a mask, which would be lost", g, masked, b, out=out)
     folded = INTERFACE(np.zeros((4, 6), "f4"))
     folded.host = np.broadcast_to(folded.host[:1], (4, 6))
     refuse(ValueError, "elements of out share memory", g, a, b, out=folded)
