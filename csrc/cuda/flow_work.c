@@ -18,9 +18,8 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 4
-        << 20,            /* an idle core takes 0.2 ms to wake: half of what copying these takes */
-    SPIN_NS = 200 * 1000, /* a helper, before it sleeps ... */
+    THREAD_BYTES = 4 << 20,      /* copying these takes 0.4 ms, waking an idle core up to 0.2 */
+    SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
     SPINS = 50, /* 2 us */
