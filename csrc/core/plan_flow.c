@@ -7,8 +7,8 @@
  *
  * The order of the products is what makes a flow good. Where all of B fits, blocks arrive by turns (B0 A0 B1 A1 ...)
  * and each makes a row or a column of products possible: after half of the bytes a quarter of the work can be
- * done. Otherwise as many rows of A as fit stay while B passes by, to and fro. With R rows resident a byte of B
- * makes R / 2 operations: 4700 rows of fp32 hide a bus of 55 GB/s behind 130 TFLOP/s.
+ * done. Otherwise as many rows of A as fit stay, side by side in a panel, while B passes by, to and fro. With R rows
+ * resident a byte of B makes R / 2 operations: 4700 rows of fp32 hide a bus of 55 GB/s behind 130 TFLOP/s.
  *
  * All products use one row of the table with one set of values, K is never cut between blocks, and parts of K
  * are as many as the whole problem would have: so the bits of the result do not depend on the blocks.

@@ -18,14 +18,12 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 4
-        << 20,            /* an idle core takes 0.2 ms to wake: half of what copying these takes */
-    SPIN_NS = 200 * 1000, /* a helper, before it sleeps ... */
+    THREAD_BYTES = 4 << 20,      /* copying these takes 0.4 ms, waking an idle core up to 0.2 */
+    SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
     SPINS = 50, /* 2 us */
-    ASK_NS = 1000 * 1000,
-    NONE = -1
+    ASK_NS = 1000 * 1000
 };
 
 /* One of the flow's threads. */
@@ -62,9 +60,10 @@ static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t
         memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
 }
 
-/* Puts the copy between a place in the host's memory and the device on its stream. */
+/* Puts the copy between a place in the host's memory and the device on its stream, and behind it the mark, if it is
+ * not NULL. */
 static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         int slot) {
+                         stage_mark *mark) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
@@ -93,9 +92,9 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && !piece->direct) {
+    if (!result && mark) {
         call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, w->stage, way, slot, stream);
+        result = stage_expect(f->d, mark, stream);
     }
     if (result) return fail(w, result, call);
     flow_put(f, piece);
@@ -104,7 +103,7 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
 
 static smk_code put_direct(worker *w, const flow_piece *piece) {
     const smk_rectangle *r = &piece->rectangle;
-    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NONE);
+    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
 }
 
 static smk_code move_in(worker *w, const flow_piece *piece) {
@@ -114,7 +113,7 @@ static smk_code move_in(worker *w, const flow_piece *piece) {
     char *memory = w->stage->slots[STAGE_IN][slot];
     w->next_in = (slot + 1) % SLOTS;
     copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, slot);
+    return put_copy(w, piece, memory, r->width, &w->stage->marks[STAGE_IN][slot]);
 }
 
 static void deliver(worker *w, const smk_rectangle *r) {
@@ -129,7 +128,8 @@ static smk_code begin_out(worker *w, const flow_piece *piece) {
     const int slot = (w->first_out + w->n_pending) % SLOTS;
     w->pending[slot] = *piece;
     w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width, slot);
+    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
+                    &w->stage->marks[STAGE_OUT][slot]);
 }
 
 static smk_code end_out(worker *w) {
@@ -145,15 +145,15 @@ static smk_code end_out(worker *w) {
 /* ---- what to do next ---- */
 
 static bool oldest_has_come(const worker *w) {
-    return w->n_pending && stage_has_come(w->stage, STAGE_OUT, w->first_out);
+    return w->n_pending && stage_has_come(&w->stage->marks[STAGE_OUT][w->first_out]);
 }
 
 /* A few microseconds, or until there is something new, without the lock. */
 static void spin(const worker *w, unsigned changes) {
-    const bool had_slot = stage_has_come(w->stage, STAGE_IN, w->next_in);
+    const bool had_slot = stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]);
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load(&w->flow->changes) != changes || oldest_has_come(w) ||
-            stage_has_come(w->stage, STAGE_IN, w->next_in) != had_slot)
+            stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]) != had_slot)
             return;
         team_relax();
     }
@@ -186,7 +186,7 @@ static smk_code work(worker *w) {
         flow_piece piece;
         flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
         const bool helps = !w->patience;
-        const flow_asker for_in = {stage_has_come(w->stage, STAGE_IN, w->next_in), helps};
+        const flow_asker for_in = {stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]), helps};
         const flow_asker for_out = {w->n_pending < SLOTS, helps};
         const unsigned changes = atomic_load(&f->changes);
         if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
@@ -253,6 +253,7 @@ smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *statu
         smk_status unused = {0};
         workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
         if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
+        if (n == 0) f->ends = workers[0].stage->ends;
         if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
             stage_give(f->d, workers[n].stage);
             break;

@@ -1,5 +1,5 @@
 /* Sleeping threads, each with a condition of its own, so that starting one wakes no other. */
-#define _GNU_SOURCE /* syscall */
+#define _GNU_SOURCE /* syscall, affinities */
 #include "team.h"
 
 #include <pthread.h>
@@ -10,9 +10,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000, SLICE_NS = 100 * 1000 };
+enum {
+    MOST_HELPERS = 64,
+    STACK_BYTES = 1 << 20,
+    LOOK_OUT_NS = 500 * 1000,
+    SLICE_NS = 500 * 1000, /* less than Linux gives on two cores and more */
+    NOWHERE = -1
+};
 
 struct helper {
+    pthread_t thread;
+    int away_from; /* the core where it may not run, or NOWHERE */
     pthread_cond_t changed;
     enum { IDLE, GIVEN, BEGUN } _Atomic state;
     void (*run)(void *argument);
@@ -24,17 +32,28 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static helper *idle;
 static int n_helpers;
 
-/* The next call may follow soon, and a thread that sleeps takes 50 us to wake. */
-static void look_out(const helper *h) {
+/* Looks for a change for a while: a thread that sleeps takes 50 us to wake, 200 in a virtual machine. */
+static void look_out(const helper *h, int from) {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
     do {
         for (int i = 0; i < 50; i++) {
-            if (h->state == GIVEN) return;
+            if ((int)h->state != from) return;
             team_relax();
         }
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);
+}
+
+/* Where all cores are busy the system likes to wake a thread on the core of the one that woke it, which then waits: a
+ * helper there helps nobody. It may run on the caller's other cores. */
+static void send_away(helper *h) {
+    const int here = sched_getcpu();
+    cpu_set_t cores;
+    if (here < 0 || here == h->away_from || sched_getaffinity(0, sizeof cores, &cores)) return;
+    CPU_CLR((size_t)here, &cores);
+    if (CPU_COUNT(&cores) && !pthread_setaffinity_np(h->thread, sizeof cores, &cores))
+        h->away_from = here;
 }
 
 /* Where all cores are busy, if only with threads that spin after their own work, one that wakes waits for some
@@ -62,7 +81,7 @@ static void *live(void *own) {
     for (;;) {
         if (h->state != GIVEN) {
             pthread_mutex_unlock(&mutex);
-            look_out(h);
+            look_out(h, IDLE);
             pthread_mutex_lock(&mutex);
         }
         while (h->state != GIVEN)
@@ -81,14 +100,14 @@ static void *live(void *own) {
 static helper *hire(void) {
     helper *h = n_helpers < MOST_HELPERS ? calloc(1, sizeof *h) : NULL;
     pthread_attr_t attributes;
-    pthread_t thread;
     if (!h) return NULL;
+    h->away_from = NOWHERE;
     pthread_cond_init(&h->changed, NULL);
     bool started = false;
     if (!pthread_attr_init(&attributes)) {
         started = !pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) &&
                   !pthread_attr_setstacksize(&attributes, STACK_BYTES) &&
-                  !pthread_create(&thread, &attributes, live, h);
+                  !pthread_create(&h->thread, &attributes, live, h);
         pthread_attr_destroy(&attributes);
     }
     if (started) {
@@ -108,6 +127,7 @@ helper *team_start(void (*run)(void *argument), void *argument) {
     else
         h = hire();
     if (h) {
+        send_away(h);
         h->run = run;
         h->argument = argument;
         h->state = GIVEN;
@@ -124,6 +144,9 @@ bool team_is_done(const helper *h) {
 void team_end(helper *h) {
     pthread_mutex_lock(&mutex);
     if (h->state == GIVEN) h->state = IDLE;
+    pthread_mutex_unlock(&mutex);
+    look_out(h, BEGUN);
+    pthread_mutex_lock(&mutex);
     while (h->state != IDLE)
         pthread_cond_wait(&h->changed, &mutex);
     h->next = idle;

@@ -72,11 +72,11 @@ def strides() -> None:
     gemm(a[:, 3:4], b[:1])
     gemm(np.broadcast_to(a[:1], a.shape), b)
     gemm(a.astype(">f4").astype("f4"), b)
-    a, b = floats(1500, 70), floats(70, 1700)
+    a, b = floats(500, 30), floats(30, 600)
     for x in (a, np.asfortranarray(a), a[::-1], a[:, ::-1]):
         for y in (b, np.asfortranarray(b), b[:, ::-1], b[::-1]):
             whole = gemm(x, y)
-            for limit in (5_000_000, 1_500_000, 600_000):
+            for limit in (900_000, 400_000, 300_000):
                 assert np.array_equal(gemm(x, y, max_memory=limit), whole)
 
 
