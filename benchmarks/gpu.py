@@ -314,7 +314,9 @@ def main() -> int:
         "--seconds", type=float, default=0.1, help="for timing each gemm, and each transpose"
     )
     parser.add_argument(
-        "--pytest", default="-q --benchmark-disable --durations=5", help="arguments for the tests"
+        "--pytest",
+        default="-o addopts=-ra -q --benchmark-disable --durations=5",  # one GPU: one process
+        help="arguments for the tests",
     )
     options = parser.parse_args()
     if unknown := set(options.steps) - set(STEPS):

@@ -24,7 +24,6 @@ GEMM_SIZES = [256, 512, 1024, 2048, 4096, 8192, 16384]
 TRANSPOSE_SHAPES = [(1024, 1024), (4096, 4096), (8192, 8192), (16384, 16384), (4097, 8191)]
 TRANSPOSE_SHAPES += [(100000, 64), (64, 100000)]
 BUS_BYTES = 256 << 20
-SEVERAL_SIZES = [8192, 16384, 32768]
 
 
 def bus(torch: Any) -> Record:
@@ -147,22 +146,6 @@ def streamed_line(n: int, share: int) -> Record:
     return {"n": n, "max_memory": limit, "ms": times, "same": bool(np.array_equal(whole, streamed))}
 
 
-def several_line(torch: Any, n: int, most: int) -> Record:
-    """One product on 1, 2, 4 ... GPUs."""
-    a, b = (torch.randn(n, n, device="cuda").cpu().numpy() for _ in range(2))
-    counts = [1 << i for i in range(most.bit_length()) if 1 << i <= most]
-    out = {k: np.empty((n, n), np.float32) for k in counts}
-    times = in_turns(
-        {
-            str(k): lambda k=k: smemkern.gemm(a, b, out=out[k], devices=list(range(k)))
-            for k in counts
-        },
-        4.0,
-    )
-    same = all(np.array_equal(out[1], out[k]) for k in counts)
-    return {"n": n, "ms": times, "same": same, "transfer": smemkern.last_transfer()._asdict()}
-
-
 def measure(seconds: float = 1.0) -> Record:
     torch = importlib.import_module("torch")
     try:
@@ -178,11 +161,6 @@ def measure(seconds: float = 1.0) -> Record:
     for shape in TRANSPOSE_SHAPES:
         record["transpose"].append(transpose_line(torch, cupy, shape, rates, seconds / 2))
         print(record["transpose"][-1], flush=True)
-    if (gpus := torch.cuda.device_count()) > 1:
-        record["several"] = []
-        for n in SEVERAL_SIZES:
-            record["several"].append(several_line(torch, n, gpus))
-            print(record["several"][-1], flush=True)
     for n, share in ((16384, 4), (16384, 8)):
         record["streamed"].append(streamed_line(n, share))
         print(record["streamed"][-1], flush=True)

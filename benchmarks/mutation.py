@@ -208,7 +208,6 @@ def outcome(mutant: Mutant | Image) -> Record:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(SECONDS)
     kinds: Counter[str] = Counter()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -218,11 +217,14 @@ def outcome(mutant: Mutant | Image) -> Record:
         for given, keywords in calls(image):
             if isinstance(mutant, Mutant) and mutant.entry not in launches(image, given, keywords):
                 continue
+            signal.alarm(SECONDS)
             try:
                 trace = smemkern.trace(image.op, *given, **keywords)
             except (TimeoutError, smemkern.LaunchError) as error:
                 kinds[type(error).__name__] += 1
                 break
+            finally:
+                signal.alarm(0)
             if trace.hazards:
                 kinds.update(hazard.kind for hazard in trace.hazards)
                 break

@@ -161,10 +161,12 @@ UNSEEN = (SUMS, NUMBERS, LARGE)
 
 
 def text_of(source: str) -> str:
-    """The line of csrc/kernels that "file:line" names; "" of the toolkit's headers."""
+    """The line of csrc/kernels that "file:line" names; "" of the toolkit's headers, and of lines
+    that a file of today has no longer."""
     file, line = source.split(":")
     path = ROOT / "csrc" / "kernels" / file
-    return path.read_text().splitlines()[int(line) - 1].strip() if path.exists() else ""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return lines[int(line) - 1].strip() if int(line) <= len(lines) else ""
 
 
 def reason(row: str, kind: str, removed: str, source: str) -> str:

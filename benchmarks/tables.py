@@ -15,12 +15,14 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import host_tables
 import ladder
 import movement
+from cells import label, markdown, number, percent, size, times, where
 from claims import compared
 from exactness.reasons import BY_SCHEDULE, EXPLAINED, why
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
@@ -28,6 +30,7 @@ from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
 EXACTNESS = ROOT / "docs" / "exactness.md"
+HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -46,45 +49,6 @@ def is_clean(results: Record) -> bool:
     tests, tools = results.get("tests"), results.get("sanitizers")
     return (tests is None or tests["exit_status"] == 0) and (
         tools is None or all(t["clean"] for t in tools.values() if isinstance(t, dict))
-    )
-
-
-# ---- writing markdown
-
-
-def number(x: float, digits: int = 3) -> str:
-    """Three significant digits, no exponent; a dash for what was not measured."""
-    if not math.isfinite(x):
-        return "–"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x)))) if x else 0
-    return f"{x:.{decimals}f}"
-
-
-def percent(x: float) -> str:
-    return f"{100 * x:.0f} %" if math.isfinite(x) else "–"
-
-
-def times(x: float) -> str:
-    return f"{x:.2f}" if math.isfinite(x) else "–"
-
-
-def markdown(header: Sequence[str], lines: Iterable[Sequence[str]], text_columns: int) -> str:
-    rule = ["---" if i < text_columns else "--:" for i in range(len(header))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
-
-
-def size(shape: Sequence[int]) -> str:
-    return f"{shape[0]}" if len(set(shape)) == 1 else "×".join(map(str, shape))
-
-
-def label(name: str, params: Record) -> str:
-    return " ".join([f"`{name}`", *(f"{key}={v}" for key, v in params.items())])
-
-
-def where(part: Record) -> str:
-    return (
-        f"{part['gpu']}, driver {part['driver']}, CUDA {part['toolkit']}, {part['date']}, "
-        f"commit {part['commit'] or 'unknown'}"
     )
 
 
@@ -421,6 +385,7 @@ def sections() -> dict[str, str]:
         "ladder": "\n\n".join(rungs(g) for g in measured),
         "transpose": "\n\n".join(transposes(g) for g in measured),
         "claims": "\n\n".join(claims(g) for g in measured),
+        "host": "\n\n".join(host_tables.summary(g) for g in measured),
         "checked": "\n\n".join(checked(g) for g in measured),
         "emulator": emulator(),
     }
@@ -441,6 +406,12 @@ def documents() -> dict[Path, dict[str, str]]:
         PERFORMANCE: {
             "goals": "\n\n".join(goals(g) for g in gpus() or [None]),
             "transposes": "\n\n".join(transpose_goals(g) for g in gpus() or [None]),
+        },
+        HOST: {
+            "products": "\n\n".join(host_tables.products(g) for g in gpus() or [None]),
+            "host transposes": "\n\n".join(host_tables.transposes(g) for g in gpus() or [None]),
+            "limited": "\n\n".join(host_tables.limited(g) for g in gpus() or [None]),
+            "several": "\n\n".join(host_tables.several(g) for g in gpus() or [None]),
         },
         EXACTNESS: {
             "exactness": "\n\n".join(patterns(g) for g in measured),

@@ -7,6 +7,7 @@
     expressions.py  the C expressions inside that table, read and evaluated
     toolkit.py      finding nvcc, ptxas and fatbinary
     images.py       rows -> PTX and machine code
+    machine_code.py machine code made small
 
 Only needed to build; not installed.
 """

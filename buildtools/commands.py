@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -69,8 +69,9 @@ class BuildExt(build_ext):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        # Objects stay between builds, also those of editable installs.
-        tag = sys.implementation.cache_tag
+        # Objects stay between builds, also those of editable installs. Free-threaded Python has
+        # the cache tag of the other, and another ABI.
+        tag = sysconfig.get_config_var("SOABI")
         self.build_temp = os.path.join("build", f"temp-{self.plat_name}-{tag}")
 
     def run(self) -> None:

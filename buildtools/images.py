@@ -2,8 +2,8 @@
 
     <op>_<name>.cu -> nvcc -> .ptx -> ptxas -> machine code, each chip's -> fatbinary -> .fatbin
 
-The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. The
-fat binary carries the PTX too, for architectures that are newer than the list below.
+The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. It
+also serves GPUs newer than the machine code, for which the driver compiles it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import machine_code
 from .registry import Row, Values, defines, image_name
 from .toolkit import Toolkit
 
@@ -69,6 +70,12 @@ class Image:
             for arch in architectures
             if _number(arch) >= self.row.min_sm
         }
+
+    def carries_ptx(self, architectures: Sequence[str]) -> bool:
+        """Whether its fat binary needs PTX. What lies beside it, of the last virtual architecture,
+        does for later GPUs, but not for earlier ones that have no machine code."""
+        made_of = set(self.real(architectures).values())
+        return not made_of or not set(self.virtual[:-1]) <= made_of
 
 
 def _number(architecture: str) -> int:
@@ -147,14 +154,16 @@ def build(rows: Sequence[Row], sources: Path, out: Path, stamps: Path, toolkit: 
 def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit) -> str:
     recipe = [
         *(toolkit.identity, *NVCC_OPTIONS, *PTXAS_OPTIONS, *image.virtual, *image.real(archs)),
+        *(["with PTX"] if image.carries_ptx(archs) else []),
         *defines(image.row, image.dtype, image.values),
     ]
     digest = hashlib.sha256("\0".join(recipe).encode())
     headers = sorted(file for file in sources.iterdir() if file.suffix in (".h", ".cuh"))
     for file in [sources / f"{image.row.stem}.cu", *headers]:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
-    # This file says how, so it counts as well.
-    digest.update(Path(__file__).read_bytes())
+    # These files say how, so they count as well.
+    for module in (__file__, machine_code.__file__):
+        digest.update(Path(module).read_bytes())
     return digest.hexdigest()
 
 
@@ -174,14 +183,17 @@ def _compile(image: Image, sources: Path, out: Path, archs: Sequence[str], kit: 
             text = ptx[virtual].read_text()
             text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", text)
             ptx[virtual].write_text(text)
-            parts.append(f"--image3=kind=ptx,sm={virtual},file={ptx[virtual]}")
+            if image.carries_ptx(archs):
+                parts.append(f"--image3=kind=ptx,sm={virtual},file={ptx[virtual]}")
         for arch, virtual in image.real(archs).items():
             cubin = Path(folder, f"{arch}.cubin")
             options = [f"-arch=sm_{arch}", *PTXAS_OPTIONS]
             _run([kit.ptxas, *options, ptx[virtual], "-o", cubin], image)
+            cubin.write_bytes(machine_code.blanked(cubin.read_bytes()))
             parts.append(f"--image3=kind=elf,sm={arch},file={cubin}")
         fatbin = Path(folder, "kernel.fatbin")
-        _run([kit.fatbinary, f"--create={fatbin}", "-64", *parts], image)
+        options = ["-64", *machine_code.compression(kit.version)]
+        _run([kit.fatbinary, f"--create={fatbin}", *options, *parts], image)
 
         (out / f"{image.name}.ptx").write_text(text)
         (out / f"{image.name}.fatbin").write_bytes(fatbin.read_bytes())

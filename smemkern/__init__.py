@@ -41,7 +41,7 @@ from ._request import Request
 from ._trace_rows import GlobalRow, SharedRow
 
 if _TYPE_CHECKING:
-    from . import banks, coalescing, plot
+    from . import banks, coalescing, dask, plot, widgets
     from ._architectures import architectures
     from ._bench import bench
     from ._ceilings import ceilings
@@ -53,7 +53,7 @@ if _TYPE_CHECKING:
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
 # The models, imported when they are first asked for, so that a user of the kernels does not wait.
-_MODULES = ("banks", "coalescing", "plot")
+_MODULES = ("banks", "coalescing", "dask", "plot", "widgets")
 _FUNCTIONS = {
     "architectures": "_architectures",
     "bench": "_bench",
@@ -108,6 +108,7 @@ __all__ = [
     "ceilings",
     "choices",
     "coalescing",
+    "dask",
     "devices",
     "empty_cache",
     "gemm",
@@ -121,4 +122,5 @@ __all__ = [
     "trace",
     "transpose",
     "variants",
+    "widgets",
 ]

@@ -1,22 +1,34 @@
 """python -m smemkern: the shared-memory laboratory from the command line.
 
-A command is a module with add_parser(commands) and run(chosen), and a row of the table.
+A command is a module as _cli.py says, and a row of the table.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import traceback
+from pathlib import Path
 
 from . import (
+    __version__,
+    _cli,
     _cli_banks,
     _cli_bench,
     _cli_check,
+    _cli_completion,
     _cli_demo,
     _cli_info,
     _cli_occupancy,
     _cli_profile,
     _cli_trace,
+)
+from .errors import (
+    CompileError,
+    DriverTooOldError,
+    Error,
+    NoDeviceError,
 )
 
 COMMANDS = {
@@ -28,21 +40,87 @@ COMMANDS = {
     "occupancy": _cli_occupancy,
     "profile": _cli_profile,
     "check": _cli_check,
+    "completion": _cli_completion,
 }
+
+_USAGE = (CompileError, OSError, OverflowError, TypeError, ValueError)
+_NOTHING = (DriverTooOldError, ImportError, NoDeviceError, _cli.Missing)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All that the command line understands."""
+    program = "smemkern" if Path(sys.argv[0]).name == "smemkern" else "python -m smemkern"
+    top = _cli.Parser(
+        prog=program,
+        description="The shared-memory laboratory for CUDA: what kernels do to shared memory,\n"
+        "with a GPU or without one.\n\ncommands:\n"
+        + "\n".join(f"  {name:<12}{command.SUMMARY}" for name, command in COMMANDS.items()),
+        epilog=f"Begin with: {program} demo\n{program} COMMAND --help teaches a command.",
+    )
+    top.add_argument("--version", action="version", version=f"smemkern {__version__}")
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
+    for name, command in COMMANDS.items():
+        own = commands.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=_cli.about(command.ABOUT),
+            epilog=_cli.epilog(command, program),
+        )
+        command.add_arguments(own)
+        _cli.add_common(own)
+    return top
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m smemkern", description="The shared-memory laboratory for CUDA."
-    )
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for command in COMMANDS.values():
-        command.add_parser(commands)
-    chosen = parser.parse_args(arguments)
+    """The command line; returns its exit status."""
     try:
-        return COMMANDS[chosen.command].run(chosen)
-    except (TypeError, ValueError) as wrong:
-        parser.error(str(wrong))
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _cli.INTERRUPTED
+    except BrokenPipeError:  # as of `| head`; Python's own flush at the end should find nothing
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _cli.CLOSED
+
+
+def _run(arguments: list[str] | None) -> int:
+    top = parser()
+    _cli_completion.complete(top)
+    try:
+        chosen = top.parse_args(arguments)
+    except SystemExit as end:  # --help, --version, or what argparse does not understand
+        return int(end.code or 0)
+    try:
+        return _cli.give(chosen.command, COMMANDS[chosen.command].run(chosen), chosen)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if chosen.traceback:
+            traceback.print_exc()
+        status, said = _told(error)
+        print(f"{top.prog} {chosen.command}: error: {said}", file=sys.stderr)
+        return status
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """An error's exit status, and what is said of it."""
+    said = str(error).strip()
+    if isinstance(error, _NOTHING):
+        return _cli.NOTHING, said
+    if isinstance(error, OSError) and error.filename:
+        return _cli.USAGE, f"{error.filename}: {error.strerror}"
+    if isinstance(error, _USAGE):
+        return _cli.USAGE, said
+    if isinstance(error, Error):
+        return _cli.FAILED, said
+    if isinstance(error, MemoryError):
+        return _cli.FAILED, said or "out of memory; smaller shapes need less"
+    kind = type(error).__name__
+    return _cli.FAILED, f"{kind}: {said}; a bug: please report what --traceback shows"
 
 
 if __name__ == "__main__":

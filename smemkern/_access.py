@@ -57,6 +57,7 @@ def pattern(name: str, rows: int, cols: int, itemsize: int = 4) -> Access:
     >>> pattern("tile:8x4", 32, 32).c[0, :6]
     array([0, 1, 2, 3, 0, 1])
     """
+    __tracebackhide__ = True
     if name in ("ldmatrix", "stmatrix"):
         if rows % 8:
             raise ValueError(f"{name} reads 8 rows at a time; the tile has {rows}")
@@ -75,6 +76,7 @@ def pattern(name: str, rows: int, cols: int, itemsize: int = 4) -> Access:
 
 
 def _walk(name: str, op: str, walk: str, width: int, rows: int, cols: int, itemsize: int) -> Access:
+    __tracebackhide__ = True
     if width not in WIDTHS or width < itemsize:
         raise ValueError(
             f"access {name!r}: {width} bytes are no vector of {itemsize}-byte elements"
@@ -109,6 +111,7 @@ def _inside(
 
 def read_access(access: str | Access | ArrayLike, rows: int, cols: int, itemsize: int) -> Access:
     """An Access, the name of one, or each lane's (r, c) as an array (..., lanes, 2)."""
+    __tracebackhide__ = True
     if isinstance(access, Access):
         return access
     if isinstance(access, str):

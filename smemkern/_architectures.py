@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ._blocks import Table
 from ._rows import Rows
-from ._table import table
 
 KIB = 1024
 
@@ -131,6 +131,7 @@ _DEVICES = {_plain(device): row.sm for row in _TABLE.values() for device in row.
 
 def capability(arch: str | int | tuple[int, int]) -> int:
     """90 of "sm_90", "sm_90a", "compute_90", "9.0", 90, 9.0's pair (9, 0) or a device's name."""
+    __tracebackhide__ = True
     number = None
     if isinstance(arch, tuple) and len(arch) == 2 and all(type(part) is int for part in arch):
         number = 10 * arch[0] + arch[1]
@@ -157,6 +158,7 @@ def capability(arch: str | int | tuple[int, int]) -> int:
 
 def architecture(arch: str | int | tuple[int, int]) -> Architecture:
     """The row of one architecture; ValueError, with those there are, if there is none."""
+    __tracebackhide__ = True
     row = _TABLE.get(f"sm_{capability(arch)}")
     if row is None:
         raise ValueError(f"arch {arch!r} is not in the table; there are: {', '.join(_TABLE)}")
@@ -168,7 +170,7 @@ class Architectures(Rows[Architecture]):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
+    def _table(self) -> Table:
         header = "sm name devices l1+shared shared/SM /block warps blocks fp32 fp64".split()
         lines = [
             (
@@ -181,7 +183,7 @@ class Architectures(Rows[Architecture]):
             )
             for row in self
         ]
-        return table(header, lines)
+        return Table(header, lines)
 
 
 def architectures() -> Architectures:

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from . import _core, _timings
+from ._blocks import Block, Paragraph, Table, as_text, in_notebook
 from ._devices import Device, devices
 from ._observe import _measure
+from ._progress import over
 from ._registry import variants as rows_of
-from ._rows import Rows
+from ._rows import Rows, params
+from ._table import Right
 from ._timings import Timing
 from .errors import NoDeviceError
 
@@ -87,8 +90,31 @@ class Bench:
     def __getitem__(self, index: int) -> Line:
         return self.lines[index]
 
-    def __repr__(self) -> str:
-        return repr(self.lines)
+    def _blocks(self) -> list[Block]:
+        """The fastest of each shape stands out."""
+        if not self.lines:
+            return list(self.lines._blocks())
+        rows = [
+            (
+                f"{line.op} {line.variant}",
+                params(line.params),
+                line.dtype,
+                Right(" x ".join(map(str, line.shape))),
+                Right(f"{line.ms:.4g}"),
+                Right(f"{line.best_ms:.4g}"),
+                Right(
+                    f"{line.rate:.4g}",
+                    "good" if line.ms == self._least[line.dtype, line.shape] else "",
+                ),
+            )
+            for line in self
+        ]
+        unit = "TB/s" if self[0].op == "transpose" else "TFLOP/s"
+        header = ("variant", "parameters", "dtype", "shape", "ms", "best ms", unit)
+        return [Paragraph(f"{self.device.name}: {self.device.description}"), Table(header, rows)]
+
+    __repr__ = as_text
+    _repr_html_ = in_notebook
 
     def to_pandas(self) -> Any:
         """The lines as a pandas.DataFrame; needs pandas."""
@@ -131,6 +157,7 @@ class Bench:
         ValueError
             If a row of "auto"'s table has times here, but too few to be fitted to.
         """
+        __tracebackhide__ = True
         gpu = self.device.description
         timings, fits = self.fitted(_timings.load(gpu))
         if store:
@@ -141,6 +168,7 @@ class Bench:
 
     def fitted(self, table: Sequence[Timing]) -> tuple[list[Timing], Rows[Fit]]:
         """The table, with what has times here fitted to them, and how well it fits."""
+        __tracebackhide__ = True
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
             terms, times, weights = self._of(timing)
@@ -253,48 +281,68 @@ def bench(
     >>> smemkern.bench([(1024, 1024, 1024)], variants=["tiled", "pipelined"])  # doctest: +SKIP
     >>> smemkern.bench(dtypes=("float32", "float64")).retune()  # doctest: +SKIP
     """
+    __tracebackhide__ = True
+    shapes = SHAPES if shapes is None else tuple(shapes)
+    known = {row.name: row for row in rows_of(op)}
+    _check(op, shapes, dtypes, seconds)
     on = _device(device)
     if variants is None:
         variants = _candidates(op, dtypes, on)
-    known = {row.name: row for row in rows_of(op)}
     chosen = []
     for entry in variants:
-        name, params = (entry, {}) if isinstance(entry, str) else entry
+        name, options = (entry, {}) if isinstance(entry, str) else entry
         if name not in known:
             raise ValueError(f"{op} has no variant {name!r}; there are: {', '.join(known)}")
-        if (name, dict(params)) not in chosen:
-            chosen.append((name, dict(params)))
+        if (name, dict(options)) not in chosen:
+            chosen.append((name, dict(options)))
     work = [
-        (shape, dtype, name, params)
-        for shape in (SHAPES if shapes is None else shapes)
+        (shape, dtype, name, options)
+        for shape in shapes
         for dtype in dtypes
-        for name, params in chosen
+        for name, options in chosen
         if known[name].dtypes[0] not in ALL_DTYPES or dtype in known[name].dtypes
     ]
     made: dict[Any, tuple[np.ndarray, ...]] = {}
     lines = []
-    for shape, dtype, name, params in _progress(work):
+    for shape, dtype, name, options in over(work, "bench", "times"):
         if (shape, dtype) not in made:
             made = {(shape, dtype): _operands(op, shape, dtype)}
-        times = _times(op, made[shape, dtype], seconds, name, params, on.name)
+        times = _times(op, made[shape, dtype], seconds, name, options, on.name)
         ms = statistics.median(times)
         size = np.dtype(dtype).itemsize
         amount = 2 * math.prod(shape) * (size if op == "transpose" else 1)
         unit = 1e-9  # 10^12 in a second, by milliseconds
         lines.append(
-            Line(op, name, params, dtype, tuple(shape), ms, min(times), amount / ms * unit)
+            Line(op, name, options, dtype, tuple(shape), ms, min(times), amount / ms * unit)
         )
     return Bench(Rows(lines), on)
 
 
+def _check(op: str, shapes: Iterable[Shape], dtypes: Sequence[str], seconds: float) -> None:
+    """What would otherwise fail after minutes, or give no line at all."""
+    wanted = "(m, n, k)" if op == "gemm" else "(rows, columns)"
+    for shape in shapes:
+        right = isinstance(shape, Sequence) and len(shape) == wanted.count(",") + 1
+        if not right or not all(isinstance(n, (int, np.integer)) and n > 0 for n in shape):
+            raise ValueError(f"a shape of {op} is {wanted}, each at least 1, not {shape!r}")
+    for dtype in dtypes:
+        if op == "gemm" and dtype not in ALL_DTYPES:
+            raise ValueError(f"dtypes of gemm are {', '.join(ALL_DTYPES)}, not {dtype!r}")
+    if not seconds > 0:
+        raise ValueError(f"seconds should be above 0, not {seconds!r}")
+
+
 def _device(name: str | None) -> Device:
+    __tracebackhide__ = True
     found = devices()  # the emulator is the last
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
+    why = "" if len(found) > 1 else f" ({_core.config()['driver']})"
     raise NoDeviceError(
-        f"bench times a GPU, and there are {len(found) - 1} here; pass device='emu' to time the "
-        "emulator itself, or count with smemkern.trace"
+        f"bench times a GPU, and there are {len(found) - 1} here{why}; device {name!r} is none of "
+        f"{', '.join(device.name for device in found)}; pass device='emu' to time the emulator "
+        "itself, or count with smemkern.trace"
     )
 
 
@@ -350,6 +398,7 @@ def _times(
     params: Mapping[str, int],
     where: str,
 ) -> list[float]:
+    __tracebackhide__ = True
     _, [once] = _measure(op, *arrays, variant=name, device=where, repeat=1, **params)
     repeat = min(max(int(seconds * 1e3 / max(once, 1e-3)), 3), 60)
     return _measure(op, *arrays, variant=name, device=where, repeat=repeat, **params)[1]
@@ -367,11 +416,3 @@ def _kind(timing: Timing) -> str:
 
 def _name(line: Line) -> str:
     return Timing(line.op, line.variant, line.params, line.dtype, "", False, 0, ()).name
-
-
-def _progress(work: list[Any]) -> Iterable[Any]:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return work
-    return tqdm(work, leave=False)

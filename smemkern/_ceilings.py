@@ -12,6 +12,8 @@ import numpy as np
 
 from . import _core
 from ._architectures import architecture
+from ._blocks import Block, Facts, Heading, Table, in_notebook
+from ._table import Right
 
 
 class Ceilings(NamedTuple):
@@ -31,6 +33,20 @@ class Ceilings(NamedTuple):
     def wavefronts(self) -> float:
         """Shared-memory wavefronts/s of the whole device: 128 bytes each."""
         return self.shared / 128
+
+    def _blocks(self) -> list[Block]:
+        rates = [(unit, rate, "TFLOP/s") for unit, rate in self.compute.items()]
+        rates += [("device memory", self.memory, "TB/s"), ("shared memory", self.shared, "TB/s")]
+        rates += [("PCIe, one direction", self.pcie, "TB/s")] if self.pcie else []
+        return [
+            Heading(self.device),
+            Facts([("multiprocessors", f"{self.multiprocessors} at {self.clock / 1e6:.0f} MHz")]),
+            Table(("roof", "at most", ""), [(n, Right(f"{r / 1e12:.4g}"), u) for n, r, u in rates]),
+            Facts([("source", self.source)]),
+        ]
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     def __repr__(self) -> str:
         tera = ", ".join(f"{unit} {rate / 1e12:.1f}" for unit, rate in self.compute.items())
@@ -187,6 +203,7 @@ def ceilings(device: str | None = None) -> Ceilings:
     >>> smemkern.ceilings("H200").compute["float32"]
     65000000000000.0
     """
+    __tracebackhide__ = True
     if not isinstance(device, str | None):
         raise TypeError(f"device should be a string, not {type(device).__name__}")
     if device is None:

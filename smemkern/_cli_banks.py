@@ -3,44 +3,139 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
+
+from ._cli import Answer
+
+SUMMARY = "bank conflicts of a stride; a layout without conflicts for a tile"
+ABOUT = """\
+What accesses of a warp cost in shared memory, which has 32 banks of 4 bytes: as many
+wavefronts as there are different words in the bank that has the most. Without
+options, the table of strides; with --stride, who waits for whom; with --tile, the
+cheapest layout (padding, XOR swizzle, TMA's swizzles) that is free of conflicts for
+the accesses given."""
+EXAMPLES = (
+    (
+        "banks --stride 16",
+        """\
+stride 16 on sm_90: 16 wavefronts
+load of 4 bytes by 32 lanes: 16 wavefronts, ideal 1
+  bank 0, 16 ways: word 0 by 0; word 32 by 2; word 64 by 4; 13 more
+  bank 16, 16 ways: word 16 by 1; word 48 by 3; word 80 by 5; 13 more""",
+    ),
+    (
+        "banks --tile 32x32 --access row --access column",
+        """\
+32 x 32 elements of 4 bytes: row, column
+Layout(32, 32, swizzle='xor') is free of conflicts
+layout                         wasted  share  wavefronts  ideal  worst  conflict-free
+Layout(32, 32, swizzle='xor')       0  0.0 %          64     64      1  yes
+...
+Layout(32, 32, pad=1)             128  3.1 %          64     64      1  yes
+...
+Layout(32, 32)                      0  0.0 %        1056     64     32  no""",
+    ),
+)
+NEXT = (
+    "trace gemm --variant conflicted, where a kernel does that; in a notebook, "
+    "smemkern.banks.Layout(32, 32, pad=1) draws the tile."
+)
+FOUND = "no layout is free of conflicts (with --tile)"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "banks",
-        help="bank conflicts of a stride; a layout without conflicts for a tile",
-        description="Without arguments, the table of strides. With --stride, who waits for whom. "
-        "With --tile, the cheapest layout that is free of conflicts for the accesses given.",
-    )
-    parser.add_argument("--stride", type=int, help="elements from lane to lane")
-    parser.add_argument("--width", type=int, default=4, help="bytes of a lane (4)")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stride", type=int, metavar="N", help="elements from lane to lane")
+    parser.add_argument("--width", type=int, default=4, metavar="N", help="bytes of a lane (4)")
     parser.add_argument("--op", default="load", help="load, store, atomic, ldmatrix, ... (load)")
     parser.add_argument("--arch", default="sm_90", help="sm_90; sm_10 to sm_37 for the past")
     parser.add_argument("--tile", metavar="ROWSxCOLS", help="a tile in shared memory")
-    parser.add_argument("--itemsize", type=int, default=4, help="bytes of its elements (4)")
     parser.add_argument(
-        "--access", action="append", help="row, column, row:16B, ldmatrix, 'store column', ..."
+        "--itemsize", type=int, default=4, metavar="N", help="bytes of the tile's elements (4)"
+    )
+    parser.add_argument(
+        "--access",
+        action="append",
+        metavar="WALK",
+        help="may be repeated: row, column, row:16B, ldmatrix, 'store column', ... (row, column)",
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(chosen: argparse.Namespace) -> Answer:
     from . import banks
+
+    data: dict[str, Any] = {"strides": None, "stride": None, "tile": None}
+    if chosen.tile is not None:
+        return _tile(chosen, data)
+    if chosen.stride is not None:
+        return _stride(chosen, data)
+    table = banks.stride_table(width=chosen.width, op=chosen.op)
+    return Answer({**data, "strides": list(table)}, table._blocks())
+
+
+def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
+    from . import banks
+    from ._blocks import Heading
+
+    rows, _, cols = chosen.tile.partition("x")
+    if not (rows.isdigit() and cols.isdigit()):
+        raise ValueError(f"--tile should be as 32x32, not {chosen.tile}")
+    accesses = chosen.access or ["row", "column"]
+    found = banks.suggest(int(rows), int(cols), chosen.itemsize, accesses)
+    _, *table = found._blocks()
+    said = f"{rows} x {cols} elements of {chosen.itemsize} bytes: {', '.join(accesses)}"
+    data["tile"] = {
+        "rows": int(rows),
+        "cols": int(cols),
+        "itemsize": chosen.itemsize,
+        "accesses": accesses,
+        "conflict_free": found.conflict_free,
+        "best": _choice(found.best),
+        "plain": None if found.before is None else _choice(found.before),
+        "alternatives": [_choice(choice) for choice in found.alternatives],
+    }
+    return Answer(
+        data, [Heading(said), Heading(found._answer), *table], int(not found.conflict_free)
+    )
+
+
+def _choice(choice: Any) -> dict[str, Any]:
+    layout = choice.layout
+    named = isinstance(layout.swizzle, str | None)
+    return {
+        "layout": repr(layout),
+        "pad": layout.pad,
+        "swizzle": layout.swizzle if named else list(layout.swizzle),
+        **{name: value for name, value in choice._asdict().items() if name != "layout"},
+    }
+
+
+def _stride(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
+    from . import banks
+    from ._blocks import Block, Heading
     from ._wavefronts import generation_of
 
-    if args.tile is not None:
-        rows, _, cols = args.tile.partition("x")
-        if not (rows.isdigit() and cols.isdigit()):
-            raise ValueError(f"--tile should be as 32x32, not {args.tile}")
-        accesses = args.access or ["row", "column"]
-        print(f"{rows} x {cols} elements of {args.itemsize} bytes: {', '.join(accesses)}")
-        print(banks.suggest(int(rows), int(cols), args.itemsize, accesses))
-        return 0
-    if args.stride is None:
-        print(banks.stride_table(width=args.width, op=args.op))
-        return 0
-    lanes = [abs(args.stride) * args.width * lane for lane in range(32)]
-    cost = banks.wavefronts(lanes, args.width, args.op, arch=args.arch)
-    print(f"stride {args.stride} on {args.arch}: {cost} wavefronts")
-    if generation_of(args.arch) >= 5:
-        print(banks.explain(lanes, args.width, args.op))
-    return 0
+    lanes = [abs(chosen.stride) * chosen.width * lane for lane in range(32)]
+    cost = banks.wavefronts(lanes, chosen.width, chosen.op, arch=chosen.arch)
+    blocks: list[Block] = [Heading(f"stride {chosen.stride} on {chosen.arch}: {cost} wavefronts")]
+    stride: dict[str, Any] = {
+        "stride": chosen.stride,
+        "width": chosen.width,
+        "op": chosen.op,
+        "arch": chosen.arch,
+        "wavefronts": cost,
+        "ideal": None,
+        "conflicts": None,
+    }
+    if generation_of(chosen.arch) >= 5:
+        request = banks.explain(lanes, chosen.width, chosen.op)
+        blocks += request._blocks()
+        stride["ideal"] = request.ideal
+        stride["conflicts"] = [
+            {
+                "group": group,
+                "bank": bank,
+                "words": [{"word": word, "lanes": by} for word, by in words.items()],
+            }
+            for group, bank, words in request.conflicts
+        ]
+    return Answer({**data, "stride": stride}, blocks)

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import argparse
 
+from ._cli import Answer, completed, device_names, variant_names
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "bench",
-        help="time variants on a GPU",
-        description="Times kernels on random data, between CUDA events, without transfers.",
-    )
-    parser.add_argument("--op", default="gemm", choices=("gemm", "transpose"))
+SUMMARY = "time variants on a GPU"
+ABOUT = """\
+Times kernels on random data, between CUDA events, without transfers: the median and
+the best of as many runs as fit into 20 ms, and the rate that the median makes, in
+TFLOP/s of a gemm, in TB/s read and written of a transpose. Without --shape and
+--variant: all that "auto" chooses among, which takes minutes."""
+EXAMPLES = (
+    (
+        "bench --shape 256 --variant tiled --variant padded --device emu",
+        """\
+emu: PTX emulator on ... CPU threads
+
+variant      parameters  dtype              shape     ms  best ms    TFLOP/s
+gemm tiled               float32  256 x 256 x 256  ...
+gemm padded              float32  256 x 256 x 256  ...""",
+    ),
+)
+NEXT = (
+    "smemkern.roofline in Python: how far from the roof that is; profile, for the counters of one "
+    "of them; --retune, if this GPU is no H200."
+)
+FOUND = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--op", default="gemm", choices=("gemm", "transpose"), help="(gemm)")
     parser.add_argument(
         "--shape",
         action="append",
@@ -19,17 +39,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="MxNxK",
         help='may be repeated; one number is a cube (default: the shapes "auto" is fitted to)',
     )
-    parser.add_argument(
-        "--variant", action="append", help='may be repeated (default: what "auto" chooses among)'
+    variant = parser.add_argument(
+        "--variant",
+        action="append",
+        metavar="NAME",
+        help='may be repeated (default: what "auto" chooses among)',
     )
-    parser.add_argument("--dtype", action="append", help="may be repeated (default: float32)")
-    parser.add_argument("--device", help='"cuda:1"; "emu" times the emulator')
+    completed(variant, variant_names)
+    parser.add_argument(
+        "--dtype", action="append", metavar="NAME", help="may be repeated (float32)"
+    )
+    device = parser.add_argument(
+        "--device", metavar="NAME", help='"cuda:1"; "emu" times the emulator'
+    )
+    completed(device, device_names)
     parser.add_argument(
         "--retune",
         action="store_true",
         help='fit the numbers that "auto" chooses by to this GPU, and keep them for it',
     )
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each time")
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -39,26 +67,20 @@ def _shape(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} is not like 4096 or 4095x4097x4093") from None
 
 
-def run(args: argparse.Namespace) -> int:
-    import json
-    import sys
-
+def run(chosen: argparse.Namespace) -> Answer:
     from ._bench import ALL_DTYPES, bench
-    from .errors import NoDeviceError
 
-    rank = 2 if args.op == "transpose" else 3
-    shapes = [s * rank if len(s) == 1 else s for s in args.shape] if args.shape else None
-    dtypes = args.dtype or (ALL_DTYPES if args.retune else ("float32",))
-    try:
-        times = bench(shapes, op=args.op, variants=args.variant, dtypes=dtypes, device=args.device)
-    except NoDeviceError as missing:
-        print(f"error: {missing}", file=sys.stderr)
-        return 2
-    if args.json:
-        for line in times:
-            print(json.dumps(line._asdict()))
-    elif not args.retune:
-        print(times)
-    if args.retune:
-        print(times.retune())
-    return 0
+    rank = 2 if chosen.op == "transpose" else 3
+    shapes = [s * rank if len(s) == 1 else s for s in chosen.shape] if chosen.shape else None
+    dtypes = chosen.dtype or (ALL_DTYPES if chosen.retune else ("float32",))
+    times = bench(
+        shapes, op=chosen.op, variants=chosen.variant, dtypes=dtypes, device=chosen.device
+    )
+    fits = times.retune() if chosen.retune else None
+    data = {
+        "device": times.device.name,
+        "description": times.device.description,
+        "lines": list(times),
+        "fits": None if fits is None else list(fits),
+    }
+    return Answer(data, times._blocks() if fits is None else fits._blocks())

@@ -4,39 +4,81 @@ from __future__ import annotations
 
 import argparse
 
+from ._cli import Answer
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("occupancy", help="blocks that an SM holds, and what limits them")
-    parser.add_argument("--threads", type=int, default=256, help="of a block (256)")
-    parser.add_argument("--registers", type=int, required=True, help="of a thread")
-    parser.add_argument("--shared", type=int, default=0, help="bytes of a block (0)")
-    parser.add_argument("--arch", default="sm_90", help="'sm_90', '9.0' or a device: 'H200'")
+SUMMARY = "blocks that an SM holds, and what limits them"
+ABOUT = """\
+How many blocks of a kernel an SM holds at once: the fewest that its registers,
+shared memory, warps, blocks and barriers allow. Registers and shared memory of a
+kernel are what `nvcc -Xptxas -v` or `cuobjdump -res-usage` print."""
+EXAMPLES = (
+    (
+        "occupancy --threads 256 --registers 64 --shared 49152",
+        """\
+sm_90 (Hopper): 4 blocks of 256 threads an SM, 32 of 64 warps, 50.0%
+limited by registers and shared memory
+a block takes 16384 registers and 50176 bytes of shared memory
+
+resource       blocks it allows
+registers                     4  binds
+shared memory                 4  binds
+warps                         8
+blocks                       32
+barriers                     64""",
+    ),
+)
+NEXT = (
+    "--curve, for all block sizes; --arch, for other GPUs. More warps are not always faster: the "
+    "ladder's best kernels fill an eighth of an SM (docs/models.md)."
+)
+FOUND = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=int, default=256, metavar="N", help="of a block (256)")
+    parser.add_argument("--registers", type=int, required=True, metavar="N", help="of a thread")
+    parser.add_argument("--shared", type=int, default=0, metavar="N", help="bytes of a block (0)")
+    parser.add_argument(
+        "--arch", default="sm_90", help="'sm_90', '9.0' or a device, as 'H200' (sm_90)"
+    )
     parser.add_argument("--curve", action="store_true", help="over all block sizes")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(chosen: argparse.Namespace) -> Answer:
     import numpy as np
 
+    from ._blocks import Block, Heading
     from ._occupancy import UNLIMITED, occupancy
-    from ._table import Right, table
 
-    one = occupancy(args.threads, args.registers, args.shared, args.arch)
-    print(
-        f"{one.arch.sm} ({one.arch.name}): {one.blocks} blocks of {args.threads} threads an SM, "
+    one = occupancy(chosen.threads, chosen.registers, chosen.shared, chosen.arch)
+    _, *facts = one._blocks()
+    head = (
+        f"{one.arch.sm} ({one.arch.name}): {one.blocks} blocks of {chosen.threads} threads an SM, "
         f"{one.warps} of {one.arch.warps} warps, {one.fraction:.1%}"
     )
-    print(f"limited by {' and '.join(one.limiters)}")
-    print(f"a block takes {one.registers} registers and {one.shared_bytes} bytes of shared memory")
-    limits = {k: "no limit" if v == UNLIMITED else v for k, v in one.limits.items()}
-    print("blocks by each:", ", ".join(f"{name} {limit}" for name, limit in limits.items()))
-    if args.curve:
+    blocks: list[Block] = [Heading(head), *facts]
+    data = {
+        "arch": one.arch.sm,
+        "threads": chosen.threads,
+        "blocks": one.blocks,
+        "warps": one.warps,
+        "fraction": one.fraction,
+        "limiters": one.limiters,
+        "limits": {
+            k.replace(" ", "_"): None if v == UNLIMITED else v for k, v in one.limits.items()
+        },
+        "registers": one.registers,
+        "shared_bytes": one.shared_bytes,
+        "curve": None,
+    }
+    if chosen.curve:
         sizes = np.arange(32, 1025, 32)
-        curve = occupancy(sizes, args.registers, args.shared, args.arch)
-        rows = [
-            (int(t), int(b), int(w), Right(f"{f:.1%}"), "#" * round(40 * f), str(limiter))
-            for t, b, w, f, limiter in zip(
+        curve = occupancy(sizes, chosen.registers, chosen.shared, chosen.arch)
+        blocks += curve._curve(sizes)
+        data["curve"] = [
+            dict(zip(("threads", "blocks", "warps", "fraction", "limiter"), row, strict=True))
+            for row in zip(
                 sizes, curve.blocks, curve.warps, curve.fraction, curve.limiter, strict=True
             )
         ]
-        print(table(("threads", "blocks", "warps", "share", "", "limited by"), rows))
-    return 0
+    return Answer(data, blocks)

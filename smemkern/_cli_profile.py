@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
 
-from . import _cli_trace, _core
+from . import _cli, _cli_trace
+from ._cli import Answer
+
+SUMMARY = "run Nsight Compute, and compare with the trace"
+ABOUT = """\
+Runs a call on the GPU under Nsight Compute's ncu and on the emulator, and prints the
+counters of both beside each other, for the whole call and by source line. "=" means
+that the prediction is exact. Needs a GPU, ncu, and the right to read counters."""
+EXAMPLES = (
+    (
+        "profile gemm --variant conflicted --shape 256 256 256",
+        """\
+gemm_conflicted
+
+what                    as written  predicted  measured       metric
+shared load requests       1048576     540672    540672  =    smsp__sass_inst_executed_...
+...""",
+    ),
+)
+NEXT = (
+    "docs/exactness.md: which counters agree always, and why others differ; trace, which needs no "
+    "GPU and predicts the same."
+)
+FOUND = ""
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("profile", help="run Nsight Compute, and compare with the trace")
-    _cli_trace.add_arguments(parser)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _cli_trace.add_call(parser)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(chosen: argparse.Namespace) -> Answer:
+    from . import _core, _ncu
     from ._profile import profile
 
+    what, args, keywords = _cli_trace.call_of(chosen)
     try:
-        what, args, keywords = _cli_trace.call_of(chosen)
-        print(profile(what, *args, **keywords))
-    except (OSError, ValueError, TypeError, OverflowError, _core.Error) as error:
-        print(f"smemkern profile: {error}", file=sys.stderr)
-        return 2
-    return 0
+        _ncu.find_ncu()
+    except _core.Error as error:
+        raise _cli.Missing(str(error)) from None
+    found = profile(what, *args, **keywords)
+    data = {
+        "kernel": found.trace.launch.kernel,
+        "command": found.command,
+        "counters": [{**row._asdict(), "equal": row.equal} for row in found.rows],
+        "lines": [{**line._asdict(), "equal": line.equal} for line in found.lines],
+    }
+    return Answer(data, found._blocks())

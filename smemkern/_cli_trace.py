@@ -3,34 +3,92 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _argspec, _core
+from . import _argspec, _cli, _core
+from ._cli import Answer
+from ._hazards import Hazard
+from ._trace_rows import GlobalRow, SharedRow
 
 OPERATIONS = ("gemm", "transpose", "probe")
 
+SUMMARY = "count what the hardware would count, line by line"
+ABOUT = """Runs a variant on random data, or a kernel of your own, on the emulator, and prints
+for each source line what it asked of shared memory (requests, the wavefronts they
+cost, the fewest that their bytes could cost, the worst request) and of global memory
+(requests, 32-byte sectors). A factor of 1.00 is free of bank conflicts. No GPU is
+needed. What looks like a race or another mistake is listed below."""
+EXAMPLES = (
+    (
+        "trace transpose --variant tiled --shape 64 64",
+        """shared                 op     width  requests  wavefronts  ideal  worst  factor
+transpose_tiled.cu:... store      4       128         128    128      1    1.00
+transpose_tiled.cu:... load       4       128        4096    128     32   32.00
+
+global                 op     width  requests  sectors  ideal
+transpose_tiled.cu:... load       4       128      512    512
+transpose_tiled.cu:... store      4       128      512    512
+...""",
+    ),
+    (
+        "trace sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
+        """\
+shared        op     width  requests  wavefronts  ideal  worst  factor
+kernel.cu:5   store      4        32          32     32      1    1.00
+...
+hazard: RAW race, shared part[1]: ...""",
+    ),
+)
+NEXT = (
+    "--annotate, for the source with its counts in the margin; --html, for a page with the worst "
+    "request of each line as a map of banks; banks --tile, for a layout without conflicts."
+)
+FOUND = "hazards were found"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_call(parser)
+    parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
+    parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
+    parser.add_argument("--html", metavar="FILE", help="write a page")
+
+
+def add_call(parser: argparse.ArgumentParser) -> None:
     """What trace and profile share: which call it is."""
-    parser.add_argument("what", help=f"{', '.join(OPERATIONS)}, or a file of CUDA C++ or PTX")
-    parser.add_argument("--shape", type=int, nargs="+", help="gemm: M N K; transpose: rows cols")
-    parser.add_argument("--variant", help="of the operation")
-    parser.add_argument("--dtype", default="float32", help="of random data (float32)")
+    what = parser.add_argument(
+        "what", help=f"{', '.join(OPERATIONS)}, or a file of CUDA C++ or PTX"
+    )
+    _cli.completed(what, _callable)
+    parser.add_argument(
+        "--shape", type=int, nargs="+", metavar="N", help="gemm: M N K; transpose: rows cols"
+    )
+    variant = parser.add_argument("--variant", metavar="NAME", help='of the operation ("auto")')
+    _cli.completed(variant, _cli.variant_names)
+    parser.add_argument(
+        "--dtype", default="float32", metavar="NAME", help="of random data (float32)"
+    )
     parser.add_argument(
         "--param", action="append", default=[], metavar="NAME=INT", help="of the variant: tile=16"
     )
     add_kernel_arguments(parser.add_argument_group("of a kernel in a file"), required=False)
 
 
+def _callable(prefix: str, **_: Any) -> list[str]:
+    from argcomplete.completers import FilesCompleter
+
+    return [*OPERATIONS, *FilesCompleter(("cu", "ptx"))(prefix)]
+
+
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
     """What makes a launch of a kernel in a file."""
-    parser.add_argument("--kernel", help="its name; by default the only one of the file")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="its name; by default the only one of the file"
+    )
     for name, what in (("--grid", "blocks: 4, or 4,2"), ("--block", "threads of a block: 256")):
-        parser.add_argument(name, type=_argspec.extent, required=required, help=what)
+        parser.add_argument(name, type=_extent, required=required, metavar="X[,Y[,Z]]", help=what)
     parser.add_argument(
         "--arg",
         action="append",
@@ -38,10 +96,19 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
         metavar="SPEC",
         help="an argument of the kernel: f32[1024], f32[64,64]=random, i32=5, file.npy",
     )
-    parser.add_argument("--shared-bytes", type=int, default=0, help="dynamic shared memory")
+    parser.add_argument(
+        "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory"
+    )
     parser.add_argument(
         "--option", action="append", default=[], help="for the compiler: --option=-DTILE=32"
     )
+
+
+def _extent(text: str) -> tuple[int, ...]:
+    try:
+        return _argspec.extent(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
 def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], dict[str, Any]]:
@@ -56,7 +123,7 @@ def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], 
         return _operation(chosen)
     path = Path(chosen.what)
     if not path.suffix:
-        raise ValueError(f"{chosen.what!r} is none of {', '.join(OPERATIONS)}, and no file")
+        raise ValueError(f"{chosen.what!r} is none of {', '.join(OPERATIONS)}, and no .cu or .ptx")
     if chosen.grid is None or chosen.block is None:
         raise ValueError("a kernel in a file needs --grid and --block")
     return kernel_call(path, chosen)
@@ -66,7 +133,13 @@ def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The same of a kernel in a file, whose arguments are add_kernel_arguments'."""
-    kernel = _core.Kernel(path.read_text(encoding="utf-8"), chosen.kernel, tuple(chosen.option))
+    source = path.read_text(encoding="utf-8")
+    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
+        raise _cli.Missing(
+            "CUDA C++ is compiled by NVRTC, which is not installed: pip install smemkern[nvrtc]; "
+            "or hand over PTX, as nvcc -ptx makes it"
+        )
+    kernel = _core.Kernel(source, chosen.kernel, tuple(chosen.option))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     return kernel, args, {"shared_bytes": chosen.shared_bytes}
 
@@ -94,24 +167,49 @@ def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, An
     return chosen.what, args, keywords
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("trace", help="count what the hardware would count, line by line")
-    add_arguments(parser)
-    parser.add_argument("--blocks", type=int, help="run only the first so many blocks")
-    parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
-    parser.add_argument("--html", metavar="FILE", help="write a page")
-
-
-def run(chosen: argparse.Namespace) -> int:
+def run(chosen: argparse.Namespace) -> Answer:
+    from . import _listing
     from ._observe import trace
 
-    try:
-        what, args, keywords = call_of(chosen)
-        found = trace(what, *args, blocks=chosen.blocks, **keywords)
-        print(found.annotate() if chosen.annotate else found)
-        if chosen.html:
-            found.to_html(chosen.html)
-    except (OSError, ValueError, TypeError, OverflowError, _core.Error) as error:
-        print(f"smemkern trace: {error}", file=sys.stderr)
-        return 2
-    return 0
+    what, args, keywords = call_of(chosen)
+    found = trace(what, *args, blocks=chosen.blocks, progress=True, **keywords)
+    if chosen.html:
+        found.to_html(chosen.html)
+    launch = found.launch
+    data = {
+        "kernel": launch.kernel,
+        "op": launch.op,
+        "variant": launch.variant,
+        "grids": launch.grids,
+        "block": launch.block,
+        "shared_bytes": launch.shared_bytes,
+        "blocks": found.blocks,
+        "grid_blocks": found.grid_blocks,
+        "conflict_factor": found.conflict_factor,
+        "shared_requests": found.shared_requests,
+        "shared_wavefronts": found.shared_wavefronts,
+        "bytes_moved": found.bytes_moved,
+        "flops": found.flops,
+        "warp_instructions": found.warp_instructions,
+        "barriers": found.barriers,
+        "instructions": found.instructions,
+        "shared": [row_data(row) for row in found.shared],
+        "global": [row_data(row) for row in found.global_],
+        "incomplete": found.incomplete,
+        "hazards": [hazard_data(hazard) for hazard in found.hazards],
+    }
+    blocks = _listing.blocks(found) if chosen.annotate else found._blocks()
+    return Answer(data, blocks, _cli.FOUND if found.hazards else _cli.FINE)
+
+
+def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
+    """A row for machines; of its worst request the cost is enough."""
+    data = row._asdict()
+    del data["worst_request"]
+    data["callers"] = [{"file": file, "line": line} for file, line in row.callers]
+    return data
+
+
+def hazard_data(hazard: Hazard) -> dict[str, Any]:
+    """The same of a hazard."""
+    return hazard._asdict()

@@ -6,6 +6,8 @@ import os
 from typing import NamedTuple
 
 from . import _core
+from ._blocks import Block, Facts, as_text, in_notebook, text
+from ._rows import Rows
 
 
 class Device(NamedTuple):
@@ -19,8 +21,40 @@ class Device(NamedTuple):
     memory_bytes: int | None
     shared_bytes: int | None  # the most of a block, after opting in
 
+    @property
+    def _facts(self) -> str:
+        facts = [self.description]
+        if self.compute_capability:
+            facts.append("sm_{}{}".format(*self.compute_capability))
+        if self.multiprocessors:
+            facts.append(f"{self.multiprocessors} SMs")
+        if self.clock_mhz:
+            facts.append(f"{self.clock_mhz:.0f} MHz")
+        if self.memory_bytes:
+            facts.append(f"{self.memory_bytes / 2**30:.0f} GiB")
+        if self.shared_bytes:
+            facts.append(f"{self.shared_bytes / 2**10:.0f} KiB of shared memory a block")
+        return ", ".join(facts)
 
-def devices() -> tuple[Device, ...]:
+    def _blocks(self) -> list[Block]:
+        return [Facts([(self.name, self._facts)])]
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+
+class Devices(Rows[Device]):
+    """Shown as a line for each."""
+
+    __slots__ = ()
+
+    def _blocks(self) -> list[Block]:
+        return [Facts([(device.name, device._facts) for device in self])]
+
+    __repr__ = as_text
+
+
+def devices() -> Devices:
     """The GPUs that the driver shows, then the emulator, which is always there."""
     gpus = [
         Device(f"cuda:{ordinal}", name, divmod(sm, 10), sms, clock_khz / 1000, memory, shared)
@@ -28,32 +62,26 @@ def devices() -> tuple[Device, ...]:
     ]
     threads = len(os.sched_getaffinity(0))
     emulator = Device("emu", f"PTX emulator on {threads} CPU threads", *[None] * 5)
-    return (*gpus, emulator)
+    return Devices((*gpus, emulator))
 
 
-def show_config() -> None:
-    """Print version, devices, driver, NVRTC and folders: what a bug report should hold."""
+def config_facts() -> list[tuple[str, str]]:
     import platform
 
     import numpy as np
 
     config = _core.config()
-    print(f"smemkern  {config['version']}")
-    print(f"python    {platform.python_version()} on {platform.platform()}")
-    print(f"numpy     {np.__version__}")
-    print(f"driver    {config['driver']}")
-    print(f"nvrtc     {config['nvrtc']}")
-    print(f"images    {config['images']}")
-    for device in devices():
-        facts = [device.description]
-        if device.compute_capability:
-            facts.append("sm_{}{}".format(*device.compute_capability))
-        if device.multiprocessors:
-            facts.append(f"{device.multiprocessors} SMs")
-        if device.clock_mhz:
-            facts.append(f"{device.clock_mhz:.0f} MHz")
-        if device.memory_bytes:
-            facts.append(f"{device.memory_bytes / 2**30:.0f} GiB")
-        if device.shared_bytes:
-            facts.append(f"{device.shared_bytes / 2**10:.0f} KiB of shared memory a block")
-        print(f"{device.name:<9} {', '.join(facts)}")
+    return [
+        ("smemkern", config["version"]),
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("numpy", np.__version__),
+        ("driver", config["driver"]),
+        ("nvrtc", config["nvrtc"]),
+        ("images", config["images"]),
+        *((device.name, device._facts) for device in devices()),
+    ]
+
+
+def show_config() -> None:
+    """Print version, devices, driver, NVRTC and folders: what a bug report should hold."""
+    print(text([Facts(config_facts())]))

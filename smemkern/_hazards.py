@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._blocks import Block, Listing, Paragraph
+from ._rows import Rows
+from ._table import Cell
 from ._trace_rows import base_name
 
 if TYPE_CHECKING:
@@ -40,12 +43,27 @@ class Hazard(NamedTuple):
     element: tuple[int, ...] | None  # of that argument
 
 
+class Hazards(Rows[Hazard]):
+    """What a run found, shown as its messages."""
+
+    __slots__ = ()
+
+    def _blocks(self) -> Sequence[Block]:
+        if not self:
+            return [Paragraph("no hazards")]
+        return [
+            Listing([Cell(f"{at}. {row.message}", "bad") for at, row in enumerate(self, 1)]),
+        ]
+
+
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
-def rows(raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]):
+def rows(
+    raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
+) -> Hazards:
     """Rows out of what the core says; `args` are those that hazards count, `names` tells theirs."""
-    return tuple(_row(one, names, args) for one in raw)
+    return Hazards(_row(one, names, args) for one in raw)
 
 
 def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
@@ -80,8 +98,12 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
+    fault = _FOLDERS.sub("", fault) if fault else fault
     told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
     return row._replace(message=told or _sentence(row, space))
+
+
+_FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # before kernel.cu:9
 
 
 def _width(text: str | None, width: int) -> int:
@@ -218,6 +240,7 @@ def error(trace: Trace, entry: str) -> _core.HazardError:
 
 def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """What calling a Kernel with check=True does."""
+    __tracebackhide__ = True
     from ._observe import _traced
 
     device = options.get("device")
@@ -228,7 +251,8 @@ def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str,
     if trace.hazards:
         raise error(trace, kernel.name)
     if on_gpu:
-        _core.observe(kernel, args, options)
+        own = {name: given for name, given in options.items() if name != "max_instructions"}
+        _core.observe(kernel, args, own)
 
 
 def _copy(argument: object) -> object:

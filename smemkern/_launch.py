@@ -48,6 +48,7 @@ def _extent(given: int | tuple[int, ...]) -> Extent:
 
 def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any]) -> Launch:
     """Raises what the call itself would raise."""
+    __tracebackhide__ = True
     if isinstance(what, _core.Kernel):
         ptx = what.source == what.ptx
         sources = {"": what.ptx} if ptx else {"kernel.cu": what.source}
@@ -73,6 +74,7 @@ def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, An
     ValueError, TypeError
         If there are no such blocks, or none at all is chosen.
     """
+    __tracebackhide__ = True
     total = sum(math.prod(grid) for grid in grids)
     if isinstance(blocks, tuple):
         if len(blocks) != 3:

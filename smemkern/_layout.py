@@ -27,6 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._access import Access, pattern, read_access
 from ._architectures import BANK_BYTES, BANKS
+from ._blocks import Block, Facts, Heading, Picture, Table, in_notebook
+from ._rows import factor
 from ._wavefronts import integers, read_requests
 
 if TYPE_CHECKING:
@@ -99,6 +101,7 @@ class Layout:
         pad: int = 0,
         swizzle: str | Swizzle | tuple[int, int, int] | None = None,
     ) -> None:
+        __tracebackhide__ = True
         for name, value, least in (("rows", rows, 1), ("cols", cols, 1), ("pad", pad, 0)):
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} should be an integer of at least {least}, not {value!r}")
@@ -119,6 +122,7 @@ class Layout:
         self.wasted = self.bytes - self.rows * self.cols * itemsize
 
     def _read_swizzle(self, swizzle: str) -> None:
+        __tracebackhide__ = True
         row = self.cols * self.itemsize
         if swizzle in TMA:
             span = int(swizzle[:-1])
@@ -146,6 +150,7 @@ class Layout:
 
         Raises IndexError for what lies outside the tile.
         """
+        __tracebackhide__ = True
         row, column = integers("r", r), integers("c", c)
         for name, index, size in (("row", row, self.rows), ("column", column, self.cols)):
             if index.size and (index.min() < 0 or index.max() >= size):
@@ -161,6 +166,7 @@ class Layout:
 
     def bank(self, r: ArrayLike, c: ArrayLike) -> Any:
         """The (first) bank of element (r, c)."""
+        __tracebackhide__ = True
         return self.address(r, c) // BANK_BYTES % BANKS
 
     def request(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -168,6 +174,7 @@ class Layout:
 
         Raises ValueError if the layout tears a lane's vector apart or misaligns it.
         """
+        __tracebackhide__ = True
         walk = read_access(access, self.rows, self.cols, self.itemsize)
         at = self.address(walk.r, walk.c)
         items = np.arange(0, walk.width, self.itemsize)
@@ -181,6 +188,7 @@ class Layout:
         return at, walk.active
 
     def _count(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], ...]:
+        __tracebackhide__ = True
         walk = read_access(access, self.rows, self.cols, self.itemsize)
         addresses, active = self.request(walk)
         asked = read_requests(addresses, walk.width, walk.op, active)
@@ -202,10 +210,12 @@ class Layout:
         access : str, Access or array of int
             As of smemkern.banks.pattern; an array (..., lanes, 2) holds each lane's (r, c).
         """
+        __tracebackhide__ = True
         return self._count(access)[0]
 
     def cost(self, access: str | Access | ArrayLike) -> Cost:
         """What an access costs over the whole tile."""
+        __tracebackhide__ = True
         cost, ideal, groups = self._count(access)
         return Cost(
             len(cost),
@@ -221,6 +231,24 @@ class Layout:
 
         return layout(self, ax=ax, **kw)
 
+    def _picture(self) -> list[Block]:
+        from ._pictures import tile_map
+
+        return [Picture(tile_map(self))]
+
+    def _blocks(self) -> list[Block]:
+        costs = [(walk, self.cost(walk)) for walk in ("row", "column")]
+        rows = [
+            (f"a {walk}", c.requests, c.wavefronts, c.ideal, c.worst, factor(c.wavefronts, c.ideal))
+            for walk, c in costs
+        ]
+        wasted = f"{self.bytes} bytes, {self.wasted} of them wasted"
+        facts = [("pitch", f"{self.pitch} bytes"), ("takes", wasted)]
+        header = ("lanes along", "requests", "wavefronts", "ideal", "worst", "factor")
+        return [Heading(repr(self)), Facts(facts), Table(header, rows), *self._picture()]
+
+    _repr_html_ = in_notebook
+
     def __repr__(self) -> str:
         parts = [str(self.rows), str(self.cols)]
         parts += [f"itemsize={self.itemsize}"] if self.itemsize != 4 else []
@@ -230,6 +258,7 @@ class Layout:
 
 
 def _checked(swizzle: Swizzle, itemsize: int) -> Swizzle:
+    __tracebackhide__ = True
     bits, base, shift = swizzle
     if not (bits >= 1 and base >= 0 and shift >= bits):
         raise ValueError(

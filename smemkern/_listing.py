@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._blocks import Block, Heading, Listing, Paragraph
+from ._table import Cell
 from ._trace_rows import GlobalRow, SharedRow
 
 if TYPE_CHECKING:
@@ -115,28 +117,31 @@ def _filled(charged: dict[int, Line], text: list[str]) -> list[Line]:
     return lines
 
 
-def text(trace: Trace, file: str | None) -> str:
-    """The listing as plain text."""
+def blocks(trace: Trace, file: str | None = None) -> list[Block]:
+    """The listing as it is shown, a file after the other."""
+    __tracebackhide__ = True
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")
     names = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
     names += f" {'requests':>9} {'sectors':>8}    line"
     head = f"{'shared':>9}{'global':>38}\n{names}"
-    parts = [trace.coverage] if trace.coverage else []
+    parts: list[Block] = [Paragraph(trace.coverage)] if trace.coverage else []
     for name, lines in files.items():
         if file not in (None, name):
             continue
-        shown = [Path(name).name or f"{trace.launch.kernel}, PTX", head]
+        parts.append(Heading(Path(name).name or f"{trace.launch.kernel}, PTX"))
+        shown: list[object] = [Cell(line, "dim") for line in head.split("\n")]
         before = None
         for line in lines:
             if before is not None and line.number != before + 1:
                 shown.append("...")
             before = line.number
-            shown.append(_margin(line) + f" {line.number:>6} {line.text}".rstrip())
-            shown += [f"{'':>65} ! {message}" for message in line.hazards]
-        parts.append("\n".join(shown))
-    return "\n\n".join(parts)
+            whole = _margin(line) + f" {line.number:>6} {line.text}".rstrip()
+            shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
+            shown += [Cell(f"{'':>65} ! {message}", "bad") for message in line.hazards]
+        parts.append(Listing(shown, indent=70))
+    return parts
 
 
 def _margin(line: Line) -> str:

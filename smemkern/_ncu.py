@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,11 +26,14 @@ _PLACES = (
     "/usr/local/NVIDIA-Nsight-Compute*",
 )
 
+TICK = 0.2  # seconds
+
 # ---- running it
 
 
 def find_ncu() -> str:
     """Path of ncu: on PATH, or where NVIDIA's installers put it."""
+    __tracebackhide__ = True
     found = shutil.which("ncu")
     if found:
         return found
@@ -44,27 +47,41 @@ def find_ncu() -> str:
     )
 
 
-def run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    if "ERR_NVGPUCTRPERM" in done.stdout:
+def run(
+    command: list[str], environment: dict[str, str], tick: Callable[[], object] | None = None
+) -> str:
+    """What it prints; meanwhile tick() is called now and then."""
+    __tracebackhide__ = True
+    said, status = _output(command, environment, tick)
+    if "ERR_NVGPUCTRPERM" in said:
         raise _core.Error(
             "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): run "
             "as root, or load the kernel module with NVreg_RestrictProfilingToAdminUsers=0; in a "
             "container, start it with --cap-add=SYS_ADMIN"
         )
-    if done.returncode != 0:
+    if status != 0:
         raise _core.Error(
-            f"ncu failed with status {done.returncode}:\n{shlex.join(command)}"
-            f"\n{done.stdout[-4000:]}"
+            f"ncu failed with status {status}:\n{shlex.join(command)}\n{said[-4000:]}"
         )
-    return done.stdout
+    return said
+
+
+def _output(
+    command: list[str], environment: dict[str, str], tick: Callable[[], object] | None
+) -> tuple[str, int]:
+    pipe, merged = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=merged, text=True, errors="replace"
+    ) as process:
+        while True:
+            try:
+                return process.communicate(timeout=TICK if tick else None)[0], process.returncode
+            except subprocess.TimeoutExpired:
+                if tick:
+                    tick()
+            except BaseException:  # as Ctrl-C: nothing of it is left behind
+                process.kill()
+                raise
 
 
 # ---- the page "raw"

@@ -6,10 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _hazards
-from ._hazards import Hazard
+from ._blocks import Block, Paragraph, Table, as_text, text
+from ._hazards import Hazards
 from ._launch import Blocks, Launch, block_numbers, launch_of
-from ._table import Right, table
-from ._trace_rows import GlobalRow, SharedRow, place, rows
+from ._progress import Meter, Progress
+from ._trace_rows import GlobalRow, SharedRow, rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +23,8 @@ class Trace:
     ----------
     result
         What the operation returned; None if only some of the blocks ran.
-    shared : tuple of SharedRow
-    global_ : tuple of GlobalRow
+    shared : Rows of SharedRow
+    global_ : Rows of GlobalRow
     instructions : dict
         Warp instructions by opcode.
     warp_instructions : int
@@ -39,7 +40,7 @@ class Trace:
         Blocks that ran, of all that the launches have.
     launch : Launch
         Kernel, variant, grid, block and shared memory.
-    hazards : tuple of Hazard
+    hazards : Rows of Hazard
         Races and other mistakes that the run showed; see docs/hazards.md.
     checked : bool
         Whether hazards were looked for.
@@ -49,7 +50,7 @@ class Trace:
     """
 
     def __init__(
-        self, result: object, raw: tuple[Any, ...], hazards: tuple[Hazard, ...], launch: Launch
+        self, result: object, raw: tuple[Any, ...], hazards: Hazards, launch: Launch
     ) -> None:
         sites, opcodes, totals = raw[:3]
         self.hazards = hazards
@@ -122,9 +123,10 @@ class Trace:
             One file, as rows name it; None: all that have counts, and whose text is known: those
             of this package, and that of a Kernel.
         """
-        from ._listing import text
+        __tracebackhide__ = True
+        from ._listing import blocks
 
-        return text(self, file)
+        return text(blocks(self, file))
 
     def to_pandas(self) -> Any:
         """A DataFrame of the rows, shared memory's first, told apart by the column `space`.
@@ -174,23 +176,23 @@ class Trace:
 
         return fragment(self)
 
-    def __repr__(self) -> str:
-        parts = [self.coverage] if self.coverage else []
-        if self.shared:
-            rows = [(place(r), *r[1:7], Right(f"{r.factor:.2f}")) for r in self.shared]
-            parts.append(table(("shared", *SharedRow._fields[1:7], "factor"), rows))
-        if self.global_:
-            sites = [(place(r), *r[1:6]) for r in self.global_]
-            parts.append(table(("global", *GlobalRow._fields[1:6]), sites))
+    def _blocks(self) -> list[Block]:
         most = sorted(self.instructions.items(), key=lambda item: -item[1])
-        lines = [f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"]
-        lines += [f"{count:>12}  {opcode}" for opcode, count in most[:8]]
+        counts: list[tuple[int, str]] = [(count, opcode) for opcode, count in most[:8]]
         if len(most) > 8:
-            lines.append(f"{sum(count for _, count in most[8:]):>12}  in {len(most) - 8} others")
-        parts.append("\n".join(lines))
-        if self.hazards:
-            parts.append("\n".join(f"hazard: {row.message}" for row in self.hazards))
-        return "\n\n".join(parts)
+            counts.append((sum(count for _, count in most[8:]), f"in {len(most) - 8} others"))
+        blocks: list[Block] = [Paragraph(self.coverage)] if self.coverage else []
+        blocks += [rows._table() for rows in (self.shared, self.global_) if rows]
+        blocks.append(
+            Paragraph(
+                f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"
+            )
+        )
+        blocks.append(Table(("count", "warp instruction"), counts))
+        blocks += [Paragraph(f"hazard: {row.message}", "bad") for row in self.hazards]
+        return blocks
+
+    __repr__ = as_text
 
 
 def _traced(
@@ -201,18 +203,22 @@ def _traced(
     equal_writes: bool = False,
     only_if_clean: bool = False,
     blocks: Blocks | None = None,
+    progress: bool | Progress = False,
 ) -> Trace:
+    __tracebackhide__ = True
     launch = launch_of(what, args, kw)
-    result, _times, raw = _core.observe(
-        what,
-        args,
-        kw,
-        trace=True,
-        hazards=hazards,
-        equal_writes=equal_writes,
-        only_if_clean=only_if_clean,
-        blocks=None if blocks is None else block_numbers(blocks, launch.grids),
-    )
+    with Meter("trace", "blocks") as meter:
+        result, _times, raw = _core.observe(
+            what,
+            args,
+            kw,
+            trace=True,
+            hazards=hazards,
+            equal_writes=equal_writes,
+            only_if_clean=only_if_clean,
+            blocks=None if blocks is None else block_numbers(blocks, launch.grids),
+            progress=meter if progress is True else progress or None,
+        )
     assert raw is not None
     if isinstance(what, str):
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
@@ -230,6 +236,7 @@ def trace(
     hazards: bool = True,
     equal_writes: bool = False,
     blocks: Blocks | None = None,
+    progress: bool | Progress = False,
     **kw: Any,
 ) -> Trace:
     """Run something on the emulator, count, and look for hazards.
@@ -248,6 +255,10 @@ def trace(
         number, counted x first, then y, z, and on through the launches of a batch. The others do
         not run: `result` is None, arrays given to a Kernel hold what these blocks wrote, and a
         block that waits for one that does not run never ends.
+    progress : bool or function, optional
+        True shows a bar once a trace has taken two seconds (needs tqdm, and somebody who looks: a
+        terminal or a notebook). A function is called with (blocks done, blocks in all) some 20
+        times a second and at the end; an exception that it raises ends the run.
 
     Returns
     -------
@@ -264,7 +275,8 @@ def trace(
     >>> t = smemkern.trace("gemm", a, b, variant="conflicted")  # doctest: +SKIP
     >>> max(t.shared, key=lambda row: row.worst)  # doctest: +SKIP
     """
-    return _traced(what, args, kw, hazards, equal_writes, blocks=blocks)
+    __tracebackhide__ = True
+    return _traced(what, args, kw, hazards, equal_writes, blocks=blocks, progress=progress)
 
 
 def _measure(

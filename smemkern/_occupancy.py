@@ -21,6 +21,8 @@ import numpy as np
 
 from . import _architectures as table
 from ._architectures import Architecture, architecture
+from ._blocks import Block, Heading, Paragraph, Table, in_notebook
+from ._table import Bar, Cell, Right
 
 UNLIMITED = np.iinfo(np.int32).max  # a limit that does not bind: the kernel uses none of it
 LIMITERS = ("registers", "shared memory", "warps", "blocks", "barriers")
@@ -45,6 +47,47 @@ class Occupancy(NamedTuple):
             raise ValueError("limiters is for one result; of arrays, compare limits with blocks")
         return tuple(name for name in LIMITERS if self.limits[name] == self.blocks)
 
+    def _blocks(self) -> list[Block]:
+        if np.ndim(self.blocks):
+            return [Heading(repr(self)[1:-1]), *self._curve()]
+        limits = [
+            (
+                name,
+                Right("-") if limit == UNLIMITED else limit,
+                Cell("binds", "strong") if limit == self.blocks else "",
+            )
+            for name, limit in self.limits.items()
+        ]
+        return [
+            Heading(
+                f"{self.arch.sm} ({self.arch.name}): {self.blocks} blocks an SM, {self.warps} of "
+                f"{self.arch.warps} warps, {self.fraction:.1%}"
+            ),
+            Paragraph(
+                f"limited by {' and '.join(self.limiters)}\na block takes {self.registers} "
+                f"registers and {self.shared_bytes} bytes of shared memory"
+            ),
+            Table(("resource", "blocks it allows", ""), limits),
+        ]
+
+    def _curve(self, names: Any = None) -> list[Block]:
+        """One-dimensional arrays as a table, whose rows `names` has, or their index."""
+        if np.ndim(self.blocks) != 1 or len(self.blocks) > 64:
+            return [Paragraph("plot it, or look at .blocks and .limiter")]
+        header = ("" if names is None else "threads", "blocks", "warps", "share", "", "limited by")
+        rows = [
+            (int(name), int(b), int(w), Right(f"{f:.1%}"), Bar(float(f)), str(limiter))
+            for name, b, w, f, limiter in zip(
+                range(len(self.blocks)) if names is None else names,
+                *(self.blocks, self.warps, self.fraction, self.limiter),
+                strict=True,
+            )
+        ]
+        return [Table(header, rows)]
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
     def __repr__(self) -> str:
         if np.ndim(self.blocks):
             shape = np.shape(self.blocks)
@@ -59,6 +102,7 @@ class Occupancy(NamedTuple):
 
 
 def _integers(name: str, value: Any, least: int) -> Any:
+    __tracebackhide__ = True
     given = np.asarray(value)
     if given.dtype.kind not in "iu":
         raise TypeError(f"{name} should be an integer or an array of them, not {given.dtype}")
@@ -151,6 +195,7 @@ def occupancy(
     >>> smemkern.occupancy([128, 256, 512], 128, arch="sm_80").blocks
     array([4, 2, 1])
     """
+    __tracebackhide__ = True
     row = architecture(arch)
     if carveout is not None and not 0 <= carveout <= 100:
         raise ValueError(f"carveout should be a percentage, 0..100, not {carveout}")

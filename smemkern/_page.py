@@ -1,7 +1,7 @@
 """A trace as one page of HTML that needs nothing else: no script, no font, no address.
 
 `fragment` is what a notebook shows; `page` is the same as a file of its own. All that comes from
-outside, as source text and names, is escaped. Colours follow the reader's light or dark setting.
+outside, as source text and names, is escaped. Colours are those of _html.py.
 """
 
 from __future__ import annotations
@@ -11,50 +11,44 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._html import STYLE
 from ._listing import Line, listing
-from ._request import Request
+from ._pictures import bank_map
 from ._trace_rows import SharedRow, place
 
 if TYPE_CHECKING:
     from ._observe import Trace
 
-_STYLE = """
-.smk{--bg:#fff;--fg:#1d2530;--dim:#697586;--line:#e2e6ec;--soft:#f5f7f9;--bad:211,63,73;
---good:#24845c;--c1:#3d7ea6;font:14px/1.45 system-ui,sans-serif;color:var(--fg);
-background:var(--bg);padding:16px 20px;box-sizing:border-box}
-@media(prefers-color-scheme:dark){.smk{--bg:#15191f;--fg:#dde3ea;--dim:#8d99a8;--line:#2d343e;
---soft:#1c222a;--bad:235,94,94;--good:#5fc496;--c1:#6fb1d8}}
-.smk h1{font-size:21px;margin:0 0 2px;font-weight:650}.smk h2{font-size:15px;margin:26px 0 8px}
-.smk h3{font:600 13px ui-monospace,monospace;margin:16px 0 6px}
-.smk .sub{color:var(--dim);margin:0 0 14px}
-.smk .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(148px,1fr));gap:8px}
-.smk .fact{background:var(--soft);border:1px solid var(--line);border-radius:7px;padding:7px 11px}
-.smk .fact b{display:block;font-size:17px;font-weight:600;font-variant-numeric:tabular-nums}
-.smk .fact span{color:var(--dim);font-size:12px}
-.smk .fact.bad b{color:rgb(var(--bad))}.smk .fact.good b{color:var(--good)}
-.smk .wide{overflow-x:auto;border:1px solid var(--line);border-radius:7px}
-.smk table{border-collapse:collapse;width:100%;margin:0;font-size:12.5px;color:var(--fg)}
-.smk tr,.smk tbody tr:nth-child(odd){background:none}
-.smk th{font-weight:600;color:var(--dim);text-align:right;padding:5px 9px;white-space:nowrap;
-border-bottom:1px solid var(--line);background:var(--soft)}
-.smk td{text-align:right;padding:1px 9px;white-space:nowrap;font-variant-numeric:tabular-nums}
-.smk .left{text-align:left}.smk .code{font:12px/1.5 ui-monospace,monospace;text-align:left;
-white-space:pre;width:100%;tab-size:4}
-.smk .no{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}
-.smk .note{color:rgb(var(--bad));text-align:left;white-space:normal}
-.smk .note div{max-width:56ch}.smk .over th{text-align:center}
-.smk .over th+th,.smk tr:not(.over) th:nth-child(5){border-left:1px solid var(--line)}
-.smk .gap td{color:var(--dim);text-align:center;background:var(--soft)}
-.smk details{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}
-.smk summary{cursor:pointer}.smk summary code{font-family:ui-monospace,monospace;font-size:12.5px}
-.smk svg{display:block;margin:10px 0 4px;max-width:100%;height:auto}
-.smk svg text{font:9px ui-monospace,monospace;fill:var(--dim)}
-.smk .hazard{border-left:3px solid rgb(var(--bad));background:var(--soft);padding:6px 12px;
-margin:6px 0;border-radius:0 7px 7px 0}
-.smk .opcodes{columns:260px;column-gap:28px}
-.smk .opcode{break-inside:avoid;display:flex;justify-content:space-between;gap:12px;
-border-bottom:1px solid var(--line);padding:1px 0;font:12px/1.6 ui-monospace,monospace}
-.smk .foot{color:var(--dim);font-size:12px;margin:18px 0 0}
+_STYLE = f"""{STYLE}
+.smk-page{{padding:16px 20px}}
+.smk h1{{font-size:21px;margin:0 0 2px;font-weight:650}}
+.smk h2{{font-size:15px;margin:26px 0 8px;font-weight:650}}
+.smk h3{{font:600 13px ui-monospace,monospace;margin:16px 0 6px}}
+.smk .sub{{color:var(--dim);margin:0 0 14px}}
+.smk .facts{{display:grid;grid-template-columns:repeat(auto-fill,minmax(148px,1fr));gap:8px}}
+.smk .fact{{background:var(--soft);border:1px solid var(--line);border-radius:7px;padding:7px 11px}}
+.smk .fact b{{display:block;font-size:17px;font-weight:600;font-variant-numeric:tabular-nums}}
+.smk .fact span{{color:var(--dim);font-size:12px}}
+.smk .fact.bad b{{color:rgb(var(--bad))}}.smk .fact.good b{{color:var(--good)}}
+.smk-page .wide,.smk-page table{{width:100%}}.smk-page td{{padding:1px 9px}}
+.smk .code,.smk .note{{text-align:left!important}}
+.smk .over th,.smk .gap td{{text-align:center!important}}
+.smk .code{{font:12px/1.5 ui-monospace,monospace;white-space:pre;width:100%;
+tab-size:4}}
+.smk .no{{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}}
+.smk .note{{color:rgb(var(--bad));white-space:normal}}.smk .note div{{max-width:56ch}}
+.smk .over th+th,.smk .over+tr th:nth-child(5){{border-left:1px solid var(--line)}}
+.smk .gap td{{color:var(--dim);background:var(--soft)}}
+.smk details{{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}}
+.smk summary{{cursor:pointer}}
+.smk summary code{{font-family:ui-monospace,monospace;font-size:12.5px;color:var(--fg);
+background:none}}
+.smk .hazard{{border-left:3px solid rgb(var(--bad));background:var(--soft);padding:6px 12px;
+margin:6px 0;border-radius:0 7px 7px 0}}
+.smk .opcodes{{columns:260px;column-gap:28px}}
+.smk .opcode{{break-inside:avoid;display:flex;justify-content:space-between;gap:12px;
+border-bottom:1px solid var(--line);padding:1px 0;font:12px/1.6 ui-monospace,monospace}}
+.smk .foot{{color:var(--dim);font-size:12px;margin:18px 0 0}}
 """
 
 
@@ -74,7 +68,7 @@ def fragment(trace: Trace) -> str:
     """What stands in a notebook."""
     return "".join(
         (
-            f'<div class="smk"><style>{_STYLE}</style>',
+            f'<div class="smk smk-page"><style>{_STYLE}</style>',
             _head(trace),
             _hazards(trace),
             _sources(trace),
@@ -207,44 +201,6 @@ def _sources(trace: Trace) -> str:
 
 
 # ---- the worst requests ----
-
-
-def bank_map(request: Request) -> str:
-    """Lanes down, banks across; a lane's colour is how many words before it want its bank."""
-    cell, left, top = 13, 46, 20
-    marks = []
-    banks, turns = request.banks, request.turns
-    for lane, step in zip(*(turns >= 0).nonzero(), strict=True):
-        bank, turn = int(banks[lane, step]), int(turns[lane, step])
-        byte = int(request.addresses[lane]) // 4 * 4 + 4 * int(step)
-        colour = "rgb(var(--bad))" if turn else "var(--c1)"
-        shade = 0.45 + 0.55 * turn / 31 if turn else 1
-        marks.append(
-            f'<rect x="{left + bank * cell}" y="{top + int(lane) * cell}" width="{cell - 1}" '
-            f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'
-            f"<title>lane {lane}, bank {bank}, byte {byte}</title></rect>"
-        )
-    labels = [
-        f'<text x="{left + at * cell + 6}" y="{top - 6}" text-anchor="middle">{at}</text>'
-        f'<text x="{left - 6}" y="{top + at * cell + 9}" text-anchor="end">{at}</text>'
-        for at in range(0, 32, 4)
-    ]
-    lines = [
-        f'<line x1="{left}" x2="{left + 32 * cell}" y1="{top + group.start * cell - 0.5}" '
-        f'y2="{top + group.start * cell - 0.5}" stroke="var(--line)"/>'
-        for group in request.groups
-    ]
-    lines.append(
-        f'<rect x="{left - 0.5}" y="{top - 0.5}" width="{32 * cell}" height="{32 * cell}" '
-        'fill="var(--soft)" stroke="var(--line)"/>'
-    )
-    lines.reverse()  # the ground first
-    width, height = left + 32 * cell + 4, top + 32 * cell + 4
-    return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-        f'aria-label="banks of each lane"><text x="4" y="{top - 6}">bank</text>'
-        f'<text x="4" y="{top + 9}">lane</text>{"".join(lines + labels + marks)}</svg>'
-    )
 
 
 def _conflict(row: SharedRow, first: bool) -> str:

@@ -7,7 +7,6 @@ count arbitration between warps, which no model of a request can know.
 
 from __future__ import annotations
 
-import html
 import os
 import pickle
 import shlex
@@ -19,8 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _core, _ncu
+from ._blocks import Block, Listing, Paragraph, Table, as_text, in_notebook
 from ._observe import Trace, trace
-from ._table import Right, table
+from ._progress import Meter
+from ._table import Cell, Right
 
 _REQUESTS = "smsp__sass_inst_executed_op_"
 _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
@@ -195,7 +196,7 @@ def _shown(count: int | None) -> Right:
     return Right("-" if count is None else str(count))
 
 
-_MARKS = {True: "=", False: "differs", None: ""}
+_MARKS = {True: Cell("=", "good"), False: Cell("differs", "bad"), None: Cell("")}
 
 
 class Profile:
@@ -232,8 +233,8 @@ class Profile:
         frame = pd.DataFrame(self.rows, columns=ProfileRow._fields)
         return frame.astype({"written": "Int64", "predicted": "Int64", "measured": "Int64"})
 
-    def _tables(self) -> list[tuple[tuple[str, ...], list[tuple[object, ...]]]]:
-        """Heads and cells of the two tables; counters that are 0 on both sides are left out."""
+    def _blocks(self) -> list[Block]:
+        """Two tables; counters that are 0 on both sides are left out."""
         rows = [
             (
                 row.meaning,
@@ -258,29 +259,16 @@ class Profile:
             )
             for line in self.lines
         ]
-        shown: list[tuple[tuple[str, ...], list[tuple[object, ...]]]] = [
-            (("what", "as written", "predicted", "measured", "", "metric"), list(rows))
-        ]
+        head = "what", "as written", "predicted", "measured", "", "metric"
+        blocks: list[Block] = [Paragraph(self.trace.launch.title, "strong"), Table(head, rows)]
         if lines:
             cost = "wavefronts or sectors"
-            head = ("line", "operation", "requests", "measured", cost, "measured", "")
-            shown.append((head, list(lines)))
-        return shown
+            names = "line", "operation", "requests", "measured", cost, "measured", ""
+            blocks.append(Table(names, lines))
+        return [*blocks, Listing([Cell(f"$ {self.command}", "dim")])]
 
-    def __repr__(self) -> str:
-        tables = [table(head, cells) for head, cells in self._tables()]
-        return "\n\n".join([self.trace.launch.title, *tables, f"$ {self.command}"])
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p><b>{html.escape(self.trace.launch.title)}</b></p>"]
-        for head, cells in self._tables():
-            top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-            body = "".join(
-                "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
-                for row in cells
-            )
-            parts.append(f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>")
-        return "".join(parts) + f"<pre>$ {html.escape(self.command)}</pre>"
+    __repr__ = as_text
+    _repr_html_ = in_notebook
 
 
 def _has_gpu() -> bool:
@@ -312,6 +300,7 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     --------
     >>> smemkern.profile("transpose", a, variant="padded")  # doctest: +SKIP
     """
+    __tracebackhide__ = True
     ncu = _ncu.find_ncu()
     if not _has_gpu():
         raise _core.NoDeviceError(
@@ -320,13 +309,16 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     device = kw.pop("device", None) or "cuda"
     call = (what if isinstance(what, str) else (what.ptx, what.name), args, dict(kw, device=device))
     data = pickle.dumps(call)  # before the trace, which writes a Kernel's arrays
-    predicted = trace(what, *pickle.loads(data)[1], hazards=False, **kw)
+    meter = Meter("profile", "steps")
+    predicted = trace(
+        what, *pickle.loads(data)[1], hazards=False, progress=lambda *_: meter(0, 4), **kw
+    )
     if isinstance(what, str):
         data = pickle.dumps((what, args, dict(call[2], variant=predicted.launch.variant)))
     package = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     environment = dict(os.environ, PYTHONPATH=path)
-    with tempfile.TemporaryDirectory() as folder:
+    with meter, tempfile.TemporaryDirectory() as folder:
         request, report = Path(folder, "call.pickle"), Path(folder, "report.ncu-rep")
         request.write_bytes(data)
         command = [ncu, "--clock-control", "none"]
@@ -339,13 +331,15 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
             str(report),
         ]
         command += [sys.executable, "-m", "smemkern._profile_child", str(request)]
-        said = _ncu.run(command, environment)
+        said = _ncu.run(command, environment, lambda: meter(1, 4))
         if not report.exists():
             raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{said[-4000:]}")
         view = [ncu, "--import", str(report), "--csv", "--page"]
-        raw = _ncu.run([*view, "raw", "--print-units", "base"], environment)
+        raw = _ncu.run([*view, "raw", "--print-units", "base"], environment, lambda: meter(2, 4))
         counts = _ncu.totals(raw, METRICS)
-        source = _ncu.run([*view, "source", "--print-source", "cuda,sass"], environment)
+        source = _ncu.run(
+            [*view, "source", "--print-source", "cuda,sass"], environment, lambda: meter(3, 4)
+        )
     rows = [
         ProfileRow(
             metric, meaning, predict(predicted), counts[metric], written and written(predicted)

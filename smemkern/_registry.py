@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from . import _core
+from ._blocks import Block, Facts, Heading, Table, in_notebook
+from ._rows import Rows
 
 
 class Param(NamedTuple):
@@ -30,6 +32,23 @@ class Variant(NamedTuple):
     product_bits: int | None  # that are right of each product; None: all that the type has
     strides: str  # of what is read where it lies: "rows", "rows or columns" (of neighbours), "any"
 
+    def _blocks(self) -> list[Block]:
+        legal = [(name, p.default, _legal(p), p.doc) for name, p in self.params.items()]
+        facts = [
+            ("what it is", self.summary),
+            ("differs from", self.differs_from or "-"),
+            ("dtypes", ", ".join(self.dtypes)),
+            ("runs on", f"sm_{self.min_sm} and later"),
+            ("reads where it lies", self.strides),
+        ]
+        if self.product_bits is not None:
+            facts.append(("bits of a product", str(self.product_bits)))
+        blocks: list[Block] = [Heading(f"{self.op} {self.name}"), Facts(facts)]
+        return blocks + ([Table(("parameter", "default", "legal", "what"), legal)] if legal else [])
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
     @property
     def source(self) -> str:
         """The CUDA C of the kernel."""
@@ -39,16 +58,45 @@ class Variant(NamedTuple):
         return Path(folder, f"{self.op}_{self.name}.cu").read_text(encoding="utf-8")
 
 
+def _legal(param: Param) -> str:
+    if isinstance(param.legal, range) and len(param.legal) > 4 and param.legal.step == 1:
+        return f"{param.legal[0]} to {param.legal[-1]}"
+    return ", ".join(map(str, param.legal))
+
+
+class Variants(Rows[Variant]):
+    """Rows of the registry, shown with what tells them apart."""
+
+    __slots__ = ()
+
+    def _table(self) -> Table:
+        header = ("variant", "what it is", "differs from", "from", "dtypes", "parameters")
+        return Table(
+            header,
+            [
+                (
+                    f"{row.op} {row.name}",
+                    row.summary,
+                    row.differs_from or "",
+                    f"sm_{row.min_sm}",
+                    ", ".join(row.dtypes),
+                    ", ".join(f"{name}={p.default}" for name, p in row.params.items()),
+                )
+                for row in self
+            ],
+        )
+
+
 def _variant(row: tuple[Any, ...]) -> Variant:
     op, name, summary, differs_from, min_sm, dtypes, params, *rest = row
     named = MappingProxyType({param: Param(*values) for param, *values in params})
     return Variant(op, name, summary, differs_from, min_sm, dtypes, named, *rest)
 
 
-_rows: tuple[Variant, ...] = ()
+_rows = Variants()
 
 
-def variants(op: str | None = None) -> tuple[Variant, ...]:
+def variants(op: str | None = None) -> Variants:
     """The rows of the registry, in the order of the ladder.
 
     Parameters
@@ -58,7 +106,7 @@ def variants(op: str | None = None) -> tuple[Variant, ...]:
 
     Returns
     -------
-    tuple of Variant
+    Rows of Variant
 
     Raises
     ------
@@ -66,11 +114,12 @@ def variants(op: str | None = None) -> tuple[Variant, ...]:
         If there is no such operation.
     """
     global _rows
+    __tracebackhide__ = True
     if not _rows:
-        _rows = tuple(_variant(row) for row in _core.variants())
+        _rows = Variants(_variant(row) for row in _core.variants())
     if op is None:
         return _rows
     ops = list(dict.fromkeys(row.op for row in _rows))
     if op not in ops:
         raise ValueError(f"there is no operation {op!r}; there are: {', '.join(ops)}")
-    return tuple(row for row in _rows if row.op == op)
+    return Variants(row for row in _rows if row.op == op)

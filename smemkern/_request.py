@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._architectures import BANK_BYTES, BANKS
+from ._blocks import Block, Heading, Listing, Picture, as_text, in_notebook
 from ._wavefronts import LANES, OPS, lanes_of, read_requests
 
 
@@ -117,8 +118,19 @@ class Request:
                         turns[lane, word - int(self.addresses[lane]) // BANK_BYTES] = turn
         return turns
 
-    def __repr__(self) -> str:
-        return "\n".join([self._head(), *(self._waits() if self.shared else self._asked())])
+    def _blocks(self) -> list[Block]:
+        said: list[Block] = [
+            Heading(self._head()),
+            Listing(self._waits() if self.shared else self._asked()),
+        ]
+        if not self.shared:
+            return said
+        from ._pictures import bank_map
+
+        return [*said, Picture(bank_map(self))]
+
+    __repr__ = as_text
+    _repr_html_ = in_notebook
 
     def _head(self) -> str:
         what = f"{self.op} of {self.width} bytes by {len(self.lanes)} lanes"
@@ -170,6 +182,7 @@ def explain(
       bank 0, 2 ways: word 0 by 0; word 32 by 1
       bank 1, 2 ways: word 1 by 2; word 33 by 3
     """
+    __tracebackhide__ = True
     request = read_requests(addresses, width, op, active)
     if request.shape != ():
         raise ValueError(f"explain takes one request, not an array of shape {request.shape}")

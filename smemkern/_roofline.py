@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from ._blocks import Block, Facts, Heading, Table, in_notebook
 from ._ceilings import Ceilings, ceilings
 from ._registry import Variant, variants
 from ._rows import Rows
+from ._table import Bar, Right
 
 SECTORS_A_CLOCK = 4  # of an SM's L1: 128 bytes
 SIDE, SHORT, LONG = 256, 128, 256  # sizes that are counted: whole tiles of every variant
@@ -76,6 +78,25 @@ class Roofline(NamedTuple):
         counted = (_counted(self, row) for row in variants(self.op))
         return Rows(row for row in counted if row is not None)
 
+    def _blocks(self) -> list[Block]:
+        slowest = max(self.seconds.values())
+        roofs = [
+            (name, Right(f"{1e6 * s:.4g}"), Bar(s / slowest)) for name, s in self.seconds.items()
+        ]
+        shape = " x ".join(map(str, self.shape))
+        facts = [
+            ("work", f"{self.flops / 1e9:.4g} GFLOP" if self.flops else "none"),
+            ("moves at least", f"{self.bytes / 1e6:.4g} MB"),
+            ("intensity", f"{self.intensity:.4g} FLOP/byte"),
+            ("at most", f"{self.attainable:.4g} {self.unit}, bound by {self.binding}"),
+            ("roofs of", f"{self.ceilings.device}, {self.ceilings.source}"),
+        ]
+        header = ("roof", "microseconds", "")
+        return [Heading(f"{self.op} {shape} {self.dtype}"), Facts(facts), Table(header, roofs)]
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
         return (
@@ -88,12 +109,19 @@ class Roofline(NamedTuple):
 def _itemsize(dtype: Any) -> tuple[str, int]:
     if isinstance(dtype, str) and dtype in ("bfloat16", "tf32"):
         return dtype, {"bfloat16": 2, "tf32": 4}[dtype]
-    kind = np.dtype(dtype)
+    __tracebackhide__ = True
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise ValueError(
+            f"dtype {dtype!r} is not known; pass one of NumPy's, 'bfloat16' or 'tf32'"
+        ) from None
     return kind.name, kind.itemsize
 
 
 def _compute_roof(roofs: Ceilings, dtype: str) -> float:
     units = {"float16": "bfloat16 matrix", "bfloat16": "bfloat16 matrix", "tf32": "tf32 matrix"}
+    __tracebackhide__ = True
     unit = units.get(dtype, dtype)
     if unit not in roofs.compute:
         known = ", ".join(roofs.compute)
@@ -136,6 +164,7 @@ def roofline(
     >>> smemkern.roofline("gemm", (4096, 4096, 4), "float32", "H200").binding
     'memory'
     """
+    __tracebackhide__ = True
     sizes = {"gemm": 3, "transpose": 2}
     if op not in sizes:
         raise ValueError(f"op should be 'gemm' or 'transpose', not {op!r}")

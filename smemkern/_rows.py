@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from ._table import Right, table
+from ._blocks import Block, Paragraph, Table, as_text, in_notebook
+from ._table import Cell, Right
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -14,11 +16,15 @@ class Rows(tuple[Row, ...]):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        if not self:
-            return "(no rows)"
-        header = self[0]._fields  # type: ignore[attr-defined]
-        return table(header, [[_cell(value) for value in row] for row in self])
+    def _blocks(self) -> Sequence[Block]:
+        return [self._table() if self else Paragraph("(no rows)")]
+
+    def _table(self) -> Table:
+        """All fields; those who have too many show what is looked for."""
+        return Table(self[0]._fields, [list(map(cell, row)) for row in self])  # type: ignore[attr-defined]
+
+    __repr__ = as_text
+    _repr_html_ = in_notebook
 
     def to_pandas(self) -> Any:
         """The rows as a pandas.DataFrame; needs pandas."""
@@ -27,9 +33,27 @@ class Rows(tuple[Row, ...]):
         return pd.DataFrame(list(self))
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """A field as it stands in a table."""
     if isinstance(value, float):
         return Right(f"{value:.4g}")
+    if isinstance(value, Mapping):
+        return params(value)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return "-" if value is None else value
+
+
+def params(given: Mapping[str, object]) -> str:
+    """Parameters of a variant, or numbers by name: tile=16 pad=1."""
+    return " ".join(
+        f"{name}={f'{value:.3g}' if isinstance(value, float) else value}"
+        for name, value in given.items()
+    )
+
+
+def factor(cost: float, ideal: float) -> Cell:
+    """What was paid, of what was needed; red where it is more."""
+    return (
+        Right(f"{cost / ideal:.2f}", "bad" if cost > ideal else "good") if ideal else Right("1.00")
+    )

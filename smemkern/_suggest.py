@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from ._access import Access, read_access
 from ._architectures import BANK_BYTES, BANKS
+from ._blocks import Block, Paragraph, Table, in_notebook, text
 from ._layout import TMA, Layout, Swizzle
-from ._table import Right, table
+from ._table import Cell, Right
 
 LINE = BANKS * BANK_BYTES  # bytes; what happens in the banks repeats after as much padding
 
@@ -41,14 +42,16 @@ class Suggestion(NamedTuple):
     def conflict_free(self) -> bool:
         return self.best.conflict_free
 
-    def __repr__(self) -> str:
+    @property
+    def _answer(self) -> str:
         if self.conflict_free:
-            first = f"{self.best.layout!r} is free of conflicts"
-        else:
-            first = (
-                f"no pad and no swizzle is free of conflicts for these accesses; "
-                f"{self.best.layout!r} comes closest"
-            )
+            return f"{self.best.layout!r} is free of conflicts"
+        return (
+            f"no pad and no swizzle is free of conflicts for these accesses; "
+            f"{self.best.layout!r} comes closest"
+        )
+
+    def _blocks(self) -> list[Block]:
         of_kind: dict[str, Choice] = {}  # the best of each kind is enough to look at
         for choice in (self.best, *self.alternatives):
             of_kind.setdefault(_kind(choice.layout), choice)
@@ -61,12 +64,22 @@ class Suggestion(NamedTuple):
                 c.wavefronts,
                 c.ideal,
                 c.worst,
-                "yes" if c.conflict_free else "no",
+                Cell("yes", "good") if c.conflict_free else Cell("no", "bad"),
             )
             for c in shown
         ]
         header = ("layout", "wasted", "share", "wavefronts", "ideal", "worst", "conflict-free")
-        return f"{first}\n{table(header, rows)}"
+        return [
+            Paragraph(self._answer, "strong"),
+            Table(header, rows),
+            *self.layout._picture(),
+        ]
+
+    def __repr__(self) -> str:
+        return text(self._blocks()).replace("\n\n", "\n", 1)
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
 
 def candidates(rows: int, cols: int, itemsize: int) -> Iterator[Layout]:
@@ -134,9 +147,12 @@ def suggest(
     >>> suggest(32, 64, 2, ["store row:16B", "ldmatrix"]).layout
     Layout(32, 64, itemsize=2, swizzle='xor:16B')
     """
+    __tracebackhide__ = True
     if isinstance(accesses, str | Access):
         accesses = [accesses]
-    walks = [read_access(access, rows, cols, itemsize) for access in accesses]
+    walks = []
+    for access in accesses:  # no comprehension: its frame would stand in every traceback
+        walks.append(read_access(access, rows, cols, itemsize))
     if not walks:
         raise ValueError("accesses is empty: name at least one, such as 'column'")
     tried = [

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._blocks import Table
 from ._request import Request
+from ._rows import Rows, factor
 from ._wavefronts import LANES
 
 
@@ -87,10 +89,29 @@ def place(row: SharedRow | GlobalRow) -> str:
     return " < ".join([own, *(f"{file or 'line'}:{line}" for file, line in row.callers)])
 
 
+class SharedRows(Rows[SharedRow]):
+    """Of a trace; shown with what is looked for, and where the time goes."""
+
+    __slots__ = ()
+
+    def _table(self) -> Table:
+        rows = [(place(r), *r[1:7], factor(r.wavefronts, r.ideal)) for r in self]
+        return Table(("shared", *SharedRow._fields[1:7], "factor"), rows)
+
+
+class GlobalRows(Rows[GlobalRow]):
+    """The same of global memory."""
+
+    __slots__ = ()
+
+    def _table(self) -> Table:
+        return Table(("global", *GlobalRow._fields[1:6]), [(place(r), *r[1:6]) for r in self])
+
+
 _DIRECTIONS = {1: "read", 2: "write", 3: "both"}
 
 
-def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[tuple[SharedRow, ...], tuple[GlobalRow, ...]]:
+def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[SharedRows, GlobalRows]:
     """What _core says of memory instructions, as rows of both kinds."""
     shared_rows, global_rows = [], []
     for site in sites:
@@ -138,4 +159,4 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[tuple[SharedRow, ...], tup
                     worst_request=request,
                 )
             )
-    return tuple(shared_rows), tuple(global_rows)
+    return SharedRows(shared_rows), GlobalRows(global_rows)

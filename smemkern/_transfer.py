@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _core
+from ._blocks import Block, Facts, in_notebook
 
 
 class Transfer(NamedTuple):
@@ -17,6 +18,23 @@ class Transfer(NamedTuple):
     seconds: float  # of the copies and kernels together
     threads: int  # that copied the others through pinned memory
     steps: int  # copies and kernels that the call was cut into
+
+    def _blocks(self) -> list[Block]:
+        moved = self.bytes_in + self.bytes_out
+        direct = f", {self.bytes_direct / moved:.0%} directly" if moved else ""
+        return [
+            Facts(
+                [
+                    ("to the GPU", f"{self.bytes_in / 1e6:,.1f} MB"),
+                    ("from the GPU", f"{self.bytes_out / 1e6:,.1f} MB{direct}"),
+                    ("took", f"{self.seconds * 1e3:,.2f} ms in {self.steps} steps"),
+                    ("rate", f"{self.gigabytes_per_second:.1f} GB/s, {self.threads} threads"),
+                ]
+            )
+        ]
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def gigabytes_per_second(self) -> float:
@@ -79,4 +97,5 @@ def empty_cache(device: str | None = None) -> int:
     ------
     ValueError, smemkern.Error
     """
+    __tracebackhide__ = True
     return _core.trim(device)

@@ -22,6 +22,7 @@ Arch = str | int | tuple[int, int]
 
 def generation_of(arch: Arch) -> int:
     """1, 2, 3: the rules of the past; 5: today's."""
+    __tracebackhide__ = True
     major = capability(arch) // 10
     if not 1 <= major <= 12 or major == 4:
         raise ValueError(f"there is no architecture {arch!r}")
@@ -76,6 +77,7 @@ def wavefronts(
     >>> wavefronts(np.zeros(32, int), width=16)  # one address: groups merge in pairs
     2
     """
+    __tracebackhide__ = True
     request = read_requests(addresses, width, op, active)
     generation = generation_of(arch)
     if generation < 5:
@@ -94,6 +96,7 @@ def ideal(
     128 bytes are served at once, and a request is at least one wavefront for each group of lanes
     that its width divides the warp into. Parameters and result as of wavefronts.
     """
+    __tracebackhide__ = True
     request = read_requests(addresses, width, op, active)
     cost = _core.shared_requests(*request[:2], request.width, op)[1]
     return _shaped(cost, request.shape)
@@ -110,6 +113,7 @@ class Requests(NamedTuple):
 
 
 def integers(name: str, value: ArrayLike) -> NDArray[np.int64]:
+    __tracebackhide__ = True
     given = np.asarray(value)
     if given.size == 0:
         given = given.astype(np.int64)
@@ -119,12 +123,14 @@ def integers(name: str, value: ArrayLike) -> NDArray[np.int64]:
 
 
 def check_width(width: int) -> None:
+    __tracebackhide__ = True
     if width not in WIDTHS:
         raise ValueError(f"width should be 1, 2, 4, 8 or 16 bytes, not {width!r}")
 
 
 def mask_of(active: ArrayLike | None, shape: tuple[int, ...], lanes: int) -> NDArray[np.uint32]:
     """Lane masks of the batch, whichever way they were given."""
+    __tracebackhide__ = True
     if active is None:
         return np.full(shape, (1 << lanes) - 1, np.uint32)
     given = np.asarray(active)
@@ -147,6 +153,7 @@ def lanes_of(mask: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
     """Addresses of up to 32 lanes along the last axis."""
+    __tracebackhide__ = True
     given = integers("addresses", addresses)
     if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
         raise ValueError(
@@ -157,6 +164,7 @@ def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
 
 def check_addresses(addresses: NDArray[np.int64], part: NDArray[np.bool_], width: int) -> None:
     """That those of the lanes that take part are addresses of `width` bytes."""
+    __tracebackhide__ = True
     bad = addresses[part & ((addresses < 0) | (addresses % width != 0))]
     if bad.size and bad[0] < 0:
         raise ValueError(f"addresses should not be negative, as {bad[0]} is")
@@ -165,6 +173,7 @@ def check_addresses(addresses: NDArray[np.int64], part: NDArray[np.bool_], width
 
 
 def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike | None) -> Requests:
+    __tracebackhide__ = True
     if op not in OPS:
         raise ValueError(f"op should be one of {', '.join(OPS)}, not {op!r}")
     matrix = op in ("ldmatrix", "stmatrix")

@@ -73,6 +73,7 @@ def bank(address: ArrayLike, arch: Arch = "sm_90") -> Any:
     >>> banks.bank(132)
     1
     """
+    __tracebackhide__ = True
     given = integers("address", address)
     found = given // BANK_BYTES % banks_of(generation_of(arch))
     return int(found) if found.ndim == 0 else found
@@ -105,6 +106,7 @@ def conflict_degree(stride: ArrayLike, width: int = 4, banks: int = 32) -> Any:
     >>> [conflict_degree(s) for s in (0, 1, 2, 3, 4, 8, 16, 32, 33)]
     [1, 1, 2, 1, 4, 8, 16, 32, 1]
     """
+    __tracebackhide__ = True
     check_width(width)
     if banks not in (16, 32):
         raise ValueError(f"banks should be 16 or 32, not {banks}")
@@ -148,6 +150,7 @@ def stride_table(
         32    32          32      32      3.125
         33     1           1       1        100
     """
+    __tracebackhide__ = True
     steps = integers("strides", strides).reshape(-1)
     first = np.where(steps < 0, -steps * (LANES - 1) * width, 0)  # so that addresses are positive
     lanes = first[:, None] + steps[:, None] * np.arange(LANES) * width

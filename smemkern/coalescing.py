@@ -40,6 +40,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32)
 
 
 def _read(addresses: ArrayLike, width: int, active: ArrayLike | None) -> tuple[Any, Any]:
+    __tracebackhide__ = True
     if width not in WIDTHS:
         raise ValueError(f"width should be 1, 2, 4, 8, 16 or 32 bytes, not {width!r}")
     given = read_lanes(addresses)
@@ -80,18 +81,21 @@ def sectors(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = Non
     TypeError, ValueError
         For addresses that are no integers, negative or misaligned, and other widths.
     """
+    __tracebackhide__ = True
     given, part = _read(addresses, width, active)
     return _distinct(given // SECTOR, part)
 
 
 def lines(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = None) -> Any:
     """Lines of 128 bytes that requests touch; parameters and result as of sectors."""
+    __tracebackhide__ = True
     given, part = _read(addresses, width, active)
     return _distinct(given // LINE, part)
 
 
 def ideal(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = None) -> Any:
     """The fewest sectors that could hold the different bytes asked for; as of sectors."""
+    __tracebackhide__ = True
     given, part = _read(addresses, width, active)
     best = -(-_distinct(given // width, part) * width // SECTOR)
     return int(best) if np.ndim(best) == 0 else best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,10 +13,14 @@ with contextlib.suppress(ImportError):
     import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 
 from . import reference
+from ._blocks import Block, Paragraph, Table
+from ._core import gemm
 from ._devices import devices
 from ._observe import Trace, _measure, trace
+from ._progress import over
 from ._registry import Variant, variants
-from ._table import Right, table
+from ._rows import factor
+from ._table import Right
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +46,7 @@ class Line(NamedTuple):
 
     def cells(self) -> tuple[object, ...]:
         requests = self.trace.shared_requests
+        ideal = sum(site.ideal for site in self.trace.shared)
         return (
             f"{self.row.op} {self.row.name}",
             self.row.summary,
@@ -48,9 +54,25 @@ class Line(NamedTuple):
             Right(f"{self.rate:{',.0f' if self.rate >= 1000 else '.3g'}} {self.unit:<7}"),
             requests,
             self.trace.shared_wavefronts,
-            Right(f"{self.trace.conflict_factor:.2f}" if requests else "-"),
-            Right(f"{self.error:.2g}" if self.correct else f"{self.error:.2g} WRONG"),
+            factor(self.trace.shared_wavefronts, ideal) if requests else Right("-"),
+            Right(f"{self.error:.2g}") if self.correct else Right(f"{self.error:.2g} WRONG", "bad"),
         )
+
+    def data(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "op": self.row.op,
+            "variant": self.row.name,
+            "ms": self.milliseconds,
+            "rate": self.rate,
+            "unit": self.unit,
+            "requests": self.trace.shared_requests,
+            "wavefronts": self.trace.shared_wavefronts,
+            "sectors": sectors(self),
+            "conflict_factor": self.trace.conflict_factor,
+            "error": self.error,
+            "correct": self.correct,
+        }
 
 
 HEADER = (
@@ -191,32 +213,50 @@ def conclusion(lines: list[Line], device: str) -> str:
     return " ".join(said)
 
 
-def run(device: str | None = None) -> int:
-    """Print the demonstration; 1 if any result is wrong, else 0."""
-    import textwrap
+class Demo(NamedTuple):
+    """Every variant's outcome on a device."""
 
+    device: str
+    described: str
+    lines: list[Line]
+    left_out: list[tuple[Variant, str]]  # and why
+
+    @property
+    def wrong(self) -> list[str]:
+        return [f"{line.row.op} {line.row.name}" for line in self.lines if not line.correct]
+
+    def _blocks(self) -> list[Block]:
+        n = COUNTED if self.device == "emu" else TIMED_ON_GPU
+        blocks: list[Block] = [
+            Paragraph(
+                f"device {self.device}{self.described}\n"
+                f"gemm {n}^3, transpose {n}^2, of 32 bits or the row's first type; checked there, "
+                "and at odd sizes in its last type\n"
+                "requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = "
+                f"{COUNTED}\n"
+                "error: against NumPy in float64, 1 is the most that rounding can do"
+            ),
+            Table(HEADER, [line.cells() for line in self.lines]),
+            Paragraph(textwrap.fill(conclusion(self.lines, self.device), 100)),
+        ]
+        blocks += [
+            Paragraph(f"{row.op} {row.name} was left out: {reason}")
+            for row, reason in self.left_out
+        ]
+        blocks += [Paragraph(f"WRONG: {', '.join(self.wrong)}", "bad")] if self.wrong else []
+        return blocks
+
+
+def demonstrate(device: str | None = None) -> Demo:
+    """Run every variant on a device: the best there is, or the one named."""
     known = devices()
     name = device or known[0].name
+    one = np.ones((1, 1))
+    gemm(one, one, variant="naive", device=name)  # a device that is not there is refused at once
     described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
-    n = COUNTED if name == "emu" else TIMED_ON_GPU
-    print(f"device {name}{described[0] if described else ''}")
-    print(f"gemm {n}^3, transpose {n}^2, of 32 bits or the row's first type; checked there, and at")
-    print("odd sizes in its last type")
-    print(
-        f"requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = {COUNTED}"
-    )
-    print("error: against NumPy in float64, 1 is the most that rounding can do\n")
     capability = next((d.compute_capability for d in known if name in d.name), None)
-    reasons = [why_not(row, capability) for row in variants()]
-    rows = list(zip(variants(), reasons, strict=True))
-    lines = [RUN[row.op](row, name) for row, reason in rows if not reason]
-    print(table(HEADER, [line.cells() for line in lines]))
-    print()
-    print(textwrap.fill(conclusion(lines, name), 100))
-    for row, reason in rows:
-        if reason:
-            print(f"\n{row.op} {row.name} was left out: {reason}")
-    wrong = [f"{line.row.op} {line.row.name}" for line in lines if not line.correct]
-    if wrong:
-        print(f"\nWRONG: {', '.join(wrong)}")
-    return 1 if wrong else 0
+    reasons = [(row, why_not(row, capability)) for row in variants()]
+    runnable = [row for row, reason in reasons if not reason]
+    lines = [RUN[row.op](row, name) for row in over(runnable, "demo", "variants")]
+    left_out = [(row, reason) for row, reason in reasons if reason]
+    return Demo(name, described[0] if described else "", lines, left_out)

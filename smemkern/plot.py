@@ -22,13 +22,13 @@ from ._occupancy import occupancy as _occupancy
 from ._request import Request, explain
 from ._roofline import Roofline
 from ._roofline import roofline as _roofline
-from ._wavefronts import LANES, Arch
+from ._wavefronts import LANES, Arch, lanes_of, mask_of
 from .banks import stride_table as _stride_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["layout", "occupancy", "request", "roofline", "stride_table"]
+__all__ = ["layout", "occupancy", "request", "roofline", "sectors", "stride_table"]
 
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7".split()
 GREY = "#8a8a8a"
@@ -53,7 +53,7 @@ def _clean(ax: Axes) -> None:
 
 
 def request(
-    addresses: ArrayLike,
+    addresses: ArrayLike | Request,
     width: int = 4,
     op: str = "load",
     active: ArrayLike | None = None,
@@ -65,10 +65,13 @@ def request(
     Parameters
     ----------
     addresses, width, op, active
-        One request, as of smemkern.banks.explain.
+        One request, as of smemkern.banks.explain; or a Request, such as a trace row's
+        worst_request, which has the other three.
     ax : matplotlib Axes, optional
     """
-    return draw_request(_axes(ax, 7, 5.6), explain(addresses, width, op, active))
+    if not isinstance(addresses, Request):
+        addresses = explain(addresses, width, op, active)
+    return draw_request(_axes(ax, 7, 5.6), addresses)
 
 
 def draw_request(ax: Axes, asked: Request) -> Axes:
@@ -107,7 +110,7 @@ def draw_request(ax: Axes, asked: Request) -> Axes:
     several = f", {len(asked.groups)} groups of lanes" if len(asked.groups) > 1 else ""
     plural = "" if asked.cost == 1 else "s"
     ax.set_title(
-        f"{asked.op}, {asked.width} bytes a lane{several}: "
+        f"{asked.op}, {asked.width} bytes a lane{several}\n"
         f"{asked.cost} wavefront{plural}, ideal {asked.ideal}",
         fontsize=11,
     )
@@ -123,6 +126,57 @@ def _wavefront_of_lanes(asked: Request) -> NDArray[Any]:
         served[group] += before
         before += took
     return served
+
+
+# ---- a request to global memory ----
+
+
+def sectors(
+    addresses: ArrayLike,
+    width: int = 4,
+    active: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Lanes against the 32-byte sectors that they ask for; lines that nobody asks for are left out.
+
+    Parameters
+    ----------
+    addresses, width, active
+        One request to global memory, as of smemkern.coalescing.sectors.
+    ax : matplotlib Axes, optional
+    """
+    from . import coalescing
+
+    count = coalescing.sectors(addresses, width, active)
+    if np.ndim(count):
+        raise ValueError(f"sectors draws one request, not an array of shape {np.shape(count)}")
+    at = np.asarray(addresses)
+    lanes = np.flatnonzero(lanes_of(mask_of(active, (1,), len(at)))[0])
+    lines = np.unique(at[lanes] // coalescing.LINE)
+    a_line = coalescing.LINE // coalescing.SECTOR
+    first = at[lanes] // coalescing.SECTOR
+    column = np.searchsorted(lines, first // a_line) * a_line + first % a_line
+    grid = np.full((LANES, max(a_line * len(lines), 1)), np.nan)
+    grid[:, column] = 0
+    grid[lanes, column] = 1
+    ax = _axes(ax, 7, 5.6)
+    import matplotlib as mpl
+
+    edges = np.arange(grid.shape[1] + 1) - 0.5, np.arange(LANES + 1) - 0.5
+    ax.pcolormesh(*edges, grid, cmap=mpl.colors.ListedColormap(["#dcebf5", BLUE]), vmin=0, vmax=1)
+    for edge in range(0, grid.shape[1] + 1, a_line):
+        ax.axvline(edge - 0.5, color="#c8c8c8", linewidth=0.6)
+    ax.set_yticks(range(0, LANES, 4))
+    ax.set_xticks([])
+    ax.set(ylim=(31.5, -0.5), ylabel="lane", xlabel="sectors of 32 bytes, in lines of 128")
+    least = coalescing.ideal(addresses, width, active)
+    ax.set_title(
+        f"{width} bytes a lane\n{count} sector{'' if count == 1 else 's'} in {len(lines)} "
+        f"line{'' if len(lines) == 1 else 's'}, ideal {least}",
+        fontsize=11,
+    )
+    return ax
 
 
 # ---- a layout ----
@@ -154,8 +208,11 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
         bank, cmap=mpl.colors.ListedColormap(wheel), vmin=-0.5, vmax=31.5, aspect="auto"
     )
     if what.rows <= 32 and what.cols <= 64:
+        step = max(BANK_BYTES // what.itemsize, 1)  # elements of one word have one number
         for i, j in np.ndindex(what.rows, what.cols):
-            ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
+            if j % step == 0 or bank[i, j] != bank[i, j - 1]:
+                number = ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
+                number.set_in_layout(False)  # inside the axes: measuring each takes long
         title = f"{what!r}; the numbers are banks"
     else:
         ax.figure.colorbar(image, ax=ax, pad=0.02, label="bank", ticks=range(0, BANKS, 4))
@@ -360,7 +417,7 @@ def _stacks(points: list[tuple[Any, float]]) -> list[tuple[list[str], float, flo
     stacks: list[tuple[list[str], float, float]] = []
     for row, intensity in sorted(points, key=lambda point: point[1]):
         for names, other, _ in stacks:
-            if abs(other / intensity - 1) < 0.1:
+            if abs(other / intensity - 1) < 0.2:
                 names.append(row.variant)
                 break
         else:

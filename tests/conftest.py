@@ -5,6 +5,7 @@ import pytest
 
 import smemkern
 from checks import HAS_GPU
+from command import Commands
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,3 +34,20 @@ def rng():
 def nvrtc():
     if not smemkern._core.config()["nvrtc"][0].isdigit():
         pytest.skip("NVRTC is not installed: pip install smemkern[nvrtc]")
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """The command line as a pipe sees it, whoever runs the tests."""
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "SMEMKERN_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+    return Commands(capsys)
+
+
+@pytest.fixture
+def short_demo(monkeypatch):
+    """The demonstration of those variants that its conclusion speaks of, on small matrices."""
+    spoken = "naive coalesced tiled conflicted padded swizzle register_tiled".split()
+    rows = [row for row in smemkern.variants() if row.name in spoken and row.op != "probe"]
+    monkeypatch.setattr("smemkern.demo.variants", lambda: rows)
+    monkeypatch.setattr("smemkern.demo.COUNTED", 64)

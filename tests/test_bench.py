@@ -1,6 +1,5 @@
 """smemkern.bench, the fit of what "auto" predicts by, and what it then chooses."""
 
-import json
 import math
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 import smemkern
 from checks import HAS_GPU
 from smemkern import _core, _timings
-from smemkern.__main__ import main
 from smemkern._bench import Bench, Line, fit
 from smemkern._rows import Rows
 
@@ -76,13 +74,12 @@ def test_plot():
     assert len(ax.lines) == 1 and len(ax.lines[0].get_xdata()) == 2
 
 
-def test_command(capsys):
-    words = ["bench", "--shape", "32", "--shape", "16x24x8", "--variant", "tiled"]
-    assert main([*words, "--device", "emu", "--json"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_command(command):
+    words = "bench --shape 32 --shape 16x24x8 --variant tiled"
+    lines = command.json(f"{words} --device emu")["lines"]
     assert [line["shape"] for line in lines] == [[32, 32, 32], [16, 24, 8]]
-    assert main([*words, "--device", "cuda:99"]) == 2
-    assert "device='emu'" in capsys.readouterr().err
+    assert command.run(f"{words} --device cuda:99") == 3
+    assert "device='emu'" in command.err
 
 
 # ---- the fit

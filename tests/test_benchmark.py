@@ -1,7 +1,8 @@
 """Times of every variant on the device at hand, and the speed of the emulator itself.
 
-pytest tests/test_benchmark.py --benchmark-columns=median,ops
-pytest --benchmark-disable              runs each once, as a plain test
+pytest -n 0 tests/test_benchmark.py --benchmark-columns=median,ops
+
+Among other tests, on all cores at once, each runs once and nothing is timed.
 """
 
 import numpy as np

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import __main__, demo
+from command import is_like
+from smemkern import _cli_demo, demo
 
 
-def test_demo(capsys):
+def test_demo(command):
+    """The table, which is also the example of its help; its data are test_cli_json.py's."""
     start = time.perf_counter()
-    assert __main__.main(["demo", "--device", "emu"]) == 0
+    assert command.run("demo --device emu") == 0
     assert time.perf_counter() - start < 60
-    shown = capsys.readouterr().out
+    shown = command.out
+    [(_, example)] = _cli_demo.EXAMPLES
+    assert is_like(shown, example)
     assert "WRONG" not in shown
     for row in smemkern.variants():
         assert f"{row.op} {row.name} " in shown
@@ -23,7 +27,7 @@ def test_demo(capsys):
 
 
 @pytest.mark.parametrize("wrong", [1.0, np.nan, np.inf])
-def test_a_wrong_result_is_an_error(capsys, monkeypatch, wrong):
+def test_a_wrong_result_is_an_error(command, short_demo, monkeypatch, wrong):
     def spoilt(op, *args, **kwargs):
         result, times = smemkern._measure(op, *args, **kwargs)
         if kwargs["variant"] == "swizzle" and result.dtype == np.float64:
@@ -31,18 +35,9 @@ def test_a_wrong_result_is_an_error(capsys, monkeypatch, wrong):
         return result, times
 
     monkeypatch.setattr(demo, "_measure", spoilt)
-    assert __main__.main(["demo", "--device", "emu"]) == 1
-    assert "WRONG: gemm swizzle, transpose swizzle\n" in capsys.readouterr().out
-
-
-def test_no_such_device(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        __main__.main(["demo", "--device", "gpu"])
-    assert stopped.value.code == 2
-    assert "device must be" in capsys.readouterr().err
-
-
-def test_command_is_required(capsys):
-    with pytest.raises(SystemExit):
-        __main__.main([])
-    assert "command" in capsys.readouterr().err
+    assert command.run("demo --device emu") == 1
+    assert "WRONG: gemm swizzle, transpose swizzle\n" in command.out
+    data = command.json("demo --device emu")
+    assert command.status == 1 and not data["correct"]
+    wrong_ones = [(line["op"], line["variant"]) for line in data["lines"] if not line["correct"]]
+    assert wrong_ones == [("gemm", "swizzle"), ("transpose", "swizzle")]

@@ -307,6 +307,7 @@ def test_faults(statement, kind, words):
     [h] = t.hazards
     assert (h.kind, h.line) == (kind, line_of(source, "here"))
     assert words in h.message
+    assert f"kernel k, kernel.cu:{h.line}: " in h.message  # the file without its folders
     assert t.incomplete and t.result is None
     assert not y.any()
     with pytest.raises(smemkern.LaunchError):

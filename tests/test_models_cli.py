@@ -36,23 +36,6 @@ def test_occupancy(capsys):
     assert len([line for line in lines if "%" in line]) == 33
 
 
-@pytest.mark.parametrize(
-    "command, says",
-    [
-        ("banks --stride 1 --width 3", "1, 2, 4, 8 or 16"),
-        ("banks --tile 32", "as 32x32"),
-        ("banks --op read", "op should be"),
-        ("occupancy --registers 32 --arch sm_61", "there are: sm_70"),
-        ("occupancy --registers 32 --threads 0", "at least 1"),
-    ],
-)
-def test_refused(command, says, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(command.split())
-    assert stopped.value.code == 2
-    assert says in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", MODULES.split() + ["_suggest", "_wavefronts"])
 def test_docstrings(name):
     module = importlib.import_module(f"smemkern.{name}")

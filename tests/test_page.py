@@ -10,7 +10,7 @@ import smemkern
 from smemkern._launch import Launch
 from test_trace_rows import PTX, run
 
-VOID = {"meta", "rect", "line"}
+VOID = {"meta", "rect", "line", "br"}
 
 
 class Balance(HTMLParser):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import banks
+from smemkern import banks, coalescing
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -59,6 +59,34 @@ def test_request_draws_into_given_axes():
     assert not axes[0].has_data()
 
 
+@pytest.mark.parametrize("width", [1, 4, 16, 32])
+def test_sectors(width, rng):
+    for _ in range(3):
+        addresses = width * rng.integers(0, 400, 32)
+        active = rng.random(32) < 0.7
+        ax = smemkern.plot.sectors(addresses, width, active)
+        cells = ax.collections[0].get_array().reshape(32, -1)
+        lines = np.unique(addresses[active] // 128)
+        assert cells.shape[1] == 4 * len(lines)
+        for lane in range(32):
+            asked = np.flatnonzero(np.ma.filled(cells[lane], np.nan) == 1)
+            where = [lines[c // 4] * 4 + c % 4 for c in asked]
+            assert where == ([addresses[lane] // 32] if active[lane] else [])
+        count = coalescing.sectors(addresses, width, active)
+        touched = np.isfinite(np.ma.filled(cells, np.nan)).any(0).sum()
+        assert touched == count and f"{count} sector" in ax.get_title()
+        plt.close("all")
+    with pytest.raises(ValueError, match="one request"):
+        smemkern.plot.sectors(np.zeros((2, 32), int))
+
+
+def test_a_request_that_is_known():
+    asked = banks.explain(4 * 8 * np.arange(32))
+    ax = smemkern.plot.request(asked)
+    assert ax.get_title() == smemkern.plot.request(4 * 8 * np.arange(32)).get_title()
+    assert "8 wavefronts, ideal 1" in ax.get_title()
+
+
 def test_layout():
     tile = banks.Layout(16, 32, swizzle="xor")
     ax = tile.plot(access="column", request=1)
@@ -69,6 +97,8 @@ def test_layout():
     walk = banks.pattern("column", 16, 32)
     assert outlined == set(zip(walk.r[1].tolist(), walk.c[1].tolist(), strict=True))
     assert "column, request outlined: 2 wavefronts" in ax.get_title()
+    halves = banks.Layout(8, 16, itemsize=2)
+    assert texts(halves.plot()) == [str(b) for b in halves.bank(r[:8, :16:2], c[:8, :16:2]).ravel()]
     large = banks.Layout(256, 32, pad=1).plot()
     assert not texts(large) and "numbers" not in large.get_title()
     assert [a.get_ylabel() for a in large.figure.axes] == ["row", "bank"]

@@ -127,6 +127,15 @@ def test_forbidden_counters(ncu, ab):
         smemkern.profile("gemm", *ab)
 
 
+def test_it_says_how_far_it_is(ncu, ab, monkeypatch):
+    """While ncu runs, so that a bar moves that waits for two seconds."""
+    ncu({}, extra="sleep 0.5")
+    told = []
+    monkeypatch.setattr(_profile.Meter, "__call__", lambda self, *at: told.append(at))
+    smemkern.profile("gemm", *ab, variant="tiled")
+    assert {(0, 4), (1, 4)} <= {*told}
+
+
 def test_ncu_that_fails(ncu, ab):
     ncu({}, extra="echo something broke; exit 3")
     with pytest.raises(smemkern.Error, match="status 3(?s:.*)something broke"):

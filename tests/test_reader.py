@@ -96,7 +96,7 @@ def test_bad_body(body, words):
 
 
 DECLARATIONS = {
-    "product": (".global .b64 x[1<<33][1<<33];", "more than 17179869184 bytes"),
+    "product": (".global .b64 x[1<<33][1<<33];", "more than 4294967296 bytes"),
     "negative": (".global .b64 x[-1];", "an array size is -1"),
     "global": (".global .b8 x[1<<40];", "an array size is 1099511627776; at most"),
     "const": (".const .b8 x[70000];", "to more than 65536 bytes"),

@@ -59,6 +59,19 @@ def test_where_it_lies(row, bits, shape, device, rng):
         assert_same_bits(smemkern.transpose(view, variant=row.name, device=device), view.T)
 
 
+# More than there are little tiles for: chunks, odd sides, one tile a row, batches.
+LARGE_SHAPES = [(1472, 1456), (1457, 1459), (63, 33_300), (33_301, 65), (5, 641, 659)]
+
+
+@pytest.mark.parametrize("shape", LARGE_SHAPES, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize(("row", "bits"), ANY_STRIDES)
+def test_large_ones(row, bits, shape, device, rng):
+    a = random_bits(rng, shape, WIDTHS[bits])
+    for view in (a, a[..., 1:, 1:]):
+        result = smemkern.transpose(view, variant=row.name, device=device)
+        assert_same_bits(result, view.swapaxes(-1, -2))
+
+
 @pytest.mark.parametrize(
     "shape", [(3, 50, 60), (5, 64, 4), (2, 3, 4, 5), (300, 3, 3), (2, 60, 1, 55)]
 )
@@ -108,7 +121,7 @@ def test_views_in_place(order, device, rng):
     assert_same_bits(a.copy(), want)
 
 
-@pytest.mark.parametrize("n", [256, 257])
+@pytest.mark.parametrize("n", [256, 1456, 1457])
 @pytest.mark.parametrize("bits", ["b32", "b64", "b128"])
 def test_sectors_are_written_whole(bits, n, rng):
     """Each sector by one request, at any pitch."""

@@ -31,13 +31,7 @@ COPIES = ("cp.async wavefronts", "global load sectors")
 LOADS = ("shared load wavefronts", "shared load requests")
 OF_VARIANTS = [
     (
-        r"panel",
-        COPIES[:1],
-        "copies that nobody makes are taken off, as 32 wavefronts each, which the counter has not "
-        "counted here (it said 2180 and 2310 where 2180 and 2310 are predicted)",
-    ),
-    (
-        r"pipelined|mma_\w+|fp64|panel",
+        r"pipelined|mma_\w+|fp64|panel|rank_k",
         COPIES,
         "copies through `cp.async` of which some lanes read nothing, or half a sector: modelled",
     ),

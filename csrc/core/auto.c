@@ -127,20 +127,12 @@ const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_que
     return best;
 }
 
-/* Of transposes on a GPU one row is at a copy's speed, or none is. */
-static const char *transpose_on_gpu(const smk_question *q) {
-    enum { TMA_FROM = 64, VECTORS_FROM = 128 }; /* both sides: their tiles are filled */
-    const int64_t side = q->M < q->N ? q->M : q->N;
-    if (!q->aligned || side < TMA_FROM || q->strides > SMK_ROWS) return "sectors";
-    if (side >= VECTORS_FROM) return "vectorized";
-    return q->sm >= 90 && !strcmp(q->dtype, "b32") ? "tma" : "sectors";
-}
-
 const smk_row *smk_only_choice(const smk_question *q) {
-    /* The emulator's time is what its instructions take: long vectors and little else. */
+    /* Of transposes "sectors" has a kernel for each shape. The emulator's time is what its instructions take:
+     * long vectors and little else. */
     const bool on_gpu = q->op == SMK_TRANSPOSE && q->sm;
-    const char *const names[] = {on_gpu ? transpose_on_gpu(q) : "vectorized", "fp16", "bf16",
-                                 "mma_fp16", "mma_bf16"};
+    const char *const names[] = {on_gpu ? "sectors" : "vectorized", "fp16", "bf16", "mma_fp16",
+                                 "mma_bf16"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const smk_row *row = smk_row_find(q->op, names[i]);
         if (row && dtype_of(row, q->dtype) && can_answer(row, q)) return row;

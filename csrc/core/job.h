@@ -16,7 +16,8 @@
 typedef struct smk_image {
     const char *key; /* identity: devices keep loaded modules by it; NULL: load, run, forget */
     const void *data;
-    size_t size; /* bytes, without the NUL of PTX text */
+    size_t size;     /* bytes, without the NUL of PTX text */
+    const char *ptx; /* or NULL: for a GPU that the fat binary has no code for */
 } smk_image;
 
 enum { SMK_IN = 1, SMK_OUT = 2, SMK_ON_DEVICE = 4 };
@@ -100,8 +101,11 @@ typedef struct smk_job {
      * writes it to the process's standard output. */
     smk_text *printed;
 
-    void *stream;       /* "cuda": a CUstream, NULL for the device's own */
-    bool asynchronous;  /* "cuda": done when all is on the stream; all buffers are on the device */
+    void *stream;      /* "cuda": a CUstream, NULL for the device's own */
+    bool asynchronous; /* "cuda": done when all is on the stream; all buffers are on the device */
+    const struct smk_job
+        *next;          /* asynchronous: runs behind this one, on its stream and its buffers,
+                                   and has pointers, arguments, launches and an image of its own */
     void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
     size_t n_after;
     smk_transfer *transfer;  /* "cuda", not asynchronous: filled in, if not NULL */
@@ -110,6 +114,8 @@ typedef struct smk_job {
     size_t n_blocks;         /* the launches in their order. NULL: all of them */
     unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
     int threads;             /* "emu": host threads, 0 for all of them */
+    _Atomic uint64_t *finished; /* "emu": grows by 1 with each block that has run, if not NULL */
+    uint64_t max_instructions;  /* "emu": warp instructions of a launch, 0: as many as there are */
 } smk_job;
 
 /* ---- what a traced run counted (device "emu") ---- */

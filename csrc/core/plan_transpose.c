@@ -96,6 +96,7 @@ typedef struct choice {
     const char *entry;
     int64_t tile_rows, tile_cols; /* of the view */
     int64_t shared_bytes;
+    int threads; /* 0: the row's */
 } choice;
 
 static int log2_down(int64_t n) {
@@ -117,7 +118,7 @@ static choice choose_any(const smk_row *row, const view *v, int64_t batches, int
     args->matrices = 1 << log2_up(batches, most - log_rows - log_cols);
     const int64_t lines = (int64_t)args->matrices << log_rows;
     return (choice){row->movers.any, INT64_C(1) << log_rows, INT64_C(1) << log_cols,
-                    v->copy ? 0 : lines * ANY_PITCH(log_cols) * itemsize};
+                    v->copy ? 0 : lines * ANY_PITCH(log_cols) * itemsize, 0};
 }
 
 /* A side is short, and the elements of x, of y, or of all matrices in both, lie in one line. */
@@ -141,38 +142,93 @@ static bool choose_narrow(const smk_row *row, const view *v, const walk *w, int 
         out->tile_rows = INT64_C(1) << args->log_rows;
     } else if (short_rows && y_line) {
         out->entry = row->movers.flat;
+        out->threads = FLAT_THREADS;
         args->log_cols = log2_down(most / rows);
         out->tile_cols = INT64_C(1) << args->log_cols;
     }
     return out->entry;
 }
 
-/* Rows of y that do not all begin with a sector (a word): their tiles do, and so need some rows of x more. */
-static bool is_ragged(const view *v, const walk *w, int itemsize) {
-    int64_t bits = v->operand[Y].offset | v->cols.apart[Y] * itemsize;
+/* Whether all rows of an operand begin at multiples of so many bytes. */
+static bool begins_at(const view *v, const walk *w, int operand, int itemsize, int64_t bytes) {
+    const int64_t row = operand == X ? v->rows.apart[X] : v->cols.apart[Y];
+    int64_t bits = v->operand[operand].offset | row * itemsize;
     for (int d = 0; d < w->n; d++)
-        bits |= w->stride[Y][d] * itemsize;
-    return bits & (WIDE_UNIT(itemsize) - 1);
+        bits |= w->stride[operand][d] * itemsize;
+    return bits % bytes == 0;
+}
+
+/* All rows begin at 16 bytes, and have whole chunks of them, of x and y. */
+static bool has_chunks(const view *v, const walk *w, int itemsize) {
+    enum { CHUNK = 16 };
+    return v->rows.size * itemsize % CHUNK == 0 && v->cols.size * itemsize % CHUNK == 0 &&
+           begins_at(v, w, X, itemsize, CHUNK) && begins_at(v, w, Y, itemsize, CHUNK);
+}
+
+static bool choose_vectors(const smk_row *row, const view *v, const walk *w, int itemsize,
+                           choice *out) {
+    enum { FEW = 1024 };
+    const int64_t rows = v->rows.size, cols = v->cols.size;
+    if (rows < LITTLE_TILE || cols < VECTORS_LITTLE_J(itemsize) || !has_chunks(v, w, itemsize))
+        return false;
+    const int64_t side_i = VECTORS_TILE_I(itemsize), side_j = VECTORS_TILE_J(itemsize);
+    const double tiles =
+        (double)ceil_div(rows, side_i) * (double)ceil_div(cols, side_j) * (double)w->total;
+    if (tiles > FEW && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize))) return false;
+    if (tiles > FEW && rows >= side_i && cols >= side_j)
+        *out = (choice){row->movers.vectors, side_i, side_j, 0, VECTORS_THREADS_OF(itemsize)};
+    else
+        *out = (choice){row->movers.vectors_little, VECTORS_LITTLE_I(itemsize),
+                        VECTORS_LITTLE_J(itemsize), 0, VECTORS_LITTLE_THREADS_OF(itemsize)};
+    return true;
+}
+
+/* Rows and columns are neighbours, as they are written and read. */
+static bool choose_from_rows_to_rows(const smk_row *row, const smk_geometry *g, const view *v,
+                                     const walk *w, int itemsize, transpose_args *args,
+                                     choice *out) {
+    enum { LEAST = 1 << 16, LITTLE = 1 << 18, LITTLE_UNALIGNED = 1 << 21 };
+    const int64_t rows = v->rows.size, cols = v->cols.size;
+    const bool narrow = rows < WIDE_FROM || cols < WIDE_FROM;
+    const double elements = (double)rows * (double)cols * (double)w->total;
+    if (!narrow && elements <= LITTLE) {
+        const int side = elements <= LEAST ? LEAST_TILE : LITTLE_TILE;
+        *out = (choice){elements <= LEAST ? row->movers.least : row->movers.little, side, side, 0,
+                        LITTLE_THREADS};
+        return true;
+    }
+    if (choose_vectors(row, v, w, itemsize, out)) return true;
+    if (narrow) return choose_narrow(row, v, w, itemsize, args, out);
+    if (elements <= LITTLE_UNALIGNED) {
+        *out = (choice){row->movers.little, LITTLE_TILE, LITTLE_TILE, 0, LITTLE_THREADS};
+        return true;
+    }
+    /* Where rows of y do not all begin with a sector, their tiles do, and so need some rows of x more; not where
+     * a tile has all of a row, if no word of it has two elements. */
+    *out = (choice){row->entry, g->output_tile[1], g->output_tile[0], 0, 0};
+    const bool alone = rows <= out->tile_rows && itemsize >= 4;
+    if (!alone && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize)))
+        args->lead = WIDE_LEAD(itemsize);
+    return true;
 }
 
 static choice choose(const smk_row *row, const smk_geometry *g, const view *v, const walk *w,
                      int itemsize, bool in_place, transpose_args *args) {
     const bool neighbours = v->cols.apart[X] == 1 && v->rows.apart[Y] == 1 &&
                             v->rows.apart[X] >= v->cols.size; /* on both sides */
-    choice c = {row->entry, g->output_tile[1], g->output_tile[0], 0};
+    choice c = {0};
     args->matrices = 1;
     if (in_place) {
-        return (choice){row->movers.in_place, IN_PLACE_TILE(itemsize), IN_PLACE_TILE(itemsize), 0};
+        const int64_t side = IN_PLACE_TILE(itemsize), wide = IN_PLACE_VECTORS_TILE(itemsize);
+        return v->cols.apart[X] == 1 && has_chunks(v, w, itemsize)
+                   ? (choice){row->movers.in_place_vectors, wide, wide, 0,
+                              IN_PLACE_VECTORS_THREADS(itemsize)}
+                   : (choice){row->movers.in_place, side, side, 0, 0};
     }
     if (v->copy && v->cols.apart[X] == 1 && v->cols.apart[Y] == 1) {
-        return (choice){row->movers.copy, 1, COPY_ELEMENTS(itemsize), 0};
+        return (choice){row->movers.copy, 1, COPY_ELEMENTS(itemsize), 0, 0};
     }
-    if (v->copy || !neighbours) {
-        return choose_any(row, v, walk_z_size(w), itemsize, args);
-    }
-    if (v->rows.size >= WIDE_FROM && v->cols.size >= WIDE_FROM) {
-        args->lead = is_ragged(v, w, itemsize) ? WIDE_LEAD(itemsize) : 0;
-    } else if (!choose_narrow(row, v, w, itemsize, args, &c)) {
+    if (v->copy || !neighbours || !choose_from_rows_to_rows(row, g, v, w, itemsize, args, &c)) {
         return choose_any(row, v, walk_z_size(w), itemsize, args);
     }
     return c;
@@ -195,7 +251,7 @@ static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, con
     smk_geometry geometry = geometry_of(row, dtype, values, 0);
     const choice c = v.rows.size && v.cols.size && w.total
                          ? choose(row, &geometry, &v, &w, dtype->itemsize, problem->in_place, &args)
-                         : (choice){row->entry, 1, 1, 0};
+                         : (choice){row->entry, 1, 1, 0, 0};
     geometry.output_tile[0] = c.tile_cols;
     geometry.output_tile[1] = c.tile_rows;
     geometry.shared_bytes = c.shared_bytes;
@@ -203,6 +259,7 @@ static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, con
     if (shape_make(row, dtype, &geometry, v.cols.size, v.rows.size + args.lead, &s, status))
         return status->code;
     s.kernels[0].entry = c.entry;
+    if (c.threads) s.kernels[0].threads[0] = (uint32_t)c.threads;
     if (problem->in_place) {
         const int64_t tiles = ceil_div(v.rows.size, c.tile_rows);
         s.kernels[0].blocks = (uint32_t)(tiles * (tiles + 1) / 2);

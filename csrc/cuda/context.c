@@ -130,6 +130,11 @@ device *device_enter_if_open(int ordinal) {
     return d && device_enter(ordinal, &d, &ignored) == SMK_OK ? d : NULL;
 }
 
+device *device_enter_any(void) {
+    const device *last = atomic_load(&devices);
+    return last ? device_enter_if_open(last->info.ordinal) : NULL;
+}
+
 smk_code device_fail(device *d, CUresult result, smk_code otherwise, smk_status *status,
                      const char *format, ...) {
     smk_status what = {0};

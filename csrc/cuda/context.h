@@ -46,6 +46,9 @@ void device_leave(device *d);
 /* The same, only if this process has used the device and has not lost it; otherwise NULL. */
 device *device_enter_if_open(int ordinal);
 
+/* The same, whichever was opened last: for what is of all of them. */
+device *device_enter_any(void);
+
 /* While any thread captures a graph the driver refuses calls that could disturb it, such as creating
  * a pool or asking for a stream, and spoils the capture, unless the calling thread says that it
  * knows. To be paired; the first returns what the second takes. */

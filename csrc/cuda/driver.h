@@ -25,6 +25,7 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef enum CUresult {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600
 } CUresult;
@@ -119,6 +120,7 @@ enum {
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_EVENT_DEFAULT = 0,
     CU_EVENT_DISABLE_TIMING = 2,
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     CU_MEM_LOCATION_TYPE_DEVICE = 1
 };
@@ -142,6 +144,8 @@ enum {
     X(cuMemFree, 3020, (CUdeviceptr address))                                                      \
     X(cuMemHostAlloc, 2020, (void **memory, size_t bytes, unsigned flags))                         \
     X(cuMemFreeHost, 2000, (void *memory))                                                         \
+    X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned flags))                       \
+    X(cuMemHostUnregister, 4000, (void *memory))                                                   \
     X(cuPointerGetAttributes, 7000,                                                                \
       (unsigned n, CUpointer_attribute *attributes, void **values, CUdeviceptr address))           \
     X(cuPointerGetAttribute, 4000,                                                                 \

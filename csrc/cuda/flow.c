@@ -205,6 +205,7 @@ smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
     if (last)
         snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)",
                  last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal, r.f.d->info.name);
+    r.f.what = r.what;
     r.f.addresses = calloc(flow->n_buffers + 1, sizeof *r.f.addresses);
     code = r.f.addresses ? run_flow(&r, status)
                          : smk_fail_memory(status, flow->n_buffers * sizeof *r.f.addresses,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "errors.h"
+
 enum { REST_NS = 2 * 1000 * 1000 };
 
 static stage_way way_of(const smk_step *step) {
@@ -39,7 +41,7 @@ static bool is_direct(device *d, const smk_rectangle *r) {
 
 /* Some pieces for threads to share, of a size that is worth a copy of its own. */
 static size_t piece_bytes(size_t bytes) {
-    enum { SHARED_BY = 8, LEAST = 64 << 10 };
+    enum { SHARED_BY = 8, LEAST = 256 << 10 };
     const size_t share = (bytes / SHARED_BY + LEAST - 1) / LEAST * LEAST;
     return share < LEAST ? LEAST : share < SLOT_BYTES ? share : SLOT_BYTES;
 }
@@ -97,6 +99,7 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
     for (size_t i = 0; i < flow->n_steps; i++) {
         const smk_step *step = &flow->steps[i];
         if (step->kind != SMK_COMPUTE) cut(f, step, &f->steps[i]);
+        if (!f->steps[i].direct) f->staged[way_of(step)] += f->steps[i].n_pieces;
         for (int j = 0; j < step->n_after; j++) {
             step_state *before = &f->steps[step->after[j]];
             const bool same = stream_of(f, step) == stream_of(f, &flow->steps[step->after[j]]);
@@ -143,7 +146,7 @@ static void stop(flow_state *f, const smk_status *why) {
 
 static void fail(flow_state *f, CUresult result, const char *call) {
     smk_status status = {0};
-    device_fail(f->d, result, SMK_ERROR, &status, "%s", call);
+    flow_fail(f, result, call, &status);
     stop(f, &status);
 }
 
@@ -219,6 +222,7 @@ static void compute(flow_state *f) {
     while (!f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i])) {
         smk_status status = {0};
         if (!follow(f, &f->flow->steps[i])) break;
+        atomic_store(&f->launched, true);
         if (launch_all(f->d, &f->steps[i].plan, &status)) {
             stop(f, &status);
             break;
@@ -245,25 +249,26 @@ void flow_start(flow_state *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out) {
+flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out) {
     const smk_step_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
     flow_answer answer = FLOW_NO_MORE;
     pthread_mutex_lock(&f->lock);
     const size_t i = f->next[kind];
-    if (f->stopped || i == f->flow->n_steps) goto done;
+    if (f->stopped || i == f->flow->n_steps || (who.helps && !f->staged[way])) goto done;
     const smk_step *step = &f->flow->steps[i];
     step_state *s = &f->steps[i];
+    answer = FLOW_NOT_YET;
+    if (!s->direct && !who.has_slot) goto done;
     if (s->taken == 0) {
-        answer = FLOW_NOT_YET;
         if (!is_ready(f, step)) goto done;
-        answer = FLOW_SOON;
-        if (s->direct && way == STAGE_OUT && !has_ended(f, step)) goto done;
+        if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step))) goto done;
         if (!follow(f, step)) goto done;
     }
     answer = FLOW_TAKEN;
     *out = (flow_piece){i, piece_of(s, s->taken), f->copies[way][s->taken % (size_t)f->n_copies],
                         s->direct};
     s->taken++;
+    f->staged[way] -= !s->direct;
     if (s->taken == s->n_pieces) f->next[kind] = find_copy(f, kind, i + 1);
 
 done:
@@ -282,17 +287,16 @@ void flow_put(flow_state *f, const flow_piece *piece) {
     pthread_mutex_unlock(&f->lock);
 }
 
+smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status) {
+    const bool named = atomic_load(&f->launched) && driver_result_is_sticky(result);
+    return device_fail(f->d, result, SMK_ERROR, status, "%s%s%s", named ? f->what : "",
+                       named ? ", as told by " : "", call);
+}
+
 void flow_stop(flow_state *f, const smk_status *why) {
     pthread_mutex_lock(&f->lock);
     stop(f, why);
     pthread_mutex_unlock(&f->lock);
-}
-
-unsigned flow_changes(flow_state *f) {
-    pthread_mutex_lock(&f->lock);
-    const unsigned changes = f->changes;
-    pthread_mutex_unlock(&f->lock);
-    return changes;
 }
 
 void flow_rest(flow_state *f, unsigned changes) {

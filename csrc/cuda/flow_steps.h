@@ -29,14 +29,17 @@ typedef struct flow_state {
      * stream, a third of what a piece takes. `joined` follows them where a step's end is to be told. */
     CUstream copies[STAGE_WAYS][COPY_STREAMS], joined[STAGE_WAYS], lanes[SMK_LANES];
     CUevent passed[STAGE_WAYS][COPY_STREAMS];
-    int n_copies;         /* streams each way; 1: joined is that one */
-    pthread_mutex_t lock; /* guards what follows */
+    int n_copies;             /* streams each way; 1: joined is that one */
+    const char *what;         /* the kernels, as messages name them */
+    atomic_bool launched;     /* one of them, at least */
+    _Atomic unsigned changes; /* how often there was something new for a thread to take */
+    pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
     size_t next
         [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */
     size_t first[SMK_N_KINDS]; /* the first one that is not queued */
-    unsigned changes;          /* how often there was something new for a thread to take */
-    bool stopped;              /* failed, or interrupted */
+    size_t staged[STAGE_WAYS]; /* pieces that are not handed out and go through a slot */
+    atomic_bool stopped;       /* failed, or interrupted */
     smk_status status;         /* why */
     size_t bytes[STAGE_WAYS], bytes_direct;
 } flow_state;
@@ -51,8 +54,7 @@ typedef struct flow_piece {
 
 typedef enum flow_answer {
     FLOW_TAKEN,
-    FLOW_SOON,    /* the device will be ready, without anybody's doing */
-    FLOW_NOT_YET, /* other pieces come first */
+    FLOW_NOT_YET, /* the device, or other pieces, come first */
     FLOW_NO_MORE
 } flow_answer;
 
@@ -60,18 +62,26 @@ typedef enum flow_answer {
 smk_code flow_steps_make(flow_state *f, smk_status *status);
 void flow_steps_free(flow_state *f);
 
-/* The next piece that way, if what it waits for is on its stream. Not at all once the flow is stopped. */
-flow_answer flow_take(flow_state *f, stage_way way, flow_piece *out);
+typedef struct flow_asker {
+    bool has_slot; /* that way */
+    bool helps;    /* not the caller */
+} flow_asker;
+
+/* The next piece that way, if what it waits for is on its stream. Not at all once the flow is stopped. A helper is
+ * done when the rest needs no slot: that is the caller's, one thread's work. */
+flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out);
 
 /* The piece's copy is on its stream. Starts the kernels that waited for it. */
 void flow_put(flow_state *f, const flow_piece *piece);
+
+/* A call of the driver failed. Where the context is lost a kernel has lost it, whichever call tells: it is named. */
+smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status);
 
 /* Ends all threads' work; the first reason is kept. */
 void flow_stop(flow_state *f, const smk_status *why);
 
 /* Waits a little, at most until there have been more changes than these. */
 void flow_rest(flow_state *f, unsigned changes);
-unsigned flow_changes(flow_state *f);
 
 /* Starts the kernels that wait for nothing. */
 void flow_start(flow_state *f);

@@ -18,9 +18,12 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 512 << 10, /* waking a thread takes as long as copying a quarter of these */
-    SPIN_NS = 50 * 1000,
+    THREAD_BYTES = 4
+        << 20,            /* an idle core takes 0.2 ms to wake: half of what copying these takes */
+    SPIN_NS = 200 * 1000, /* a helper, before it sleeps ... */
+    CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
+    SPINS = 50, /* 2 us */
     ASK_NS = 1000 * 1000,
     NONE = -1
 };
@@ -33,51 +36,19 @@ typedef struct worker {
     int next_in;               /* slot */
     flow_piece pending[SLOTS]; /* on their way out; the oldest is in slot first_out */
     int n_pending, first_out;
+    int64_t idle_since, asked; /* 0: it is not */
     smk_status status;
 } worker;
 
 /* ---- moving pieces ---- */
 
-static bool has_stopped(flow_state *f) {
-    pthread_mutex_lock(&f->lock);
-    const bool stopped = f->stopped;
-    pthread_mutex_unlock(&f->lock);
-    return stopped;
-}
-
 static smk_code fail(worker *w, CUresult result, const char *call) {
-    return device_fail(w->flow->d, result, SMK_ERROR, &w->status, "%s", call);
+    return flow_fail(w->flow, result, call, &w->status);
 }
 
 /* The caller's chance to hear of a signal. */
 static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
-}
-
-static void nap(void) {
-    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-}
-
-/* Until the slot's copy has ended. A copy that fails never tells; its stream does. SMK_INTERRUPTED also if
- * another thread has stopped the flow. */
-static smk_code wait_for(worker *w, stage_way way, int slot) {
-    flow_state *f = w->flow;
-    const int64_t start = wait_now();
-    int64_t asked = start;
-    while (!stage_has_come(w->stage, way, slot)) {
-        smk_code code = listen(w);
-        if (code) return code;
-        const int64_t time = wait_now();
-        if (time - start < SPIN_NS) continue;
-        if (has_stopped(f)) return SMK_INTERRUPTED;
-        if (time - asked > ASK_NS) {
-            CUresult result = f->d->cu->cuStreamQuery(f->copies[way][0]);
-            if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
-            asked = time;
-        }
-        nap();
-    }
-    return SMK_OK;
 }
 
 /* Lines of a rectangle; those of a slot follow each other. */
@@ -142,7 +113,6 @@ static smk_code move_in(worker *w, const flow_piece *piece) {
     const int slot = w->next_in;
     char *memory = w->stage->slots[STAGE_IN][slot];
     w->next_in = (slot + 1) % SLOTS;
-    if (wait_for(w, STAGE_IN, slot)) return SMK_INTERRUPTED;
     copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
     return put_copy(w, piece, memory, r->width, slot);
 }
@@ -165,7 +135,6 @@ static smk_code begin_out(worker *w, const flow_piece *piece) {
 static smk_code end_out(worker *w) {
     const int slot = w->first_out;
     const smk_rectangle *r = &w->pending[slot].rectangle;
-    if (wait_for(w, STAGE_OUT, slot)) return SMK_INTERRUPTED;
     copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
     deliver(w, r);
     w->first_out = (slot + 1) % SLOTS;
@@ -173,33 +142,70 @@ static smk_code end_out(worker *w) {
     return SMK_OK;
 }
 
+/* ---- what to do next ---- */
+
 static bool oldest_has_come(const worker *w) {
     return w->n_pending && stage_has_come(w->stage, STAGE_OUT, w->first_out);
 }
 
-/* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. */
+/* A few microseconds, or until there is something new, without the lock. */
+static void spin(const worker *w, unsigned changes) {
+    const bool had_slot = stage_has_come(w->stage, STAGE_IN, w->next_in);
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load(&w->flow->changes) != changes || oldest_has_come(w) ||
+            stage_has_come(w->stage, STAGE_IN, w->next_in) != had_slot)
+            return;
+        team_relax();
+    }
+}
+
+/* There was nothing to do: a little later there may be. Copies that fail never tell; a stream does. */
+static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
+    flow_state *f = w->flow;
+    const int64_t time = wait_now();
+    if (!w->idle_since) w->idle_since = w->asked = time;
+    if (time - w->asked > ASK_NS) {
+        CUresult result = f->d->cu->cuStreamQuery(f->lanes[0]);
+        if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
+        w->asked = time;
+    }
+    if (time - w->idle_since < (w->patience ? CALLER_SPIN_NS : SPIN_NS))
+        spin(w, changes);
+    else if (for_device)
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    else
+        flow_rest(f, changes);
+    return SMK_OK;
+}
+
+/* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. It never
+ * waits for one thing while there may be another. */
 static smk_code work(worker *w) {
     for (;;) {
         flow_state *f = w->flow;
         flow_piece piece;
         flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
-        const unsigned changes = flow_changes(f);
+        const bool helps = !w->patience;
+        const flow_asker for_in = {stage_has_come(w->stage, STAGE_IN, w->next_in), helps};
+        const flow_asker for_out = {w->n_pending < SLOTS, helps};
+        const unsigned changes = atomic_load(&f->changes);
+        if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
         smk_code code = listen(w);
         if (code) return code;
-        if (w->n_pending < SLOTS && (out = flow_take(f, STAGE_OUT, &piece)) == FLOW_TAKEN)
+        if ((out = flow_take(f, STAGE_OUT, for_out, &piece)) == FLOW_TAKEN)
             code = begin_out(w, &piece);
         else if (oldest_has_come(w))
             code = end_out(w);
-        else if ((in = flow_take(f, STAGE_IN, &piece)) == FLOW_TAKEN)
+        else if ((in = flow_take(f, STAGE_IN, for_in, &piece)) == FLOW_TAKEN)
             code = move_in(w, &piece);
-        else if (w->n_pending)
-            code = end_out(w);
-        else if (in == FLOW_NO_MORE && out == FLOW_NO_MORE)
+        else if (w->n_pending == 0 && in == FLOW_NO_MORE && out == FLOW_NO_MORE)
             return SMK_OK;
-        else if (out == FLOW_SOON)
-            nap();
-        else
-            flow_rest(f, changes);
+        else {
+            code = wait_a_little(w, changes, w->n_pending || !for_in.has_slot || !helps);
+            if (code) return code;
+            continue;
+        }
+        w->idle_since = 0;
         if (code) return code;
     }
 }
@@ -231,10 +237,10 @@ static size_t staged_bytes(const flow_state *f) {
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-    const size_t useful = staged_bytes(f) / THREAD_BYTES;
+    const size_t useful = (staged_bytes(f) + THREAD_BYTES - 1) / THREAD_BYTES;
     n = f->flow->share > 1 ? n / f->flow->share : n;
     n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
-    return useful < (size_t)n ? (int)useful + 1 : n;
+    return useful < 1 ? 1 : useful < (size_t)n ? (int)useful : n;
 }
 
 /* The caller works, too; where there is no memory or no thread for all of them, fewer do. */

@@ -11,15 +11,6 @@
 #include "stage.h"
 #include "stream.h"
 
-/* What one call holds on the device. */
-typedef struct run {
-    device *d;
-    const smk_job *job;
-    module *module;
-    CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
-    launch_plan plan;
-} run;
-
 /* Of the kernel that the others prepare for, as messages name it. */
 static const char *name_of(const smk_job *job) {
     return job->launches[job->n_launches - 1].entry;
@@ -41,45 +32,57 @@ static smk_code check_job(const smk_job *job, smk_status *status) {
 
 /* ---- queued ---- */
 
-static smk_code queue_job(run *r, smk_status *status) {
-    const smk_job *job = r->job;
-    smk_code code;
-    if ((code = module_acquire(r->d, &job->image, &r->module, status))) return code;
-    if ((code = launch_find(r->d, &r->plan, r->module, status))) return code;
-    for (size_t i = 0; i < job->n_buffers; i++) {
-        const smk_buffer *buffer = &job->buffers[i];
-        if (buffer->access & SMK_ON_DEVICE)
-            r->addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
-        else if (buffer->bytes &&
-                 pool_allocate(r->d, job->stream, buffer->bytes, &r->addresses[i], status))
-            return status->code;
-    }
-    if ((code = launch_make_args(r->d, &r->plan, r->addresses, status))) return code;
-    for (size_t i = 0; i < job->n_after; i++)
-        if (stream_follow(r->d, job->stream, job->after[i], status)) return status->code;
-    return launch_all(r->d, &r->plan, status);
+/* Its code stays loaded: when the kernels have ended is not known. */
+static smk_code queue_kernels(device *d, const smk_job *job, CUstream stream,
+                              const CUdeviceptr *addresses, smk_status *status) {
+    launch_plan plan = {.job = job, .stream = stream};
+    module *m;
+    smk_code code = module_acquire(d, &job->image, &m, status);
+    if (code) return code;
+    if (!(code = launch_find(d, &plan, m, status)) &&
+        !(code = launch_make_args(d, &plan, addresses, status)))
+        code = launch_all(d, &plan, status);
+    module_keep(d, m);
+    launch_free(&plan);
+    return code;
 }
 
-/* Memory is freed, on the stream, behind the kernels; their code stays loaded. */
-static smk_code queue(int ordinal, const smk_job *job, smk_status *status) {
-    run r = {.job = job, .plan = {.job = job, .stream = job->stream}};
-    smk_code code = device_enter(ordinal, &r.d, status);
-    if (code) return code;
-    const int mode = device_ignore_captures(r.d);
-    r.addresses = calloc(job->n_buffers + 1, sizeof *r.addresses);
-    code = r.addresses
-               ? queue_job(&r, status)
-               : smk_fail_memory(status, job->n_buffers * sizeof *r.addresses, "buffer addresses");
-    if (!atomic_load(&r.d->lost)) {
-        for (size_t i = 0; r.addresses && i < job->n_buffers; i++)
-            if (r.addresses[i] && !(job->buffers[i].access & SMK_ON_DEVICE))
-                pool_free(r.d, job->stream, r.addresses[i], status);
-        if (r.module) module_keep(r.d, r.module);
+static smk_code queue_jobs(device *d, const smk_job *first, CUdeviceptr *addresses,
+                           smk_status *status) {
+    smk_code code = SMK_OK;
+    for (size_t i = 0; i < first->n_buffers; i++) {
+        const smk_buffer *buffer = &first->buffers[i];
+        if (buffer->access & SMK_ON_DEVICE)
+            addresses[i] = (CUdeviceptr)(uintptr_t)buffer->host;
+        else if (buffer->bytes &&
+                 pool_allocate(d, first->stream, buffer->bytes, &addresses[i], status))
+            return status->code;
     }
-    launch_free(&r.plan);
-    free(r.addresses);
-    device_heed_captures(r.d, mode);
-    device_leave(r.d);
+    for (size_t i = 0; i < first->n_after; i++)
+        if (stream_follow(d, first->stream, first->after[i], status)) return status->code;
+    for (const smk_job *job = first; job && !code; job = job->next)
+        code = queue_kernels(d, job, first->stream, addresses, status);
+    return code;
+}
+
+/* Memory is freed, on the stream, behind the kernels. */
+static smk_code queue(int ordinal, const smk_job *job, smk_status *status) {
+    device *d;
+    smk_code code = device_enter(ordinal, &d, status);
+    if (code) return code;
+    const int mode = device_ignore_captures(d);
+    CUdeviceptr *addresses = calloc(job->n_buffers + 1, sizeof *addresses); /* 0: an empty one */
+    if (addresses)
+        queue_jobs(d, job, addresses, status);
+    else
+        smk_fail_memory(status, job->n_buffers * sizeof *addresses, "buffer addresses");
+    if (!atomic_load(&d->lost))
+        for (size_t i = 0; addresses && i < job->n_buffers; i++)
+            if (addresses[i] && !(job->buffers[i].access & SMK_ON_DEVICE))
+                pool_free(d, job->stream, addresses[i], status);
+    free(addresses);
+    device_heed_captures(d, mode);
+    device_leave(d);
     return status->code;
 }
 
@@ -128,8 +131,8 @@ static smk_code run_as_flow(int ordinal, const smk_job *job, smk_status *status)
 }
 
 smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
-    smk_code code = check_job(job, status);
-    if (code) return code;
+    for (const smk_job *one = job; one; one = one->next)
+        if (check_job(one, status)) return status->code;
     return job->asynchronous ? queue(ordinal, job, status) : run_as_flow(ordinal, job, status);
 }
 
@@ -191,6 +194,25 @@ size_t gpu_stage_bytes(int ordinal) {
     size_t bytes = stage_bytes(d);
     device_leave(d);
     return bytes;
+}
+
+bool gpu_pin(void *memory, size_t bytes) {
+    device *d = device_enter_any();
+    if (!d) return false;
+    const int mode = device_ignore_captures(d);
+    const CUresult result = d->cu->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    device_heed_captures(d, mode);
+    device_leave(d);
+    return result == CUDA_SUCCESS;
+}
+
+void gpu_unpin(void *memory) {
+    device *d = device_enter_any();
+    if (!d) return;
+    const int mode = device_ignore_captures(d);
+    d->cu->cuMemHostUnregister(memory); /* at worst the driver keeps a note of it */
+    device_heed_captures(d, mode);
+    device_leave(d);
 }
 
 smk_code gpu_trim(int ordinal, smk_status *status) {

@@ -4,6 +4,8 @@
 #ifndef SMK_GPU_H
 #define SMK_GPU_H
 
+#include <stdbool.h>
+
 #include "../core/flow.h"
 
 typedef struct gpu_info {
@@ -41,8 +43,20 @@ smk_code gpu_trim(int ordinal, smk_status *status);
 /* What a flow may use of the device's memory: most of what is free, or held for reuse. */
 smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status);
 
+/* Pins memory of the host for all devices, so that their copy engines reach it. False where that cannot be had: nothing
+ * is lost but time. Unpinned it has to be before it is unmapped. */
+bool gpu_pin(void *memory, size_t bytes);
+void gpu_unpin(void *memory);
+
 /* The device whose memory an address is in, as other libraries hand it out. */
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);
+
+/* What has been queued on a stream by now: has it ended, and another stream that is to wait for it. */
+typedef struct gpu_moment gpu_moment;
+smk_code gpu_moment_make(int ordinal, void *stream, gpu_moment **out, smk_status *status);
+bool gpu_moment_has_passed(const gpu_moment *m);
+smk_code gpu_moment_before(const gpu_moment *m, void *stream, smk_status *status);
+void gpu_moment_free(gpu_moment *m);
 
 /* NVRTC. source and headers (name, text pairs) to PTX text for arch ("compute_80"); through the
  * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log.

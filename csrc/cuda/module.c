@@ -41,6 +41,8 @@ static smk_code load(device *d, const smk_image *image, CUmodule *out, smk_statu
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     CUresult result = d->cu->cuModuleLoadDataEx(out, image->data, 2, options, values);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && image->ptx)
+        result = d->cu->cuModuleLoadDataEx(out, image->ptx, 2, options, values);
     if (!result) return SMK_OK;
 
     smk_status what = {0};

@@ -38,7 +38,13 @@ static smk_code create(device *d, stage **out, smk_status *status) {
 
 CUresult stage_expect(device *d, stage *s, stage_way way, int slot, CUstream stream) {
     const CUdeviceptr mark = (CUdeviceptr)(uintptr_t)s->marks[way][slot];
-    return d->cu->cuStreamWriteValue32(stream, mark, ++s->expected[way][slot], 0);
+    const uint32_t next = s->expected[way][slot] + 1;
+    const CUresult result = d->cu->cuStreamWriteValue32(stream, mark, next, 0);
+    if (result == CUDA_SUCCESS)
+        s->expected[way][slot] = next;
+    else /* no mark will say when the slot's copy has ended, so it ends now */
+        d->cu->cuStreamSynchronize(stream);
+    return result;
 }
 
 /* A call that was interrupted may have left copies behind that wait for its kernels. */

@@ -18,6 +18,21 @@ enum {
 
 /* ---- memory that serves block after block ---- */
 
+bool block_charge(block *b, uint64_t bytes) {
+    char message[512];
+    if (bytes <= MAX_BLOCK_BYTES - b->charged) {
+        b->charged += bytes;
+        return true;
+    }
+    snprintf(message, sizeof message,
+             "out of memory: kernel %.200s: the frames, local memory and copies in flight of one "
+             "block take more than %d bytes; use fewer threads a block, less local memory or "
+             "shallower recursion",
+             b->launch->program->function->name, MAX_BLOCK_BYTES);
+    launch_fail(b->launch, SMK_MEMORY, message);
+    return false;
+}
+
 block *block_new(launch *l, void *observer_state) {
     block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
@@ -40,7 +55,7 @@ block *block_new(launch *l, void *observer_state) {
         w->copies = aligned_alloc(64, sizeof *w->copies);
         w->local = calloc(1, sizeof *w->local);
         if (w->copies) memset(w->copies, 0, sizeof *w->copies);
-        if (!w->copies || !w->local || !local_reserve(w->local, l->program->local_bytes)) goto fail;
+        if (!w->copies || !w->local || !local_reserve(w, l->program->local_bytes)) goto fail;
         b->frames[k] = frame_take(w, l->program, 0, 0);
         if (!b->frames[k]) goto fail;
     }

@@ -28,7 +28,9 @@ enum {
     N_NAMED_BARRIERS = 16,
     CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster: of a cluster that is this block */
     N_BARRIERS,
-    SLICE = 4096 /* instructions that a warp runs before others get their turn */
+    SLICE = 4096, /* instructions that a warp runs before others get their turn */
+    MAX_BLOCK_BYTES = 1
+        << 30 /* of the host's memory, for what the threads of a block make it keep */
 };
 
 /* Fills memory that nobody has written: as 16, 32 or 64 bits a NaN in every floating-point type, so that
@@ -87,10 +89,11 @@ typedef struct launch {
     emu_module *module;
     const program *program;
     uint32_t grid[3], block[3];
-    uint64_t n_blocks;       /* to run */
-    const uint64_t *blocks;  /* which, NULL: all ... */
-    uint64_t first_block;    /* ... by numbers that start at this one */
-    uint32_t n_warps;        /* a block */
+    uint64_t n_blocks;          /* to run */
+    _Atomic uint64_t *finished; /* counts them, if not NULL */
+    const uint64_t *blocks;     /* which, NULL: all ... */
+    uint64_t first_block;       /* ... by numbers that start at this one */
+    uint32_t n_warps;           /* a block */
     bool overlaps, followed; /* may begin before the one before it has ended, as may the next one */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
     const region *regions; /* by region_id; shared memory is each block's own */
@@ -98,6 +101,8 @@ typedef struct launch {
     const emu_observer *observer; /* NULL: nobody watches */
     int (*poll)(void *);
     void *poll_arg;
+    uint64_t max_instructions, slice; /* 0: no limit; the most that a warp runs at a time */
+    _Atomic uint64_t instructions;    /* so far, where there is a limit */
     _Atomic uint64_t next_block;
     _Atomic bool stop;
     pthread_mutex_t lock; /* of status, of what was printed and of the observer's join */
@@ -126,6 +131,7 @@ typedef struct block {
     struct bulk_copy *bulk, **bulk_end; /* bulk copies in flight, and where the next is put */
     uint64_t fruitless;                 /* rounds in which all warps only asked mbarriers in vain */
     print_buffer printed;
+    uint64_t charged; /* bytes, of MAX_BLOCK_BYTES */
 } block;
 
 /* ---- launch.c ---- */
@@ -146,12 +152,15 @@ void block_free(block *b);
 /* Runs one block to its end; `idle` is called now and then and stops the launch by setting stop. */
 void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg);
 
+/* Whether the block's threads may make it keep so many more bytes; if not, the launch has failed. */
+bool block_charge(block *b, uint64_t bytes);
+
 /* ---- frames.c ---- */
 
 /* A frame for a call of p, its slots filled; NULL if out of memory. */
 frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth);
 void frame_give(block *b, frame *f);
-bool local_reserve(local_memory *local, uint64_t bytes);
+bool local_reserve(warp *w, uint64_t bytes);
 
 enum { FILL_BLOCK = 1, FILL_REST = 2 };
 void frame_fill(const warp *w, frame *f, unsigned which);

@@ -25,12 +25,14 @@ static void unlink_copy(block *b, bulk_copy **link) {
     bulk_copy *copy = *link;
     *link = copy->next;
     if (!*link) b->bulk_end = link;
+    b->charged -= sizeof *copy + copy->bytes;
     free(copy);
 }
 
 void bulk_clear(block *b) {
     for (bulk_copy *copy = b->bulk, *next; copy; copy = next) {
         next = copy->next;
+        b->charged -= sizeof *copy + copy->bytes;
         free(copy);
     }
     b->bulk = NULL;
@@ -39,7 +41,8 @@ void bulk_clear(block *b) {
 
 static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *what) {
     block *b = w->block;
-    bulk_copy *copy = malloc(sizeof *copy + what->bytes);
+    const size_t size = sizeof(bulk_copy) + what->bytes;
+    bulk_copy *copy = block_charge(b, size) ? malloc(size) : NULL;
     if (!copy) {
         warp_fault(w, i, SMK_MEMORY, 1u << lane, "out of memory: a pending bulk copy");
         return NULL;

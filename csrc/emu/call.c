@@ -89,7 +89,7 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
         return false;
     }
     frame *frame = NULL;
-    if (local_reserve(w->local, base + callee->local_bytes))
+    if (local_reserve(w, base + callee->local_bytes))
         frame = frame_take(w, callee, base, caller->depth + 1);
     if (!frame || !fragment_push_call(w, lanes, frame)) {
         if (frame) frame_give(w->block, frame);
@@ -180,7 +180,7 @@ static const insn *exec_print(warp *w, const insn *i) {
     const frame *caller = w->fragment->frame;
     const uint64_t result_at = caller->local_base + caller->program->local_bytes;
     int32_t result;
-    if (!local_reserve(w->local, result_at + sizeof result))
+    if (!local_reserve(w, result_at + sizeof result))
         return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of printf");
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);

@@ -54,11 +54,13 @@ static void complete_oldest(copy_queue *queue) {
     queue->n--;
 }
 
-static pending_copy *append(copy_queue *queue) {
+static pending_copy *append(warp *w) {
+    copy_queue *queue = w->copies;
     if (queue->n == MAX_PENDING) complete_oldest(queue);
     if (queue->n == queue->capacity) {
         const uint32_t capacity = queue->capacity ? 2 * queue->capacity : 16;
-        pending_copy *larger = aligned_alloc(64, capacity * sizeof *larger);
+        const size_t bytes = capacity * sizeof(pending_copy);
+        pending_copy *larger = block_charge(w->block, bytes) ? aligned_alloc(64, bytes) : NULL;
         if (!larger) return NULL;
         for (uint32_t k = 0; k < queue->n; k++)
             larger[k] = *nth(queue, k);
@@ -111,7 +113,7 @@ static bool read_source(warp *w, const insn *i, int lane, unsigned char *to) {
 }
 
 static const insn *exec_copy(warp *w, const insn *i) {
-    pending_copy *copy = append(w->copies);
+    pending_copy *copy = append(w);
     if (!copy) return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a pending cp.async");
     copy->lanes = w->active;
     copy->bytes = i->width;

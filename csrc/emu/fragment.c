@@ -18,7 +18,7 @@ typedef struct slab {
 
 static fragment *fragment_new(block *b, fragment value) {
     if (!b->free_fragments) {
-        slab *s = malloc(sizeof *s);
+        slab *s = block_charge(b, sizeof *s) ? malloc(sizeof *s) : NULL;
         if (!s) return NULL;
         s->next = b->slabs;
         b->slabs = s;

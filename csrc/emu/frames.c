@@ -145,7 +145,7 @@ frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth
     } else {
         const size_t header = (sizeof *f + 63) & ~(size_t)63;
         const size_t bytes = header + ((p->frame_bytes + 63u) & ~63u);
-        f = aligned_alloc(64, bytes);
+        f = block_charge(b, bytes) ? aligned_alloc(64, bytes) : NULL;
         if (!f) return NULL;
         /* Registers nobody wrote hold NaNs, like fresh shared memory. */
         for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
@@ -168,10 +168,13 @@ void frame_give(block *b, frame *f) {
     b->free_frames = f;
 }
 
-bool local_reserve(local_memory *local, uint64_t bytes) {
+bool local_reserve(warp *w, uint64_t bytes) {
+    local_memory *local = w->local;
     if (bytes <= local->size) return true;
     const uint64_t size = (bytes + 255) & ~(uint64_t)255;
-    unsigned char *larger = realloc(local->bytes, size * LANES);
+    unsigned char *larger = block_charge(w->block, (size - local->size) * LANES)
+                                ? realloc(local->bytes, size * LANES)
+                                : NULL;
     if (!larger) return false;
     for (uint64_t at = local->size * LANES; at < size * LANES; at += sizeof(uint16_t))
         memcpy(larger + at, &(uint16_t){POISON}, sizeof(uint16_t));

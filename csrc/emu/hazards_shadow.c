@@ -46,7 +46,9 @@ bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values) {
     *s = (shadow){.bytes = bytes, .shift = 2, .base = base};
     if (values) s->value = zeros_new(bytes + 1);
     s->marks.write = marks_new(s);
-    return s->marks.write && (s->value || !values);
+    if (s->marks.write && (s->value || !values)) return true;
+    shadow_free(s);
+    return false;
 }
 
 static void free_marks(shadow *s) {

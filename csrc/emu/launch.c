@@ -210,6 +210,7 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
         const uint64_t next = atomic_fetch_add(&l->next_block, 1);
         if (next >= l->n_blocks) break;
         block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, idle, idle_arg);
+        if (l->finished) atomic_fetch_add(l->finished, 1);
     }
     block_free(b);
     if (state) {
@@ -299,11 +300,15 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .observer = observer,
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
+                .finished = job->finished,
+                .max_instructions = job->max_instructions,
+                .slice = SLICE,
                 .status = status};
     unsigned char *parameters = NULL;
     bool sequential = false;
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
+    if (l.max_instructions && l.max_instructions < SLICE) l.slice = l.max_instructions;
     l.overlaps = overlaps(job, shape, program);
     l.followed = overlaps(job, shape + 1, program);
     memcpy(l.grid, shape->grid, sizeof l.grid);

@@ -11,7 +11,7 @@ static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft 
 
 static bool keep_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n) {
     size_t count = p->drafts.count - first;
-    const draft *drafts = (const draft *)p->drafts.items + first;
+    const draft *drafts = count ? (const draft *)p->drafts.items + first : NULL;
     ptx_operand *kept = parser_alloc(p, count, sizeof *kept);
     if (!kept) return false;
     for (size_t i = 0; i < count; i++) {

@@ -14,7 +14,7 @@ enum {
     MOST_PARAMETERS = 64 << 10,
     MOST_ALIGNMENT = 1 << 16,
 };
-static const uint64_t most_global = 1ull << 34;
+static const uint64_t most_global = 1ull << 32;
 
 bool parser_alignment(parser *p, uint32_t *align) {
     uint64_t value;

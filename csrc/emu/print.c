@@ -218,7 +218,7 @@ static int compare_pieces(const void *left, const void *right) {
 }
 
 void print_end_launch(print_log *log, smk_text *out) {
-    qsort(log->pieces, log->n, sizeof *log->pieces, compare_pieces);
+    if (log->n) qsort(log->pieces, log->n, sizeof *log->pieces, compare_pieces);
     char *larger = out && log->bytes ? realloc(out->bytes, out->size + log->bytes) : NULL;
     if (larger) out->bytes = larger;
     if (out) out->lost += larger ? log->lost : log->lost + log->bytes;

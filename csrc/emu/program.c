@@ -50,11 +50,12 @@ static void initialise(const ptx_module *module, const ptx_variable *v, unsigned
     }
 }
 
-static unsigned char *variables_block(uint64_t bytes) {
-    const uint64_t rounded = (bytes + VARIABLE_ALIGN) & ~(uint64_t)(VARIABLE_ALIGN - 1);
-    unsigned char *block = aligned_alloc(VARIABLE_ALIGN, rounded);
-    if (block) memset(block, 0, rounded);
-    return block;
+/* Zeros from calloc: of large variables, only pages that are touched take memory. */
+static unsigned char *variables_block(uint64_t bytes, void **memory) {
+    *memory = calloc(1, bytes + 2 * VARIABLE_ALIGN);
+    const uintptr_t begin =
+        ((uintptr_t)*memory + VARIABLE_ALIGN) & ~(uintptr_t)(VARIABLE_ALIGN - 1);
+    return *memory ? (unsigned char *)begin : NULL;
 }
 
 /* ---- modules ---- */
@@ -68,8 +69,8 @@ smk_code module_load(const char *key, const char *text, size_t size, emu_module 
     code = ptx_parse(text, size, &m->ptx, status);
     if (code) goto fail;
     m->key = key ? strdup(key) : NULL;
-    m->globals = variables_block(m->ptx->global_bytes);
-    m->constants = variables_block(m->ptx->const_bytes);
+    m->globals = variables_block(m->ptx->global_bytes, &m->memory[0]);
+    m->constants = variables_block(m->ptx->const_bytes, &m->memory[1]);
     if (!m->globals || !m->constants || (key && !m->key)) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
@@ -107,8 +108,8 @@ void module_free(emu_module *m) {
     }
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) ptx_free(m->ptx);
-    free(m->globals);
-    free(m->constants);
+    free(m->memory[0]);
+    free(m->memory[1]);
     free(m->key);
     free(m);
 }

@@ -51,7 +51,8 @@ typedef struct program {
 typedef struct emu_module {
     char *key; /* NULL: not cached */
     ptx_module *ptx;
-    unsigned char *globals, *constants; /* the module's variables */
+    unsigned char *globals, *constants; /* the module's variables ... */
+    void *memory[2];                    /* ... and what they lie in */
     program *programs;
     pthread_mutex_t lock; /* of programs */
     unsigned users;

@@ -34,7 +34,7 @@ const insn *exec_guarded(warp *w, const insn *i) {
 }
 
 static const insn *run_slice(warp *w, const insn *i) {
-    const uint64_t end = w->clock + SLICE;
+    const uint64_t end = w->clock + w->block->launch->slice;
     do
         i = i->exec(w, i);
     while (i && ++w->clock < end);
@@ -42,7 +42,7 @@ static const insn *run_slice(warp *w, const insn *i) {
 }
 
 static const insn *run_slice_observed(warp *w, const insn *i) {
-    const uint64_t end = w->clock + SLICE;
+    const uint64_t end = w->clock + w->block->launch->slice;
     const emu_observer *observer = w->block->launch->observer;
     const program *at = NULL;
     emu_executed *executed = NULL;
@@ -61,13 +61,27 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
     return i;
 }
 
+/* A warp that only asks in vain executes nothing; it counts as one, so that nothing goes on for ever. */
+static void count_instructions(launch *l, uint64_t executed) {
+    char message[512];
+    if (atomic_fetch_add(&l->instructions, executed + 1) <= l->max_instructions) return;
+    snprintf(message, sizeof message,
+             "kernel %.200s has run more than max_instructions = %" PRIu64
+             " warp instructions, and may never end; raise the limit, or pass None for no limit",
+             l->program->function->name, l->max_instructions);
+    launch_fail(l, SMK_LAUNCH, message);
+}
+
 void warp_run(warp *w) {
+    launch *l = w->block->launch;
+    const uint64_t before = w->clock;
     if (!w->fragment) fragment_switch(w);
     w->yielded = false;
-    const bool observed = w->block->launch->observer != NULL;
+    const bool observed = l->observer != NULL;
     const insn *i = w->fragment->next;
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
     if (i) fragment_rotate(w, i);
+    if (l->max_instructions) count_instructions(l, w->clock - before);
 }
 
 /* ---- faults ---- */

@@ -1,108 +1,167 @@
 /* transpose_sectors for elements of 1 and 2 bytes: whole words both ways, at any pitch.
  *
- *     row r of x:  |..aa|aaaa|aaaa|a...|    the aligned words that it touches, copied as they are, in the
- *                     ^ phase               background; elements are picked out behind the row's phase
- *     row j of y:  |bbbb|bbbb|              N elements of a column, of N rows from one that makes it aligned
+ *     N rows of x   |..aa|aaaa|aaaa|a...|    aligned words as they are, one a lane; two neighbours are shifted into
+ *                   |...b|bbbb|bbbb|bb..|    the one that begins with a column of the tile
+ *     N x N elements of N such words         are turned in registers: N words, each of N rows of one column
+ *     row j of y    |..ab|cdef|ghij|kl..|    shifted again, by what y's row is off
  *
- * Banks: a warp picks elements that are N rows apart. Rows go to shared memory by r % N, then r / N, so that lanes
- * are one row of an odd number of words apart: 1 wavefront. They are picked in the order of r % N, which is the
- * same for all shifts, and the word is rotated.
+ * N = 4 / itemsize. The word behind a row's last lane is read by another lane, all rows' at once. Rows that are N
+ * apart are equally far off a word, and rows of y that are 32 apart equally far off a sector: what depends on
+ * that is computed once, because instructions are what binds here.
+ * Banks: the words of a column lie in a row of an odd number of words, columns in the order of j % N, then j / N:
+ * lanes store one row apart, and load neighbours: 1 wavefront each.
+ * Bytes: 2 rows cols elements; all words of a thread are on their way at once.
  */
 #ifndef SMK_TRANSPOSE_BYTES_CUH
 #define SMK_TRANSPOSE_BYTES_CUH
 
-#include "common.cuh"
+#include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
-/* Of N elements of rows m, m + 1, ... modulo N, by their rows: the word that has row m first. */
-__device__ __forceinline__ unsigned join(const unsigned char (&by_row)[4], unsigned m) {
-    const unsigned low = __byte_perm(by_row[0], by_row[1], 0x0040);
-    const unsigned high = __byte_perm(by_row[2], by_row[3], 0x0040);
-    const unsigned all = __byte_perm(low, high, 0x5410);
-    return __funnelshift_r(all, all, m * 8);
+/* N x N elements in N words, in place. */
+__device__ __forceinline__ void turn(unsigned (&w)[4]) {
+    const unsigned a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[0], w[1], 0x7362);
+    const unsigned c = __byte_perm(w[2], w[3], 0x5140), d = __byte_perm(w[2], w[3], 0x7362);
+    w[0] = __byte_perm(a, c, 0x5410), w[1] = __byte_perm(a, c, 0x7632);
+    w[2] = __byte_perm(b, d, 0x5410), w[3] = __byte_perm(b, d, 0x7632);
 }
-__device__ __forceinline__ unsigned join(const unsigned short (&by_row)[2], unsigned m) {
-    const unsigned all = __byte_perm(by_row[0], by_row[1], 0x5410);
-    return __funnelshift_r(all, all, m * 16);
+__device__ __forceinline__ void turn(unsigned (&w)[2]) {
+    const unsigned a = __byte_perm(w[0], w[1], 0x5410);
+    w[1] = __byte_perm(w[0], w[1], 0x7632), w[0] = a;
 }
 
 /* The aligned word at `at`, of which the array may have only the first bytes. */
-template <typename T>
-__device__ __forceinline__ void copy_word(unsigned *into, unsigned long long at,
-                                          unsigned long long end) {
-    if (at + 4 <= end) {
-        COPY_ASYNC_WORD(into, at);
-    } else {
-        for (unsigned b = 0; b < 4 && at + b < end; b += sizeof(T))
-            reinterpret_cast<T *>(into)[b / sizeof(T)] = *reinterpret_cast<const T *>(at + b);
+template <typename T> __device__ __forceinline__ unsigned word_at(const char *at, const char *end) {
+    if (at + 4 <= end) return load(reinterpret_cast<const unsigned *>(at));
+    unsigned word = 0;
+    for (unsigned b = 0; at + b < end; b += sizeof(T))
+        word |= (unsigned)*reinterpret_cast<const T *>(at + b) << 8 * b;
+    return word;
+}
+
+/* Of a tile, in N x N elements. */
+template <typename T> struct tile_of_words {
+    static constexpr int N = 4 / sizeof(T), LEAD = WIDE_LEAD(sizeof(T)) / N;
+    static constexpr int DOWN = WIDE_TILE_I(sizeof(T)) / N, ACROSS = WIDE_TILE_J(sizeof(T)) / N;
+    static constexpr int PITCH = (LEAD + DOWN) | 1;
+    unsigned at[N][ACROSS][PITCH]; /* [j % N][j / N][words of column j] */
+};
+
+template <typename T, bool WHOLE>
+__device__ __forceinline__ void move_words(const transpose_args &g, long long i0, long long j0,
+                                           tile_of_words<T> &cell) {
+    typedef tile_of_words<T> is;
+    constexpr int E = sizeof(T), N = is::N, TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
+    constexpr int STEPS = is::DOWN / WIDE_WARPS;
+    static_assert(is::LEAD == WIDE_WARPS && is::ACROSS == 32, "a square a warp, a word a lane");
+    static_assert((STEPS + 1) * N <= 32, "a row a lane");
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int first = i0 < g.lead ? (int)-i0 : -g.lead;
+    const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
+    const int left = g.cols - j0 < TILE_J ? (int)(g.cols - j0) * E : TILE_J * E; /* bytes */
+    const T *from = g.x + blockIdx.z * g.batch_x;
+    const char *end = reinterpret_cast<const char *>(from + (g.rows - 1) * g.ldx + g.cols);
+    const char *corner = reinterpret_cast<const char *>(from + i0 * g.ldx + j0);
+    const long long pitch = g.ldx * E;
+
+    const char *rows[N];
+    unsigned skew[N];
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const char *row = corner + (warp * N + n) * pitch;
+        skew[n] = (unsigned)(unsigned long long)row % 4;
+        rows[n] = row - skew[n] + lane * 4;
+    }
+    /* Only of x's last row can a word go past the array. */
+    const int final = (int)min(g.rows - 1 - i0, (long long)TILE_I);
+    unsigned words[STEPS + 1][N], of_final = 0;
+    if (!WHOLE && final < TILE_I) {
+        const char *row = corner + final * pitch;
+        const int off = (int)((unsigned long long)row % 4);
+        if (lane * 4 < left + off) of_final = word_at<T>(row - off + lane * 4, end);
+    }
+#pragma unroll
+    for (int s = -1; s < STEPS; s++) {
+        if (s < 0 && !g.lead) continue;
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            const char *at = rows[n] + s * WIDE_WARPS * N * pitch;
+            const int r = (warp + s * WIDE_WARPS) * N + n;
+            unsigned word = r == final ? of_final : 0;
+            if (WHOLE || (r >= first && r < last && r != final && lane * 4 < left + (int)skew[n]))
+                word = load(reinterpret_cast<const unsigned *>(at));
+            words[s + 1][n] = word;
+        }
+    }
+    const bool skewed = ((unsigned)(unsigned long long)corner | (unsigned)pitch) % 4;
+    unsigned behind = 0; /* of row lane % N of group lane / N, counted as in words */
+    if (skewed) {
+        const int r = (warp + (lane / N - 1) * WIDE_WARPS) * N + lane % N;
+        const char *row = corner + r * pitch;
+        const unsigned off = (unsigned)(unsigned long long)row % 4;
+        if (r >= first && r < last && 128 < left + (int)off)
+            behind = word_at<T>(row - off + 128, end);
+    }
+#pragma unroll
+    for (int s = -1; s < STEPS; s++) {
+        if (s < 0 && !g.lead) continue;
+        unsigned (&word)[N] = words[s + 1];
+        if (skewed) {
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                const unsigned next = __shfl_down_sync(~0u, word[n], 1);
+                const unsigned after = __shfl_sync(~0u, behind, (s + 1) * N + n);
+                word[n] = __funnelshift_r(word[n], lane < 31 ? next : after, skew[n] * 8);
+            }
+        }
+        turn(word);
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            cell.at[n][lane][is::LEAD + warp + s * WIDE_WARPS] = word[n];
+    }
+    __syncthreads();
+
+    char *to = reinterpret_cast<char *>(g.y + blockIdx.z * g.batch_y + j0 * g.ldy + i0);
+    const long long across = g.ldy * E;
+#pragma unroll 2
+    for (int near = warp; near < 32; near += WIDE_WARPS) {
+        char *row = to + near * across;
+        const int shift = g.lead ? (int)((unsigned)(unsigned long long)row % WIDE_UNIT(E)) : 0;
+        const int skip = is::LEAD * 4 - shift;
+        const unsigned *line = &cell.at[near % N][near / N][skip / 4 + lane];
+        row += lane * 4 - shift;
+#pragma unroll
+        for (int j = 0; j < TILE_J; j += 32) {
+            if (!WHOLE && j0 + near + j >= g.cols) break;
+#pragma unroll
+            for (int k = 0; k < is::DOWN; k += 32) {
+                unsigned word = line[j / N * is::PITCH + k];
+                if (skip % 4)
+                    word = __funnelshift_r(word, line[j / N * is::PITCH + k + 1], skip % 4 * 8);
+                T *at = reinterpret_cast<T *>(row + j * across + k * 4);
+                const int r = (k + lane) * N - shift / E;
+                if (WHOLE || (r >= first && r + N <= last)) {
+                    *reinterpret_cast<unsigned *>(at) = word;
+                } else {
+#pragma unroll
+                    for (int n = 0; n < N; n++)
+                        if (r + n >= first && r + n < last) at[n] = (T)(word >> 8 * E * n);
+                }
+            }
+        }
     }
 }
 
 template <typename T> __device__ __forceinline__ void move_bytes(const transpose_args &g) {
-    constexpr int E = sizeof(T), N = 4 / E, TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
-    constexpr int LEAD = WIDE_LEAD(E), ROWS = LEAD + TILE_I;
-    constexpr int WORDS = TILE_J / N + 1; /* that a row of a tile may touch */
-    constexpr int PITCH = WORDS | 1;
-    __shared__ unsigned cell[N][ROWS / N][PITCH]; /* [r % N][r / N][words of row r] */
-
-    const T *from = g.x + blockIdx.z * g.batch_x;
-    T *to = g.y + blockIdx.z * g.batch_y;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    constexpr int TILE_I = WIDE_TILE_I(sizeof(T)), TILE_J = WIDE_TILE_J(sizeof(T));
     const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
-    const long long i0 = tile.column, j0 = tile.row, above = i0 - LEAD; /* row 0 of cell */
-
-    const unsigned first = above + LEAD - g.lead < 0 ? (unsigned)-above : LEAD - g.lead;
-    const unsigned last = g.rows - above < ROWS ? (unsigned)(g.rows - above) : ROWS;
-    const unsigned long long begin = (unsigned long long)from;
-    const unsigned long long end = begin + ((g.rows - 1) * g.ldx + g.cols) * E;
-#pragma unroll 4
-    for (unsigned r = first + warp; r < last; r += WIDE_WARPS) {
-        const unsigned long long row = begin + ((above + r) * g.ldx + j0) * E, at = row & ~3ull;
-        unsigned *into = cell[r % N][r / N];
-#pragma unroll
-        for (unsigned c = 0; c < WORDS - 1; c += 32)
-            copy_word<T>(into + c + lane, at + (c + lane) * 4, end);
-        if (lane == 0) copy_word<T>(into + WORDS - 1, at + (WORDS - 1) * 4, end);
-    }
-    COPY_ASYNC_COMMIT();
-    COPY_ASYNC_WAIT(0);
-    __syncthreads();
-
-    /* Where column j0 of the rows m, m + N, ... begins for this lane, as elements of cell. */
-    unsigned column[N];
-#pragma unroll
-    for (int m = 0; m < N; m++) {
-        const unsigned phase = (unsigned)(begin + ((above + m) * g.ldx + j0) * E) % 4;
-        column[m] = (m * (ROWS / N) + lane) * PITCH * N + phase / E;
-    }
-    const T *elements = reinterpret_cast<const T *>(cell);
-    const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows;
-#pragma unroll 2
-    for (unsigned j = warp; j < TILE_J; j += WIDE_WARPS) {
-        if (j0 + j >= g.cols) break;
-        T *row = to + (j0 + j) * g.ldy + i0;
-        const unsigned shift = g.lead ? (unsigned)(unsigned long long)row / E % LEAD : 0;
-        const unsigned d = LEAD - shift; /* the row of cell that the tile begins with */
-#pragma unroll
-        for (int k = 0; k < TILE_I / N; k += 32) {
-            T by_row[N];
-#pragma unroll
-            for (unsigned m = 0; m < N; m++) {
-                const unsigned down = d / N + (m < d % N) + k, r = (down + lane) * N + m;
-                if (whole || (r >= first && r < last))
-                    by_row[m] = elements[column[m] + down * PITCH * N + j];
-            }
-            const unsigned w = join(by_row, d % N);
-            const int r = (int)((k + lane) * N - shift); /* of the tile */
-            if (whole || (i0 + r >= 0 && i0 + r + N <= g.rows)) {
-                *reinterpret_cast<unsigned *>(row + r) = w;
-            } else {
-#pragma unroll
-                for (int n = 0; n < N; n++)
-                    if (i0 + r + n >= 0 && i0 + r + n < g.rows) row[r + n] = (T)(w >> 8 * E * n);
-            }
-        }
-    }
+    const long long i0 = tile.column, j0 = tile.row;
+    __shared__ tile_of_words<T> cell;
+    if (i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols)
+        move_words<T, true>(g, i0, j0, cell);
+    else
+        move_words<T, false>(g, i0, j0, cell);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* transpose_sectors' kernel for a square matrix that is its own result.
+/* transpose_sectors' kernels for a square matrix that is its own result.
  *
  *      . . J . .       a block has the tile (I, J) and its mirror image (J, I), J <= I: reads both, waits,
  *      . . . . .       and writes each where the other was
@@ -6,44 +6,108 @@
  *      . . . . .       makes a rectangle of them (of an odd n all but the last row)
  *      . . I . .
  *
- * Banks: columns of rows of TILE + 1 elements, as in padded. Bytes: as for any transpose, in half the memory.
+ * Where rows begin at 16 bytes and have whole chunks of them, chunks are copied to shared memory in the background
+ * and turned on their way back, as in vectorized; otherwise elements, all of a thread's on their way at once.
+ * Banks: as in vectorized; of elements, columns of rows of TILE + 1, as in padded. Bytes: as for any transpose, in
+ * half the memory.
  */
 #ifndef SMK_TRANSPOSE_IN_PLACE_CUH
 #define SMK_TRANSPOSE_IN_PLACE_CUH
 
 #include "common.cuh"
+#include "transpose_square.cuh"
 #include "transpose_tiles.h"
 
-constexpr int IN_PLACE_THREADS = 256, SIDE = IN_PLACE_TILE(sizeof(ELEMENT));
+/* Where a block's two tiles begin. */
+typedef struct mirrored {
+    long long I, J;
+} mirrored;
+
+__device__ __forceinline__ mirrored tiles_of_block(long long size, int side) {
+    const unsigned n = (unsigned)((size + side - 1) / side), even = n % 2 == 0, width = n + even;
+    const unsigned p = blockIdx.x / width, c = blockIdx.x - p * width;
+    const bool middle = !even && p == n / 2;
+    return {(long long)side * (middle   ? n - 1
+                               : c <= p ? p
+                                        : n - 2 + even - p),
+            (long long)side * (middle || c <= p ? c : c - p - 1)};
+}
 
 extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS)
     transpose_sectors_in_place(const __grid_constant__ transpose_args g) {
+    constexpr int SIDE = IN_PLACE_TILE(sizeof(ELEMENT)), STRIDE = IN_PLACE_THREADS / SIDE;
     __shared__ ELEMENT cell[2][SIDE][SIDE + 1];
 
-    const unsigned n = (unsigned)((g.rows + SIDE - 1) / SIDE), even = n % 2 == 0, width = n + even;
-    const unsigned p = blockIdx.x / width, c = blockIdx.x - p * width;
-    const bool middle = !even && p == n / 2;
-    const long long I = (long long)SIDE * (middle ? n - 1 : c <= p ? p : n - 2 + even - p);
-    const long long J = (long long)SIDE * (middle || c <= p ? c : c - p - 1);
+    const mirrored at = tiles_of_block(g.rows, SIDE);
+    const int x = threadIdx.x % SIDE, first = threadIdx.x / SIDE;
+    const int rows = g.rows - at.I < SIDE ? (int)(g.rows - at.I) : SIDE; /* of I */
+    const int cols = g.rows - at.J < SIDE ? (int)(g.rows - at.J) : SIDE; /* of J */
     ELEMENT *matrix = g.y + blockIdx.z * g.batch_y;
-    const long long line = g.ldx, step = g.step_x;
-    const unsigned x = threadIdx.x % SIDE, first = threadIdx.x / SIDE;
-    constexpr int STRIDE = IN_PLACE_THREADS / SIDE;
+    ELEMENT *below = matrix + (at.I + first) * g.ldx + (at.J + x) * g.step_x;
+    ELEMENT *above = matrix + (at.J + first) * g.ldx + (at.I + x) * g.step_x;
 
-#pragma unroll 8
-    for (unsigned r = first; r < SIDE; r += STRIDE) {
-        if (I + r < g.rows && J + x < g.rows)
-            cell[0][r][x] = matrix[(I + r) * line + (J + x) * step];
-        if (J + r < g.rows && I + x < g.rows)
-            cell[1][r][x] = matrix[(J + r) * line + (I + x) * step];
+    ELEMENT some[2][SIDE / STRIDE];
+#pragma unroll
+    for (int r = 0; r < SIDE; r += STRIDE) {
+        if (first + r < rows && x < cols) some[0][r / STRIDE] = below[r * g.ldx];
+        if (first + r < cols && x < rows) some[1][r / STRIDE] = above[r * g.ldx];
+    }
+#pragma unroll
+    for (int r = 0; r < SIDE; r += STRIDE) {
+        cell[0][first + r][x] = some[0][r / STRIDE];
+        cell[1][first + r][x] = some[1][r / STRIDE];
     }
     __syncthreads();
-#pragma unroll 8
-    for (unsigned r = first; r < SIDE; r += STRIDE) {
-        if (J + r < g.rows && I + x < g.rows)
-            matrix[(J + r) * line + (I + x) * step] = cell[0][x][r];
-        if (I != J && I + r < g.rows && J + x < g.rows)
-            matrix[(I + r) * line + (J + x) * step] = cell[1][x][r];
+#pragma unroll
+    for (int r = 0; r < SIDE; r += STRIDE) {
+        if (first + r < cols && x < rows) above[r * g.ldx] = cell[0][x][first + r];
+        if (at.I != at.J && first + r < rows && x < cols) below[r * g.ldx] = cell[1][x][first + r];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(IN_PLACE_VECTORS_THREADS(sizeof(ELEMENT)))
+    transpose_sectors_in_place_vectors(const __grid_constant__ transpose_args g) {
+    constexpr int SIDE = IN_PLACE_VECTORS_TILE(sizeof(ELEMENT)), CHUNKS = SIDE / S;
+    constexpr int THREADS = IN_PLACE_VECTORS_THREADS(sizeof(ELEMENT));
+    __shared__ uint4 chunk[2][SIDE][CHUNKS];
+
+    const mirrored at = tiles_of_block(g.rows, SIDE);
+    ELEMENT *matrix = g.y + blockIdx.z * g.batch_y;
+    ELEMENT *tile[2] = {matrix + at.I * g.ldx + at.J, matrix + at.J * g.ldx + at.I};
+    const unsigned of_i = g.rows - at.I < SIDE ? (unsigned)(g.rows - at.I) : SIDE;
+    const unsigned of_j = g.rows - at.J < SIDE ? (unsigned)(g.rows - at.J) : SIDE;
+    const unsigned rows[2] = {of_i, of_j}, cols[2] = {of_j, of_i};
+
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (unsigned n = threadIdx.x; n < SIDE * CHUNKS; n += THREADS) {
+            const unsigned r = n / CHUNKS, c = n % CHUNKS;
+            if (r < rows[t] && c * S < cols[t])
+                COPY_ASYNC_16(&chunk[t][r][c ^ r / S % 8], tile[t] + r * g.ldx + c * S);
+        }
+    COPY_ASYNC_COMMIT();
+    COPY_ASYNC_WAIT(0);
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < 2; t++) {
+        if (t && at.I == at.J) break;
+#pragma unroll 1
+        for (unsigned n = threadIdx.x; n < CHUNKS * CHUNKS; n += THREADS) {
+            const unsigned line = n % CHUNKS, c = n / CHUNKS;
+            if (line * S >= rows[t] || c * S >= cols[t]) continue;
+            unsigned square[S][4];
+#pragma unroll
+            for (unsigned s = 0; s < S; s++) {
+                const uint4 v = chunk[t][line * S + s][c ^ line % 8];
+                square[s][0] = v.x, square[s][1] = v.y, square[s][2] = v.z, square[s][3] = v.w;
+            }
+            transpose_square(square);
+#pragma unroll
+            for (unsigned s = 0; s < S; s++)
+                store_vector(tile[1 - t] + (c * S + s) * g.ldx + line * S,
+                             make_uint4(square[s][0], square[s][1], square[s][2], square[s][3]));
+        }
     }
 }
 

@@ -17,7 +17,8 @@
 #include "common.cuh"
 #include "transpose_tiles.h"
 
-constexpr int NARROW_BATCH = 8; /* elements on their way in a thread */
+/* Elements on their way in a thread. */
+constexpr int NARROW_BATCH = 8, FLAT_BATCH = sizeof(ELEMENT) <= 8 ? 16 : 8;
 
 /* Where element e is, of a tile that is read, or written, in such steps. */
 __device__ __forceinline__ unsigned place_of(unsigned e, unsigned step) {
@@ -61,30 +62,31 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
+extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
     transpose_sectors_flat(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
-    const unsigned rows = (unsigned)g.rows, cols = 1u << g.log_cols;
+    const unsigned rows = (unsigned)g.rows, cols = 1u << g.log_cols, all = rows << g.log_cols;
     const long long j0 = (long long)blockIdx.x << g.log_cols;
     const unsigned n = g.cols - j0 < cols ? (unsigned)(g.cols - j0) : cols;
-    const unsigned first = threadIdx.x >> g.log_cols, step = threads_along(cols);
-    for (unsigned j = threadIdx.x & (cols - 1); j < n; j += NARROW_THREADS) {
-        const ELEMENT *from = g.x + blockIdx.z * g.batch_x + j0 + j;
-        for (unsigned i = first; i < rows; i += NARROW_BATCH * step) {
-            ELEMENT some[NARROW_BATCH];
+    const ELEMENT *from = g.x + blockIdx.z * g.batch_x + j0;
+    for (unsigned e = threadIdx.x; e < all; e += FLAT_BATCH * FLAT_THREADS) {
+        ELEMENT some[FLAT_BATCH];
 #pragma unroll
-            for (unsigned s = 0; s < NARROW_BATCH; s++)
-                if (i + s * step < rows) some[s] = from[(i + s * step) * g.ldx];
+        for (unsigned s = 0; s < FLAT_BATCH; s++) {
+            const unsigned f = e + s * FLAT_THREADS, i = f >> g.log_cols, j = f & (cols - 1);
+            if (i < rows && j < n) some[s] = from[i * g.ldx + j];
+        }
 #pragma unroll
-            for (unsigned s = 0; s < NARROW_BATCH; s++)
-                if (i + s * step < rows) cell[place_of(j * rows + i + s * step, rows)] = some[s];
+        for (unsigned s = 0; s < FLAT_BATCH; s++) {
+            const unsigned f = e + s * FLAT_THREADS, i = f >> g.log_cols, j = f & (cols - 1);
+            if (i < rows && j < n) cell[place_of(j * rows + i, rows)] = some[s];
         }
     }
     __syncthreads();
     ELEMENT *line = g.y + blockIdx.z * g.batch_y + j0 * rows;
 #pragma unroll 8
-    for (unsigned e = threadIdx.x; e < n * rows; e += NARROW_THREADS)
+    for (unsigned e = threadIdx.x; e < n * rows; e += FLAT_THREADS)
         line[e] = cell[place_of(e, rows)];
 }
 

@@ -22,25 +22,10 @@
 #include "transpose_any.cuh"
 #include "transpose_bytes.cuh"
 #include "transpose_in_place.cuh"
+#include "transpose_little.cuh"
+#include "transpose_loads.cuh"
 #include "transpose_narrow.cuh"
-
-__device__ __forceinline__ unsigned load(const unsigned *p) {
-    unsigned v;
-    asm volatile("ld.global.nc.L2::256B.b32 %0, [%1];" : "=r"(v) : "l"(p));
-    return v;
-}
-__device__ __forceinline__ unsigned long long load(const unsigned long long *p) {
-    unsigned long long v;
-    asm volatile("ld.global.nc.L2::256B.b64 %0, [%1];" : "=l"(v) : "l"(p));
-    return v;
-}
-__device__ __forceinline__ uint4 load(const uint4 *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L2::256B.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
-}
+#include "transpose_vectors.cuh"
 
 /* Elements of 4 bytes and more. */
 template <typename T> __device__ __forceinline__ void move_elements(const transpose_args &g) {
@@ -55,10 +40,13 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
     const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
     const long long i0 = tile.column, j0 = tile.row;
     const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols;
+    const int first = i0 < g.lead ? (int)-i0 : -g.lead;
+    const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
+    const long long left = g.cols - j0 - lane;
 
+    const T *p = from + (i0 + warp) * g.ldx + j0 + lane;
+    T some[STEPS + MORE][ACROSS];
     if (whole) {
-        const T *p = from + (i0 + warp) * g.ldx + j0 + lane;
-        T some[STEPS + MORE][ACROSS];
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
             if (s < 0 && warp + s * WIDE_WARPS < -g.lead) continue;
@@ -74,14 +62,22 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
                 cell[lane + a * 32][LEAD + warp + s * WIDE_WARPS] = some[s + MORE][a];
         }
     } else {
-        const int first = i0 < g.lead ? (int)-i0 : -g.lead;
-        const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
-#pragma unroll 4
-        for (int r = first + warp; r < last; r += WIDE_WARPS)
+#pragma unroll
+        for (int s = -MORE; s < STEPS; s++) {
+            const int r = warp + s * WIDE_WARPS;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
-                if (j0 + lane + a * 32 < g.cols)
-                    cell[lane + a * 32][LEAD + r] = from[(i0 + r) * g.ldx + j0 + lane + a * 32];
+                if (r >= first && r < last && a * 32 < left)
+                    some[s + MORE][a] = load(p + s * WIDE_WARPS * g.ldx + a * 32);
+        }
+#pragma unroll
+        for (int s = -MORE; s < STEPS; s++) {
+            const int r = warp + s * WIDE_WARPS;
+#pragma unroll
+            for (int a = 0; a < ACROSS; a++)
+                if (r >= first && r < last && a * 32 < left)
+                    cell[lane + a * 32][LEAD + r] = some[s + MORE][a];
+        }
     }
     __syncthreads();
 
@@ -93,7 +89,7 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
 #pragma unroll
         for (int k = 0; k < TILE_I; k += 32) {
             const int r = k + lane - shift;
-            if (whole || (i0 + r >= 0 && i0 + r < g.rows)) row[r] = cell[j][LEAD + r];
+            if (whole || (r >= first && r < last)) row[r] = cell[j][LEAD + r];
         }
     }
 }
@@ -105,7 +101,7 @@ template <typename T> __device__ __forceinline__ void move_tile(const transpose_
         move_elements<T>(g);
 }
 
-extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, sizeof(ELEMENT) == 4 ? 4 : 1)
+extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, 4)
     transpose_sectors(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT>(g);
 }

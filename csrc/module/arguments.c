@@ -266,6 +266,7 @@ static int read_array(arguments *a, PyObject *given, Py_ssize_t index) {
         a->ordinal = read->ordinal;
         a->first = index;
     }
+    a->loose |= read->loose;
     a->stream = a->stream ? a->stream : read->stream;
     return 0;
 }

@@ -22,8 +22,9 @@ typedef struct arguments {
     size_t n_read;
     int ordinal;      /* of all device arrays among them */
     Py_ssize_t first; /* the argument that says so; -1: none */
-    void *stream;     /* the caller's, or else that of the first device array; NULL: none */
-    void **after;     /* streams whose queued work comes first */
+    bool loose;   /* of an array's memory, the library may dispose before the kernel has ended */
+    void *stream; /* the caller's, or else that of the first device array; NULL: none */
+    void **after; /* streams whose queued work comes first */
     size_t n_after;
 } arguments;
 

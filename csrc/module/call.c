@@ -36,7 +36,7 @@ static int read_variant(PyObject *given, const char **out) {
                      Py_TYPE(given)->tp_name);
         return -1;
     }
-    *out = PyUnicode_AsUTF8(given);
+    *out = text_of(given);
     return *out ? 0 : -1;
 }
 
@@ -60,11 +60,12 @@ static int read_memory(PyObject *given, size_t *out) {
     PyObject *number = PyNumber_Index(given);
     *out = number ? PyLong_AsSize_t(number) : 0;
     Py_XDECREF(number);
-    if (PyErr_Occurred()) {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
         return -1;
     }
-    if (*out == 0) {
-        PyErr_SetString(PyExc_ValueError, "max_memory must be a number of bytes above 0, or None");
+    if (*out == 0 || PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError,
+                     "max_memory must be a number of bytes above 0, or None, not %R", given);
         return -1;
     }
     return 0;
@@ -192,7 +193,7 @@ int call_read(smk_op op, PyObject *args, PyObject *kwargs, call *out) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) {
-        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : NULL;
+        const char *name = PyUnicode_Check(key) ? text_of(key) : NULL;
         if (name == NULL) {
             if (!PyErr_Occurred()) {
                 PyErr_SetString(PyExc_TypeError, "keywords must be strings");

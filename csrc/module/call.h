@@ -4,7 +4,12 @@
 
 #include "module.h"
 
-enum { CALL_MAX_INPUTS = 2, CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1, CALL_MAX_DEVICES = 16 };
+enum {
+    CALL_MAX_INPUTS = 2,
+    CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1,
+    CALL_MAX_DEVICES = 16,
+    CALL_MAX_COPIES = CALL_MAX_INPUTS + 2 /* of each input and of out, and to out */
+};
 
 /* All references are borrowed from the arguments. */
 typedef struct call {

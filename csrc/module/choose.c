@@ -174,29 +174,33 @@ static int choose_on_gpu(module_state *state, request *r, const smk_question *q)
     return 0;
 }
 
+/* Rows that read the operands where they are come first; without any, one that reads their copies
+ * (device_copies.h). */
 int request_choose(module_state *state, request *r, smk_question q, bool *with_values) {
-    if (!r->on.emulated && (device_sm(state, &r->on, &q.sm) ||
-                            device_multiprocessors(state, &r->on, &q.multiprocessors) ||
-                            choose_on_gpu(state, r, &q))) {
+    const bool on_gpu = !r->on.emulated;
+    if (on_gpu && (device_sm(state, &r->on, &q.sm) ||
+                   device_multiprocessors(state, &r->on, &q.multiprocessors))) {
         return -1;
     }
-    *with_values = r->row != NULL;
-    if (*with_values) {
-        return 0;
-    }
-    r->row = smk_only_choice(&q);
-    if (r->row == NULL && q.strides > SMK_ROWS) { /* to be refused with the remedy */
+    for (;;) {
+        if (on_gpu && choose_on_gpu(state, r, &q)) {
+            return -1;
+        }
+        *with_values = r->row != NULL;
+        if (r->row || (r->row = smk_only_choice(&q))) {
+            return 0;
+        }
+        if (q.strides == SMK_ROWS) {
+            break;
+        }
         q.strides = SMK_ROWS;
-        r->row = smk_only_choice(&q);
+        q.aligned = true;
     }
-    if (r->row == NULL) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
-                     "float32, or pass device='emu'",
-                     smk_op_names[q.op], q.dtype, q.sm / 10, q.sm % 10);
-        return -1;
-    }
-    return 0;
+    PyErr_Format(PyExc_TypeError,
+                 "%s: no variant takes %s on a GPU of compute capability %d.%d; convert to "
+                 "float32, or pass device='emu'",
+                 smk_op_names[q.op], q.dtype, q.sm / 10, q.sm % 10);
+    return -1;
 }
 
 /* ---- from Python ---- */

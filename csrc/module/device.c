@@ -1,9 +1,21 @@
 /* Which device a call means, and running a job on it. */
+#include <time.h>
+
 #include "call.h"
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
 #include "result_memory.h"
+
+const char *text_of(PyObject *given) {
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(given, &size);
+    if (text && strlen(text) != (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "embedded null character in %R", given);
+        return NULL;
+    }
+    return text;
+}
 
 int device_read(const module_state *state, PyObject *given, device *out) {
     (void)state;
@@ -18,7 +30,7 @@ int device_read(const module_state *state, PyObject *given, device *out) {
                      Py_TYPE(given)->tp_name);
         return -1;
     }
-    const char *name = PyUnicode_AsUTF8(given);
+    const char *name = text_of(given);
     if (name == NULL) {
         return -1;
     }
@@ -73,15 +85,20 @@ int stream_read(PyObject *given, void **out) {
         return 0;
     }
     /* The CUDA stream protocol: (version, address). */
-    PyObject *pair = !PyLong_Check(given) && PyObject_HasAttrString(given, "__cuda_stream__")
-                         ? PyObject_CallMethod(given, "__cuda_stream__", NULL)
-                         : NULL;
+    PyObject *method =
+        PyLong_Check(given) ? NULL : PyObject_GetAttrString(given, "__cuda_stream__");
+    PyErr_Clear();
+    PyObject *pair = method && PyCallable_Check(method) ? PyObject_CallNoArgs(method) : NULL;
+    Py_XDECREF(method);
     PyObject *address = PyLong_Check(given) ? given : NULL;
     if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2) {
         address = PyTuple_GET_ITEM(pair, 1);
     }
     if (address) {
         *out = PyLong_AsVoidPtr(address);
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Format(PyExc_OverflowError, "stream is no address of a CUDA stream: %R", address);
+        }
         *out = *out || PyErr_Occurred() ? *out : GPU_DEFAULT_STREAM; /* which libraries call 0 */
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError,
@@ -91,15 +108,6 @@ int stream_read(PyObject *given, void **out) {
     }
     Py_XDECREF(pair);
     return PyErr_Occurred() ? -1 : 0;
-}
-
-/* Called by a running device, from the thread that runs it, without the GIL. */
-static int poll_signals(void *saved) {
-    PyThreadState **thread = saved;
-    PyEval_RestoreThread(*thread);
-    int stop = PyErr_CheckSignals();
-    *thread = PyEval_SaveThread();
-    return stop;
 }
 
 /* To sys.stdout, which a notebook or a test may have replaced. */
@@ -114,7 +122,7 @@ static int show_printed(smk_text *printed) {
     if (printed->lost && result == 0) {
         result = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                   "%zu bytes that kernels printed were dropped: a launch may print "
-                                  "16 MiB",
+                                  "16 MiB, and as much as memory has room for",
                                   printed->lost);
     }
     free(printed->bytes);
@@ -164,26 +172,47 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 
 /* ---- progress ---- */
 
-/* What a flow's thread listens with: signals, and a function that is told how far the flow is. */
+/* What a run's thread listens with: signals, the time, and a function that is told how far the run
+ * is. */
 typedef struct watch {
     PyThreadState *thread;
-    PyObject *tell;
-    _Atomic size_t delivered;
-    size_t bytes;
+    double timeout, end;       /* seconds; the end is of time_now */
+    PyObject *tell;            /* or NULL */
+    _Atomic size_t delivered;  /* bytes, by flows */
+    _Atomic uint64_t finished; /* blocks, by the emulator */
+    size_t all;                /* of one or the other */
 } watch;
 
 static int tell(const watch *w) {
-    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)atomic_load(&w->delivered),
-                                           (Py_ssize_t)w->bytes);
+    const size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
+    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)done, (Py_ssize_t)w->all);
     Py_XDECREF(said);
     return said ? 0 : -1;
 }
 
-/* As poll_signals. */
-static int poll_flow(void *given) {
+static double time_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Raises, once the time is over. */
+static int check_time(const watch *w) {
+    if (time_now() <= w->end) {
+        return 0;
+    }
+    PyObject *seconds = PyFloat_FromDouble(w->timeout);
+    PyErr_Format(PyExc_TimeoutError,
+                 "the kernel had not finished after %R seconds; no array was written", seconds);
+    Py_XDECREF(seconds);
+    return -1;
+}
+
+/* Called by a running device, from the thread that runs it, without the GIL. */
+static int poll_watch(void *given) {
     watch *w = given;
     PyEval_RestoreThread(w->thread);
-    const int stop = PyErr_CheckSignals() || (w->tell && tell(w));
+    const int stop = PyErr_CheckSignals() || check_time(w) || (w->tell && tell(w));
     w->thread = PyEval_SaveThread();
     return stop;
 }
@@ -213,17 +242,17 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
     smk_transfer *sum = note_transfer();
-    watch w = {.tell = teller(progress)};
+    watch w = {.tell = teller(progress), .end = Py_HUGE_VAL};
     if (PyErr_Occurred()) {
         return -1;
     }
     for (int i = 0; i < n; i++) {
-        flows[i].poll = poll_flow;
+        flows[i].poll = poll_watch;
         flows[i].poll_arg = &w;
         flows[i].transfer = &moved[i];
         flows[i].delivered = &w.delivered;
         flows[i].share = n;
-        w.bytes += result_bytes(&flows[i]);
+        w.all += result_bytes(&flows[i]);
     }
     w.thread = PyEval_SaveThread();
     smk_code code = gpu_flows(ordinals, flows, n, &status);
@@ -245,16 +274,35 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
     return code ? -1 : 0;
 }
 
-int device_run(const module_state *state, const device *on, smk_job *job) {
+static size_t blocks_to_run(const smk_job *job) {
+    size_t blocks = job->n_blocks;
+    for (size_t i = 0; !job->blocks && i < job->n_launches; i++) {
+        const uint32_t *grid = job->launches[i].grid;
+        blocks += (size_t)grid[0] * grid[1] * grid[2];
+    }
+    return blocks;
+}
+
+int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
+               double timeout) {
     smk_status status = {0};
-    PyThreadState *thread = PyEval_SaveThread();
-    job->poll = poll_signals;
-    job->poll_arg = &thread;
+    watch w = {.tell = on->emulated ? progress : NULL,
+               .all = blocks_to_run(job),
+               .timeout = timeout,
+               .end = time_now() + timeout};
+    w.thread = PyEval_SaveThread();
+    job->poll = poll_watch;
+    job->poll_arg = &w;
+    job->finished = w.tell ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
-    PyEval_RestoreThread(thread);
+    PyEval_RestoreThread(w.thread);
+    if (code == SMK_OK && w.tell && tell(&w)) {
+        free(printed.bytes);
+        return -1;
+    }
     if (code == SMK_OK) {
         return show_printed(&printed);
     }

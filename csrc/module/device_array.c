@@ -10,7 +10,7 @@
  * A capsule that is not renamed stays its producer's, whose destructor frees it: holding it is all
  * that is needed.
  */
-#include "device_array.h"
+#include "device_array_parts.h"
 
 #include "../cuda/gpu.h"
 #include "dlpack.h"
@@ -57,7 +57,7 @@ PyObject *library_helpers(module_state *state) {
 
 /* ---- a tensor of DLPack's ---- */
 
-static int set_rank(device_array *a, int n, array_label label) {
+int device_array_set_rank(device_array *a, int n, array_label label) {
     a->n_dims = n;
     if (n >= 0 && n <= NPY_MAXDIMS) {
         return 0;
@@ -66,20 +66,34 @@ static int set_rank(device_array *a, int n, array_label label) {
                                "has %d dimensions; there may be %d at most", n, NPY_MAXDIMS);
 }
 
-/* A negative extent would make NumPy fail with a word of its own. */
-static int check_shape(const device_array *a, array_label label) {
+/* Nothing is believed that leads to memory which cannot be there; and a negative extent would make NumPy
+ * fail with a word of its own. */
+int device_array_check_shape(const device_array *a, array_label label) {
+    npy_intp bytes = a->itemsize;
+    bool empty = false;
     for (int d = 0; d < a->n_dims; d++) {
+        empty |= a->shape[d] == 0;
         if (a->shape[d] < 0) {
             return device_array_refuse(PyExc_ValueError, label,
                                        "says that its dimension %d has %zd elements", d,
                                        (Py_ssize_t)a->shape[d]);
         }
     }
+    for (int d = 0; d < a->n_dims && !empty; d++) {
+        if (__builtin_mul_overflow(bytes, a->shape[d], &bytes)) {
+            return device_array_refuse(PyExc_ValueError, label,
+                                       "says that it has more bytes than there are addresses");
+        }
+    }
+    if (!a->address && !empty) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "says that its elements are at address 0; was it freed?");
+    }
     return 0;
 }
 
 /* Of an empty array as NumPy has it: as though the empty dimensions had length 1. */
-static void set_c_order(device_array *a) {
+void device_array_set_c_order(device_array *a) {
     npy_uintp stride = (npy_uintp)a->itemsize; /* unsigned: nonsense may overflow */
     for (int d = a->n_dims - 1; d >= 0; d--) {
         a->strides[d] = (npy_intp)stride;
@@ -92,27 +106,33 @@ static void set_type(device_array *a, dl_type type) {
                                  [DL_BFLOAT] = 'E', [DL_COMPLEX] = 'c', [DL_BOOL] = 'b'};
     int bits = type.bits * type.lanes;
     bool known = type.code < sizeof kinds && kinds[type.code] && type.lanes == 1;
-    a->itemsize = bits % 8 ? 1 : bits / 8;
-    a->kind = (char)(bits % 8 ? 0 : known ? kinds[type.code] : 'V');
+    const bool whole = bits && bits % 8 == 0;
+    a->itemsize = whole ? bits / 8 : 1;
+    a->kind = (char)(!whole ? 0 : known ? kinds[type.code] : 'V');
 }
 
 static int describe_tensor(const dl_tensor *t, array_label label, device_array *a) {
     const bool device = t->device_type == DL_CUDA || t->device_type == DL_CUDA_MANAGED;
     a->place = device ? ARRAY_DEVICE : ARRAY_HOST_DESCRIBED;
     a->ordinal = device ? t->device_id : ORDINAL_NONE;
-    if (set_rank(a, t->n_dims, label)) {
+    if (device_array_set_rank(a, t->n_dims, label)) {
         return -1;
+    }
+    if (t->n_dims && !t->shape) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "says that it has %d dimensions, and no shape", t->n_dims);
     }
     a->address = (uint64_t)(uintptr_t)t->data + t->byte_offset;
     set_type(a, t->type);
     for (int d = 0; d < a->n_dims; d++) {
         a->shape[d] = (npy_intp)t->shape[d];
-        a->strides[d] = t->strides ? (npy_intp)t->strides[d] * a->itemsize : 0;
+        a->strides[d] = /* unsigned: nonsense may overflow */
+            t->strides ? (npy_intp)((npy_uintp)t->strides[d] * (npy_uintp)a->itemsize) : 0;
     }
     if (!t->strides) {
-        set_c_order(a);
+        device_array_set_c_order(a);
     }
-    return check_shape(a, label);
+    return device_array_check_shape(a, label);
 }
 
 static int check_place(int device_type, PyObject *given, array_label label) {
@@ -221,29 +241,73 @@ static int dlpack_device(const module_state *state, PyObject *given, int *type, 
     return parsed ? 0 : -1;
 }
 
-/* The stream on which the array's library works now. */
-static int library_stream(module_state *state, PyObject *given, void **out) {
-    PyObject *module = library_helpers(state);
-    PyObject *stream =
-        module ? PyObject_CallMethodOneArg(module, state->names.current_stream, given) : NULL;
-    *out = stream ? PyLong_AsVoidPtr(stream) : NULL;
-    if (*out == NULL && !PyErr_Occurred()) {
-        *out = GPU_DEFAULT_STREAM; /* 0 is what libraries call the default stream */
+/* The terms on which the array's library works: its stream of now, which becomes ours where none is known yet,
+ * whether it frees memory in the order of that stream, and whether its arrays may be written. The type that was
+ * orderly last is known by itself. */
+static int read_terms(module_state *state, PyObject *given, device_array *a, void **stream) {
+    PyObject *type = (PyObject *)Py_TYPE(given), *known = atomic_load(&state->orderly);
+    if (*stream && type == known) {
+        return 0;
     }
-    Py_XDECREF(stream);
-    return PyErr_Occurred() ? -1 : 0;
+    PyObject *module = library_helpers(state);
+    PyObject *terms = module ? PyObject_CallMethodOneArg(module, state->names.terms, given) : NULL;
+    PyObject *number;
+    int orderly = 0, writable = 0;
+    if (terms && PyArg_ParseTuple(terms, "Opp:terms", &number, &orderly, &writable)) {
+        void *own = PyLong_AsVoidPtr(number);
+        own = own ? own : GPU_DEFAULT_STREAM; /* 0 is what libraries call the default stream */
+        *stream = *stream ? *stream : own;
+    }
+    Py_XDECREF(terms);
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    a->loose = !orderly;
+    a->read_only = !writable;
+    if (orderly && writable && known == NULL &&
+        atomic_compare_exchange_strong(&state->orderly, &known, type)) {
+        Py_INCREF(type);
+    }
+    return 0;
 }
 
-/* given.__dlpack__(stream=...): a capsule. */
+/* given.__dlpack__(stream=..., max_version=...): a capsule. What was written before DLPack 1 takes no max_version. */
 static PyObject *call_dlpack(const module_state *state, PyObject *given, void *stream) {
     PyObject *method = PyObject_GetAttr(given, state->names.dlpack);
-    PyObject *number = method ? PyLong_FromVoidPtr(stream) : NULL;
-    PyObject *keywords = number ? PyTuple_Pack(1, state->names.stream) : NULL;
-    PyObject *capsule = keywords ? PyObject_Vectorcall(method, &number, 0, keywords) : NULL;
+    PyObject *values[] = {method ? PyLong_FromVoidPtr(stream) : NULL,
+                          Py_BuildValue("(ii)", DL_MAJOR, DL_MINOR)};
+    PyObject *names = PyTuple_Pack(2, state->names.stream, state->names.max_version);
+    PyObject *older = PyTuple_Pack(1, state->names.stream), *capsule = NULL;
+    if (values[0] && values[1] && names && older) {
+        capsule = PyObject_Vectorcall(method, values, 0, names);
+        if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            capsule = PyObject_Vectorcall(method, values, 0, older);
+        }
+    }
     Py_XDECREF(method);
-    Py_XDECREF(number);
-    Py_XDECREF(keywords);
+    Py_XDECREF(values[0]);
+    Py_XDECREF(values[1]);
+    Py_XDECREF(names);
+    Py_XDECREF(older);
     return capsule;
+}
+
+static const dl_tensor *open_capsule(PyObject *capsule, PyObject *given, device_array *a) {
+    if (!PyCapsule_IsValid(capsule, DL_CAPSULE_VERSIONED)) {
+        return PyCapsule_GetPointer(capsule, DL_CAPSULE);
+    }
+    const dl_versioned *v = PyCapsule_GetPointer(capsule, DL_CAPSULE_VERSIONED);
+    if (v->major != DL_MAJOR) {
+        PyErr_Format(PyExc_BufferError,
+                     "__dlpack__ of %.200s returned version %u.%u of DLPack where %d.%d was asked "
+                     "for at most",
+                     Py_TYPE(given)->tp_name, (unsigned)v->major, (unsigned)v->minor, DL_MAJOR,
+                     DL_MINOR);
+        return NULL;
+    }
+    a->read_only |= (v->flags & DL_READ_ONLY) != 0;
+    return &v->tensor;
 }
 
 static int read_dlpack(module_state *state, PyObject *given, array_label label, void *stream,
@@ -259,105 +323,13 @@ static int read_dlpack(module_state *state, PyObject *given, array_label label, 
         a->place = ARRAY_HOST;
         return 0;
     }
-    if (stream == NULL && library_stream(state, given, &stream)) {
+    if (read_terms(state, given, a, &stream)) {
         return -1;
     }
     a->stream = stream;
     a->owner = call_dlpack(state, given, stream);
-    const dl_tensor *t = a->owner ? PyCapsule_GetPointer(a->owner, "dltensor") : NULL;
+    const dl_tensor *t = a->owner ? open_capsule(a->owner, given, a) : NULL;
     return t ? describe_tensor(t, label, a) : -1;
-}
-
-/* ---- interface ---- */
-
-static int refuse_interface(const char *why) {
-    PyErr_Format(PyExc_TypeError, "__cuda_array_interface__ %s", why);
-    return -1;
-}
-
-/* (address, read-only) */
-static int read_data(PyObject *data, device_array *a) {
-    if (data == NULL || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) < 1) {
-        return refuse_interface("must be a dict with data = (address, read-only)");
-    }
-    a->address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(data, 0));
-    a->read_only = PyTuple_GET_SIZE(data) > 1 && PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-/* "<f4": byte order, kind, bytes. What is not in this machine's order is bytes. */
-static int read_typestr(PyObject *typestr, device_array *a) {
-    const char *text = typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8(typestr) : NULL;
-    a->itemsize = text && strlen(text) > 2 ? strtoll(text + 2, NULL, 10) : 0;
-    if (a->itemsize <= 0) {
-        return PyErr_Occurred() ? -1 : refuse_interface("has no usable typestr");
-    }
-    const bool swapped = text[0] == '>' && a->itemsize > 1;
-    a->kind = !swapped && strchr("iufcb", text[1]) ? text[1] : 'V';
-    return 0;
-}
-
-static int read_extents(PyObject *tuple, int n, npy_intp *out) {
-    if (tuple == NULL || !PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != n) {
-        return refuse_interface("must have shape and strides that are tuples of one length");
-    }
-    for (int d = 0; d < n; d++) {
-        out[d] = (npy_intp)PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, d));
-        if (out[d] == -1 && PyErr_Occurred()) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* The GPU is what the driver knows of the address. */
-static int find_ordinal(const module_state *state, device_array *a) {
-    smk_status status = {0};
-    a->ordinal = ORDINAL_ANY;
-    if (a->address && gpu_pointer_device(a->address, &a->ordinal, &status)) {
-        raise_status(state, &status);
-        return -1;
-    }
-    return 0;
-}
-
-static int read_interface(const module_state *state, PyObject *given, array_label label,
-                          device_array *a) {
-    const module_names *names = &state->names;
-    PyObject *dict;
-    int failed = -1, found = attribute(given, names->interface, &dict);
-    if (found <= 0) {
-        return found;
-    }
-    a->place = ARRAY_DEVICE;
-    if (!PyDict_Check(dict)) {
-        refuse_interface("must be a dict with data = (address, read-only)");
-        goto done;
-    }
-    PyObject *shape = PyDict_GetItemWithError(dict, names->shape);
-    PyObject *strides = PyDict_GetItemWithError(dict, names->strides);
-    PyObject *stream = PyDict_GetItemWithError(dict, names->stream);
-    int n = shape && PyTuple_Check(shape) ? (int)PyTuple_GET_SIZE(shape) : -1;
-    if (read_data(PyDict_GetItemWithError(dict, names->data), a) ||
-        read_typestr(PyDict_GetItemWithError(dict, names->typestr), a) || set_rank(a, n, label) ||
-        read_extents(shape, n, a->shape) || check_shape(a, label)) {
-        goto done;
-    }
-    if (strides == NULL || strides == Py_None) {
-        set_c_order(a);
-    } else if (read_extents(strides, n, a->strides)) {
-        goto done;
-    }
-    if (stream && stream != Py_None) {
-        a->stream = PyLong_AsVoidPtr(stream);
-        if (PyErr_Occurred()) {
-            goto done;
-        }
-    }
-    failed = find_ordinal(state, a);
-done:
-    Py_DECREF(dict);
-    return failed;
 }
 
 /* ---- whichever it speaks ---- */
@@ -369,12 +341,13 @@ int device_array_read(module_state *state, PyObject *given, array_label label, v
     out->stream = NULL;
     out->owner = NULL;
     out->read_only = false;
+    out->loose = false;
     int failed = read_exchange(state, given, label, out);
     if (!failed && out->place == ARRAY_UNKNOWN) {
         failed = read_dlpack(state, given, label, stream, out);
     }
     if (!failed && out->place == ARRAY_UNKNOWN) {
-        failed = read_interface(state, given, label, out);
+        failed = device_array_read_interface(state, given, label, out);
     }
     return failed;
 }

@@ -29,6 +29,7 @@ typedef struct device_array {
     char kind;        /* of the elements, as NumPy's letters; 'E': bfloat16, 0: no whole bytes */
     int64_t itemsize; /* bytes */
     bool read_only;
+    bool loose; /* the library may give the memory away before our work on it has ended */
     int n_dims;
     npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS]; /* strides in bytes */
 } device_array;

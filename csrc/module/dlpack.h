@@ -1,7 +1,8 @@
 /* DLPack's structures, declared as its header would: they are an ABI (https://dmlc.github.io/dlpack).
  *
- * Two ways lead to a dl_tensor. obj.__dlpack__(stream=...) returns a capsule that holds one and its
- * memory; the call also makes the stream wait for the producer's. type(obj).__dlpack_c_exchange_api__
+ * Two ways lead to a dl_tensor. obj.__dlpack__(stream=..., max_version=...) returns a capsule that holds one and its
+ * memory; the call also makes the stream wait for the producer's. Producers that know DLPack 1 return a capsule of
+ * the second name, whose flags say what nobody may write. type(obj).__dlpack_c_exchange_api__
  * is a capsule with C functions that fill one without a call of Python, and say on which stream the
  * library works now (DLPack 1.3; PyTorch 2.11 has it).
  */
@@ -26,6 +27,18 @@ typedef struct dl_tensor {
     int64_t *shape, *strides; /* strides in elements; NULL: C order */
     uint64_t byte_offset;
 } dl_tensor;
+
+enum { DL_MAJOR = 1, DL_MINOR = 3 }; /* that are known here */
+enum { DL_READ_ONLY = 1 };
+#define DL_CAPSULE           "dltensor"
+#define DL_CAPSULE_VERSIONED "dltensor_versioned"
+
+typedef struct dl_versioned {
+    uint32_t major, minor;
+    void *manager, *deleter;
+    uint64_t flags;
+    dl_tensor tensor;
+} dl_versioned;
 
 enum { DL_EXCHANGE_MAJOR = 1 };
 #define DL_EXCHANGE_CAPSULE "dlpack_exchange_api"

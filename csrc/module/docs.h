@@ -14,11 +14,12 @@ static const char gemm_doc[] =
     "    broadcasting batches. Any strides; rows that lie in memory with unit steps are read in\n"
     "    place, anything else is packed once. Big-endian arrays are converted. Of two dtypes the\n"
     "    wider is computed, float32 of float16 and bfloat16. K = 0 gives beta * out.\n"
-    "    Arrays of CuPy, PyTorch, Numba and others that speak DLPack or\n"
+    "    Arrays of CuPy, PyTorch, JAX, Numba and others that speak DLPack or\n"
     "    __cuda_array_interface__ are used in place on their GPU, on the stream that their "
     "library\n"
-    "    uses now; the call returns when its work is queued there. Nothing is copied: what the\n"
-    "    variant cannot read as it is raises ValueError, and so does a mixture with host arrays.\n"
+    "    uses now; the call returns when its work is queued there. What the variant cannot read\n"
+    "    as it is is copied on the GPU. No dtype is converted, and a mixture with host arrays\n"
+    "    raises ValueError.\n"
     "variant : str\n"
     "    A row of variants('gemm'); 'auto' picks one by device, dtype, sizes and accuracy.\n"
     "accuracy : {'float32', 'norm', 'tf32'}\n"
@@ -29,8 +30,8 @@ static const char gemm_doc[] =
     "    Of exactly the result's shape and dtype. May overlap a and b. It is not written unless\n"
     "    arguments, memory and kernels are in order; on device 'cuda' a contiguous one that\n"
     "    overlaps neither is then written block by block, and holds some of them if Ctrl-C or a\n"
-    "    lost GPU ends the call. An array on a GPU is written in place, may not overlap and needs\n"
-    "    rows of neighbours.\n"
+    "    lost GPU ends the call. An array on a GPU is written in place, or through a copy on the\n"
+    "    GPU where it overlaps or has strides that the kernel does not write.\n"
     "alpha, beta : float\n"
     "    beta needs out; beta = 0 does not read it.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -79,9 +80,8 @@ static const char transpose_doc[] =
     "variant : str\n"
     "    A row of variants('transpose'); 'auto' picks one.\n"
     "out : ndarray, optional\n"
-    "    Of exactly the result's shape and dtype. May overlap a. On a GPU it must lie apart, but "
-    "a\n"
-    "    square a may be its own out: it is then transposed in place, by 'auto' and 'sectors'.\n"
+    "    Of exactly the result's shape and dtype. May overlap a. A square a that is its own out is\n"
+    "    transposed in place by 'auto' and 'sectors'.\n"
     "device, stream, max_memory, progress, **params\n"
     "    As for gemm.\n\n"
     "Returns\n"
@@ -118,13 +118,13 @@ static const char probe_doc[] =
 
 static const char observe_doc[] =
     "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
-    "        only_if_clean=False, blocks=None)\n"
+    "        only_if_clean=False, blocks=None, progress=None)\n"
     "--\n\n"
     "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` "
     "more\n"
-    "runs, raw trace or None). The last four are for traces: look for hazards, also for racing\n"
-    "writes of equal values, write a Kernel's arrays only if there are none, and run only these\n"
-    "blocks (uint64, ascending).\n";
+    "runs, raw trace or None). What follows is for traces: look for hazards, also for racing\n"
+    "writes of equal values, write a Kernel's arrays only if there are none, run only these\n"
+    "blocks (uint64, ascending), and tell progress(blocks done, blocks in all) now and then.\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
@@ -170,6 +170,13 @@ static const char last_transfer_doc[] =
     "(bytes in, bytes out, of both without a stage, seconds, threads, steps), or None; see\n"
     "smemkern.last_transfer.\n";
 
+static const char moment_doc[] = "moment(ordinal, stream, /)\n--\n\n"
+                                 "What has been queued on a GPU's stream by now.";
+static const char moment_has_passed_doc[] = "moment_has_passed(moment, /)\n--\n\n"
+                                            "Whether all of it has ended.";
+static const char moment_before_doc[] =
+    "moment_before(moment, stream, /)\n--\n\n"
+    "A stream of the same GPU waits for it; None: the default stream.";
 static const char trim_doc[] =
     "trim(device, /)\n"
     "--\n\n"

@@ -236,7 +236,8 @@ static void name_prebuilt(const module_state *state, const smk_row *row, const s
 
 /* ---- images ---- */
 
-/* The compiled kernel of a row, with its name: (str, bytes). */
+/* The compiled kernel of a row, with its name, and its PTX if that is something else: (str, bytes,
+ * bytes or None). */
 static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *dtype,
                       const int64_t *values, bool emulated) {
     char name[NAME_BYTES], stem[NAME_BYTES - sizeof ".fatbin"];
@@ -244,20 +245,25 @@ static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *
         PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
         return NULL;
     }
-    /* Best first; a GPU compiles PTX itself. */
-    const char *const kinds[] = {emulated ? "ptx" : "fatbin", "ptx"};
-    PyObject *bytes = NULL;
-    for (int i = 0; i < 2 && bytes == NULL && !PyErr_Occurred(); i++) {
-        snprintf(name, sizeof name, "%s.%s", stem, kinds[i]);
-        bytes = read_file(state->image_directory, name);
+    snprintf(name, sizeof name, "%s.ptx", stem);
+    PyObject *ptx = read_file(state->image_directory, name);
+    if (!emulated && !PyErr_Occurred()) {
+        char fat[NAME_BYTES];
+        snprintf(fat, sizeof fat, "%s.fatbin", stem);
+        PyObject *machine_code = read_file(state->image_directory, fat);
+        if (machine_code) {
+            return Py_BuildValue("(sNN)", fat, machine_code, ptx ? ptx : Py_NewRef(Py_None));
+        }
     }
-    if (bytes == NULL && !PyErr_Occurred()) {
-        bytes = compile_row(state, row, dtype, values);
-        if (bytes == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
+    if (PyErr_Occurred()) {
+        Py_CLEAR(ptx);
+    } else if (ptx == NULL) {
+        ptx = compile_row(state, row, dtype, values);
+        if (ptx == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
             name_prebuilt(state, row, dtype);
         }
     }
-    return bytes ? Py_BuildValue("(sN)", name, bytes) : NULL;
+    return ptx ? Py_BuildValue("(sNO)", name, ptx, Py_None) : NULL;
 }
 
 /* What tells images apart, as bytes: hashed quicker than a name is put together. */
@@ -298,8 +304,13 @@ int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype
         Py_XDECREF(image);
         return -1;
     }
-    PyObject *bytes = PyTuple_GET_ITEM(image, 1);
+    PyObject *bytes = PyTuple_GET_ITEM(image, 1), *ptx = PyTuple_GET_ITEM(image, 2);
     *owner = image;
-    *out = (smk_image){name, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
+    *out = (smk_image){
+        .key = name,
+        .data = PyBytes_AS_STRING(bytes),
+        .size = (size_t)PyBytes_GET_SIZE(bytes),
+        .ptx = ptx == Py_None ? NULL : PyBytes_AS_STRING(ptx),
+    };
     return 0;
 }

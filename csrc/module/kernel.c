@@ -105,9 +105,38 @@ done:
     return result;
 }
 
+/* max_instructions: an int from 1 on; None (0): no limit. */
+static int read_limit(PyObject *given, uint64_t *out) {
+    *out = 0;
+    if (given == Py_None) {
+        return 0;
+    }
+    PyObject *number = PyNumber_Index(given);
+    if (number == NULL) {
+        return -1;
+    }
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow < 0 || (overflow == 0 && value < 1)) {
+        PyErr_Format(PyExc_ValueError,
+                     "max_instructions must be at least 1, or None for no limit, not %R", given);
+        return -1;
+    }
+    *out = overflow ? UINT64_MAX : (uint64_t)value;
+    return 0;
+}
+
 static bool may_write(const observation *observed) {
     return !observed->trace->incomplete &&
            !(observed->only_if_clean && observed->trace->n_hazards > 0);
+}
+
+static int refuse_limit(void) {
+    PyErr_SetString(PyExc_ValueError,
+                    "max_instructions counts what the emulator runs; a GPU counts "
+                    "nothing: pass device='emu', or leave max_instructions out");
+    return -1;
 }
 
 /* The device that the caller names, the arrays are on, or a trace needs. */
@@ -141,20 +170,44 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
     return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
+/* Seconds; None is for ever. */
+static int read_timeout(PyObject *given, double *out) {
+    *out = given == Py_None ? Py_HUGE_VAL : PyFloat_AsDouble(given);
+    if (*out > 0) {
+        return 0;
+    }
+    PyObject *kind = PyErr_Occurred() ? PyExc_TypeError : PyExc_ValueError;
+    PyErr_Format(kind, "timeout must be a positive number of seconds or None, not %R", given);
+    return -1;
+}
+
+/* With nothing to bring back, and nothing that may go away, the call ends when its kernel is queued,
+ * where others can wait for it: on the stream that the caller names, or that the arrays' library
+ * uses. */
+static bool may_queue(const arguments *given, const device *on, const observation *observed,
+                      double timeout) {
+    return !on->emulated && given->n_buffers == 0 && !given->loose && given->stream &&
+           observed->repeat == 0 && timeout == Py_HUGE_VAL;
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device", "stream", NULL};
+    static char *keywords[] = {"shared_bytes", "device",           "stream",
+                               "timeout",      "max_instructions", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
-    PyObject *device_given = Py_None, *stream_given = Py_None;
+    PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
+    PyObject *limit_given = Py_None;
+    uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOO:Kernel", keywords,
-                                                     &shared_bytes, &device_given, &stream_given);
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOO:Kernel", keywords,
+                                                     &shared_bytes, &device_given, &stream_given,
+                                                     &timeout_given, &limit_given);
     Py_XDECREF(none);
-    if (!parsed) {
+    if (!parsed || read_limit(limit_given, &max_instructions)) {
         return NULL;
     }
     if (n < 2) {
@@ -182,15 +235,18 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     device on;
     void *stream;
     const char *key = PyUnicode_AsUTF8(self->key);
-    if (key == NULL || stream_read(stream_given, &stream)) {
+    double timeout;
+    if (key == NULL || stream_read(stream_given, &stream) ||
+        read_timeout(timeout_given, &timeout)) {
         return NULL;
     }
     if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
+        (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
         arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
-            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx)},
+            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,
@@ -205,14 +261,16 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .stream = given.stream,
             .after = given.after,
             .n_after = given.n_after,
+            .asynchronous = may_queue(&given, &on, observed, timeout),
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
             .blocks = observed->blocks,
             .n_blocks = observed->n_blocks,
             .hazards = observed->hazards,
+            .max_instructions = max_instructions,
         };
-        if (device_run(state, &on, &job) == 0) {
+        if (device_run(state, &on, &job, observed->progress, timeout) == 0) {
             if (traced) {
                 arguments_locate(&given, observed->trace);
             }
@@ -287,7 +345,8 @@ static PyGetSetDef kernel_getset[] = {
 static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
-    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None).\n\n"
+    "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
+    "timeout=None, max_instructions=None).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -322,17 +381,31 @@ static const char kernel_doc[] =
     "    Dynamic shared memory of a block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
-    "stream : int, optional\n"
-    "    Address of a CUDA stream. None: with device arrays the one that the library of the first\n"
-    "    of them uses now; otherwise one of our own. The call returns when the kernel has\n"
-    "    finished.\n\n"
+    "stream : int or object with __cuda_stream__, optional\n"
+    "    A CUDA stream by its address. None: with device arrays the one that the library of the "
+    "first\n"
+    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument "
+    "is\n"
+    "    in host memory, the call returns when the kernel is queued; otherwise when it has "
+    "finished.\n"
+    "timeout : float, optional\n"
+    "    Seconds after which the call ends with TimeoutError, and no array of the host is "
+    "written;\n"
+    "    checked about 20 times a second. The emulator stops. A GPU cannot stop a kernel: one "
+    "that\n"
+    "    never ends keeps its GPU until the process ends. The call waits for the kernel.\n"
+    "max_instructions : int, optional\n"
+    "    On the emulator: LaunchError once the call has run more warp instructions than these (it\n"
+    "    is looked at after at most 4096 of a warp). For kernels that may never end.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"
     "HazardError\n"
     "    If check is set; it has .hazards and .trace.\n"
     "TypeError, ValueError, OverflowError\n"
-    "    Arguments that do not fit the kernel's parameters.\n";
+    "    Arguments that do not fit the kernel's parameters.\n"
+    "TimeoutError\n"
+    "    The kernel took longer than timeout.\n";
 
 static PyType_Slot kernel_slots[] = {
     {Py_tp_doc, (void *)kernel_doc},

@@ -135,14 +135,15 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
-                               "hazards", "equal_writes", "only_if_clean", "blocks", NULL};
+                               "hazards", "equal_writes", "only_if_clean", "blocks", "progress",
+                               NULL};
     module_state *state = PyModule_GetState(module);
-    PyObject *what, *given, *options;
+    PyObject *what, *given, *options, *progress = Py_None;
     int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
     Py_buffer blocks = {0}; /* uint64, as in smk_job */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*:observe", keywords, &what,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*O:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
-                                     &hazards, &equal_writes, &only_if_clean, &blocks)) {
+                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
@@ -163,6 +164,7 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
         .n_blocks = (size_t)blocks.len / sizeof(uint64_t),
         .hazards = hazards ? SMK_FIND_HAZARDS | (equal_writes ? SMK_EQUAL_WRITES : 0) : 0,
         .only_if_clean = only_if_clean,
+        .progress = progress == Py_None ? NULL : progress,
     };
     PyObject *outcome = NULL, *times = NULL, *counts = NULL;
     PyObject *result = run_observed(state, what, given, options, &observed);
@@ -245,6 +247,18 @@ static PyObject *core_trim(PyObject *module, PyObject *given) {
     return device_trim(PyModule_GetState(module), given);
 }
 
+static PyObject *core_moment(PyObject *module, PyObject *args) {
+    return moment_make(PyModule_GetState(module), args);
+}
+
+static PyObject *core_moment_has_passed(PyObject *Py_UNUSED(module), PyObject *moment) {
+    return moment_has_passed(moment);
+}
+
+static PyObject *core_moment_before(PyObject *module, PyObject *args) {
+    return moment_before(PyModule_GetState(module), args);
+}
+
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
@@ -261,6 +275,9 @@ static PyMethodDef methods[] = {
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
     {"trim", core_trim, METH_O, trim_doc},
+    {"moment", core_moment, METH_VARARGS, moment_doc},
+    {"moment_has_passed", core_moment_has_passed, METH_O, moment_has_passed_doc},
+    {"moment_before", core_moment_before, METH_VARARGS, moment_before_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -328,6 +345,8 @@ static int core_clear(PyObject *module) {
     Py_XDECREF(bfloat16);
     PyObject *helpers = atomic_exchange(&state->helpers, NULL);
     Py_XDECREF(helpers);
+    PyObject *orderly = atomic_exchange(&state->orderly, NULL);
+    Py_XDECREF(orderly);
     return 0;
 }
 

@@ -10,6 +10,7 @@
  *                  scalar.c is a part of that
  *     device_array.c  arrays of other libraries, whatever protocol they speak; array_view.c shows them
  *                  as NumPy's
+ *     moment.c     moments of streams, for arrays of libraries that give memory away in an order of their own
  *     tensor_map.c the type TensorMap, an argument of a Kernel
  *     device.c     which device; running a job on it without the GIL
  *     image.c      where compiled kernels come from
@@ -50,11 +51,14 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
     X(dlpack, "__dlpack__")                                                                        \
     X(dlpack_device, "__dlpack_device__")                                                          \
     X(interface, "__cuda_array_interface__")                                                       \
+    X(mask, "mask")                                                                                \
+    X(max_version, "max_version")                                                                  \
     X(requires_grad, "requires_grad")                                                              \
     X(is_neg, "is_neg")                                                                            \
     X(is_conj, "is_conj")                                                                          \
-    X(current_stream, "current_stream")                                                            \
+    X(terms, "terms")                                                                              \
     X(empty, "empty")                                                                              \
+    X(settle, "settle")                                                                            \
     X(new_empty, "new_empty")                                                                      \
     X(data, "data")                                                                                \
     X(shape, "shape")                                                                              \
@@ -80,12 +84,16 @@ typedef struct module_state {
     /* NULL before the first use. */
     _Atomic(PyArray_Descr *) bfloat16; /* array_view.c */
     _Atomic(PyObject *) helpers;       /* device_array.c */
+    _Atomic(PyObject *) orderly;       /* device_array.c */
 } module_state;
 
 /* Raises what status says; returns NULL. */
 void *raise_status(const module_state *state, const smk_status *status);
 
 /* ---- device.c ---- */
+
+/* Of a str, for names: as PyUnicode_AsUTF8, but a null character within is refused, not an end. */
+const char *text_of(PyObject *given);
 
 typedef struct device {
     bool emulated;
@@ -108,7 +116,8 @@ int stream_read(PyObject *given, void **out);
 int stream_refuse(void);
 
 /* Runs the job, or flows on GPUs, with the GIL released, listening for signals. */
-int device_run(const module_state *state, const device *on, smk_job *job);
+int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
+               double timeout);
 int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
                      PyObject *progress);
 
@@ -144,6 +153,7 @@ typedef struct observation {
     size_t n_blocks;
     unsigned hazards;   /* of a traced run: flags as in core/job.h */
     bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
+    PyObject *progress; /* on the emulator: called with blocks done and in all; or NULL */
 } observation;
 
 /* ---- kernel.c ---- */
@@ -151,6 +161,12 @@ typedef struct observation {
 extern PyType_Spec kernel_spec, tensor_map_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
                         const observation *observed);
+
+/* ---- moment.c ---- */
+
+PyObject *moment_make(const module_state *state, PyObject *args);
+PyObject *moment_has_passed(PyObject *capsule);
+PyObject *moment_before(const module_state *state, PyObject *args);
 
 /* ---- model.c ---- */
 

@@ -155,11 +155,10 @@ static PyArray_Descr *type_of(PyArrayObject *array, PyArray_Descr *wanted) {
     return wanted->type_num == NPY_VOID ? wanted : PyArray_DESCR(array);
 }
 
-static bool can_stay(const operand *o, PyArrayObject *array, PyArray_Descr *wanted,
-                     smk_strides taken) {
-    npy_intp itemsize = PyDataType_ELSIZE(wanted);
-    return PyArray_EquivTypes(type_of(array, wanted), wanted) && strides_of(o, itemsize) <= taken &&
-           is_aligned(o, PyArray_BYTES(array), itemsize);
+/* Of the type, and whole ones. */
+static bool has_elements(const operand *o, PyArrayObject *array, PyArray_Descr *wanted) {
+    return PyArray_EquivTypes(type_of(array, wanted), wanted) &&
+           is_aligned(o, PyArray_BYTES(array), PyDataType_ELSIZE(wanted));
 }
 
 /* Buffer and matrix of an operand whose array is as the kernel reads it. */
@@ -182,8 +181,8 @@ int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one
     *out = (operand){.array = array};
     Py_INCREF(array);
     as_matrices(array, one_dimensional, out);
-    if ((!can_stay(out, array, wanted, taken) || !is_dense(out, itemsize)) &&
-        pack(out, type_of(array, wanted), wanted)) {
+    const bool stays = has_elements(out, array, wanted) && strides_of(out, itemsize) <= taken;
+    if ((!stays || !is_dense(out, itemsize)) && pack(out, type_of(array, wanted), wanted)) {
         operand_clear(out);
         return -1;
     }
@@ -191,23 +190,40 @@ int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one
     return 0;
 }
 
-int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
-                            operand_shape one_dimensional, smk_strides taken, operand *out,
-                            bool *fits) {
+operand_fit operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
+                                    operand_shape one_dimensional, smk_strides taken,
+                                    operand *out) {
+    const npy_intp itemsize = PyDataType_ELSIZE(wanted);
     *out = (operand){.array = array};
     as_matrices(array, one_dimensional, out);
-    *fits = can_stay(out, array, wanted, taken);
-    if (!*fits) {
+    if (!has_elements(out, array, wanted)) {
         *out = (operand){0};
-        return 0;
+        return OPERAND_REFUSED;
     }
     Py_INCREF(array);
-    place(out, PyDataType_ELSIZE(wanted));
+    place(out, itemsize);
     /* Plans count on buffers that begin at multiples of 16. */
     npy_uintp begin = (npy_uintp)out->buffer.host, before = begin % 16;
     out->buffer = (smk_buffer){(void *)(begin - before), out->buffer.bytes + before, SMK_ON_DEVICE};
     out->matrix.offset += (int64_t)before;
-    return 0;
+    return strides_of(out, itemsize) <= taken ? OPERAND_FITS : OPERAND_SPREAD;
+}
+
+void operand_pack_on_device(const operand *o, operand *out) {
+    const npy_intp itemsize = PyArray_ITEMSIZE(o->array), chunk = itemsize < 16 ? 16 / itemsize : 1;
+    const int rows = o->ndim - 2, columns = o->ndim - 1;
+    *out = *o;
+    Py_INCREF(out->array);
+    out->matrix.offset = 0;
+    out->matrix.step = 1;
+    out->matrix.ld = (o->dims[columns] + chunk - 1) / chunk * chunk;
+    int64_t elements = out->matrix.ld * o->dims[rows];
+    for (int d = rows - 1; d >= 0; d--) {
+        const bool repeated = o->matrix.batch[d] == 0 && o->dims[d] > 0;
+        out->matrix.batch[d] = repeated ? 0 : elements;
+        elements *= repeated ? 1 : o->dims[d];
+    }
+    out->buffer = (smk_buffer){NULL, (size_t)(elements * itemsize), 0};
 }
 
 void operand_clear(operand *o) {

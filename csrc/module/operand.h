@@ -31,11 +31,19 @@ bool operand_is_chunks(PyArrayObject *array, bool on_device);
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
                   smk_strides taken, operand *out);
 
-/* The same of an array whose data is an address in a GPU's memory: it is never packed. *fits is false, and
- * `out` empty, where it would have to be. */
-int operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
-                            operand_shape one_dimensional, smk_strides taken, operand *out,
-                            bool *fits);
+typedef enum operand_fit {
+    OPERAND_FITS,
+    OPERAND_SPREAD,  /* only its strides are none that the kernel takes */
+    OPERAND_REFUSED, /* it has other elements, or parts of them; `out` is empty */
+} operand_fit;
+
+/* The same of an array whose data is an address in a GPU's memory: it is placed where it is, also if it is spread. */
+operand_fit operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
+                                    operand_shape one_dimensional, smk_strides taken, operand *out);
+
+/* Where a packed copy of an operand would be: in a buffer of its own that has no memory yet, rows at multiples of
+ * 16 bytes, and what a batch repeats only once. */
+void operand_pack_on_device(const operand *o, operand *out);
 void operand_clear(operand *o);
 
 #endif

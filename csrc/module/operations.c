@@ -180,8 +180,8 @@ int request_make_gemm(module_state *state, request *r) {
 
     operand *a = &r->inputs[0], *b = &r->inputs[1];
     const smk_strides taken = strides_taken(r);
-    if (request_place(r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
-        request_place(r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
+    if (request_place(state, r, 0, arrays[0], r->descr, OPERAND_ROW, taken) ||
+        request_place(state, r, 1, arrays[1], r->descr, OPERAND_COLUMN, taken) ||
         broadcast(a, b, arrays, &problem->batch)) {
         goto done;
     }
@@ -272,7 +272,6 @@ static int ask_transpose(module_state *state, const request *r, PyArrayObject *a
     q->M = PyArray_DIM(array, ndim - 2);
     q->N = PyArray_DIM(array, ndim - 1);
     q->strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS;
-    q->aligned = will_be_chunks(r, array) && q->M * PyArray_ITEMSIZE(array) % 16 == 0;
     if (!r->on_device || r->asked->out == NULL) {
         return 0;
     }
@@ -283,7 +282,6 @@ static int ask_transpose(module_state *state, const request *r, PyArrayObject *a
     const bool in_place = PyArray_BYTES(out) == PyArray_BYTES(array);
     const smk_strides own = in_place ? SMK_ANY_STRIDES : operand_strides(out, OPERAND_ROW);
     q->strides = Py_MAX(q->strides, own);
-    q->aligned = q->aligned && operand_is_chunks(out, true);
     Py_DECREF(out);
     return 0;
 }
@@ -321,7 +319,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
+    if (request_place(state, r, 0, array, raw, OPERAND_ROW, strides_taken(r))) {
         goto done;
     }
     problem->rows = x->dims[ndim - 2];
@@ -389,7 +387,7 @@ int request_make_probe(module_state *state, request *r) {
         goto done;
     }
     operand *x = &r->inputs[0];
-    if (request_place(r, 0, array, r->descr, OPERAND_ROW, false)) {
+    if (request_place(state, r, 0, array, r->descr, OPERAND_ROW, false)) {
         goto done;
     }
 

@@ -4,7 +4,7 @@
  * very end. So `out` may overlap the inputs, and nothing partial is in it when a run fails. Arrays on a
  * GPU are used in place (device_request.c).
  */
-#include "request.h"
+#include "device_copies.h"
 
 #include "../kernels/args.h"
 
@@ -25,6 +25,7 @@ void request_clear(request *r) {
         operand_clear(&r->inputs[i]);
     }
     operand_clear(&r->result);
+    device_copies_clear(r);
     smk_plan_free(&r->plan);
     for (int i = 0; i <= CALL_MAX_INPUTS; i++) {
         device_array_clear(&r->arrays[i]);
@@ -41,10 +42,18 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
     if (r->plan.n_launches == 0) {
         return 0;
     }
+    if (r->copies && observed->repeat > 0) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s variant '%s' copies these views before it reads or writes them, and only its "
+            "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
+            smk_op_names[r->asked->op], r->row->name);
+        return -1;
+    }
     if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner)) {
         return -1;
     }
-    smk_buffer buffers[CALL_MAX_INPUTS + 2];
+    smk_buffer buffers[CALL_MAX_INPUTS + 2 + CALL_MAX_COPIES];
     for (int i = 0; i < r->n_inputs; i++) {
         buffers[i] = r->inputs[i].buffer;
     }
@@ -74,7 +83,8 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
         .n_blocks = observed->n_blocks,
         .hazards = observed->hazards,
     };
-    int failed = device_run(state, &r->on, &job);
+    int failed = device_run(state, &r->on, device_copies_link(r, &job, buffers), observed->progress,
+                            Py_HUGE_VAL);
     Py_DECREF(image_owner);
     for (size_t i = 0; !failed && observed->trace && i < observed->trace->n_hazards; i++) {
         observed->trace->hazards[i].argument = observed->trace->hazards[i].buffer;
@@ -85,7 +95,7 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
 
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
     if (r->on_device) {
-        return run_plan(state, r, &r->result.buffer, observed) ? NULL : Py_NewRef(r->written);
+        return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
     }
     if (!r->on.emulated && r->asked->op != SMK_PROBE && observed->repeat == 0) {
         return request_run_flow(state, r);

@@ -19,11 +19,12 @@ typedef struct request {
     void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
     size_t n_after;
     device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
-    PyObject *written;    /* on_device: the caller's `out`, or a new array of the same library */
-    operand result;       /* on_device: as a kernel writes it */
-    bool in_place;        /* a transpose: the result is the input, element by element */
-    PyArray_Descr *descr; /* of the result */
-    int ndim;             /* of the result */
+    PyObject *written; /* on_device: the caller's `out`, or a new array of the same library */
+    operand result;    /* on_device: as a kernel writes it */
+    struct device_copies *copies; /* on_device: before and behind the kernels; NULL: none */
+    bool in_place;                /* a transpose: the result is the input, element by element */
+    PyArray_Descr *descr;         /* of the result */
+    int ndim;                     /* of the result */
     npy_intp dims[NPY_MAXDIMS];
     smk_gemm gemm;           /* the problem, with places in the operands' buffers */
     smk_transpose transpose; /* likewise */
@@ -42,11 +43,23 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
 /* The plan as a dict, for tests. */
 PyObject *request_describe(const request *r);
 
-/* ---- between the files of a request: check.c, operations.c, device_request.c, host_request.c ---- */
+/* ---- between the files of a request: check.c, operations.c, device_request.c,
+ * device_result.c, device_copies.c, host_request.c ---- */
 
 /* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
  * Of the question, what is particular to the operation has been filled in. */
 int request_choose_row(module_state *state, request *r, smk_question question);
+
+/* ---- of arrays on a device ---- */
+
+/* What messages call input i, or `out` behind them. */
+array_label request_label(const request *r, int i);
+
+/* Raises that the elements are of another type, or no whole ones. -1. */
+int request_refuse_elements(const request *r, const char *name, PyArrayObject *array,
+                            PyArray_Descr *wanted);
+
+/* ---- of all ---- */
 
 /* Where the arrays are, and so where the call runs. */
 int request_find_arrays(module_state *state, request *r, bool emulate);
@@ -58,12 +71,15 @@ PyArrayObject *request_array(module_state *state, request *r, int i);
 PyArrayObject *request_out_on_device(module_state *state, const request *r);
 
 /* operand_place, wherever the array is. */
-int request_place(request *r, int i, PyArrayObject *array, PyArray_Descr *wanted,
-                  operand_shape one_dimensional, smk_strides taken);
+int request_place(module_state *state, request *r, int i, PyArrayObject *array,
+                  PyArray_Descr *wanted, operand_shape one_dimensional, smk_strides taken);
 
 /* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
 int request_place_result(module_state *state, request *r, operand_shape shape,
                          const smk_batch *batch, int64_t rows, int64_t cols, smk_matrix *out);
+
+/* What the caller gets, on a device, when all is queued. A new reference. */
+PyObject *request_settle(module_state *state, const request *r);
 
 /* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type);

@@ -4,6 +4,12 @@
  * speed of used memory, and slower than the bus delivers. What is kept is offered to the system (MADV_FREE),
  * which takes it without a word when somebody else needs it: so keeping it costs nobody anything.
  *
+ * Memory that is used again is worth pinning: from then on the copy engines write results where they belong, and no
+ * core has to. Pinned memory cannot be offered to the system, so there is a bound, and empty_cache().
+ *
+ * A fork shares pages until somebody writes. Older systems then give the writer a new page, the parent too, and
+ * the copy engines would go on to write to the old one. So what was pinned before a fork is pinned anew.
+ *
  * NumPy is told by its own means (PyDataMem_SetHandler): such arrays own their data, and can be resized.
  */
 #include "result_memory.h"
@@ -14,8 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../cuda/gpu.h"
+
 enum {
-    LEAST_BYTES = 1 << 20, /* less is malloc's */
+    LEAST_BYTES = 128 << 10, /* less is malloc's */
     HUGE_PAGE = 2 << 20,
     MOST_KEPT = 8,
     MEMORY_PART = 8 /* of the machine's memory, at most, is kept */
@@ -24,15 +32,69 @@ enum {
 typedef struct block {
     void *memory;
     size_t bytes; /* mapped */
+    bool pinned;
+    unsigned forks; /* so many there had been when it was pinned */
     struct block *next;
 } block;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *used; /* by arrays: NumPy frees, and reallocates, without saying how much */
 static block *kept; /* the latest first */
+static size_t pinned_bytes;
+static unsigned forks;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void) {
+    pthread_mutex_lock(&mutex);
+}
+
+static void after_fork(void) {
+    forks++;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* ---- pages ---- */
+
+static size_t most_bytes(void) {
+    return (size_t)sysconf(_SC_PHYS_PAGES) / MEMORY_PART * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void unpin(block *b) {
+    if (!b->pinned) return;
+    gpu_unpin(b->memory);
+    b->pinned = false;
+    pthread_mutex_lock(&mutex);
+    pinned_bytes -= b->bytes;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void pin(block *b) {
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&mutex);
+    const bool stale = b->forks != forks;
+    pthread_mutex_unlock(&mutex);
+    if (b->pinned && !stale) return;
+    unpin(b);
+    pthread_mutex_lock(&mutex);
+    b->pinned = pinned_bytes + b->bytes <= most_bytes();
+    pinned_bytes += b->pinned ? b->bytes : 0;
+    b->forks = forks;
+    pthread_mutex_unlock(&mutex);
+    if (b->pinned && !gpu_pin(b->memory, b->bytes)) {
+        b->pinned = false;
+        pthread_mutex_lock(&mutex);
+        pinned_bytes -= b->bytes;
+        pthread_mutex_unlock(&mutex);
+    }
+}
 
 static size_t round_up(size_t bytes) {
-    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t unit = bytes < HUGE_PAGE / 2 ? (size_t)sysconf(_SC_PAGESIZE) : HUGE_PAGE;
+    return (bytes + unit - 1) / unit * unit;
 }
 
 /* On whole huge pages, so that the system can give those. */
@@ -67,6 +129,7 @@ static void destroy(block *list) {
     while (list) {
         block *gone = list;
         list = gone->next;
+        unpin(gone);
         munmap(gone->memory, gone->bytes);
         free(gone);
     }
@@ -92,7 +155,7 @@ static block *make(size_t bytes) {
     if (!is_there(bytes)) {
         return NULL;
     }
-    block *made = malloc(sizeof *made);
+    block *made = calloc(1, sizeof *made);
     if (made && (made->memory = map(bytes)) == NULL) {
         free(made);
         made = NULL;
@@ -108,8 +171,9 @@ static void *allocate(size_t bytes) {
     pthread_mutex_lock(&mutex);
     block *own = take(&kept, NULL, wanted);
     pthread_mutex_unlock(&mutex);
-    own = own ? own : make(wanted);
-    if (own == NULL) {
+    if (own) {
+        pin(own);
+    } else if ((own = make(wanted)) == NULL) {
         return NULL;
     }
     pthread_mutex_lock(&mutex);
@@ -121,8 +185,7 @@ static void *allocate(size_t bytes) {
 
 /* What is beyond the bounds, the oldest first; the caller holds the mutex. */
 static block *surplus(void) {
-    const size_t most =
-        (size_t)sysconf(_SC_PHYS_PAGES) / MEMORY_PART * (size_t)sysconf(_SC_PAGESIZE);
+    const size_t most = most_bytes();
     size_t total = 0;
     int n = 0;
     block **link = &kept;
@@ -137,7 +200,7 @@ static block *surplus(void) {
 
 static void keep(block *own) {
     block *gone = own;
-    if (madvise(own->memory, own->bytes, MADV_FREE) == 0) {
+    if (own->pinned || madvise(own->memory, own->bytes, MADV_FREE) == 0) {
         pthread_mutex_lock(&mutex);
         own->next = kept;
         kept = own;

@@ -10,7 +10,7 @@ import ctypes
 import sys
 
 import numpy as np
-from fake_arrays import DeviceArray, DlPack, DlTensor, create, cuda, kernel
+from fake_arrays import ADD, DeviceArray, DlPack, DlTensor, create, cuda, kernel
 from fake_matrices import INTERFACE, close, floats, refuse
 
 import smemkern
@@ -41,6 +41,14 @@ class FakeState(ctypes.Structure):
         ("bytes_out", ctypes.c_size_t),
         ("waits", ctypes.c_int),
         ("launched_on", ctypes.c_void_p),
+        ("launches", ctypes.c_int),
+        ("overlapping", ctypes.c_int),
+        ("virtual_sm", ctypes.c_int),
+        ("version", ctypes.c_int),
+        ("contexts_pushed", ctypes.c_int),
+        ("calls", ctypes.c_int),
+        ("fail_number", ctypes.c_int),
+        ("failed_call", ctypes.c_char_p),
     ]
 
 
@@ -171,6 +179,35 @@ def streams() -> None:
     assert asked.stream == fake.launched_on == 1 and fake.waits == before + 2
 
 
+def kernels_are_queued() -> None:
+    """A Kernel on device arrays is not waited for; one on host arrays is, for its results."""
+    spin = smemkern.Kernel(ADD.replace("entry add", "entry spin"), "spin")
+    x, y, z = (Tensor(floats(16)) for _ in range(3))
+
+    def is_busy(stream: int) -> bool:
+        context = ctypes.c_void_p()
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+        cuda.cuCtxPushCurrent(context)
+        answer = cuda.cuStreamQuery(ctypes.c_void_p(stream))
+        cuda.cuCtxPopCurrent(ctypes.byref(context))
+        return answer == 600
+
+    Tensor.stream = STREAM
+    fake.kernels_hang = True
+    spin(1, 1, x, y, z, 16)
+    assert is_busy(STREAM) and not is_busy(OTHER)
+    kernel(1, 1, x, y, z, 16)
+    spin(1, 1, None, None, None, 16, stream=OTHER)
+    assert is_busy(OTHER), "nothing to bring back, and the caller has the stream"
+    fake.kernels_hang = False
+    assert not is_busy(STREAM)
+    before = fake.bytes_out
+    host = np.zeros(16, "f4")
+    kernel(1, 1, x, y, host, 16)
+    assert np.array_equal(host, x.host + y.host) and fake.bytes_out - before == host.nbytes
+    assert smemkern.last_transfer().bytes_out == host.nbytes
+
+
 def promises() -> None:
     """What the C functions cannot say is left to __dlpack__."""
     good = Tensor(floats(4, 4))
@@ -240,7 +277,7 @@ def on_the_host() -> None:
     refuse(ValueError, "a is in the memory of a GPU and b is not", smemkern.gemm, Tensor(x), b)
 
 
-CASES = (in_place, streams, promises, versions, types, on_the_host)
+CASES = (in_place, streams, kernels_are_queued, promises, versions, types, on_the_host)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

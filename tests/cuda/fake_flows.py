@@ -6,6 +6,7 @@ Blocks, their order, limits, pinned inputs and threads are real; only the kernel
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 
@@ -41,17 +42,17 @@ def blocks() -> None:
     """Whatever the limit, the same bits; and an error where not even the least blocks fit."""
     a, b = floats(700, 64), floats(64, 900)
     whole = gemm(a, b)
-    for limit in (4_000_000, 3_000_000, 2_000_000, 1_000_000, 800_000):
+    for limit in (4_000_000, 3_000_000, 2_000_000, 1_000_000, 800_000, 500_000, 300_000):
         assert np.array_equal(gemm(a, b, max_memory=limit), whole)
     for wide, tall in ((1, 3000), (3000, 1), (129, 2000), (2000, 129)):
         x, y = floats(wide, 40), floats(40, tall)
         assert np.array_equal(gemm(x, y, max_memory=800_000), gemm(x, y))
     try:
-        gemm(a, b, max_memory=300_000)
+        gemm(a, b, max_memory=200_000)
     except MemoryError as error:
-        assert "300000" in str(error) and "655360" in str(error)
+        assert "200000" in str(error) and "262144" in str(error)
     else:
-        raise AssertionError("300 kB cannot hold the blocks of 128")
+        raise AssertionError("200 kB cannot hold the blocks of 128")
 
 
 def edges() -> None:
@@ -71,6 +72,12 @@ def strides() -> None:
     gemm(a[:, 3:4], b[:1])
     gemm(np.broadcast_to(a[:1], a.shape), b)
     gemm(a.astype(">f4").astype("f4"), b)
+    a, b = floats(1500, 70), floats(70, 1700)
+    for x in (a, np.asfortranarray(a), a[::-1], a[:, ::-1]):
+        for y in (b, np.asfortranarray(b), b[:, ::-1], b[::-1]):
+            whole = gemm(x, y)
+            for limit in (5_000_000, 1_500_000, 600_000):
+                assert np.array_equal(gemm(x, y, max_memory=limit), whole)
 
 
 def batches() -> None:
@@ -89,6 +96,50 @@ def batches() -> None:
     gemm(floats(5, 3, 40, 30).swapaxes(0, 1), floats(3, 5, 30, 20))
     a, b = floats(50, 40, 30), floats(50, 30, 20)
     assert np.array_equal(gemm(a, b, max_memory=100_000), gemm(a, b))
+
+
+def large_batches() -> None:
+    """Matrices that are larger than the memory: each is cut. And batches whose bytes lie mixed."""
+    limits = (None, 1_000_000, 620_000)
+    for x, y in (
+        ((3, 300, 20), (3, 20, 260)),
+        ((3, 300, 20), (20, 260)),
+        ((300, 20), (3, 20, 260)),
+        ((2, 3, 300, 20), (3, 20, 260)),
+        ((2, 1, 300, 20), (1, 3, 20, 260)),
+        ((1, 2, 1, 500, 9), (9, 300)),
+    ):
+        a, b = floats(*x), floats(*y)
+        whole = gemm(a, b)
+        for limit in limits[1:]:
+            assert np.array_equal(gemm(a, b, max_memory=limit), whole)
+        for devices in ([0, 1], [1]):
+            made = smemkern.gemm(a, b, variant="naive", devices=devices, max_memory=620_000)
+            assert np.array_equal(made, whole)
+    mixed = floats(300, 3, 20).swapaxes(0, 1)  # its matrices' rows take turns in memory
+    turned = np.asfortranarray(floats(3, 300, 20))
+    for a in (mixed, turned, mixed[:, ::-1], mixed[::-1]):
+        b = floats(3, 20, 260)
+        whole = gemm(a, b)
+        for limit in limits:
+            out = np.ones((3, 300, 260), "f4")
+            smemkern.gemm(
+                a, b, variant="naive", device="cuda", out=out, beta=2, alpha=-1, max_memory=limit
+            )
+            np.testing.assert_allclose(out, 2 - whole, atol=1e-4)
+            transpose(a, max_memory=limit)
+    a, b = floats(2, 5800, 1), floats(2, 1, 5800)  # large enough to be cut where all fits
+    large = smemkern.gemm(a, b, variant="naive", device="cuda")
+    assert all(np.array_equal(large[i], a[i] * b[i]) for i in range(2))
+    assert smemkern.last_transfer().steps > 100
+    transpose(np.broadcast_to(floats(700, 600), (4, 700, 600)), max_memory=800_000)
+    transpose(floats(2, 3, 300, 500), max_memory=600_000)
+    try:
+        gemm(floats(3, 300, 64), floats(3, 64, 260), max_memory=300_000)
+    except MemoryError as error:
+        assert "300000" in str(error)
+    else:
+        raise AssertionError("300 kB cannot hold the blocks of 128")
 
 
 def results() -> None:
@@ -214,8 +265,10 @@ def memory() -> None:
     place = c.ctypes.data
     assert c.flags.owndata and c.flags.writeable
     del c
+    assert smemkern.last_transfer().bytes_direct == 0
     c = gemm(a, b)
     assert c.ctypes.data == place
+    assert smemkern.last_transfer().bytes_direct == c.nbytes  # pinned, for it is used again
     expected = c.copy()
     c.resize((10, 1500))
     assert np.array_equal(c, expected[:10]) and c.flags.owndata
@@ -235,6 +288,28 @@ def memory() -> None:
         assert smemkern.last_transfer() == before
     else:
         raise AssertionError("4 TiB")
+
+
+def forks() -> None:
+    """What was pinned before a fork is pinned anew before it is used: pages may have moved."""
+    a, b = floats(1500, 3), floats(3, 1500)
+    for _ in range(3):
+        c = gemm(a, b)
+        expected = c.copy()
+        del c
+    assert driver.fake_registrations() == 1
+    c = gemm(a, b)
+    child = os.fork()
+    if child == 0:
+        fine = np.array_equal(c, expected)
+        del c
+        os._exit(not fine)
+    assert os.waitpid(child, 0)[1] == 0
+    del c
+    assert np.array_equal(gemm(a, b), expected)
+    assert smemkern.last_transfer().bytes_direct == expected.nbytes
+    assert driver.fake_registrations() == 2
+    assert smemkern.empty_cache() > 0
 
 
 def progress() -> None:
@@ -278,12 +353,14 @@ CASES = (
     edges,
     strides,
     batches,
+    large_batches,
     results,
     transposes,
     direct,
     threads,
     several,
     memory,
+    forks,
     progress,
 )
 

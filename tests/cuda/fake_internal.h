@@ -17,6 +17,7 @@ enum {
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719,
     CAPTURE_UNSUPPORTED = 900
 };
 
@@ -41,6 +42,7 @@ bool fake_stream_is_busy(CUstream stream);
 bool fake_is_allocated(CUdeviceptr address, size_t bytes);
 
 bool fake_is_pinned(const void *address);
+EXPORTED int fake_registrations(void);
 
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);

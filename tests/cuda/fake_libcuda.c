@@ -19,7 +19,7 @@ struct CUfunc_st {
     int dynamic_shared;
 };
 
-enum { N_FUNCTIONS = 5 };
+enum { N_FUNCTIONS = 11 };
 
 struct CUmod_st {
     struct CUfunc_st functions[N_FUNCTIONS];
@@ -56,6 +56,18 @@ static void settle_streams(void) {
     }
 }
 
+/* How often a thread asks whether something has ended depends on the clock: between two calls of
+ * another kind, a question counts once. */
+static bool counts(const char *call) {
+    static _Thread_local unsigned asked;
+    const unsigned kind = !strcmp(call, "cuStreamQuery")  ? 1
+                          : !strcmp(call, "cuEventQuery") ? 2
+                                                          : 0;
+    const bool again = asked & kind;
+    asked = kind ? asked | kind : 0;
+    return !again;
+}
+
 int fake_begin(const char *call, bool needs_context) {
     pthread_mutex_lock(&mutex);
     fake_settle_memory();
@@ -63,6 +75,13 @@ int fake_begin(const char *call, bool needs_context) {
     if (fake_cuda.fail_call && !strcmp(fake_cuda.fail_call, call) &&
         --fake_cuda.fail_countdown == 0) {
         fake_cuda.fail_call = NULL;
+        return fake_cuda.fail_result;
+    }
+    if (counts(call) && ++fake_cuda.calls == fake_cuda.fail_number) {
+        fake_cuda.failed_call = call;
+        const bool fault = fake_cuda.fail_result >= ILLEGAL_ADDRESS &&
+                           fake_cuda.fail_result <= LAUNCH_FAILED && needs_context;
+        if (fault) fake_cuda.sticky = fake_cuda.fail_result;
         return fake_cuda.fail_result;
     }
     /* As an H200 with driver 580 does. */
@@ -280,8 +299,17 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_opti
             if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: nonsense");
         return fail(INVALID_IMAGE);
     }
-    static const char *const names[N_FUNCTIONS] = {"add", "spin", "crash", "gemm_naive",
-                                                   "transpose_naive"};
+    static const char *const names[N_FUNCTIONS] = {"add",
+                                                   "spin",
+                                                   "crash",
+                                                   "gemm_naive",
+                                                   "transpose_naive",
+                                                   "transpose_sectors",
+                                                   "transpose_sectors_any",
+                                                   "transpose_sectors_copy",
+                                                   "transpose_sectors_flat",
+                                                   "transpose_sectors_small",
+                                                   "transpose_sectors_tall"};
     *module = calloc(1, sizeof **module);
     for (int i = 0; i < N_FUNCTIONS; i++) {
         strcpy((*module)->functions[i].name, names[i]);
@@ -363,9 +391,11 @@ static int run_gemm(const gemm_args *g, unsigned batches) {
 static int run_transpose(const transpose_args *t, unsigned batches) {
     for (unsigned z = 0; z < batches; z++)
         for (long long i = 0; i < t->rows; i++)
-            for (long long j = 0; j < t->cols; j++)
-                *at(t->y, z * t->batch_y + j * t->ldy + i) =
-                    *at(t->x, z * t->batch_x + i * t->ldx + j);
+            for (long long j = 0; j < t->cols; j++) {
+                float *y = at(t->y, z * t->batch_y + j * t->ldy + i * t->step_y);
+                if (!fake_is_allocated((uintptr_t)y, sizeof *y)) return ILLEGAL_ADDRESS;
+                *y = *at(t->x, z * t->batch_x + i * t->ldx + j * t->step_x);
+            }
     return CUDA_SUCCESS;
 }
 
@@ -391,6 +421,11 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid[2]);
     if (!strcmp(function->name, "transpose_naive"))
         fake_cuda.sticky = run_transpose(parameters[0], grid[2]);
+    if (!strncmp(function->name, "transpose_sectors", strlen("transpose_sectors"))) {
+        const transpose_args *t = parameters[0]; /* a block has some matrices of the batch */
+        fake_cuda.sticky = run_transpose(t, (unsigned)t->batches);
+    }
+    fake_cuda.launches++;
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);

@@ -22,10 +22,16 @@ typedef struct fake_cuda {
     size_t bytes_in, bytes_out; /* copied so far */
     int waits;                  /* of streams for events, so far */
     void *launched_on;          /* the stream of the latest launch */
+    int launches;               /* so far */
     int overlapping;            /* launches that may begin before the last one has ended, so far */
     int virtual_sm;             /* what the kernels' PTX was compiled for */
     int version;                /* of the driver */
     int contexts_pushed;        /* and not popped, over all threads */
+
+    /* The fail_number-th call of all, counted in `calls`, fails with fail_result; then failed_call is
+     * its name. If it is a fault of a kernel, every later call in a context fails so, too. */
+    int calls, fail_number;
+    const char *failed_call;
 } fake_cuda_state;
 
 #endif

@@ -145,10 +145,12 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 typedef struct pinned {
     char *memory;
     size_t bytes;
+    bool registered; /* somebody else's memory */
     struct pinned *next;
 } pinned;
 
 static pinned *all_pinned;
+static int registrations;
 
 bool fake_is_pinned(const void *address) {
     const char *p = address;
@@ -161,7 +163,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     CALL(cuMemHostAlloc);
     if (!bytes || flags) return fail(INVALID_VALUE);
     pinned *b = calloc(1, sizeof *b);
-    *b = (pinned){malloc(bytes), bytes, all_pinned};
+    *b = (pinned){malloc(bytes), bytes, false, all_pinned};
     memset(b->memory, 0xff, bytes);
     all_pinned = b;
     fake_cuda.pinned_bytes += bytes;
@@ -169,18 +171,44 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemFreeHost(void *memory) {
-    CALL(cuMemFreeHost);
+static CUresult unpin(void *memory, bool registered) {
     for (pinned **link = &all_pinned; *link; link = &(*link)->next) {
         pinned *b = *link;
-        if (b->memory != memory) continue;
+        if (b->memory != memory || b->registered != registered) continue;
         *link = b->next;
         fake_cuda.pinned_bytes -= b->bytes;
-        free(b->memory);
+        if (!registered) free(b->memory);
         free(b);
         return CUDA_SUCCESS;
     }
     return fail(INVALID_VALUE);
+}
+
+CUresult cuMemFreeHost(void *memory) {
+    CALL(cuMemFreeHost);
+    return unpin(memory, false);
+}
+
+/* How often somebody else's memory was pinned, for tests that load this library. */
+EXPORTED int fake_registrations(void) {
+    return registrations;
+}
+
+CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags) {
+    CALL(cuMemHostRegister);
+    if (!bytes || flags != CU_MEMHOSTREGISTER_PORTABLE || fake_is_pinned(memory))
+        return fail(INVALID_VALUE);
+    pinned *b = calloc(1, sizeof *b);
+    *b = (pinned){memory, bytes, true, all_pinned};
+    all_pinned = b;
+    fake_cuda.pinned_bytes += bytes;
+    registrations++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *memory) {
+    CALL(cuMemHostUnregister);
+    return unpin(memory, true);
 }
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {

@@ -233,6 +233,25 @@ static void case_fails(char **arguments) {
     if (!strstr(status.message, "is lost")) check_clean();
 }
 
+/* The fat binary has no code for this GPU: the PTX beside it is compiled. */
+static void case_other_gpu(char **arguments) {
+    (void)arguments;
+    use_fake();
+    for (int with_ptx = 0; with_ptx < 2; with_ptx++) {
+        smk_status status = {0};
+        vector_job v;
+        vector_job_make(&v, 1001, with_ptx ? "with PTX" : "without");
+        v.job.image.ptx = with_ptx ? v.job.image.data : NULL;
+        fake->fail_call = "cuModuleLoadDataEx";
+        fake->fail_countdown = 1;
+        fake->fail_result = 209;
+        CHECK(gpu_run(0, &v.job, &status) == (with_ptx ? SMK_OK : SMK_KERNEL_IMAGE));
+        if (with_ptx) vector_job_check(&v);
+        vector_job_free(&v);
+    }
+    check_clean();
+}
+
 static void case_bad_image(char **arguments) {
     (void)arguments;
     vector_job v;
@@ -336,7 +355,7 @@ static void case_crash(char **arguments) {
         vector_job v;
         smk_status status = {0};
         vector_job_make(&v, 10, "vectors");
-        v.launches[0].entry = v.launches[1].entry = i ? "add" : "crash";
+        v.launches[1].entry = i ? "add" : "crash";
         CHECK(gpu_run(0, &v.job, &status) == SMK_LAUNCH);
         CHECK(strstr(status.message, i ? "lost earlier" : "is lost with it"));
         CHECK(strstr(status.message, fake ? "FAKE_700" : "ILLEGAL_ADDRESS"));
@@ -437,6 +456,7 @@ static const struct {
              {"interrupt", case_interrupt},
              {"threads", case_threads},
              {"fork", case_fork},
+             {"other_gpu", case_other_gpu},
              {"bad_image", case_bad_image},
              {"flow", case_flow},
              {"flow_interrupt", case_flow_interrupt}};

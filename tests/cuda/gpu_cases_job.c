@@ -84,7 +84,7 @@ void vector_job_make(vector_job *v, size_t n, const char *key) {
     }
     for (uint32_t i = 0; i < 3; i++)
         v->pointers[i] = (smk_pointer){8 * i, i};
-    v->job = (smk_job){.image = {key, ptx, sizeof ptx - 1},
+    v->job = (smk_job){.image = {key, ptx, sizeof ptx - 1, NULL},
                        .pointers = v->pointers,
                        .n_pointers = 3,
                        .args_bytes = sizeof v->args[0],

@@ -19,7 +19,7 @@ SKIPPED = 77
 
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
 ANYWHERE += " flow flow_interrupt"
-FAKE_ONLY = "no_pools modules capture"
+FAKE_ONLY = "no_pools modules capture other_gpu"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, or for
 # arrays of other libraries.
@@ -36,6 +36,8 @@ RARE = {
     "cuTensorMapEncodeTiled",
     "cuEventQuery",
     "cuMemFreeHost",
+    "cuMemHostRegister",
+    "cuMemHostUnregister",
     "cuMemcpy2DAsync",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}

@@ -1,0 +1,173 @@
+"""A million small calls, and many threads at once: is memory flat, is nothing slower, is all right?
+
+    python benchmarks/load.py --device emu                   # writes results/load-emu.json
+    python benchmarks/load.py --device cuda --threads 32 --seconds 120
+
+Threads run the random calls of tests/soak_cases.py, each checked against NumPy, from seeds of their
+own. On a GPU a part of them also runs on streams of its own, with PyTorch's arrays if it is there.
+Memory is the process's resident set, and the GPU's free memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import resource
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
+
+import smemkern  # noqa: E402
+import soak_cases  # noqa: E402
+from rows import parameter_sets  # noqa: E402
+from soak import MOST  # noqa: E402
+
+Record = dict[str, Any]
+PARTS = 20  # of the calls: the time and the memory of each
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def call_of(device: str, where: str) -> Callable[[], Any]:
+    """One small product, of arrays in host memory or on the GPU."""
+    a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(12, dtype="f4").reshape(3, 4)
+    if where == "host":
+        out = np.empty((2, 4), "f4")
+        return lambda: smemkern.gemm(a, b, out=out, variant="tiled", tile=8, device=device)
+    import torch
+
+    x, y = (torch.from_numpy(z).cuda() for z in (a, b))
+    z = torch.empty((2, 4), device="cuda")
+    return lambda: smemkern.gemm(x, y, out=z, variant="tiled", tile=8)
+
+
+def calls(device: str, where: str, count: int) -> Record:
+    call = call_of(device, where)
+    for _ in range(1000):
+        call()
+    each, memory = [], []
+    for _ in range(PARTS):
+        start = time.perf_counter()
+        for _ in range(count // PARTS):
+            call()
+        each.append((time.perf_counter() - start) / (count // PARTS) * 1e6)
+        memory.append(resident_mb())
+    return {
+        "arrays": where,
+        "count": count,
+        "us": statistics.median(each),
+        "us_first": each[0],
+        "us_last": each[-1],
+        "grown_mb": memory[-1] - memory[0],
+    }
+
+
+def on_streams(seed: int) -> str:
+    """Products on a stream of the thread's own, of arrays that stay on the GPU."""
+    import torch
+
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        m, n, k = (1 + seed * f % 199 for f in (17, 31, 57))
+        a = torch.randint(-8, 8, (m, k), generator=generator, device="cuda").float()
+        b = torch.randint(-8, 8, (k, n), generator=generator, device="cuda").float()
+        c = smemkern.gemm(a, b)
+        t = smemkern.transpose(a)
+        assert torch.equal(torch.as_tensor(c), a @ b) and torch.equal(torch.as_tensor(t), a.T)
+    return "streams"
+
+
+def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
+    """Calls by all threads together until the time is over."""
+    done, failed = [0] * threads, []
+    end = time.monotonic() + seconds
+    memory: list[float] = []
+
+    def work(number: int) -> None:
+        seed = number
+        while time.monotonic() < end and not failed:
+            try:
+                if streams and done[number] % 4 == 3:
+                    on_streams(seed)
+                else:
+                    check = soak_cases.CHECKS[seed % 3 == 0]
+                    check(Random(seed), device, MOST[device], parameter_sets)
+            except Exception as error:
+                failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
+            done[number] += 1
+            seed += threads
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    time.sleep(seconds / 2)  # what is kept between calls is there by then
+    while any(worker.is_alive() for worker in workers):
+        memory.append(resident_mb())
+        time.sleep(min(1.0, seconds / 20))
+    quarter = max(1, len(memory) // 4)
+    return {
+        "threads": threads,
+        "seconds": seconds,
+        "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
+        "calls": sum(done),
+        "least_of_a_thread": min(done),
+        "streams": streams,
+        "grown_mb": statistics.median(memory[-quarter:]) - statistics.median(memory[:quarter]),
+        "failed": failed,
+    }
+
+
+def has_torch() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", choices=sorted(MOST), default="emu")
+    parser.add_argument("--count", type=int, default=1_000_000, help="of small calls")
+    parser.add_argument("--threads", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    options = parser.parse_args()
+    from gpu import output_of
+
+    on_gpu = options.device == "cuda" and has_torch()
+    record = {
+        "device": options.device,
+        "python": sys.version.split()[0],
+        "date": datetime.date.today().isoformat(),
+        "commit": options.commit or output_of("git", "rev-parse", "--short=12", "HEAD"),
+        "calls": [
+            calls(options.device, where, options.count)
+            for where in (["host", "gpu"] if on_gpu else ["host"])
+        ],
+        "at_once": at_once(options.device, options.threads, options.seconds, on_gpu),
+    }
+    path = options.results / f"load-{options.device}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record, indent=1))
+    return bool(record["at_once"]["failed"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

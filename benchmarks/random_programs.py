@@ -1,0 +1,152 @@
+"""Random PTX programs on the emulator and on a GPU: all registers and memory, bit for bit.
+
+    python benchmarks/random_programs.py --count 20000     # writes results/random-programs.json
+    python benchmarks/random_programs.py --show 17         # one program, without a GPU
+
+tests/emu/random_programs.py says what a program is. One that differs is taken apart, statement by
+statement, until what is left is needed to show the difference; if the two agree when ptxas does not
+optimise, the difference is its optimiser's. The record keeps a digest of the first programs and of
+what they leave, so that tests can compare where there is no GPU. Needs ptxas and CuPy for that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent / "tests" / "emu"
+sys.path += [str(HERE), str(TESTS), str(TESTS.parent), str(HERE.parent)]
+
+import program_writer as programs  # noqa: E402
+
+Record = dict[str, Any]
+KEPT = 2000  # programs whose digests the record keeps
+TAKEN_APART = 8  # differences that a process takes apart
+TOGETHER = 50  # programs a process takes at a time
+
+
+def digest(seed: int, ptx: str, left: bytes) -> str:
+    """Of a program's text, and of what it leaves."""
+    return f"{zlib.crc32(ptx.encode()):08x}{hashlib.sha256(left).hexdigest()[:8]}"
+
+
+def smaller(body: list[Any], differs: Callable[[], bool]) -> None:
+    """Takes statements out of body, in place, as long as the program still differs."""
+    for k in reversed(range(len(body))):
+        taken = body.pop(k)
+        if not differs():
+            body.insert(k, taken)
+            for part in taken.parts:
+                if isinstance(part, list):
+                    smaller(part, differs)
+
+
+def unoptimised(ptx: str, seed: int) -> np.ndarray:
+    """What the program leaves on the GPU as ptxas -O0 compiles it."""
+    import cupy
+
+    values, sums = programs.inputs(seed), np.zeros(2 * programs.TOTALS, np.uint32)
+    major_minor = cupy.cuda.Device().compute_capability
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder, "program.ptx"), Path(folder, "program.cubin")
+        source.write_text(ptx)
+        target = f"sm_{major_minor}a" if major_minor == "90" else f"sm_{major_minor}"
+        subprocess.run(["ptxas", "-O0", f"-arch={target}", source, "-o", image], check=True)
+        kernel = cupy.RawModule(path=str(image)).get_function("program")
+        on_gpu = cupy.asarray(values), cupy.asarray(sums)
+        kernel((1,), (programs.THREADS,), on_gpu)
+        values, sums = (x.get() for x in on_gpu)
+    return np.concatenate([values.view(np.uint8).ravel(), sums.view(np.uint8)])
+
+
+def ran(seed: int, body: list[Any]) -> tuple[str, np.ndarray, np.ndarray]:
+    """The program's text, and what it leaves on the emulator and on the GPU."""
+    ptx = programs.module({"program": body})
+    emu, gpu = (programs.run(ptx, "program", seed, device) for device in ("emu", "cuda"))
+    return ptx, emu, gpu
+
+
+def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
+    """The digest on the emulator, and what is different."""
+    body = programs.statements(seed)
+    ptx, emu, gpu = ran(seed, body)
+    kept, registers = digest(seed, ptx, emu.tobytes()), programs.differences(emu, gpu)
+    if not registers:
+        return kept, None
+    optimiser = not programs.differences(emu, unoptimised(ptx, seed))
+    if apart:
+        smaller(body, lambda: bool(programs.differences(*ran(seed, body)[1:])))
+    left = [line for statement in body for line in statement.lines()] if apart else None
+    return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
+
+
+def part(seeds: range) -> Record:
+    found: Record = {"differ": [], "errors": [], "digests": []}
+    for seed in seeds:
+        try:
+            kept, differs = difference(seed, len(found["differ"]) < TAKEN_APART)
+            found["digests"].append(kept)
+            found["differ"] += [differs] if differs else []
+        except Exception as error:  # one program's must not end the others
+            found["digests"].append("")
+            found["errors"].append({"seed": seed, "error": str(error)[:300]})
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    parser.add_argument("--show", type=int, metavar="SEED")
+    options = parser.parse_args()
+    if options.show is not None:
+        print(programs.module({"program": programs.statements(options.show)}))
+        return 0
+
+    from gpu import facts
+
+    os.environ["CUDA_CACHE_DISABLE"] = "1"  # each program runs once
+    end = options.seed + options.count
+    parts = [
+        range(first, min(first + TOGETHER, end)) for first in range(options.seed, end, TOGETHER)
+    ]
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        found = pool.map(part, parts, chunksize=1)
+    record: Record = {
+        **facts(options.commit),
+        "seed": options.seed,
+        "count": options.count,
+        "differ": [one for f in found for one in f["differ"]],
+        "errors": [one for f in found for one in f["errors"]],
+        "digests": [one for f in found for one in f["digests"]][:KEPT],
+    }
+    path = options.results / "random-programs.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    unexplained = [one for one in record["differ"] if not one["optimiser"]]
+    for one in (*unexplained, *record["errors"], *record["differ"])[:40]:
+        print(one)
+    print(
+        f"{options.count} programs, {len(record['differ'])} differ, {len(unexplained)} of them "
+        f"without ptxas's optimiser too, {len(record['errors'])} not run"
+    )
+    return bool(unexplained or record["errors"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

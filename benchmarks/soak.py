@@ -1,0 +1,90 @@
+"""Thousands of random calls, each checked against NumPy: what tests/test_soak.py samples.
+
+    python benchmarks/soak.py --count 100000 --device cuda    # writes results/soak-cuda.json
+    python benchmarks/soak.py --again 17 --device emu         # one call, by its seed
+
+tests/soak_cases.py says what a call is. Seed s of the record is call s of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
+
+import soak_cases  # noqa: E402
+
+MOST = {"cuda": 260, "emu": 70}  # of a dimension
+TOGETHER = 250  # calls a process takes at a time
+
+
+def call(seed: int, device: str) -> str:
+    from rows import parameter_sets
+
+    check = soak_cases.CHECKS[seed % len(soak_cases.CHECKS)]
+    return check(Random(seed), device, MOST[device], parameter_sets)
+
+
+def part(seeds: range, device: str) -> list[dict[str, Any]]:
+    failed = []
+    for seed in seeds:
+        try:
+            call(seed, device)
+        except Exception as error:  # one call's must not end the others
+            failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--device", choices=sorted(MOST), default="emu")
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    parser.add_argument("--again", type=int, metavar="SEED")
+    options = parser.parse_args()
+    if options.again is not None:
+        print(call(options.again, options.device))
+        return 0
+
+    from gpu import output_of
+
+    started = time.time()
+    end = options.seed + options.count
+    parts = [
+        (range(first, min(first + TOGETHER, end)), options.device)
+        for first in range(options.seed, end, TOGETHER)
+    ]
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        failed = [one for found in pool.starmap(part, parts, chunksize=1) for one in found]
+    record = {
+        "device": options.device,
+        "date": datetime.date.today().isoformat(),
+        "commit": options.commit or output_of("git", "rev-parse", "--short=12", "HEAD"),
+        "seed": options.seed,
+        "count": options.count,
+        "seconds": round(time.time() - started),
+        "failed": failed,
+    }
+    path = options.results / f"soak-{options.device}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    for one in failed[:20]:
+        print(one)
+    print(f"{options.count} calls on {options.device!r}, {len(failed)} failed")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+/* transpose_sectors where little is to be done: padded, in tiles of 16 x 16 or 32 x 32.
+ *
+ * What such a call takes is a launch, a way to memory and back, and fetching its instructions, which are few
+ * here: no sector is looked after, because all of the result stays in the L2 cache until it is whole.
+ */
+#ifndef SMK_TRANSPOSE_LITTLE_CUH
+#define SMK_TRANSPOSE_LITTLE_CUH
+
+#include "common.cuh"
+#include "transpose_tiles.h"
+
+template <int SIDE> __device__ __forceinline__ void move_little(const transpose_args &g) {
+    constexpr unsigned ROWS = LITTLE_THREADS / SIDE; /* that are moved at a time */
+    constexpr unsigned GAP = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1;
+    __shared__ ELEMENT cell[SIDE][SIDE + GAP];
+    const tile_origin tile = block_tile(g.rows, SIDE, SIDE);
+    const unsigned lane = threadIdx.x % SIDE, group = threadIdx.x / SIDE;
+    const long long i0 = tile.column, j0 = tile.row;
+    const long long rows = g.rows - i0, cols = g.cols - j0; /* from the tile on */
+
+    const ELEMENT *from = g.x + blockIdx.z * g.batch_x + (i0 + group) * g.ldx + j0 + lane;
+    ELEMENT some[SIDE / ROWS];
+#pragma unroll
+    for (unsigned s = 0; s < SIDE; s += ROWS)
+        if (group + s < rows && lane < cols) some[s / ROWS] = from[s * g.ldx];
+#pragma unroll
+    for (unsigned s = 0; s < SIDE; s += ROWS)
+        cell[group + s][lane] = some[s / ROWS];
+    __syncthreads();
+    ELEMENT *to = g.y + blockIdx.z * g.batch_y + (j0 + group) * g.ldy + i0 + lane;
+#pragma unroll
+    for (unsigned s = 0; s < SIDE; s += ROWS)
+        if (group + s < cols && lane < rows) to[s * g.ldy] = cell[lane][group + s];
+}
+
+extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
+    transpose_sectors_little(const __grid_constant__ transpose_args g) {
+    move_little<LITTLE_TILE>(g);
+}
+
+extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
+    transpose_sectors_least(const __grid_constant__ transpose_args g) {
+    move_little<LEAST_TILE>(g);
+}
+
+#endif

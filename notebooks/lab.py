@@ -1,0 +1,175 @@
+"""What the notebooks share: tables, and what was measured on a GPU.
+
+Figures are those of benchmarks/results, which hold the GPU, its driver, the date and the commit.
+The counters are in the order of benchmarks/exactness/variants.py.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from IPython.display import Markdown
+
+RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+TIMES, COUNTS = RESULTS / "nvidia-h200.json", RESULTS / "exactness-h200.json"
+
+matplotlib.rcParams["figure.dpi"] = 80
+
+COUNTERS = (
+    *("shared load wavefronts", "shared store wavefronts", "cp.async wavefronts"),
+    *("shared load requests", "shared store requests", "cp.async requests"),
+    *("global load sectors", "global store sectors"),
+    *("global load requests", "global store requests"),
+)
+
+
+def table(header: str, rows: Iterable[Sequence[Any]]) -> Markdown:
+    """A table; `header` names the columns, with | between them. Numbers stand to the right."""
+    rows = [list(row) for row in rows]
+    names = [name.strip() for name in header.split("|")]
+    numbers = [
+        bool(rows) and all(isinstance(row[i], Real) for row in rows) for i in range(len(names))
+    ]
+    lines = [names, ["--:" if right else "---" for right in numbers]]
+    lines += [[_cell(value) for value in row] for row in rows]
+    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value).replace("|", "\\|")
+
+
+@cache
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def results(name: str) -> dict[str, Any]:
+    """All that was measured ("nvidia") or counted ("exactness") on the GPU."""
+    return _read(TIMES if name == "nvidia" else COUNTS)
+
+
+def source(part: str = "gemm") -> str:
+    """Where, when and of which commit a part of the results was measured."""
+    facts = _read(TIMES)[part]
+    return (
+        f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['toolkit']}, {facts['date']}, "
+        f"commit {facts['commit']}"
+    )
+
+
+def _line(part: str, variant: str, shape: Sequence[int], dtype: str, params: Any) -> Any:
+    wanted = {"variant": variant, "shape": list(shape), "dtype": dtype, "params": params}
+    for line in _read(TIMES)[part]["lines"]:
+        if all(line[key] == value for key, value in wanted.items()):
+            return line
+    raise LookupError(f"not measured: {part} {wanted}")
+
+
+def tflops(variant: str, n: int = 4096, dtype: str = "float32", **params: int) -> float:
+    """Measured TFLOP/s of a GEMM of n x n matrices; "cuBLAS" is a variant here."""
+    return _line("gemm", variant, [n] * 3, dtype, params)["tflops"]
+
+
+def of_copy(variant: str, shape: Sequence[int] = (4096, 4096), **params: int) -> float:
+    """Measured speed of a transpose of 4-byte elements, as a share of a device copy's."""
+    own = _line("transpose", variant, shape, "b32", params)
+    return own["gbps"] / _line("transpose", "device copy", shape, "b32", {})["gbps"]
+
+
+def counters(call: str) -> dict[str, int]:
+    """What Nsight Compute counted of a call, such as "gemm padded float32 128x128x64"."""
+    for line in _read(COUNTS)["variants"]["calls"]:
+        if line["call"] == call:
+            return dict(zip(COUNTERS, line["measured"], strict=False))
+    raise LookupError(f"not counted: {call}")
+
+
+# ---- traces
+
+
+def listing(trace: Any, file: str | None = None) -> None:
+    """Prints the lines of a trace's source that counted something, and what is wrong with them."""
+    lines = trace.annotate(file).splitlines()
+    code = lines[2].index("line") + len("line ")
+    half = lines[1].index("global") - 11  # where global memory's columns begin
+    counted = [line for line in lines[3:] if line[: code - 8].strip()]
+    first = 0 if any(line[:half].strip() for line in counted) else half
+    for line in lines:
+        if line[:code].strip() == "!" or line.lstrip().startswith("! "):
+            say("! " + line.lstrip(" !"), indent=4)
+        elif line[: code - 8].strip():
+            print((line[first:code] + line[code:].lstrip()).rstrip()[:WIDTH])
+
+
+WIDTH = 130
+
+
+def say(*texts: str, indent: int = 0) -> None:
+    """Prints texts in lines that can be read."""
+    for text in texts:
+        for line in text.splitlines():
+            own = " " * (indent + len(line) - len(line.lstrip()))
+            print(
+                textwrap.fill(
+                    line.strip(), WIDTH - 10, initial_indent=own, subsequent_indent=own + "  "
+                )
+            )
+
+
+def predicted(trace: Any) -> dict[str, int]:
+    """What Nsight Compute would count of a traced call, by the names of `counters`."""
+    return {
+        f"shared {op} wavefronts": sum(r.machine_wavefronts for r in trace.shared if r.op == op)
+        for op in ("load", "store")
+    } | {
+        f"global {op} sectors": sum(
+            r.sectors
+            for r in trace.global_
+            if r.op in (op, "copy_async") and r.direction == {"load": "read", "store": "write"}[op]
+        )
+        for op in ("load", "store")
+    }
+
+
+def heading(variant: Any) -> str:
+    """The comment that a kernel's file opens with: its picture and its arithmetic."""
+    return variant.source.split("*/")[0].removeprefix("/* ").replace("\n *", "\n")
+
+
+# ---- claims
+
+
+class Claims:
+    """Claims of texts beside what is found; whether one holds is computed where it is added."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str, str, str, str]] = []
+        self._shown = 0
+
+    def add(self, who: str, what: str, said: str, found: object, holds: bool | str) -> None:
+        """`holds`: whether; or in which part, in words."""
+        verdict = holds if isinstance(holds, str) else "holds" if holds else "**does not hold**"
+        self.rows.append((who, what, said, str(found), verdict))
+
+    def table(self) -> Markdown:
+        """Those that were added since the last table."""
+        fresh, self._shown = self.rows[self._shown :], len(self.rows)
+        return table("source | claim | said | found | verdict", fresh)
+
+    def balance(self) -> str:
+        verdicts = [row[-1] for row in self.rows]
+        hold, not_ = verdicts.count("holds"), verdicts.count("**does not hold**")
+        rest = len(verdicts) - hold - not_
+        return f"{len(verdicts)} claims: {hold} hold, {not_} do not, {rest} in part"

@@ -1,0 +1,94 @@
+"""Pictures of banks as SVG, for pages and notebooks; their colours are those of _html.STYLE."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from ._architectures import BANKS
+from ._request import Request
+
+if TYPE_CHECKING:
+    from ._layout import Layout
+
+_CELL = 13  # pixels
+_LEFT, _TOP = 46, 20
+_MOST = 32  # rows and columns of a tile that are shown
+
+
+def bank_map(request: Request) -> str:
+    """Lanes down, banks across; a lane's colour is how many words before it want its bank."""
+    cell, left, top = _CELL, _LEFT, _TOP
+    marks = []
+    banks, turns = request.banks, request.turns
+    for lane, step in zip(*(turns >= 0).nonzero(), strict=True):
+        bank, turn = int(banks[lane, step]), int(turns[lane, step])
+        byte = int(request.addresses[lane]) // 4 * 4 + 4 * int(step)
+        colour = "rgb(var(--bad))" if turn else "var(--c1)"
+        shade = 0.45 + 0.55 * turn / 31 if turn else 1
+        marks.append(
+            f'<rect x="{left + bank * cell}" y="{top + int(lane) * cell}" width="{cell - 1}" '
+            f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'
+            f"<title>lane {lane}, bank {bank}, byte {byte}</title></rect>"
+        )
+    labels = [
+        f'<text x="{left + at * cell + 6}" y="{top - 6}" text-anchor="middle">{at}</text>'
+        f'<text x="{left - 6}" y="{top + at * cell + 9}" text-anchor="end">{at}</text>'
+        for at in range(0, 32, 4)
+    ]
+    lines = [
+        f'<line x1="{left}" x2="{left + 32 * cell}" y1="{top + group.start * cell - 0.5}" '
+        f'y2="{top + group.start * cell - 0.5}" stroke="var(--line)"/>'
+        for group in request.groups
+    ]
+    lines.append(
+        f'<rect x="{left - 0.5}" y="{top - 0.5}" width="{32 * cell}" height="{32 * cell}" '
+        'fill="var(--soft)" stroke="var(--line)"/>'
+    )
+    lines.reverse()  # the ground first
+    width, height = left + 32 * cell + 4, top + 32 * cell + 4
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="banks of each lane"><text x="4" y="{top - 6}">bank</text>'
+        f'<text x="4" y="{top + 9}">lane</text>{"".join(lines + labels + marks)}</svg>'
+    )
+
+
+def tile_map(layout: Layout) -> str:
+    """The elements of a tile, each with its first bank as number and colour.
+
+    What a warp reads at once is free of conflicts where its colours differ.
+    """
+    rows, cols = min(layout.rows, _MOST), min(layout.cols, _MOST)
+    wide, high = 17, _CELL
+    squares: dict[int, list[str]] = defaultdict(list)
+    numbers: dict[int, list[str]] = defaultdict(list)
+    for row in range(rows):
+        for col, bank in enumerate(layout.bank(row, range(cols)).tolist()):
+            x, y = _LEFT + col * wide, _TOP + row * high
+            squares[bank].append(f"M{x} {y}h{wide - 1}v{high - 1}h-{wide - 1}z")
+            numbers[row].append(f'<tspan x="{x + wide // 2}">{bank}</tspan>')
+    paths = [
+        f'<path d="{"".join(d)}" fill="hsl({bank * 360 // BANKS} 62% 68%)">'
+        f"<title>bank {bank}</title></path>"
+        for bank, d in sorted(squares.items())
+    ]
+    texts = [
+        f'<text y="{_TOP + row * high + 9}" text-anchor="middle" style="fill:#16202c">'
+        f"{''.join(spans)}</text>"
+        for row, spans in numbers.items()
+    ]
+    labels = [
+        f'<text x="{_LEFT + at * wide + 8}" y="{_TOP - 6}" text-anchor="middle">{at}</text>'
+        for at in range(0, cols, 4)
+    ]
+    labels += [
+        f'<text x="{_LEFT - 6}" y="{_TOP + at * high + 9}" text-anchor="end">{at}</text>'
+        for at in range(0, rows, 4)
+    ]
+    width, height = _LEFT + cols * wide + 4, _TOP + rows * high + 4
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="banks of a tile"><text x="4" y="{_TOP - 6}">column</text>'
+        f'<text x="4" y="{_TOP + 9}">row</text>{"".join(labels + paths + texts)}</svg>'
+    )

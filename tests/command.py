@@ -1,0 +1,39 @@
+"""Running the command line from tests, and the source that the examples of its help are about."""
+
+import doctest
+import json
+import re
+import shlex
+from pathlib import Path
+
+from smemkern.__main__ import main
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "command-line.md"
+
+
+def sum_source():
+    """sum.cu of the page."""
+    return re.search(r"```cuda\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
+
+
+def is_like(printed, wanted):
+    """Whether a text is one that has "..." in place of what varies."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(f"{wanted}\n", printed, flags)
+
+
+class Commands:
+    """run("banks --stride 2"): its exit status, .out and .err."""
+
+    def __init__(self, capsys):
+        self._capsys = capsys
+
+    def run(self, words, *more):
+        self._capsys.readouterr()
+        status = main([*shlex.split(words), *more])
+        self.out, self.err = self._capsys.readouterr()
+        return status
+
+    def json(self, words, *more):
+        self.status = self.run(words, *more, "--json")
+        return json.loads(self.out)

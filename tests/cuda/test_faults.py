@@ -1,0 +1,54 @@
+"""Wrong calls on device arrays, and the driver failing at each call, on the fake driver.
+
+The long form is every operation of fake_faults.py with every result of ALL_RESULTS:
+    SMEMKERN_ALL_FAULTS=1 pytest tests/cuda/test_faults.py
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+OPERATIONS = "direct blocks several_gpus transpose own_kernel timed arrays trim".split()
+OUT_OF_MEMORY, NOT_FOUND, ILLEGAL_ADDRESS, LAUNCH_FAILED, UNKNOWN = 2, 500, 700, 719, 999
+ALL_RESULTS = (OUT_OF_MEMORY, 46, 100, NOT_FOUND, ILLEGAL_ADDRESS, LAUNCH_FAILED, 803, UNKNOWN)
+CHOSEN = [(operation, UNKNOWN) for operation in OPERATIONS]
+CHOSEN += [(operation, OUT_OF_MEMORY) for operation in ("blocks", "own_kernel")]
+CHOSEN += [(operation, LAUNCH_FAILED) for operation in ("blocks", "arrays")]
+CHOSEN += [("direct", NOT_FOUND)]
+if os.environ.get("SMEMKERN_ALL_FAULTS"):
+    CHOSEN = [(operation, result) for operation in OPERATIONS for result in ALL_RESULTS]
+
+
+def run_fake(fake_driver: Path, script: str, *arguments: str, seconds: int = 60) -> str:
+    root = HERE.parent.parent
+    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver), "PYTHONPATH": paths}
+    done = subprocess.run(
+        [sys.executable, HERE / script, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_wrong_calls(fake_driver: Path) -> None:
+    assert int(run_fake(fake_driver, "fake_wrong_calls.py")) >= 60
+
+
+@pytest.mark.parametrize(("operation", "result"), CHOSEN)
+def test_each_call_failing(fake_driver: Path, operation: str, result: int) -> None:
+    told = run_fake(fake_driver, "fake_faults.py", operation, str(result), seconds=300)
+    assert int(told.split(": ")[-1].split()[0]) > 50
+
+
+def test_processes(fake_driver: Path) -> None:
+    assert run_fake(fake_driver, "fake_processes.py").strip() == "right"

@@ -1,0 +1,114 @@
+"""Compiles the fuzz targets, each from the sources it is about, with AddressSanitizer and UBSan.
+
+    python tests/fuzz/build.py FOLDER            with clang: for libFuzzer
+    python tests/fuzz/build.py FOLDER --replay   with any compiler: runs files and a few of their mutations
+
+Beside each program stands what it begins with: FOLDER/ptx for fuzz_ptx, unpacked from corpus.zip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CSRC = ROOT / "csrc"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+TARGETS = {"fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"], "fuzz_core": ["fuzz_core.c"]}
+
+
+def sources() -> list[Path]:
+    """All of csrc that knows neither Python nor a driver; some files are parts of others."""
+    parts = {*CSRC.glob("emu/alu_*.c"), *CSRC.glob("emu/matrix_*.c")}
+    files = {*CSRC.glob("emu/*.c"), *CSRC.glob("core/*.c")} - parts
+    return [
+        *sorted(files),
+        *(CSRC / "cuda" / f"{name}.c" for name in ("cache", "includes", "sha256")),
+    ]
+
+
+def registry_rows(folder: Path) -> Path:
+    """The table of variants, as the build makes C of it."""
+    sys.path.insert(0, str(ROOT))
+    from buildtools import registry, rows_c
+
+    path = folder / "registry_rows.c"
+    path.write_text(rows_c.c_source(registry.read(CSRC / "kernels")))
+    return path
+
+
+def corpus(folder: Path) -> Path:
+    """The texts that fuzz_ptx begins with."""
+    texts = folder / "ptx"
+    texts.mkdir(parents=True, exist_ok=True)
+    if (HERE / "corpus.zip").exists():
+        with zipfile.ZipFile(HERE / "corpus.zip") as archive:
+            archive.extractall(texts)
+    for path in (ROOT / "tests" / "corpus" / "ptx").glob("*.ptx"):
+        shutil.copy(path, texts)
+    return texts
+
+
+def lines(texts: Path) -> str:
+    """Each line of the texts that differs from those before in more than names and numbers."""
+    kinds: dict[str, str] = {}
+    for path in sorted(texts.iterdir()):
+        for line in path.read_text(errors="replace").splitlines():
+            line = line.strip()
+            if 0 < len(line) < 200 and line.isascii():
+                kinds.setdefault(re.sub(r"[%$]\w+|\b\d\w*", "#", line), line)
+    quoted = [
+        '"' + line.replace("\\", "\\\\").replace('"', '\\"') + '\\n",' for line in kinds.values()
+    ]
+    return "static const char *const lines[] = {\n" + "\n".join(quoted) + "\n};\n"
+
+
+def build(folder: Path, replay: bool, only: list[str] | None = None) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = shutil.which(os.environ.get("CC", "gcc").split()[0] if replay else "clang")
+    if not compiler:
+        raise SystemExit("no C compiler" if replay else "no clang; --replay does without it")
+    (folder / "lines.h").write_text(lines(corpus(folder)))
+    flags = ["-std=gnu17", "-O2", "-g1", *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
+    if not replay:
+        flags.append("-fsanitize=fuzzer-no-link")
+    objects = folder / "objects"
+    objects.mkdir(exist_ok=True)
+
+    def compile_one(source: Path) -> Path:
+        target = objects / f"{source.parent.name}_{source.stem}.o"
+        subprocess.run([compiler, *flags, "-c", source, "-o", target], check=True)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        common = list(pool.map(compile_one, [*sources(), registry_rows(folder)]))
+    programs = []
+    for name in only or TARGETS:
+        own = [compile_one(HERE / file) for file in TARGETS[name]]
+        own += [compile_one(HERE / "replay.c")] if replay else ["-fsanitize=fuzzer"]
+        program = folder / name
+        command = [compiler, *SANITIZERS, *common, *own, "-o", program, "-lm", "-pthread"]
+        subprocess.run(command, check=True)
+        programs.append(program)
+    return programs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--replay", action="store_true")
+    given = parser.parse_args()
+    for program in build(given.folder, given.replay):
+        print(program)
+
+
+if __name__ == "__main__":
+    main()

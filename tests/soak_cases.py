@@ -1,0 +1,183 @@
+"""Random calls of gemm and transpose: any shape, layout, type, batch, variant and parameters.
+
+`check_gemm` and `check_transpose` draw one call from a source of random numbers, run it, and
+compare with NumPy: gemm with float64 and the bound that rounding explains, transpose bit by bit.
+What lies around `out` and in the operands must stay as it was. tests/test_soak.py draws from
+hypothesis, which makes a failing call smaller; benchmarks/soak.py draws many from seeds.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import smemkern
+from checks import assert_gemm
+
+# Around the sizes of vectors, warps and tiles; one size in three is any.
+EDGES = (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65)
+LARGE = (95, 96, 97, 127, 128, 129, 130, 191, 255, 257)
+BATCHES = ((), (), (), (), (1,), (3,), (2, 3), (0,))
+LAYOUTS = (
+    *("plain", "plain", "transposed", "padded", "stepped", "reversed", "misaligned", "swapped"),
+    *("fixed", "repeated"),
+)
+OUTS = ("none", "none", "plain", "transposed", "padded", "stepped", "reversed", "misaligned")
+FILL = 0xA5  # around views
+
+Array = np.ndarray[Any, Any]
+
+
+def size(random: Random, most: int) -> int:
+    if random.randrange(3) == 0:
+        return random.randrange(most + 1)
+    edges = [n for n in EDGES + LARGE if n <= most]
+    return edges[random.randrange(len(edges))]
+
+
+def one_of(random: Random, choices: Any) -> Any:
+    return choices[random.randrange(len(choices))]
+
+
+def room(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> tuple[Array, Array]:
+    """A view of that shape and layout, and the bytes that it lies in."""
+    *batch, rows, columns = shape if len(shape) > 1 else (1, *shape)
+    stretched = {
+        "padded": (*batch, rows, columns + 3),
+        "stepped": (*batch, 2 * rows, 3 * columns),
+        "transposed": (*batch, columns, rows),
+    }.get(layout, (*batch, rows, columns))
+    skip = 1 if layout == "misaligned" else 0
+    count = int(np.prod(stretched)) * dtype.itemsize
+    raw = np.full(count + skip + 16, FILL, np.uint8)
+    view = raw[skip : skip + count].view(dtype).reshape(stretched)
+    if layout == "transposed":
+        view = np.swapaxes(view, -1, -2)
+    elif layout == "padded":
+        view = view[..., :columns]
+    elif layout == "stepped":
+        view = view[..., ::2, 1::3]
+    elif layout == "reversed":
+        view = view[..., ::-1, ::-1]
+    return (view if len(shape) > 1 else view[0]), raw
+
+
+def placed(values: Array, layout: str) -> Array:
+    """The values in that layout. `repeated` has a step of 0."""
+    if layout == "repeated":
+        return np.broadcast_to(values[..., :1, :], values.shape) if values.ndim > 1 else values
+    if layout == "swapped" and values.dtype.kind != "V":
+        return values.astype(values.dtype.newbyteorder())
+    view, _ = room(values.shape, values.dtype, layout)
+    view[...] = values
+    if layout == "fixed":
+        view.flags.writeable = False
+    return view
+
+
+def parameters(random: Random, sets: Any, row: Any) -> dict[str, int]:
+    """One of the sets that the build compiled, and a value of what a launch may choose."""
+    chosen = dict(one_of(random, sets(row)))
+    if "split" in row.params and random.randrange(2):
+        chosen["split"] = random.randrange(1, 9)
+    return chosen
+
+
+def unequal(raw: Array, before: Array, view: Array) -> int:
+    """How many bytes differ outside of the view, which lies in raw."""
+    inside = np.zeros(raw.shape, bool)
+    start = view.__array_interface__["data"][0] - raw.__array_interface__["data"][0]
+    at = np.full((1,) * view.ndim, start)
+    for axis, (n, step) in enumerate(zip(view.shape, view.strides, strict=True)):
+        shape = [1] * view.ndim
+        shape[axis] = n
+        at = at + (np.arange(n) * step).reshape(shape)
+    for byte in range(view.itemsize):
+        inside[(at + byte).ravel()] = True
+    return int(np.count_nonzero((raw != before) & ~inside))
+
+
+def check_gemm(random: Random, device: str, most: int, sets: Any) -> str:
+    """One call of gemm; `sets(row)` lists sets of parameters. Returns what was called."""
+    row = one_of(random, [None, *smemkern.variants("gemm")])
+    dtype = np.dtype(one_of(random, row.dtypes if row else ("float32", "float64", "float16")))
+    keywords = parameters(random, sets, row) if row else {}
+    m, n, k = (size(random, most) for _ in range(3))
+    batch = one_of(random, BATCHES)
+    if batch and row:
+        m, n, k = (min(x, 40) for x in (m, n, k))
+    shapes = [(*batch, m, k), (*batch[random.randrange(len(batch) + 1) :], k, n)]
+    if not batch and random.randrange(8) == 0:
+        vector = random.randrange(2)
+        shapes[vector] = (k,)
+    rng = np.random.default_rng(random.getrandbits(32))
+    low = dtype.itemsize == 2
+    operands, exact_ones = [], []
+    for shape in shapes:
+        scale = 2.0 ** random.randrange(-3, 3) if low else 2.0 ** random.randrange(-30, 31)
+        values = (rng.standard_normal(shape) * scale).astype(dtype)
+        if random.randrange(6) == 0:
+            values[rng.random(shape) < 0.5] = 0
+        # bfloat16 has no other byte order in NumPy.
+        layouts = [x for x in LAYOUTS if x != "swapped" or dtype.name != "bfloat16"]
+        operands.append(placed(values, one_of(random, layouts)))
+        exact_ones.append(operands[-1].astype(dtype))
+    alpha = one_of(random, (1.0, 1.0, -1.0, 0.0, 1.5, 0.37))
+    beta = one_of(random, (0.0, 0.0, 1.0, -0.5))
+    how = one_of(random, OUTS)
+    a, b = operands
+    expected_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    expected_shape += a.shape[-2:-1] + b.shape[-1:] * (b.ndim > 1)
+    said = f"{row.name if row else 'auto'} {dtype} {a.shape}{a.strides} {b.shape}{b.strides}"
+    said += f" {keywords} alpha={alpha} beta={beta} out={how}"
+
+    keywords |= {"variant": row.name if row else "auto", "device": device, "alpha": alpha}
+    if how == "none" or not expected_shape:
+        result = smemkern.gemm(a, b, **keywords)
+        assert_gemm(result, *exact_ones, alpha=alpha, row=row)
+    else:
+        out, raw = room(expected_shape, dtype, how)
+        if out.size:
+            out[...] = np.nan if beta == 0 else rng.standard_normal(out.shape).astype(dtype)
+        c, before = out.copy(), raw.copy()
+        result = smemkern.gemm(a, b, out=out, beta=beta, **keywords)
+        assert result is out, said
+        c = None if beta == 0 else c
+        assert_gemm(out, *exact_ones, alpha=alpha, beta=beta, c=c, row=row)
+        assert not unequal(raw, before, out), said
+    for operand, exact in zip(operands, exact_ones, strict=True):
+        assert np.array_equal(operand.astype(dtype), exact), said
+    return said
+
+
+def check_transpose(random: Random, device: str, most: int, sets: Any) -> str:
+    """One call of transpose. Returns what was called."""
+    row = one_of(random, [None, *smemkern.variants("transpose")])
+    dtype = np.dtype(f"V{2 ** random.randrange(5)}")
+    keywords = dict(one_of(random, sets(row))) if row else {}
+    batch = one_of(random, BATCHES)
+    shape = (*batch, size(random, most), size(random, most))
+    rng = np.random.default_rng(random.getrandbits(32))
+    values = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+    a = placed(values, one_of(random, [x for x in LAYOUTS if x != "swapped"]))
+    expected = np.ascontiguousarray(np.swapaxes(a, -1, -2))
+    how = one_of(random, OUTS)
+    name = row.name if row else "auto"
+    said = f"{name} {dtype} {a.shape}{a.strides} {keywords} out={how}"
+    keywords |= {"variant": name, "device": device}
+    if how == "none":
+        result = smemkern.transpose(a, **keywords)
+    else:
+        out, raw = room(expected.shape, dtype, how)
+        before = raw.copy()
+        result = smemkern.transpose(a, out=out, **keywords)
+        assert result is out, said
+        assert not unequal(raw, before, out), said
+    assert result.dtype == dtype and result.shape == expected.shape, said
+    assert result.tobytes() == expected.tobytes(), said
+    return said
+
+
+CHECKS = (check_gemm, check_transpose)

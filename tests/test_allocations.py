@@ -1,0 +1,47 @@
+"""Memory that the extension asks for and does not get: MemoryError, nothing lost, and the next call works."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CUDA = HERE / "cuda"
+sys.path.insert(0, str(CUDA))
+from cuda_build import build  # noqa: E402
+
+ON_EMU = "kernel gemm batches tensor_maps split transpose trace trace_bulk hazards".split()
+ON_GPU = "gpu_blocks gpu_several gpu_transpose gpu_arrays".split()
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """The allocator, and the fake driver."""
+    folder = tmp_path_factory.mktemp("faults")
+    flags = ("-shared", "-fPIC", "-fvisibility=hidden")
+    build(folder / "failing_allocator.so", [HERE / "faults" / "failing_allocator.c"], *flags)
+    driver = [*flags, "-Wl,-soname,libcuda.so.1"]
+    build(folder / "libcuda.so.1", sorted(CUDA.glob("fake_*.c")), *driver)
+    return folder
+
+
+@pytest.mark.parametrize("operation", ON_EMU + ON_GPU)
+def test_each_request_failing(libraries, operation):
+    paths = [str(HERE.parent), str(CUDA), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "LD_PRELOAD": str(libraries / "failing_allocator.so"),
+        "LD_LIBRARY_PATH": str(libraries),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONWARNINGS": "ignore::RuntimeWarning",
+    }
+    done = subprocess.run(
+        [sys.executable, HERE / "faults" / "allocations.py", operation],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert int(done.stdout.split(f"{operation}: ")[-1].split()[0]) >= 5

@@ -1,0 +1,157 @@
+"""--json of every command holds what docs/command-line.md promises, in every form that it has."""
+
+import json
+
+import numpy as np
+import pytest
+
+import json_pages
+import smemkern
+from command import PAGE, sum_source
+from smemkern import Device, _ncu
+from smemkern.__main__ import COMMANDS
+from smemkern._bench import Fit
+from smemkern._cli import plain
+from smemkern._profile import Profile, ProfileLine, ProfileRow
+from smemkern._rows import Rows
+from test_trace_rows import PTX
+
+SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
+RACE = """extern "C" __global__ void race(int *y) { y[threadIdx.x / 32] = threadIdx.x; }"""
+DOCUMENTS = {
+    "info": [""],
+    "demo": ["--device emu"],
+    "bench": [
+        "--shape 16 --shape 8x24x8 --variant padded --variant tiled --device emu",
+        "--op transpose --shape 16 --variant tiled --device emu",
+        "--shape 8 --variant tiled --device emu --retune",
+    ],
+    "trace": [
+        "gemm --shape 16 16 16",
+        "gemm --shape 0 4 4",
+        "gemm --shape 64 64 64 --variant conflicted --param tile=16 --blocks 1",
+        "transpose --variant naive",
+        "probe --variant copy_async",
+        "k.ptx --grid 2 --block 32 --arg i32[64]",
+        f"sum.cu {SUM}",
+        "race.cu --grid 1 --block 64 --arg i32[4]",
+    ],
+    "banks": [
+        "",
+        "--stride 4 --width 8 --op store",
+        "--stride 33",
+        "--stride 32 --arch sm_13",
+        "--tile 32x32",
+        "--tile 16x24 --itemsize 2 --access row --access column",
+        "--tile 16x24",
+    ],
+    "occupancy": [
+        "--registers 0 --threads 1025",
+        "--registers 64 --shared 49152 --arch A100 --curve",
+    ],
+    "profile": ["gemm"],
+    "check": [
+        f"sum.cu {SUM}",
+        "race.cu --grid 1 --block 64 --arg i32[4]",
+        "k.ptx --grid 1 --block 32 --arg i32[8]",
+        "k.ptx --grid 1 --block 32 --arg i32[64]",
+    ],
+    "completion": ["bash"],
+}
+
+
+@pytest.fixture
+def document(command, tmp_path, monkeypatch, short_demo):
+    """What a command prints, with a GPU, ncu and long measurements made up."""
+    (tmp_path / "sum.cu").write_text(sum_source())
+    (tmp_path / "k.ptx").write_text(PTX)
+    (tmp_path / "race.cu").write_text(RACE)
+    monkeypatch.chdir(tmp_path)
+    gpu = Device("cuda:0", "Some GPU", (9, 0), 132, 1980.0, 2**37, 232448)
+    monkeypatch.setattr("smemkern._devices.devices", lambda: Rows([gpu, *smemkern.devices()]))
+    monkeypatch.setattr(_ncu, "find_ncu", lambda: "/somewhere/ncu")
+    fits = Rows([Fit("tiled", "float32", "aligned", 9, 0.1)])
+    monkeypatch.setattr("smemkern._bench.Bench.retune", lambda self: fits)
+    monkeypatch.setattr("smemkern._bench.ALL_DTYPES", ("float32",))
+    monkeypatch.setattr("smemkern.demo.why_not", lambda row, _: "no" * (row.name == "padded2"))
+    left_out = smemkern.variants("gemm")[0]._replace(name="padded2")
+    rows = [*smemkern.demo.variants(), left_out]
+    monkeypatch.setattr("smemkern.demo.variants", lambda: rows)
+    counter = ProfileRow("smsp__x.sum", "requests", 4, 4, 8)
+    lines = [
+        ProfileLine("gemm_tiled.cu", 3, "shared", "load", 1, 1, 2, 3),
+        ProfileLine(None, 3, "global", "load", None, None, None, None),
+    ]
+    a = np.ones((8, 8), np.float32)
+    made = Profile(smemkern.trace("gemm", a, a), [counter], lines, "ncu ...")
+    monkeypatch.setattr("smemkern._profile.profile", lambda *args, **kw: made)
+
+    def read(words):
+        found = command.json(words)
+        assert not command.err
+        return found
+
+    return read
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_documents(document, name, nvrtc):
+    """Every document has what is promised and no more; of what is promised all is seen."""
+    if name == "completion":
+        pytest.importorskip("argcomplete")
+    promised, seen = json_pages.promised(name), set()
+    for words in DOCUMENTS[name]:
+        found = document(f"{name} {words}")
+        assert found["schema"] == f"smemkern.{name}/1" and next(iter(found)) == "schema"
+        json_pages.check(found, promised)
+        seen.update(json_pages.paths(found))
+    unseen = {path for path in promised if "*" not in path} - seen
+    assert not unseen
+
+
+def test_numbers_are_those_of_python(document):
+    a = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    t = smemkern.trace("gemm", a, a, variant="conflicted")
+    data = document("trace gemm --variant conflicted")
+    assert data["conflict_factor"] == t.conflict_factor > 8
+    assert data["instructions"] == t.instructions
+    assert [row["wavefronts"] for row in data["shared"]] == [row.wavefronts for row in t.shared]
+    assert data["grids"] == [list(grid) for grid in t.launch.grids]
+    assert document("trace gemm --shape 0 4 4")["conflict_factor"] is None
+    tile = document("banks --tile 32x32")["tile"]
+    assert tile["best"]["swizzle"] == "xor" and tile["plain"]["worst"] == 32
+    one = document("occupancy --registers 64 --shared 49152")
+    assert one["limiters"] == ["registers", "shared memory"] and one["limits"]["shared_memory"] == 4
+    device, _ = document("info")["devices"]
+    assert device["compute_capability"] == [9, 0] and device["memory_bytes"] == 2**37
+    data = document("demo --device emu")
+    assert data["correct"] and all(line["error"] < 1 for line in data["lines"])
+    assert data["left_out"] == [{"op": "gemm", "variant": "padded2", "reason": "no"}]
+    assert [line["equal"] for line in document("profile gemm")["lines"]] == [False, None]
+
+
+def test_page_has_every_command():
+    text = PAGE.read_text(encoding="utf-8")
+    for name, module in COMMANDS.items():
+        assert f"| `{name}` |" in text and f"### smemkern.{name}/1" in text
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
+        assert (row.split("|")[-2].strip() == "") == (module.FOUND == "")
+
+
+def test_plain():
+    given = {
+        "a": (1, 2.5),
+        3: [np.float32(0.5), np.int64(7), np.arange(3)],
+        "n": float("nan"),
+        "i": [float("inf")],
+        "row": Rows([Fit("v", "d", "o", 1, float("nan"))]),
+        "t": (True, None, "x"),
+    }
+    assert json.loads(json.dumps(plain(given), allow_nan=False)) == {
+        "a": [1, 2.5],
+        "3": [0.5, 7, [0, 1, 2]],
+        "n": None,
+        "i": [None],
+        "row": [{"variant": "v", "dtype": "d", "operands": "o", "times": 1, "error": None}],
+        "t": [True, None, "x"],
+    }

@@ -1,0 +1,154 @@
+"""Bars: where somebody looks, after a while, with tqdm, and never on standard output."""
+
+import fcntl
+import io
+import os
+import struct
+import subprocess
+import sys
+import termios
+
+import numpy as np
+import pytest
+
+import smemkern
+from smemkern import _progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """look() puts a terminal in the place of standard error; not before the test itself runs, as
+    pytest puts its own there between the fixtures and the test."""
+
+    def put():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return put
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(_progress, "DELAY", 0)
+
+
+def test_items_are_all_there(look):
+    terminal = look()
+    assert list(_progress.over([3, 1, 2], "bench", "times")) == [3, 1, 2]
+    assert not terminal.getvalue()  # it took no two seconds
+
+
+def test_bar(look, soon, capsys):
+    terminal = look()
+    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    assert "bench" in terminal.getvalue() and "/3" in terminal.getvalue()
+    assert not capsys.readouterr().out
+
+
+def test_nobody_looks(monkeypatch, soon):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    a = np.ones((32, 32), np.float32)
+    smemkern.trace("gemm", a, a, variant="naive", progress=True)
+    assert not stream.getvalue()
+    monkeypatch.setattr(sys, "stderr", None)  # as of pythonw
+    assert not _progress.is_watched()
+
+
+def test_without_tqdm(look, monkeypatch):
+    terminal = look()
+    monkeypatch.setattr(_progress, "DELAY", 0)
+    for name in ("tqdm", "tqdm.auto"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
+    with _progress.Meter("trace", "blocks") as meter:
+        meter(1, 2)
+    assert not terminal.getvalue()
+
+
+def test_traces_have_a_bar_that_ends(look, soon):
+    terminal = look()
+    a = np.ones((64, 64), np.float32)
+    t = smemkern.trace("gemm", a, a, variant="naive", progress=True)
+    assert "trace" in terminal.getvalue() and f"/{t.blocks}" in terminal.getvalue()
+    with pytest.raises(ValueError):
+        smemkern.trace("gemm", a, a, variant="none", progress=True)
+
+
+def test_traces_say_how_far_they_are():
+    told = []
+    a = np.ones((256, 256), np.float32)
+    t = smemkern.trace("gemm", a, a, variant="conflicted", progress=lambda *at: told.append(at))
+    assert told[-1] == (t.blocks, t.blocks) == (64, 64)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert {total for _, total in told} == {64}
+    told.clear()
+    smemkern.trace("gemm", a, a, variant="tiled", blocks=3, progress=lambda *at: told.append(at))
+    assert told[-1] == (3, 3)
+    with pytest.raises(ZeroDivisionError):
+        smemkern.trace("gemm", a, a, progress=lambda done, total: 1 / 0)
+
+
+LONG = {
+    "trace": "trace gemm --variant tiled --shape 64 64 64",
+    "check": "check k.ptx --grid 2 --block 32 --arg i32[64]",
+    "bench": "bench --shape 16 --variant tiled --device emu",
+    "demo": "demo --device emu",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_commands_have_one(command, soon, short_demo, name, tmp_path, monkeypatch):
+    from test_trace_rows import PTX
+
+    (tmp_path / "k.ptx").write_text(PTX)
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    original = _progress._bar
+    monkeypatch.setattr(
+        _progress,
+        "_bar",
+        lambda total, what, unit: seen.append(what) or original(total, what, unit),
+    )
+    assert command.run(f"{LONG[name]} --json") == 0
+    assert seen[0] == ("trace" if name == "check" else name)
+
+
+def test_on_a_real_terminal():
+    """Two seconds pass, then there is a bar on standard error, and nothing of it on the output."""
+    pytest.importorskip("tqdm")
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    words = "trace gemm --variant conflicted --shape 512 512 512".split()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, *words], stderr=slave, stdout=subprocess.PIPE, text=True
+    )
+    os.close(slave)
+    out = child.communicate(timeout=120)[0]
+    said = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:
+            break
+        said += part
+    os.close(master)
+    assert child.returncode == 0
+    assert b"trace" in said and b"blocks" in said
+    assert "blocks" not in out and "conflicted" in out
+
+
+CHILD = """import sys
+import smemkern._progress
+from smemkern.__main__ import main
+smemkern._progress.DELAY = 0.05
+sys.exit(main(sys.argv[1:]))
+"""

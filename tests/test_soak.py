@@ -1,0 +1,42 @@
+"""Random calls against NumPy, drawn by hypothesis; benchmarks/soak.py runs many thousands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import soak_cases
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+needs_tree = pytest.mark.skipif(
+    not (ROOT / "benchmarks" / "rows.py").exists(), reason="not a source tree"
+)
+
+
+@needs_tree
+@pytest.mark.parametrize("check", soak_cases.CHECKS, ids=lambda check: check.__name__)
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(random=st.randoms(use_true_random=False))
+def test_any_call(check, device, random) -> None:
+    sys.path.append(str(ROOT / "benchmarks"))
+    from rows import parameter_sets
+
+    check(random, device, 70, parameter_sets)
+
+
+@needs_tree
+@pytest.mark.parametrize("device", ["cuda", "emu"])
+def test_the_long_run_found_nothing(device) -> None:
+    record = json.loads((RESULTS / f"soak-{device}.json").read_text())
+    assert record["device"] == device and not record["failed"]
+    assert record["count"] >= {"cuda": 100_000, "emu": 20_000}[device]
