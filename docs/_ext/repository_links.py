@@ -2,12 +2,14 @@
 
 bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md
 and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. Examples
-end with a blank line for doctest's sake.
+end with a blank line for doctest's sake. What else of the repository is linked to can be
+downloaded, but for folders.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 _EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
@@ -15,8 +17,12 @@ _ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
 _KERNEL = re.compile(r"\]\((?:\.\./)+csrc/kernels(?:/(\w+?)_(\w+)\.cu)?/?\)")
 
 
-def _rewrite(_app: Any, name: str, source: list[str]) -> None:
+_UPWARDS = re.compile(r"\[([^\]\[]+)\]\(((?:\.\./)+[^)\s#]+)\)")
+
+
+def _rewrite(app: Any, name: str, source: list[str]) -> None:
     up = "../" * name.count("/")
+    here = Path(app.srcdir, name).parent
 
     def explorer(link: re.Match[str]) -> str:
         return f'<a href="{up}bank-explorer.html{link[2] or ""}">{link[1]}</a>'
@@ -29,6 +35,11 @@ def _rewrite(_app: Any, name: str, source: list[str]) -> None:
         return f"](/generated/techniques/{page}.md)"
 
     source[0] = _KERNEL.sub(kernel, source[0])
+
+    def folder(link: re.Match[str]) -> str:
+        return link[1] if (here / link[2]).is_dir() else link[0]
+
+    source[0] = _UPWARDS.sub(folder, source[0])
     source[0] = _ABOVE.sub(lambda link: f"](/generated/{link[1].lower()}.md)", source[0])
 
 

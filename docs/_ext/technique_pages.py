@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from sphinx.util import logging
 
 import smemkern
 from smemkern import Trace, Variant, demo
+from smemkern.__main__ import COMMANDS
 from smemkern._listing import listing
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -36,7 +38,6 @@ ABOUT = {
     "probe": "Kernels that show one thing about memory each.",
 }
 MOST_CHANGED = 60  # lines of a difference that is worth showing
-COMMANDS = ("info", "demo", "trace", "check", "banks", "occupancy", "profile", "bench")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns: int = 1) -> str:
@@ -235,9 +236,7 @@ def overview(rows: dict[str, dict[str, Variant]]) -> str:
 
 def command_line() -> str:
     """What --help says."""
-    parts = [
-        "# Command line\n\nEvery command says what it takes, and its exit codes, by `--help`.\n"
-    ]
+    parts = ["# Every command\n\nWhat `--help` says.\n"]
     for name in ("", *COMMANDS):
         command = [sys.executable, "-m", "smemkern", *([name] if name else []), "--help"]
         environment = os.environ | {"COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
@@ -249,8 +248,17 @@ def command_line() -> str:
     return "\n".join(parts)
 
 
-def included(name: str) -> str:
-    return f"```{{include}} ../../{name}\n:relative-docs: docs/\n:relative-images:\n```\n"
+def from_above(text: str) -> str:
+    """Text of a file beside docs/, with its links seen from docs/generated/."""
+    text = re.sub(r"\]\((?!https?:|#)", "](../../", text)
+    return text.replace("](../../docs/", "](../")
+
+
+def notebooks() -> str:
+    """The README's section."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    section = re.search(r"^## (Notebooks\n.*?)(?=^## )", readme, re.M | re.S)
+    return f"# {from_above(section[1])}" if section else ""
 
 
 def write(_app: Any, _config: Any) -> None:
@@ -267,10 +275,11 @@ def write(_app: Any, _config: Any) -> None:
             file = techniques / f"{page_of(row.op, row.name)}.md"
             file.write_text(technique(row, of_op), encoding="utf-8")
     (techniques / "index.md").write_text(overview(rows), encoding="utf-8")
-    (GENERATED / "command-line.md").write_text(command_line(), encoding="utf-8")
+    (GENERATED / "commands.md").write_text(command_line(), encoding="utf-8")
+    (GENERATED / "notebooks.md").write_text(notebooks(), encoding="utf-8")
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
-        if (DOCS.parent / name).is_file():
-            (GENERATED / name.lower()).write_text(included(name), encoding="utf-8")
+        text = (DOCS.parent / name).read_text(encoding="utf-8")
+        (GENERATED / name.lower()).write_text(from_above(text), encoding="utf-8")
 
 
 def setup(app: Any) -> dict[str, bool]:
