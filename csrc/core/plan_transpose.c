@@ -174,7 +174,8 @@ static bool choose_vectors(const smk_row *row, const view *v, const walk *w, int
     const int64_t side_i = VECTORS_TILE_I(itemsize), side_j = VECTORS_TILE_J(itemsize);
     const double tiles =
         (double)ceil_div(rows, side_i) * (double)ceil_div(cols, side_j) * (double)w->total;
-    if (tiles > FEW && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize))) return false;
+    if (tiles > FEW && itemsize >= 8 && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize)))
+        return false; /* which begin in the middle of a sector too often */
     if (tiles > FEW && rows >= side_i && cols >= side_j)
         *out = (choice){row->movers.vectors, side_i, side_j, 0, VECTORS_THREADS_OF(itemsize)};
     else
@@ -205,10 +206,12 @@ static bool choose_from_rows_to_rows(const smk_row *row, const smk_geometry *g, 
     }
     /* Where rows of y do not all begin with a sector, their tiles do, and so need some rows of x more; not where
      * a tile has all of a row, if no word of it has two elements. */
-    *out = (choice){row->entry, g->output_tile[1], g->output_tile[0], 0, 0};
+    *out = (choice){row->movers.even, g->output_tile[1], g->output_tile[0], 0, 0};
     const bool alone = rows <= out->tile_rows && itemsize >= 4;
-    if (!alone && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize)))
+    if (!alone && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize))) {
+        out->entry = row->entry;
         args->lead = WIDE_LEAD(itemsize);
+    }
     return true;
 }
 

@@ -32,7 +32,7 @@ __device__ __forceinline__ void turn(unsigned (&w)[2]) {
 
 /* The aligned word at `at`, of which the array may have only the first bytes. */
 template <typename T> __device__ __forceinline__ unsigned word_at(const char *at, const char *end) {
-    if (at + 4 <= end) return load(reinterpret_cast<const unsigned *>(at));
+    if (at + 4 <= end) return load_256(reinterpret_cast<const unsigned *>(at));
     unsigned word = 0;
     for (unsigned b = 0; at + b < end; b += sizeof(T))
         word |= (unsigned)*reinterpret_cast<const T *>(at + b) << 8 * b;
@@ -90,7 +90,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
             const int r = (warp + s * WIDE_WARPS) * N + n;
             unsigned word = r == final ? of_final : 0;
             if (WHOLE || (r >= first && r < last && r != final && lane * 4 < left + (int)skew[n]))
-                word = load(reinterpret_cast<const unsigned *>(at));
+                word = load_256(reinterpret_cast<const unsigned *>(at));
             words[s + 1][n] = word;
         }
     }

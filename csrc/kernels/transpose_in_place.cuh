@@ -15,6 +15,7 @@
 #define SMK_TRANSPOSE_IN_PLACE_CUH
 
 #include "common.cuh"
+#include "transpose_loads.cuh"
 #include "transpose_square.cuh"
 #include "transpose_tiles.h"
 
@@ -33,7 +34,7 @@ __device__ __forceinline__ mirrored tiles_of_block(long long size, int side) {
             (long long)side * (middle || c <= p ? c : c - p - 1)};
 }
 
-extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS)
+extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS, 3)
     transpose_sectors_in_place(const __grid_constant__ transpose_args g) {
     constexpr int SIDE = IN_PLACE_TILE(sizeof(ELEMENT)), STRIDE = IN_PLACE_THREADS / SIDE;
     __shared__ ELEMENT cell[2][SIDE][SIDE + 1];
@@ -46,11 +47,14 @@ extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS)
     ELEMENT *below = matrix + (at.I + first) * g.ldx + (at.J + x) * g.step_x;
     ELEMENT *above = matrix + (at.J + first) * g.ldx + (at.I + x) * g.step_x;
 
+    const bool whole = rows == SIDE && cols == SIDE;
     ELEMENT some[2][SIDE / STRIDE];
 #pragma unroll
     for (int r = 0; r < SIDE; r += STRIDE) {
-        if (first + r < rows && x < cols) some[0][r / STRIDE] = below[r * g.ldx];
-        if (first + r < cols && x < rows) some[1][r / STRIDE] = above[r * g.ldx];
+        if (whole || (first + r < rows && x < cols))
+            some[0][r / STRIDE] = load_mutable(below + r * g.ldx);
+        if (whole || (first + r < cols && x < rows))
+            some[1][r / STRIDE] = load_mutable(above + r * g.ldx);
     }
 #pragma unroll
     for (int r = 0; r < SIDE; r += STRIDE) {
@@ -60,8 +64,9 @@ extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS)
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < SIDE; r += STRIDE) {
-        if (first + r < cols && x < rows) above[r * g.ldx] = cell[0][x][first + r];
-        if (at.I != at.J && first + r < rows && x < cols) below[r * g.ldx] = cell[1][x][first + r];
+        if (whole || (first + r < cols && x < rows)) above[r * g.ldx] = cell[0][x][first + r];
+        if (at.I != at.J && (whole || (first + r < rows && x < cols)))
+            below[r * g.ldx] = cell[1][x][first + r];
     }
 }
 

@@ -6,7 +6,7 @@
 #ifndef SMK_TRANSPOSE_LITTLE_CUH
 #define SMK_TRANSPOSE_LITTLE_CUH
 
-#include "common.cuh"
+#include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
 template <int SIDE> __device__ __forceinline__ void move_little(const transpose_args &g) {
@@ -22,7 +22,7 @@ template <int SIDE> __device__ __forceinline__ void move_little(const transpose_
     ELEMENT some[SIDE / ROWS];
 #pragma unroll
     for (unsigned s = 0; s < SIDE; s += ROWS)
-        if (group + s < rows && lane < cols) some[s / ROWS] = from[s * g.ldx];
+        if (group + s < rows && lane < cols) some[s / ROWS] = load(from + s * g.ldx);
 #pragma unroll
     for (unsigned s = 0; s < SIDE; s += ROWS)
         cell[group + s][lane] = some[s / ROWS];

@@ -1,25 +1,43 @@
-/* Loads that ask L2 for 256 bytes: the other half is what a neighbouring request wants. */
+/* Loads that stay where they are written: the compiler may not move one behind the use of another, which it does to
+ * save registers, and then waits for each by itself.
+ */
 #ifndef SMK_TRANSPOSE_LOADS_CUH
 #define SMK_TRANSPOSE_LOADS_CUH
 
 #include "common.cuh"
 
-__device__ __forceinline__ unsigned load(const unsigned *p) {
-    unsigned v;
-    asm volatile("ld.global.nc.L2::256B.b32 %0, [%1];" : "=r"(v) : "l"(p));
-    return v;
-}
-__device__ __forceinline__ unsigned long long load(const unsigned long long *p) {
-    unsigned long long v;
-    asm volatile("ld.global.nc.L2::256B.b64 %0, [%1];" : "=l"(v) : "l"(p));
-    return v;
-}
-__device__ __forceinline__ uint4 load(const uint4 *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L2::256B.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
-}
+#define LOADS(name, instruction)                                                                   \
+    __device__ __forceinline__ unsigned char name(const unsigned char *p) {                        \
+        unsigned v;                                                                                \
+        asm volatile(instruction ".u8 %0, [%1];" : "=r"(v) : "l"(p));                              \
+        return (unsigned char)v;                                                                   \
+    }                                                                                              \
+    __device__ __forceinline__ unsigned short name(const unsigned short *p) {                      \
+        unsigned short v;                                                                          \
+        asm volatile(instruction ".u16 %0, [%1];" : "=h"(v) : "l"(p));                             \
+        return v;                                                                                  \
+    }                                                                                              \
+    __device__ __forceinline__ unsigned name(const unsigned *p) {                                  \
+        unsigned v;                                                                                \
+        asm volatile(instruction ".b32 %0, [%1];" : "=r"(v) : "l"(p));                             \
+        return v;                                                                                  \
+    }                                                                                              \
+    __device__ __forceinline__ unsigned long long name(const unsigned long long *p) {              \
+        unsigned long long v;                                                                      \
+        asm volatile(instruction ".b64 %0, [%1];" : "=l"(v) : "l"(p));                             \
+        return v;                                                                                  \
+    }                                                                                              \
+    __device__ __forceinline__ uint4 name(const uint4 *p) {                                        \
+        uint4 v;                                                                                   \
+        asm volatile(instruction ".v4.b32 {%0, %1, %2, %3}, [%4];"                                 \
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)                                  \
+                     : "l"(p));                                                                    \
+        return v;                                                                                  \
+    }
+
+LOADS(load, "ld.global.nc")              /* of what no thread writes */
+LOADS(load_256, "ld.global.nc.L2::256B") /* L2 reads 256 bytes: a neighbour wants the others */
+LOADS(load_mutable, "ld.global")
+#undef LOADS
 
 #endif

@@ -14,7 +14,7 @@
 #ifndef SMK_TRANSPOSE_NARROW_CUH
 #define SMK_TRANSPOSE_NARROW_CUH
 
-#include "common.cuh"
+#include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
 /* Elements on their way in a thread. */
@@ -37,7 +37,7 @@ __device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, un
         ELEMENT some[NARROW_BATCH];
 #pragma unroll
         for (unsigned s = 0; s < NARROW_BATCH; s++)
-            if (e + s * NARROW_THREADS < n) some[s] = line[e + s * NARROW_THREADS];
+            if (e + s * NARROW_THREADS < n) some[s] = load(line + e + s * NARROW_THREADS);
 #pragma unroll
         for (unsigned s = 0; s < NARROW_BATCH; s++)
             if (e + s * NARROW_THREADS < n) cell[place_of(e + s * NARROW_THREADS, step)] = some[s];
@@ -74,8 +74,10 @@ extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
         ELEMENT some[FLAT_BATCH];
 #pragma unroll
         for (unsigned s = 0; s < FLAT_BATCH; s++) {
-            const unsigned f = e + s * FLAT_THREADS, i = f >> g.log_cols, j = f & (cols - 1);
-            if (i < rows && j < n) some[s] = from[i * g.ldx + j];
+            /* What is outside is read again inside: with a condition each load would wait for its store. */
+            const unsigned f = e + s * FLAT_THREADS;
+            const unsigned i = min(f >> g.log_cols, rows - 1), j = min(f & (cols - 1), n - 1);
+            some[s] = load(from + i * g.ldx + j);
         }
 #pragma unroll
         for (unsigned s = 0; s < FLAT_BATCH; s++) {

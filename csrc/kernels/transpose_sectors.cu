@@ -28,19 +28,20 @@
 #include "transpose_vectors.cuh"
 
 /* Elements of 4 bytes and more. */
-template <typename T> __device__ __forceinline__ void move_elements(const transpose_args &g) {
+template <typename T, int LEAD>
+__device__ __forceinline__ void move_elements(const transpose_args &g) {
     constexpr int E = sizeof(T), TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
-    constexpr int LEAD = WIDE_LEAD(E), ACROSS = TILE_J / 32;
+    constexpr int ACROSS = TILE_J / 32, UNIT = LEAD ? LEAD * E : 1;
     constexpr int STEPS = TILE_I / WIDE_WARPS, MORE = (LEAD + WIDE_WARPS - 1) / WIDE_WARPS;
     __shared__ T cell[TILE_J][(LEAD + TILE_I) | 1]; /* row 0 of the tile is at LEAD */
 
     const T *from = g.x + blockIdx.z * g.batch_x;
     T *to = g.y + blockIdx.z * g.batch_y;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
+    const tile_origin tile = block_tile(g.rows + LEAD, TILE_J, TILE_I);
     const long long i0 = tile.column, j0 = tile.row;
-    const bool whole = i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols;
-    const int first = i0 < g.lead ? (int)-i0 : -g.lead;
+    const bool whole = i0 >= LEAD && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols;
+    const int first = i0 < LEAD ? (int)-i0 : -LEAD;
     const int last = g.rows - i0 < TILE_I ? (int)(g.rows - i0) : TILE_I;
     const long long left = g.cols - j0 - lane;
 
@@ -49,14 +50,14 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
     if (whole) {
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            if (s < 0 && warp + s * WIDE_WARPS < -g.lead) continue;
+            if (s < 0 && warp + s * WIDE_WARPS < -LEAD) continue;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
-                some[s + MORE][a] = load(p + s * WIDE_WARPS * g.ldx + a * 32);
+                some[s + MORE][a] = load_256(p + s * WIDE_WARPS * g.ldx + a * 32);
         }
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            if (s < 0 && warp + s * WIDE_WARPS < -g.lead) continue;
+            if (s < 0 && warp + s * WIDE_WARPS < -LEAD) continue;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
                 cell[lane + a * 32][LEAD + warp + s * WIDE_WARPS] = some[s + MORE][a];
@@ -68,7 +69,7 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
                 if (r >= first && r < last && a * 32 < left)
-                    some[s + MORE][a] = load(p + s * WIDE_WARPS * g.ldx + a * 32);
+                    some[s + MORE][a] = load_256(p + s * WIDE_WARPS * g.ldx + a * 32);
         }
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
@@ -85,7 +86,7 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
 #pragma unroll 4
     for (int j = warp; j < TILE_J; j += WIDE_WARPS, row += WIDE_WARPS * g.ldy) {
         if (!whole && j0 + j >= g.cols) break;
-        const int shift = g.lead ? (int)((unsigned)(unsigned long long)row / E % LEAD) : 0;
+        const int shift = (int)((unsigned)(unsigned long long)row % UNIT) / E;
 #pragma unroll
         for (int k = 0; k < TILE_I; k += 32) {
             const int r = k + lane - shift;
@@ -94,14 +95,22 @@ template <typename T> __device__ __forceinline__ void move_elements(const transp
     }
 }
 
-template <typename T> __device__ __forceinline__ void move_tile(const transpose_args &g) {
+template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const transpose_args &g) {
     if constexpr (sizeof(T) < 4)
         move_bytes<T>(g);
     else
-        move_elements<T>(g);
+        move_elements<T, LEAD>(g);
 }
 
-extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, 4)
+constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* that share a multiprocessor's registers */
+
+extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
     transpose_sectors(const __grid_constant__ transpose_args g) {
-    move_tile<ELEMENT>(g);
+    move_tile<ELEMENT, WIDE_LEAD(sizeof(ELEMENT))>(g);
+}
+
+/* Where every tile's rows of y begin with a sector, or no other block has a part of it. */
+extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
+    transpose_sectors_even(const __grid_constant__ transpose_args g) {
+    move_tile<ELEMENT, 0>(g);
 }

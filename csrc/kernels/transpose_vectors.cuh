@@ -15,7 +15,7 @@
 /* Two requests of the largest elements make 256 bytes; of others one does. */
 __device__ __forceinline__ uint4 load_chunk(const ELEMENT *p) {
     const uint4 *chunk = reinterpret_cast<const uint4 *>(p);
-    return S == 1 ? load(chunk) : __ldg(chunk);
+    return S == 1 ? load_256(chunk) : load(chunk);
 }
 
 template <int CI, int CJ, int THREADS>
