@@ -17,13 +17,11 @@
 
 #include <stdlib.h>
 
-enum { NONE = -1 };
-
 /* ---- the operands' blocks on the device ---- */
 
 typedef struct slots {
     int64_t n, bytes;  /* of them; of each */
-    int64_t *block;    /* that is in it, or NONE */
+    int64_t *block;    /* that is in it, or FLOW_NONE */
     int64_t *arrived;  /* the step that brought it */
     int64_t *last_use; /* [slot][lane]: the last product on that lane that has to do with it */
     int64_t *touched;
@@ -45,7 +43,7 @@ static smk_code make_slots(slots *s, int64_t n, int64_t bytes, smk_status *statu
         return smk_fail_memory(status, count * (3 + SMK_LANES) * sizeof *s->block,
                                "slots of a flow");
     for (size_t i = 0; i < count * (3 + SMK_LANES); i++)
-        s->block[i] = NONE;
+        s->block[i] = FLOW_NONE;
     s->arrived = s->block + n;
     s->touched = s->arrived + n;
     s->last_use = s->touched + n;
@@ -72,7 +70,7 @@ static smk_step *add_step(builder *b, smk_step_kind kind) {
 static void wait_for(smk_step *step, int64_t earlier) {
     for (int i = 0; i < step->n_after; i++)
         if (step->after[i] == earlier) return;
-    if (earlier != NONE) step->after[step->n_after++] = (uint32_t)earlier;
+    if (earlier != FLOW_NONE) step->after[step->n_after++] = (uint32_t)earlier;
 }
 
 /* The slot that has the block, or the one to put it into. */
@@ -90,38 +88,60 @@ static void wait_for_users(smk_step *step, const slots *s, int64_t slot) {
         wait_for(step, s->last_use[slot * SMK_LANES + lane]);
 }
 
-/* The step that brings the block, where it is not there yet. */
-static int64_t bring(builder *b, const blocks *all, int operand, int64_t block, int64_t slot) {
+static int64_t place_in_panel(const blocks *all, int64_t block) {
+    return block % all->count[all->panel] % all->stay;
+}
+
+/* A panel is one slot; the others are one after the other. */
+static int64_t slot_offset(const builder *b, const blocks *all, int operand, int64_t slot) {
+    return operand == all->panel ? 0 : slot * b->slots[operand].bytes;
+}
+
+/* The step that brings the blocks, where they are not there yet. */
+static int64_t bring(builder *b, const blocks *all, int operand, int64_t block, int64_t run,
+                     int64_t slot) {
     slots *s = &b->slots[operand];
     if (s->block[slot] == block) return s->arrived[slot];
     smk_step *step = add_step(b, SMK_COPY_IN);
-    if (!step) return NONE;
-    step->rectangle = all->place(all, operand, block).rectangle;
+    if (!step) return FLOW_NONE;
+    step->rectangle = all->place(all, operand, block, run).rectangle;
     step->rectangle.buffer = (uint32_t)operand;
-    step->rectangle.offset = (size_t)(slot * s->bytes);
+    step->rectangle.offset += (size_t)slot_offset(b, all, operand, slot);
     wait_for_users(step, s, slot);
-    wait_for(step, operand == all->n_operands - 1 ? s->arrived[slot] : NONE);
+    wait_for(step, operand == all->n_operands - 1 ? s->arrived[slot] : FLOW_NONE);
     s->block[slot] = block;
     s->arrived[slot] = (int64_t)b->plan->n_steps - 1;
     return s->arrived[slot];
 }
 
-/* One product of blocks: what it needs in, itself, its result out. */
+/* The places of a panel that the unit reads are filled; the last of the steps that do so stands for all. */
+static int64_t bring_run(builder *b, const blocks *all, int operand, const unit *u) {
+    int64_t last = FLOW_NONE;
+    for (int64_t i = 0; i < u->run; i++) {
+        const int64_t block = u->blocks[operand] + i;
+        const int64_t arrived = bring(b, all, operand, block, 1, place_in_panel(all, block));
+        last = arrived > last ? arrived : last;
+    }
+    return last;
+}
+
+/* One product: what it needs in, itself, its result out. */
 static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
     smk_flow_plan *plan = b->plan;
     const size_t index = plan->n_plans;
-    const int last = all->n_operands - 1, lane = (int)(index % SMK_LANES);
+    const int last = all->n_operands - 1, lane = (int)(index % (size_t)all->lanes);
     int64_t needs[SMK_MAX_OPERANDS], at[SMK_MAX_OPERANDS];
     smk_matrix matrices[SMK_MAX_OPERANDS];
 
     for (int o = 0; o <= last; o++) {
         slots *s = &b->slots[o];
-        at[o] = choose_slot(s, u->blocks[o]);
+        at[o] = o == all->panel ? place_in_panel(all, u->blocks[o]) : choose_slot(s, u->blocks[o]);
         s->touched[at[o]] = b->clock++;
-        needs[o] = o < last || all->reads_result ? bring(b, all, o, u->blocks[o], at[o])
-                                                 : s->arrived[at[o]];
-        matrices[o] = all->place(all, o, u->blocks[o]).matrix;
-        matrices[o].offset += at[o] * s->bytes;
+        needs[o] = o == all->panel                 ? bring_run(b, all, o, u)
+                   : o < last || all->reads_result ? bring(b, all, o, u->blocks[o], u->run, at[o])
+                                                   : s->arrived[at[o]];
+        matrices[o] = all->place(all, o, u->blocks[o], u->run).matrix;
+        matrices[o].offset += slot_offset(b, all, o, at[o]);
         if (b->status->code) return b->status->code;
     }
     plan->n_plans++;
@@ -140,15 +160,16 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
         wait_for(compute, needs[o]);
     const int64_t computed = (int64_t)plan->n_steps - 1;
     for (int o = 0; o <= last; o++)
-        b->slots[o].last_use[at[o] * SMK_LANES + lane] = computed;
+        for (int64_t i = 0; i < (o == all->panel ? u->run : 1); i++)
+            b->slots[o].last_use[(at[o] + i) * SMK_LANES + lane] = computed;
 
     smk_step *leave = add_step(b, SMK_COPY_OUT);
     if (!leave) return b->status->code;
-    leave->rectangle = all->place(all, last, u->blocks[last]).rectangle;
+    leave->rectangle = all->place(all, last, u->blocks[last], u->run).rectangle;
     leave->rectangle.buffer = (uint32_t)last;
-    leave->rectangle.offset = (size_t)(at[last] * b->slots[last].bytes);
+    leave->rectangle.offset += (size_t)slot_offset(b, all, last, at[last]);
     wait_for(leave, computed);
-    b->slots[last].block[at[last]] = NONE;
+    b->slots[last].block[at[last]] = FLOW_NONE;
     b->slots[last].arrived[at[last]] = (int64_t)plan->n_steps - 1;
     return SMK_OK;
 }
@@ -188,7 +209,7 @@ smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *s
         code = smk_fail_memory(status, (size_t)order->n * sizeof *out->plans, "a flow's plans");
     for (int o = 0; o < all->n_operands && !code; o++) {
         code = make_slots(&b.slots[o], slots_of[o], all->slot_bytes[o], status);
-        out->buffers[o].bytes = (size_t)(slots_of[o] * all->slot_bytes[o]);
+        out->buffers[o].bytes = (size_t)((o == all->panel ? 1 : slots_of[o]) * all->slot_bytes[o]);
     }
     for (int64_t i = 0; i < order->n && !code; i++)
         code = add_unit(&b, all, &order->units[i]);

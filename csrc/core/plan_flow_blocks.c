@@ -13,14 +13,16 @@ enum {
     UNIT_ROWS = 1024,          /* of a block of a product: tiles for a quarter of a large GPU */
     MOST_COUNT = 8,            /* more blocks along a side would gain nothing where all fit */
     LEAST_ROWS = 128,          /* fewer would waste tiles */
-    RESULTS = 2 * SMK_LANES,   /* slots: one being computed and one leaving, a lane */
+    RESULTS = 2,               /* slots a lane: one being computed and one leaving */
+    ALL_OUTPUTS = 4 << 20,     /* elements of a result that keep all of a large GPU busy */
     UNITS = 4,                 /* slots of what moves as much as it computes */
     STREAMED = 2,              /* slots of an operand that passes by: one in use, one on its way */
     TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
-    TRANSPOSE_BYTES = 4 << 20, /* of such a block: its copies take 80 us each way */
+    TRANSPOSE_LEAST = 4 << 20, /* bytes of such a block: its copies take 80 us each way ... */
+    TRANSPOSE_MOST = 16 << 20, /* ... and here its lines are long enough for any bus */
+    TRANSPOSE_COUNT = 8,       /* blocks there should be */
     GROUP_BYTES = 16 << 20,    /* of an operand's part of a batch */
-    MATRIX_BYTES = 128
-        << 20 /* of a batch's matrix, all operands, that is worth blocks of its own */
+    MATRIX_BYTES = 128 << 20   /* a batch's matrix, all operands, that is worth blocks of its own */
 };
 
 static int64_t bytes_of(const block_place *p) {
@@ -29,27 +31,32 @@ static int64_t bytes_of(const block_place *p) {
 
 /* ---- sizes ---- */
 
+/* Slots are as large as their largest place, which is the first. */
+static void size_slots(blocks *all, int64_t run) {
+    for (int o = 0; o < all->n_operands; o++) {
+        const block_place first = all->place(all, o, 0, o == all->panel ? all->stay : run);
+        all->slot_bytes[o] = bytes_of(&first);
+    }
+}
+
 static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
                          int64_t block_columns) {
     all->size[0] = flow_least(block_rows, rows);
     all->size[1] = flow_least(block_columns, columns);
     all->count[0] = ceil_div(rows, all->size[0]);
     all->count[1] = ceil_div(columns, all->size[1]);
-    for (int o = 0; o < all->n_operands; o++) {
-        const block_place first = all->place(all, o, 0); /* none is larger */
-        all->slot_bytes[o] = bytes_of(&first);
-    }
+    size_slots(all, 1);
 }
 
-/* Bytes of the workspaces that products of such blocks have. */
-static smk_code workspace_of(const blocks *all, int64_t *out, smk_status *status) {
+/* Bytes of the workspaces of such units. */
+static smk_code workspace_of(const blocks *all, int64_t run, int64_t *out, smk_status *status) {
     smk_plan plan;
     smk_matrix matrices[SMK_MAX_OPERANDS];
-    const unit first = {{0, 0, 0}};
+    const unit first = {{0, 0, 0}, run};
     for (int o = 0; o < all->n_operands; o++)
-        matrices[o] = all->place(all, o, 0).matrix;
+        matrices[o] = all->place(all, o, 0, run).matrix;
     if (all->plan(all, &first, matrices, &plan, status)) return status->code;
-    *out = SMK_LANES * (int64_t)plan.workspace;
+    *out = all->lanes * (int64_t)plan.workspace;
     smk_plan_free(&plan);
     return SMK_OK;
 }
@@ -65,118 +72,168 @@ static smk_code refuse(const blocks *all, int64_t needed, smk_status *status) {
 
 /* ---- orders ---- */
 
-static void append(flow_order *order, int64_t a, int64_t b, int64_t c) {
-    order->units[order->n++] = (unit){{a, b, c}};
+static void append(flow_order *order, int64_t a, int64_t b, int64_t c, int64_t run) {
+    order->units[order->n++] = (unit){{a, b, c}, run};
 }
 
-/* Outer and inner operand of a product: the outer one's blocks stay while the inner one's pass by. */
-typedef struct residence {
-    bool by_rows;         /* A is the outer one */
-    int64_t outer, inner; /* slots */
-    int64_t stay;         /* outer blocks that stay at a time */
-    int64_t size[2];      /* of the blocks, along M and N */
-} residence;
+static smk_code make_order(flow_order *order, int64_t most, smk_status *status) {
+    order->units = malloc((size_t)most * sizeof *order->units);
+    return order->units ? SMK_OK
+                        : smk_fail_memory(status, (size_t)most * sizeof *order->units,
+                                          "the order of a flow");
+}
 
 /* Of the batch's matrix of that number. */
-static void append_product(flow_order *order, const blocks *all, const residence *r, int64_t matrix,
-                           int64_t outer, int64_t inner) {
-    const int64_t i = r->by_rows ? outer : inner, j = r->by_rows ? inner : outer;
+static void append_product(flow_order *order, const blocks *all, int64_t matrix, int64_t i,
+                           int64_t j, int64_t run) {
     const int64_t of_a = all->repeats[0] ? 0 : matrix, of_b = all->repeats[1] ? 0 : matrix;
     append(order, of_a * all->count[0] + i, of_b * all->count[1] + j,
-           (matrix * all->count[0] + i) * all->count[1] + j);
+           (matrix * all->count[0] + i) * all->count[1] + j, run);
 }
 
-static void order_matrix(const blocks *all, const residence *r, int64_t matrix, flow_order *order) {
-    const int64_t n_outer = all->count[!r->by_rows], n_inner = all->count[r->by_rows];
-    for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
-        const int64_t n = flow_least(r->stay, n_outer - first);
-        const bool by_turns =
-            r->inner >= n_inner; /* a new outer block meets all inner ones so far */
-        for (int64_t step = 0; step < n_inner || (by_turns && step < n); step++) {
-            const int64_t inner = turn % 2 ? n_inner - 1 - step : step;
-            for (int64_t k = 0; step < n_inner && k < (by_turns ? flow_least(step, n) : n); k++)
-                append_product(order, all, r, matrix, first + k, inner);
-            for (int64_t k = 0; by_turns && step < n && k <= flow_least(step, n_inner - 1); k++)
-                append_product(order, all, r, matrix, first + step, turn % 2 ? n_inner - 1 - k : k);
-        }
+static int64_t n_products(const blocks *all) {
+    return all->matrices * all->count[0] * all->count[1];
+}
+
+/* Where all fits blocks arrive by turns, and a new one meets all that are there. */
+static void order_all(const blocks *all, int64_t matrix, flow_order *order) {
+    const int64_t rows = all->count[0], columns = all->count[1];
+    for (int64_t step = 0; step < rows || step < columns; step++) {
+        for (int64_t i = 0; step < columns && i < flow_least(step, rows); i++)
+            append_product(order, all, matrix, i, step, 1);
+        for (int64_t j = 0; step < rows && j <= flow_least(step, columns - 1); j++)
+            append_product(order, all, matrix, step, j, 1);
     }
-}
-
-static smk_code order_products(const blocks *all, const residence *r, flow_order *order,
-                               smk_status *status) {
-    const size_t n = (size_t)(all->matrices * all->count[0] * all->count[1]);
-    order->units = malloc(n * sizeof *order->units);
-    if (!order->units)
-        return smk_fail_memory(status, n * sizeof *order->units, "the order of a flow");
-    for (int64_t matrix = 0; matrix < all->matrices; matrix++)
-        order_matrix(all, r, matrix, order);
-    return SMK_OK;
 }
 
 /* ---- flows ---- */
 
-/* As many slots of the outer operand as there is memory for beside some of the inner one's; none: not enough for
- * two. */
-static residence reside(const blocks *all, bool by_rows, int64_t inner, int64_t memory) {
-    const int outer = by_rows ? 0 : 1;
-    const int64_t results = flow_least(RESULTS, all->count[0] * all->count[1]);
-    residence r = {
-        by_rows, 0, flow_least(inner, all->count[!outer]), 0, {all->size[0], all->size[1]}};
-    memory -= results * all->slot_bytes[2] + r.inner * all->slot_bytes[!outer];
-    const int64_t slot = all->slot_bytes[outer] ? all->slot_bytes[outer] : 1;
-    r.outer = memory < 0 ? 0 : flow_least(memory / slot, all->count[outer]);
-    if (r.outer < flow_least(2, all->count[outer])) r.outer = 0;
-    if (r.outer == 0) return r;
-    /* Turns of equal size; what is left of the memory takes the next turn's first blocks early. */
-    r.stay = ceil_div(all->count[outer], ceil_div(all->count[outer], r.outer));
-    return r;
+/* How a product goes through less memory than it takes: blocks of the outer operand stay, side by side in a panel, while
+ * those of the inner one pass by, to and fro; then the next ones stay. A unit has a run of outer blocks, once they
+ * have arrived, so that it fills the GPU. */
+typedef struct residence {
+    int outer; /* operand */
+    int lanes;
+    int64_t size[2]; /* of the blocks, along M and N */
+    int64_t stay, inner, run;
+    double seconds; /* expected; 0: it does not fit */
+} residence;
+
+static void append_turn(flow_order *order, const blocks *all, const residence *r, int64_t matrix,
+                        int64_t outer, int64_t inner, int64_t run) {
+    append_product(order, all, matrix, r->outer ? inner : outer, r->outer ? outer : inner, run);
 }
 
-/* About how long it takes, in seconds: the bus or the kernels, and the beginning of each turn, when outer blocks
- * arrive and there is little to multiply. The rates are those of a large GPU and of float32: what is compared
- * are ways to cut one problem. */
-static double seconds_of(const blocks *all, const smk_gemm *p, const residence *r) {
-    const double bus = 46e9, products = 60e12, outputs = 4 << 20; /* that fill all units */
-    const int outer = r->by_rows ? 0 : 1;
-    const double turns = (double)ceil_div(all->count[outer], r->stay);
-    const double arriving = (double)(all->count[outer] * all->slot_bytes[outer]);
-    const double passing = turns * (double)(all->count[!outer] * all->slot_bytes[!outer]);
-    const double busy = (double)SMK_LANES * (double)r->size[0] * (double)r->size[1] / outputs;
+static void order_turns(const blocks *all, const residence *r, int64_t matrix, flow_order *order) {
+    const int64_t n_outer = all->count[r->outer], n_inner = all->count[!r->outer];
+    for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
+        const int64_t n = flow_least(r->stay, n_outer - first);
+        for (int64_t k = 0; k < n; k++) /* they arrive one by one */
+            for (int64_t step = 0; step < flow_least(r->inner, n_inner); step++)
+                append_turn(order, all, r, matrix, first + k, turn % 2 ? n_inner - 1 - step : step,
+                            1);
+        for (int64_t step = r->inner; step < n_inner; step++)
+            for (int64_t k = 0; k < n; k += r->run)
+                append_turn(order, all, r, matrix, first + k, turn % 2 ? n_inner - 1 - step : step,
+                            flow_least(r->run, n - k));
+    }
+}
+
+/* About how long it takes: the bus or the kernels, and the beginning of each turn, when outer blocks arrive and there
+ * is little to multiply. Each unit reads its operands once more, as rows do that pack them. The rates are those of a
+ * large GPU and of float32: what is compared are ways to cut one problem. */
+static double seconds_of(const blocks *all, const smk_gemm *p, const residence *r,
+                         int64_t outer_bytes) {
+    const double bus = 46e9, products = 60e12, reading = 4e12;
+    const int64_t turns = ceil_div(all->count[r->outer], r->stay);
+    const double arriving = (double)(all->count[r->outer] * outer_bytes);
+    const double passing = (double)(turns * all->count[!r->outer] * all->slot_bytes[!r->outer]);
+    const double busy =
+        (double)(r->lanes * r->run * all->size[0]) * (double)all->size[1] / ALL_OUTPUTS;
     const double moved = (arriving + passing) / bus;
+    const double units = (double)(ceil_div(all->count[r->outer], r->run) * all->count[!r->outer]);
+    const double touched = (double)(r->run * outer_bytes + all->slot_bytes[!r->outer]);
     const double computed =
-        (double)p->M * (double)p->N * (double)p->K / products / (busy < 1 ? busy : 1);
+        (double)p->M * (double)p->N * (double)p->K / products / (busy < 1 ? busy : 1) +
+        units * touched / reading;
     return (moved > computed ? moved : computed) + arriving / bus;
 }
 
-/* Blocks that take turns in the memory that there is: of those that fit, the ones that are expected to be the fastest. Inner
- * blocks may be thinner than outer ones, so that there is room for more outer rows. */
-static smk_code size_products(blocks *all, const smk_gemm *p, residence *best, smk_status *status) {
-    enum { LARGEST = 4096, THINNEST = 4, MOST_STREAMED = STREAMED + 1 };
-    int64_t workspace = 0, needed = 0;
-    double least = 0;
+/* Fills in what follows from the sizes, the lanes and the slots of the inner operand. `needed` falls to the memory that
+ * would do. */
+static smk_code reside(blocks *all, const smk_gemm *p, residence *r, int64_t *needed,
+                       smk_status *status) {
+    int64_t workspace;
+    all->panel = FLOW_NONE;
+    all->lanes = r->lanes;
+    count_blocks(all, p->M, p->N, r->size[0], r->size[1]);
+    const int64_t outer_bytes = all->slot_bytes[r->outer], count = all->count[r->outer];
+    r->run = ALL_OUTPUTS / (all->size[0] * all->size[1]);
+    r->run = r->run < 1 ? 1 : flow_least(r->run, count);
+    r->inner = flow_least(r->inner, all->count[!r->outer]);
+    r->seconds = 0;
+    all->panel = r->outer;
+    for (;; r->run /= 2) {
+        all->stay = r->run;
+        size_slots(all, r->run);
+        if (workspace_of(all, r->run, &workspace, status)) return status->code;
+        const int64_t fixed = workspace + r->inner * all->slot_bytes[!r->outer] +
+                              RESULTS * r->lanes * all->slot_bytes[2];
+        const int64_t least = flow_least(2, count);
+        *needed = flow_least(*needed, fixed + least * outer_bytes);
+        const int64_t room =
+            ((int64_t)all->question->memory - fixed) / (outer_bytes + !outer_bytes);
+        if (room >= least && room >= r->run) {
+            r->stay = ceil_div(count, ceil_div(count, flow_least(room, count)));
+            r->run = flow_least(r->run, r->stay);
+            r->seconds = seconds_of(all, p, r, outer_bytes);
+            return SMK_OK;
+        }
+        if (r->run == 1) return SMK_OK;
+    }
+}
+
+/* The residence that is expected to be the fastest of those that fit. */
+static smk_code choose_residence(blocks *all, const smk_gemm *p, residence *best,
+                                 smk_status *status) {
+    enum { LARGEST = 2048, THINNEST = 4, MOST_STREAMED = STREAMED + 1 };
+    int64_t needed = INT64_MAX;
     *best = (residence){0};
     for (int64_t size = LARGEST; size >= LEAST_ROWS; size /= 2) {
-        for (int64_t thin = THINNEST; thin; thin /= 2) {
-            const int64_t inner = size / thin > LEAST_ROWS ? size / thin : LEAST_ROWS;
-            for (int by_rows = 1; by_rows >= 0; by_rows--) {
-                count_blocks(all, p->M, p->N, by_rows ? size : inner, by_rows ? inner : size);
-                if (workspace_of(all, &workspace, status)) return status->code;
-                needed = workspace + STREAMED * (all->slot_bytes[0] + all->slot_bytes[1]) +
-                         RESULTS * all->slot_bytes[2];
-                const int64_t memory = (int64_t)all->question->memory - workspace;
-                for (int64_t slots = STREAMED; slots <= MOST_STREAMED; slots++) {
-                    const residence r = reside(all, by_rows, slots, memory);
-                    const double seconds = r.outer ? seconds_of(all, p, &r) : 0;
-                    if (!r.outer || (best->outer && seconds > least)) continue;
-                    *best = r;
-                    least = seconds;
-                }
+        for (int64_t thin = size / THINNEST; thin <= size; thin *= 2) {
+            const int64_t inner = thin > LEAST_ROWS ? thin : LEAST_ROWS;
+            for (int choice = 0; choice < 12; choice++) {
+                const int outer = choice & 1;
+                residence r = {.outer = outer,
+                               .lanes = SMK_LANES >> choice / 4, /* down to one */
+                               .size = {outer ? inner : size, outer ? size : inner},
+                               .inner = choice & 2 ? STREAMED : MOST_STREAMED};
+                if (reside(all, p, &r, &needed, status)) return status->code;
+                if (r.seconds > 0 && (best->seconds == 0 || r.seconds < best->seconds)) *best = r;
             }
         }
     }
-    if (!best->outer) return refuse(all, needed, status);
-    count_blocks(all, p->M, p->N, best->size[0], best->size[1]);
-    return SMK_OK;
+    return best->seconds > 0 ? SMK_OK : refuse(all, needed, status);
+}
+
+static smk_code flow_in_turns(blocks *all, const smk_gemm *p, smk_flow_plan *out,
+                              smk_status *status) {
+    flow_order order = {0};
+    residence r;
+    if (choose_residence(all, p, &r, status)) return status->code;
+    all->panel = r.outer;
+    all->stay = r.stay;
+    all->lanes = r.lanes;
+    count_blocks(all, p->M, p->N, r.size[0], r.size[1]);
+    size_slots(all, r.run);
+    int64_t slots[3] = {r.inner, r.inner, RESULTS * r.lanes};
+    slots[r.outer] = r.stay;
+    smk_code code = make_order(&order, n_products(all), status);
+    for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
+        order_turns(all, &r, matrix, &order);
+    if (!code) code = flow_build(all, &order, slots, out, status);
+    free(order.units);
+    return code;
 }
 
 static int64_t side(int64_t n) {
@@ -189,21 +246,17 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     flow_order order = {0};
     int64_t workspace;
     count_blocks(all, p->M, p->N, side(p->M), side(p->N));
-    if (workspace_of(all, &workspace, status)) return status->code;
-    residence r = {true, all->count[0], all->count[1], all->count[0], {0, 0}};
+    if (workspace_of(all, 1, &workspace, status)) return status->code;
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
     double bytes = (double)workspace;
     for (int o = 0; o < 3; o++) {
         if (all->matrices > 1 && o < 2 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */
         bytes += (double)slots[o] * (double)all->slot_bytes[o];
     }
-    if (bytes > (double)all->question->memory) {
-        if (size_products(all, p, &r, status)) return status->code;
-        slots[!r.by_rows] = r.outer;
-        slots[r.by_rows] = r.inner;
-        slots[2] = flow_least(RESULTS, all->count[0] * all->count[1]);
-    }
-    smk_code code = order_products(all, &r, &order, status);
+    if (bytes > (double)all->question->memory) return flow_in_turns(all, p, out, status);
+    smk_code code = make_order(&order, n_products(all), status);
+    for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
+        order_all(all, matrix, &order);
     if (!code) code = flow_build(all, &order, slots, out, status);
     free(order.units);
     return code;
@@ -212,7 +265,7 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
 /* The slots of units that go one after the other, and the bytes that these take. */
 static smk_code slots_of_units(const blocks *all, int64_t n, const bool *stays, int64_t *slots,
                                int64_t *bytes, smk_status *status) {
-    if (workspace_of(all, bytes, status)) return status->code;
+    if (workspace_of(all, 1, bytes, status)) return status->code;
     for (int o = 0; o < all->n_operands; o++) {
         slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
         *bytes += slots[o] * all->slot_bytes[o];
@@ -223,14 +276,13 @@ static smk_code slots_of_units(const blocks *all, int64_t n, const bool *stays, 
 /* Groups of a batch, or blocks of transposes. What is broadcast stays. */
 static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flow_plan *out,
                               smk_status *status) {
-    flow_order order = {.units = malloc((size_t)n * sizeof *order.units)};
+    flow_order order = {0};
     int64_t slots[SMK_MAX_OPERANDS], bytes;
-    if (!order.units)
-        return smk_fail_memory(status, (size_t)n * sizeof *order.units, "the order of a flow");
+    if (make_order(&order, n, status)) return status->code;
     smk_code code = slots_of_units(all, n, stays, slots, &bytes, status);
     if (!code && (size_t)bytes > all->question->memory) code = refuse(all, bytes, status);
     for (int64_t i = 0; i < n; i++)
-        append(&order, stays[0] ? 0 : i, stays[1] ? 0 : i, i);
+        append(&order, stays[0] ? 0 : i, stays[1] ? 0 : i, i, 1);
     if (!code) code = flow_build(all, &order, slots, out, status);
     free(order.units);
     return code;
@@ -241,12 +293,12 @@ static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) 
     double whole = 0, one = 0, fixed = 0;
     all->size[0] = batch->size[0];
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0);
+        const block_place p = all->place(all, o, 0, 1);
         *(stays[o] ? &fixed : &whole) += (double)p.rectangle.width;
     }
     all->size[0] = 1;
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0);
+        const block_place p = all->place(all, o, 0, 1);
         one += stays[o] ? 0 : (double)p.rectangle.width;
     }
     const bool mixed = one * (double)batch->size[0] > 1.25 * whole;
@@ -257,7 +309,7 @@ static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) 
     all->size[0] = mixed ? batch->size[0] : flow_least(size, batch->size[0]);
     all->count[0] = ceil_div(batch->size[0], all->size[0]);
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0);
+        const block_place p = all->place(all, o, 0, 1);
         all->slot_bytes[o] = bytes_of(&p);
     }
 }
@@ -286,7 +338,6 @@ static void cut_matrices(blocks *all, const smk_batch *batch, const smk_matrix *
 
 smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
                             smk_flow_plan *out, smk_status *status) {
-    const smk_gemm *p = problem;
     int64_t values[SMK_MAX_PARAMS];
     smk_flow_question q = *question;
     const int split = smk_row_param(q.row, "split");
@@ -295,42 +346,51 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     if (split >= 0) values[split] = q.split; /* blocks cut K as all of it is cut */
     q.values = values;
     blocks all = {.question = &q,
-                  .problem = p,
+                  .problem = problem,
                   .n_operands = 3,
-                  .reads_result = p->beta != 0.0,
+                  .reads_result = problem->beta != 0.0,
+                  .lanes = SMK_LANES,
+                  .panel = FLOW_NONE,
                   .place = flow_place_gemm,
                   .plan = flow_plan_gemm};
-    const double m = (double)p->M, n = (double)p->N, k = (double)p->K;
-    const bool stays[] = {p->a.batch[0] == 0, p->b.batch[0] == 0, false};
-    if (goes_in_groups(&all, &p->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
+    const double m = (double)problem->M, n = (double)problem->N, k = (double)problem->K;
+    const bool stays[] = {problem->a.batch[0] == 0, problem->b.batch[0] == 0, false};
+    if (goes_in_groups(&all, &problem->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
         return flow_of_units(&all, all.count[0], stays, out, status);
-    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->a, &p->b, &p->c});
-    return flow_of_matrices(&all, p, out, status);
+    cut_matrices(&all, &problem->batch,
+                 (const smk_matrix *[]){&problem->a, &problem->b, &problem->c});
+    return flow_of_matrices(&all, problem, out, status);
 }
 
 smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
                                  smk_flow_plan *out, smk_status *status) {
-    const smk_transpose *p = problem;
     const int64_t itemsize = question->dtype->itemsize;
     blocks all = {.question = question,
-                  .problem = p,
+                  .problem = problem,
                   .n_operands = 2,
+                  .lanes = SMK_LANES,
+                  .panel = FLOW_NONE,
                   .place = flow_place_transpose,
                   .plan = flow_plan_transpose};
     *out = (smk_flow_plan){0};
-    const double bytes = 2.0 * (double)p->rows * (double)p->cols * (double)itemsize;
-    const bool moves[] = {false, false}, stays[] = {p->x.batch[0] == 0, false};
-    if (goes_in_groups(&all, &p->batch, stays, bytes))
+    const double bytes = 2.0 * (double)problem->rows * (double)problem->cols * (double)itemsize;
+    const bool moves[] = {false, false}, stays[] = {problem->x.batch[0] == 0, false};
+    if (goes_in_groups(&all, &problem->batch, stays, bytes))
         return flow_of_units(&all, all.count[0], stays, out, status);
-    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->x, &p->y});
+    cut_matrices(&all, &problem->batch, (const smk_matrix *[]){&problem->x, &problem->y});
+    const double share =
+        (double)problem->rows * (double)problem->cols * (double)itemsize / TRANSPOSE_COUNT;
+    const int64_t wanted = share < TRANSPOSE_LEAST  ? TRANSPOSE_LEAST
+                           : share < TRANSPOSE_MOST ? (int64_t)share
+                                                    : TRANSPOSE_MOST;
     int64_t rows = 1;
-    while (rows * rows * itemsize < TRANSPOSE_BYTES)
+    while (rows * rows * itemsize < wanted)
         rows *= 2;
     const int64_t room = (int64_t)question->memory / (2 * UNITS);
     while (rows > LEAST_ROWS && rows * rows * itemsize > room)
         rows /= 2;
-    const int64_t cols = p->rows < rows ? rows * rows / p->rows : rows;
-    if (p->cols < rows) rows = rows * rows / p->cols;
-    count_blocks(&all, p->rows, p->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
-    return flow_of_units(&all, all.matrices * all.count[0] * all.count[1], moves, out, status);
+    const int64_t cols = problem->rows < rows ? rows * rows / problem->rows : rows;
+    if (problem->cols < rows) rows = rows * rows / problem->cols;
+    count_blocks(&all, problem->rows, problem->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
+    return flow_of_units(&all, n_products(&all), moves, out, status);
 }

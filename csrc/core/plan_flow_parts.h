@@ -12,14 +12,20 @@ static inline int64_t flow_round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* A block of an operand: lines of bytes in host memory, and how it lies in a slot. */
+enum { FLOW_NONE = -1 };
+
+/* Blocks of an operand: lines of bytes in host memory, and how they lie in a slot. */
 typedef struct block_place {
-    smk_rectangle rectangle; /* but for buffer and offset */
-    smk_matrix matrix;       /* in its slot */
+    smk_rectangle
+        rectangle; /* but for the buffer; its offset, like the matrix's, is within the slot */
+    smk_matrix matrix;
 } block_place;
 
+/* Numbers of blocks; the last one is the result's. Where there is a panel, `run` of its blocks from that one on, and as
+ * many of the result. */
 typedef struct unit {
-    int64_t blocks[SMK_MAX_OPERANDS]; /* numbers; the last one is the result's */
+    int64_t blocks[SMK_MAX_OPERANDS];
+    int64_t run;
 } unit;
 
 typedef struct blocks {
@@ -27,7 +33,7 @@ typedef struct blocks {
     const void *problem;
     int n_operands;
     bool reads_result;
-    block_place (*place)(const struct blocks *all, int operand, int64_t block);
+    block_place (*place)(const struct blocks *all, int operand, int64_t block, int64_t run);
     smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
                      smk_plan *out, smk_status *status);
     int64_t
@@ -38,17 +44,21 @@ typedef struct blocks {
     int64_t size
         [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
+    int lanes;        /* units that run at the same time */
+    int panel; /* the operand of a product, A or B, whose blocks lie side by side in one slot ... */
+    int64_t
+        stay; /* ... so many: block i of a matrix at place i % stay. FLOW_NONE: each has its own */
 } blocks;
 
 /* ---- plan_flow_places.c: for `place` and `plan` ---- */
 
-/* How many blocks a matrix of the operand has. */
+/* How many blocks a matrix of the operand has. Those of the next matrix of a batch are numbered on. */
 int64_t flow_blocks_of_matrix(const blocks *all, int operand);
 
-block_place flow_place_gemm(const blocks *all, int operand, int64_t block);
+block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64_t run);
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
                         smk_status *status);
-block_place flow_place_transpose(const blocks *all, int operand, int64_t block);
+block_place flow_place_transpose(const blocks *all, int operand, int64_t block, int64_t run);
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
                              smk_plan *out, smk_status *status);
 
@@ -59,7 +69,7 @@ typedef struct flow_order {
     int64_t n;
 } flow_order;
 
-/* Units in that order, each operand with so many slots. */
+/* Units in that order, each operand with so many slots; a panel's are its places. */
 smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *slots_of,
                     smk_flow_plan *out, smk_status *status);
 

@@ -14,20 +14,28 @@ typedef struct part {
     int64_t first_row, rows, first_column, columns;
 } part;
 
-/* Its lines are rows or columns, whichever have the neighbours. */
-static block_place place_part(const smk_matrix *m, char *host, int itemsize, part p) {
-    const bool across = m->ld == 1 && (m->step != 1 || p.columns == 1);
+/* Its lines are rows or columns, whichever have the neighbours. It lies in a slot that has room for `slot`, a part
+ * of the same matrix that it is in. */
+static block_place place_part(const smk_matrix *m, char *host, int itemsize, part p, part slot) {
+    const bool across = m->ld == 1 && (m->step != 1 || slot.columns == 1);
     const int64_t width = (across ? p.rows : p.columns) * itemsize;
-    const int64_t pitch = width < PAD_FROM ? width : flow_round_up(width, PITCH);
-    const int64_t from_line = across && p.columns > 1 ? m->step : m->ld;
+    const int64_t room = (across ? slot.rows : slot.columns) * itemsize;
+    const int64_t pitch = room < PAD_FROM ? room : flow_round_up(room, PITCH);
+    const int64_t from_line = across && slot.columns > 1 ? m->step : m->ld;
     const int64_t apart = pitch > itemsize ? pitch / itemsize : 1;
+    const int64_t down = p.first_row - slot.first_row, right = p.first_column - slot.first_column;
+    const int64_t offset =
+        across ? right * pitch + down * itemsize : down * pitch + right * itemsize;
     return (block_place){
         .rectangle = {.host = host + (p.first_row * m->ld + p.first_column * m->step) * itemsize,
                       .host_pitch = (ptrdiff_t)(from_line * itemsize),
+                      .offset = (size_t)offset,
                       .pitch = (size_t)pitch,
                       .width = (size_t)width,
                       .lines = (size_t)(across ? p.columns : p.rows)},
-        .matrix = {.ld = across ? 1 : apart, .step = across && p.columns > 1 ? apart : 1}};
+        .matrix = {.offset = offset,
+                   .ld = across ? 1 : apart,
+                   .step = across && slot.columns > 1 ? apart : 1}};
 }
 
 /* The bytes that `group` of a batch span, from the lowest element to the end of the highest. */
@@ -65,50 +73,61 @@ int64_t flow_blocks_of_matrix(const blocks *all, int operand) {
     return both ? all->count[0] * all->count[1] : all->count[operand];
 }
 
-/* Elements from the first matrix of a batch to the one that the block is of. */
-static int64_t matrix_offset(const blocks *all, const smk_matrix *m, const smk_batch *batch,
-                             int operand, int64_t block) {
+/* From the host's first matrix of a batch to the one that the block is of. */
+static char *host_of(const blocks *all, const smk_matrix *m, const smk_batch *batch, int operand,
+                     int64_t block) {
     int64_t index = block / flow_blocks_of_matrix(all, operand), offset = 0;
     for (int d = batch->n - 1; d >= 0 && index; d--) {
         offset += index % batch->size[d] * m->batch[d];
         index /= batch->size[d];
     }
-    return offset;
+    return all->question->host[operand] + offset * all->question->dtype->itemsize;
 }
 
 /* ---- products ---- */
 
-static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block) {
+/* Blocks from that one on: a run of them in the dimension of the panel. */
+static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block,
+                      int64_t run) {
     block %= flow_blocks_of_matrix(all, operand);
     const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
     const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
-    const part rows = {i * all->size[0], flow_least(all->size[0], p->M - i * all->size[0]), 0,
-                       p->K};
-    const part columns = {0, p->K, j * all->size[1],
-                          flow_least(all->size[1], p->N - j * all->size[1])};
+    const int64_t high = all->size[0] * (all->panel == 0 ? run : 1);
+    const int64_t wide = all->size[1] * (all->panel == 1 ? run : 1);
+    const part rows = {i * all->size[0], flow_least(high, p->M - i * all->size[0]), 0, p->K};
+    const part columns = {0, p->K, j * all->size[1], flow_least(wide, p->N - j * all->size[1])};
     return operand == 0 ? rows
            : operand == 1
                ? columns
                : (part){rows.first_row, rows.rows, columns.first_column, columns.columns};
 }
 
+/* What a slot has room for, as a part that begins where the slot's first block is. */
+static part gemm_slot(const smk_gemm *p, const blocks *all, int operand, int64_t block, part own) {
+    if (operand != all->panel) return own;
+    part first = gemm_part(p, all, operand, 0, all->stay);
+    block %= flow_blocks_of_matrix(all, operand);
+    *(operand ? &first.first_column : &first.first_row) =
+        (block - block % all->stay) * (operand ? all->size[1] : all->size[0]);
+    return first;
+}
+
 static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
     return operand == 0 ? &p->a : operand == 1 ? &p->b : &p->c;
 }
 
-block_place flow_place_gemm(const blocks *all, int operand, int64_t block) {
+block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64_t run) {
     const smk_gemm *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = gemm_matrix(p, operand);
-    const int itemsize = q->dtype->itemsize;
     if (all->matrices) {
-        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
-        return place_part(m, q->host[operand] + offset * itemsize, itemsize,
-                          gemm_part(p, all, operand, block));
+        const part own = gemm_part(p, all, operand, block, run);
+        return place_part(m, host_of(all, m, &p->batch, operand, block), q->dtype->itemsize, own,
+                          gemm_slot(p, all, operand, block, own));
     }
     const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
-    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
-                       group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
@@ -119,7 +138,7 @@ smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matr
         own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
     } else {
         own.batch.n = 0;
-        const part c = gemm_part(all->problem, all, 2, u->blocks[2]);
+        const part c = gemm_part(all->problem, all, 2, u->blocks[2], u->run);
         own.M = c.rows;
         own.N = c.columns;
     }
@@ -139,19 +158,19 @@ static part transpose_part(const smk_transpose *p, const blocks *all, int operan
     return operand == 0 ? x : (part){x.first_column, x.columns, x.first_row, x.rows};
 }
 
-block_place flow_place_transpose(const blocks *all, int operand, int64_t block) {
+block_place flow_place_transpose(const blocks *all, int operand, int64_t block, int64_t run) {
+    (void)run; /* there is no panel */
     const smk_transpose *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = operand ? &p->y : &p->x;
-    const int itemsize = q->dtype->itemsize;
     if (all->matrices) {
-        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
-        return place_part(m, q->host[operand] + offset * itemsize, itemsize,
-                          transpose_part(p, all, operand, block));
+        const part own = transpose_part(p, all, operand, block);
+        return place_part(m, host_of(all, m, &p->batch, operand, block), q->dtype->itemsize, own,
+                          own);
     }
     const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
-    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
-                       group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,

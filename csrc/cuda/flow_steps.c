@@ -41,7 +41,7 @@ static bool is_direct(device *d, const smk_rectangle *r) {
 
 /* Some pieces for threads to share, of a size that is worth a copy of its own. */
 static size_t piece_bytes(size_t bytes) {
-    enum { SHARED_BY = 8, LEAST = 64 << 10 };
+    enum { SHARED_BY = 8, LEAST = 256 << 10 };
     const size_t share = (bytes / SHARED_BY + LEAST - 1) / LEAST * LEAST;
     return share < LEAST ? LEAST : share < SLOT_BYTES ? share : SLOT_BYTES;
 }
@@ -103,11 +103,7 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
         for (int j = 0; j < step->n_after; j++) {
             step_state *before = &f->steps[step->after[j]];
             const bool same = stream_of(f, step) == stream_of(f, &flow->steps[step->after[j]]);
-            if (step->kind == SMK_COPY_OUT && f->steps[i].direct) {
-                before->told = true;
-                continue;
-            }
-            if (before->done || same) continue;
+            if (before->done || (same && !f->steps[i].direct)) continue;
             CUresult result = f->d->cu->cuEventCreate(&before->done, CU_EVENT_DISABLE_TIMING);
             if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
         }
@@ -160,13 +156,13 @@ static bool is_ready(const flow_state *f, const smk_step *step) {
     return true;
 }
 
-/* The kernels that the step waits for have ended. Asked before a copy to memory that is the caller's: a kernel that
- * never ends must not leave one behind that waits to write there. */
-static bool has_ended(const flow_state *f, const smk_step *step) {
+/* What the step waits for is done. Asked before a copy to memory that is the caller's: a kernel that never ends
+ * must not leave one behind that waits to write there. */
+static bool has_ended(flow_state *f, const smk_step *step) {
     for (int i = 0; i < step->n_after; i++) {
-        const uint32_t before = step->after[i];
-        const int lane = f->flow->steps[before].lane;
-        if (!stage_has_reached(&f->ends[lane], f->steps[before].mark)) return false;
+        CUresult result = f->d->cu->cuEventQuery(f->steps[step->after[i]].done);
+        if (result && result != CUDA_ERROR_NOT_READY) fail(f, result, "cuEventQuery");
+        if (result) return false;
     }
     return true;
 }
@@ -206,11 +202,6 @@ static bool end(flow_state *f, size_t i) {
         if (step->kind != SMK_COMPUTE && !join(f, way_of(step))) return false;
         CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, step));
         if (result) return fail(f, result, "cuEventRecord"), false;
-    }
-    if (s->told) {
-        CUresult result = stage_expect(f->d, &f->ends[step->lane], stream_of(f, step));
-        if (result) return fail(f, result, "cuStreamWriteValue32"), false;
-        s->mark = f->ends[step->lane].expected;
     }
     s->queued = true;
     return true;

@@ -17,8 +17,6 @@ typedef struct step_state {
     size_t taken, on_queue; /* pieces handed out; pieces that are on the stream */
     launch_plan plan;       /* a compute step's */
     CUevent done;           /* the step's end, if steps of other streams wait for it */
-    bool told;              /* a direct copy out waits for it ... */
-    uint32_t mark;          /* ... and sees it in its lane's mark */
     bool queued;            /* all of it is on its stream, and all before it in its queue */
 } step_state;
 
@@ -32,7 +30,6 @@ typedef struct flow_state {
     CUstream copies[STAGE_WAYS][COPY_STREAMS], joined[STAGE_WAYS], lanes[SMK_LANES];
     CUevent passed[STAGE_WAYS][COPY_STREAMS];
     int n_copies;             /* streams each way; 1: joined is that one */
-    stage_mark *ends;         /* of each lane's kernels */
     const char *what;         /* the kernels, as messages name them */
     atomic_bool launched;     /* one of them, at least */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */

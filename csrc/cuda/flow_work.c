@@ -18,11 +18,14 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 512 << 10,    /* waking a thread takes as long as copying a quarter of these */
-    SPIN_NS = 50 * 1000,         /* a helper, before it sleeps ... */
+    THREAD_BYTES = 4
+        << 20,            /* an idle core takes 0.2 ms to wake: half of what copying these takes */
+    SPIN_NS = 200 * 1000, /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
-    ASK_NS = 1000 * 1000
+    SPINS = 50, /* 2 us */
+    ASK_NS = 1000 * 1000,
+    NONE = -1
 };
 
 /* One of the flow's threads. */
@@ -59,10 +62,9 @@ static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t
         memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
 }
 
-/* Puts the copy between a place in the host's memory and the device on its stream, and behind it the mark, if it is
- * not NULL. */
+/* Puts the copy between a place in the host's memory and the device on its stream. */
 static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         stage_mark *mark) {
+                         int slot) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
@@ -91,9 +93,9 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && mark) {
+    if (!result && !piece->direct) {
         call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, mark, stream);
+        result = stage_expect(f->d, w->stage, way, slot, stream);
     }
     if (result) return fail(w, result, call);
     flow_put(f, piece);
@@ -102,7 +104,7 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
 
 static smk_code put_direct(worker *w, const flow_piece *piece) {
     const smk_rectangle *r = &piece->rectangle;
-    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
+    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NONE);
 }
 
 static smk_code move_in(worker *w, const flow_piece *piece) {
@@ -112,7 +114,7 @@ static smk_code move_in(worker *w, const flow_piece *piece) {
     char *memory = w->stage->slots[STAGE_IN][slot];
     w->next_in = (slot + 1) % SLOTS;
     copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, &w->stage->marks[STAGE_IN][slot]);
+    return put_copy(w, piece, memory, r->width, slot);
 }
 
 static void deliver(worker *w, const smk_rectangle *r) {
@@ -127,8 +129,7 @@ static smk_code begin_out(worker *w, const flow_piece *piece) {
     const int slot = (w->first_out + w->n_pending) % SLOTS;
     w->pending[slot] = *piece;
     w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
-                    &w->stage->marks[STAGE_OUT][slot]);
+    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width, slot);
 }
 
 static smk_code end_out(worker *w) {
@@ -144,7 +145,18 @@ static smk_code end_out(worker *w) {
 /* ---- what to do next ---- */
 
 static bool oldest_has_come(const worker *w) {
-    return w->n_pending && stage_has_come(&w->stage->marks[STAGE_OUT][w->first_out]);
+    return w->n_pending && stage_has_come(w->stage, STAGE_OUT, w->first_out);
+}
+
+/* A few microseconds, or until there is something new, without the lock. */
+static void spin(const worker *w, unsigned changes) {
+    const bool had_slot = stage_has_come(w->stage, STAGE_IN, w->next_in);
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load(&w->flow->changes) != changes || oldest_has_come(w) ||
+            stage_has_come(w->stage, STAGE_IN, w->next_in) != had_slot)
+            return;
+        team_relax();
+    }
 }
 
 /* There was nothing to do: a little later there may be. Copies that fail never tell; a stream does. */
@@ -157,8 +169,9 @@ static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
         if (result && result != CUDA_ERROR_NOT_READY) return fail(w, result, "cuStreamQuery");
         w->asked = time;
     }
-    if (time - w->idle_since < (w->patience ? CALLER_SPIN_NS : SPIN_NS)) return SMK_OK;
-    if (for_device)
+    if (time - w->idle_since < (w->patience ? CALLER_SPIN_NS : SPIN_NS))
+        spin(w, changes);
+    else if (for_device)
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     else
         flow_rest(f, changes);
@@ -173,7 +186,7 @@ static smk_code work(worker *w) {
         flow_piece piece;
         flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
         const bool helps = !w->patience;
-        const flow_asker for_in = {stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]), helps};
+        const flow_asker for_in = {stage_has_come(w->stage, STAGE_IN, w->next_in), helps};
         const flow_asker for_out = {w->n_pending < SLOTS, helps};
         const unsigned changes = atomic_load(&f->changes);
         if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
@@ -224,10 +237,10 @@ static size_t staged_bytes(const flow_state *f) {
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-    const size_t useful = staged_bytes(f) / THREAD_BYTES;
+    const size_t useful = (staged_bytes(f) + THREAD_BYTES - 1) / THREAD_BYTES;
     n = f->flow->share > 1 ? n / f->flow->share : n;
     n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
-    return useful < (size_t)n ? (int)useful + 1 : n;
+    return useful < 1 ? 1 : useful < (size_t)n ? (int)useful : n;
 }
 
 /* The caller works, too; where there is no memory or no thread for all of them, fewer do. */
@@ -240,7 +253,6 @@ smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *statu
         smk_status unused = {0};
         workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
         if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
-        if (n == 0) f->ends = workers[0].stage->ends;
         if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
             stage_give(f->d, workers[n].stage);
             break;

@@ -5,53 +5,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ALL_SLOTS = STAGE_WAYS * SLOTS,
-    MARKS = ALL_SLOTS + SMK_LANES,
-    MOST_STAGES = 32,
-    LINE_BYTES = 64
-};
+enum { ALL_SLOTS = STAGE_WAYS * SLOTS, MOST_STAGES = 32, LINE_BYTES = 64 };
 
 static void destroy(device *d, stage *s) {
     d->cu->cuMemFreeHost(s->slots[0][0]);
     free(s);
 }
 
-static stage_mark *mark_of(stage *s, int i) {
-    return i < ALL_SLOTS ? &s->marks[i / SLOTS][i % SLOTS] : &s->ends[i - ALL_SLOTS];
-}
-
-/* The slots, and a line of the cache for each mark. */
+/* The slots, and a line of the cache for each slot's mark. */
 static smk_code create(device *d, stage **out, smk_status *status) {
     stage *s = calloc(1, sizeof *s);
     if (!s) return smk_fail_memory(status, sizeof *s, "a stage");
     void *memory = NULL;
-    const size_t bytes = (size_t)ALL_SLOTS * SLOT_BYTES + (size_t)MARKS * LINE_BYTES;
+    const size_t bytes = (size_t)ALL_SLOTS * (SLOT_BYTES + LINE_BYTES);
     CUresult result = d->cu->cuMemHostAlloc(&memory, bytes, 0);
     if (result) {
         free(s);
         return device_fail(d, result, SMK_ERROR, status,
                            "cuMemHostAlloc of %zu bytes of pinned memory", bytes);
     }
-    for (size_t i = 0; i < ALL_SLOTS; i++)
-        s->slots[i / SLOTS][i % SLOTS] = (char *)memory + i * SLOT_BYTES;
     char *marks = (char *)memory + (size_t)ALL_SLOTS * SLOT_BYTES;
-    memset(marks, 0, (size_t)MARKS * LINE_BYTES);
-    for (int i = 0; i < MARKS; i++)
-        mark_of(s, i)->value = (_Atomic uint32_t *)(void *)(marks + (size_t)i * LINE_BYTES);
+    memset(marks, 0, (size_t)ALL_SLOTS * LINE_BYTES);
+    for (size_t way = 0; way < STAGE_WAYS; way++)
+        for (size_t slot = 0; slot < SLOTS; slot++) {
+            const size_t i = way * SLOTS + slot;
+            s->slots[way][slot] = (char *)memory + i * SLOT_BYTES;
+            s->marks[way][slot] = (_Atomic uint32_t *)(void *)(marks + i * LINE_BYTES);
+        }
     *out = s;
     return SMK_OK;
 }
 
-CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
-    const CUdeviceptr address = (CUdeviceptr)(uintptr_t)mark->value;
-    return d->cu->cuStreamWriteValue32(stream, address, ++mark->expected, 0);
+CUresult stage_expect(device *d, stage *s, stage_way way, int slot, CUstream stream) {
+    const CUdeviceptr mark = (CUdeviceptr)(uintptr_t)s->marks[way][slot];
+    return d->cu->cuStreamWriteValue32(stream, mark, ++s->expected[way][slot], 0);
 }
 
-/* A call that was interrupted may have left work behind that waits for its kernels. */
-static bool is_idle(stage *s) {
-    for (int i = 0; i < MARKS; i++)
-        if (!stage_has_come(mark_of(s, i))) return false;
+/* A call that was interrupted may have left copies behind that wait for its kernels. */
+static bool is_idle(const stage *s) {
+    for (int way = 0; way < STAGE_WAYS; way++)
+        for (int slot = 0; slot < SLOTS; slot++)
+            if (!stage_has_come(s, (stage_way)way, slot)) return false;
     return true;
 }
 

@@ -15,30 +15,21 @@ enum { SLOT_BYTES = 1 << 20, SLOTS = 2 };
 
 typedef enum stage_way { STAGE_IN, STAGE_OUT, STAGE_WAYS } stage_way;
 
-/* That work has ended the device itself writes down, in pinned memory too: threads that wait read that, where
- * asking the driver for an event would keep it from queueing the next copies. */
-typedef struct stage_mark {
-    _Atomic uint32_t *value; /* of the last work that ended ... */
-    uint32_t expected;       /* ... and of the last that was queued */
-} stage_mark;
-
+/* That a slot's copy has ended the device itself writes down, in pinned memory too: threads that wait read that,
+ * where asking the driver for an event would keep it from queueing the next copies. */
 typedef struct stage {
     char *slots[STAGE_WAYS][SLOTS];
-    stage_mark marks[STAGE_WAYS][SLOTS]; /* of the copies of each slot */
-    stage_mark ends[SMK_LANES];          /* of kernels */
+    _Atomic uint32_t *marks[STAGE_WAYS][SLOTS]; /* of the last copy that ended ... */
+    uint32_t expected[STAGE_WAYS][SLOTS];       /* ... and of the last one that was queued */
     struct stage *next;
 } stage;
 
-/* Behind what is to be told of was put on the stream. */
-CUresult stage_expect(device *d, stage_mark *mark, CUstream stream);
+/* After a copy of the slot was put on the stream. */
+CUresult stage_expect(device *d, stage *s, stage_way way, int slot, CUstream stream);
 
-/* Whether so much has ended: what `expected` was when it was queued. */
-static inline bool stage_has_reached(const stage_mark *mark, uint32_t expected) {
-    return (int32_t)(atomic_load_explicit(mark->value, memory_order_acquire) - expected) >= 0;
-}
-
-static inline bool stage_has_come(const stage_mark *mark) {
-    return stage_has_reached(mark, mark->expected);
+static inline bool stage_has_come(const stage *s, stage_way way, int slot) {
+    return atomic_load_explicit(s->marks[way][slot], memory_order_acquire) ==
+           s->expected[way][slot];
 }
 
 /* An idle one: kept from an earlier call, or new. */

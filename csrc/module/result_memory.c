@@ -23,7 +23,7 @@
 #include "../cuda/gpu.h"
 
 enum {
-    LEAST_BYTES = 1 << 20, /* less is malloc's */
+    LEAST_BYTES = 128 << 10, /* less is malloc's */
     HUGE_PAGE = 2 << 20,
     MOST_KEPT = 8,
     MEMORY_PART = 8 /* of the machine's memory, at most, is kept */
@@ -93,7 +93,8 @@ static void pin(block *b) {
 }
 
 static size_t round_up(size_t bytes) {
-    return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const size_t unit = bytes < HUGE_PAGE / 2 ? (size_t)sysconf(_SC_PAGESIZE) : HUGE_PAGE;
+    return (bytes + unit - 1) / unit * unit;
 }
 
 /* On whole huge pages, so that the system can give those. */

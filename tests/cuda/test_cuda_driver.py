@@ -36,6 +36,8 @@ RARE = {
     "cuTensorMapEncodeTiled",
     "cuEventQuery",
     "cuMemFreeHost",
+    "cuMemHostRegister",
+    "cuMemHostUnregister",
     "cuMemcpy2DAsync",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
