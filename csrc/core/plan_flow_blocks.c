@@ -39,10 +39,19 @@ static void size_slots(blocks *all, int64_t run) {
     }
 }
 
+int64_t smk_flow_part(const smk_row *row, int64_t m, int64_t n, int64_t along, int64_t part) {
+    const int64_t thin = flow_least(m, n);
+    if (!row->skinny.rows[0] || thin >= LEAST_ROWS) return part;
+    while (part < along && along % part && along % part <= thin)
+        part += LEAST_ROWS;
+    return part;
+}
+
 static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
                          int64_t block_columns) {
-    all->size[0] = flow_least(block_rows, rows);
-    all->size[1] = flow_least(block_columns, columns);
+    const smk_row *row = all->question->row;
+    all->size[0] = flow_least(smk_flow_part(row, rows, columns, rows, block_rows), rows);
+    all->size[1] = flow_least(smk_flow_part(row, rows, columns, columns, block_columns), columns);
     all->count[0] = ceil_div(rows, all->size[0]);
     all->count[1] = ceil_div(columns, all->size[1]);
     size_slots(all, 1);
