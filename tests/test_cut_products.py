@@ -22,12 +22,15 @@ ROWS = [
     if dtype in TYPES
 ]
 SHAPES = [((1100, 400), (400, 900)), ((2, 700, 301), (2, 301, 650)), ((700, 300), (3, 300, 640))]
+THIN = [((12, 900), (900, 4103)), ((2056, 700), (700, 16)), ((1, 3000), (3000, 2049))]
 
 
-@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("shapes", [*SHAPES, *THIN], ids=str)
 @pytest.mark.parametrize(("row", "dtype"), ROWS)
 def test_bits(row, dtype, shapes, rng) -> None:
     variant = row.name
+    if variant.startswith("skinny") and shapes in SHAPES:
+        pytest.skip("its kernels are chosen by which side is the thin one: here none is")
     a, b = (rng.standard_normal(shape).astype(TYPES[dtype]) for shape in shapes)
     whole = smemkern.gemm(a, b, variant=variant, device="cuda")
     assert_gemm(whole, a, b, row=row)

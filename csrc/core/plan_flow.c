@@ -7,8 +7,8 @@
  *
  * The order of the products is what makes a flow good. Where all of B fits, blocks arrive by turns (B0 A0 B1 A1 ...)
  * and each makes a row or a column of products possible: after half of the bytes a quarter of the work can be
- * done. Otherwise as many rows of A as fit stay, side by side in a panel, while B passes by, to and fro. With R rows
- * resident a byte of B makes R / 2 operations: 4700 rows of fp32 hide a bus of 55 GB/s behind 130 TFLOP/s.
+ * done. Otherwise as many rows of A as fit stay while B passes by, to and fro. With R rows resident a byte of B
+ * makes R / 2 operations: 4700 rows of fp32 hide a bus of 55 GB/s behind 130 TFLOP/s.
  *
  * All products use one row of the table with one set of values, K is never cut between blocks, and parts of K
  * are as many as the whole problem would have: so the bits of the result do not depend on the blocks.
@@ -88,6 +88,10 @@ static void wait_for_users(smk_step *step, const slots *s, int64_t slot) {
         wait_for(step, s->last_use[slot * SMK_LANES + lane]);
 }
 
+static int64_t place_in_panel(const blocks *all, int64_t block) {
+    return block % all->count[all->panel] % all->stay;
+}
+
 /* A panel is one slot; the others are one after the other. */
 static int64_t slot_offset(const builder *b, const blocks *all, int operand, int64_t slot) {
     return operand == all->panel ? 0 : slot * b->slots[operand].bytes;
@@ -115,8 +119,7 @@ static int64_t bring_run(builder *b, const blocks *all, int operand, const unit 
     int64_t last = FLOW_NONE;
     for (int64_t i = 0; i < u->run; i++) {
         const int64_t block = u->blocks[operand] + i;
-        const int64_t place = flow_panel_place(all, block);
-        const int64_t arrived = bring(b, all, operand, block, 1, place);
+        const int64_t arrived = bring(b, all, operand, block, 1, place_in_panel(all, block));
         last = arrived > last ? arrived : last;
     }
     return last;
@@ -132,8 +135,7 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
 
     for (int o = 0; o <= last; o++) {
         slots *s = &b->slots[o];
-        at[o] =
-            o == all->panel ? flow_panel_place(all, u->blocks[o]) : choose_slot(s, u->blocks[o]);
+        at[o] = o == all->panel ? place_in_panel(all, u->blocks[o]) : choose_slot(s, u->blocks[o]);
         s->touched[at[o]] = b->clock++;
         needs[o] = o == all->panel                 ? bring_run(b, all, o, u)
                    : o < last || all->reads_result ? bring(b, all, o, u->blocks[o], u->run, at[o])

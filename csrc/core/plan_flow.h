@@ -33,6 +33,10 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
                             smk_flow_plan *out, smk_status *status);
 smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
                                  smk_flow_plan *out, smk_status *status);
+
+/* How much of M or N (`along`) each part of a product is to have: the given number, or somewhat more where the last one
+ * would be no thicker than the product is. Rows of few rows or columns find the thin side by comparing both. */
+int64_t smk_flow_part(const smk_row *row, int64_t m, int64_t n, int64_t along, int64_t part);
 void smk_flow_plan_free(smk_flow_plan *plan);
 
 #endif

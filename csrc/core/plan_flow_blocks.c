@@ -22,7 +22,7 @@ enum {
     TRANSPOSE_MOST = 16 << 20, /* ... and here its lines are long enough for any bus */
     TRANSPOSE_COUNT = 8,       /* blocks there should be */
     GROUP_BYTES = 16 << 20,    /* of an operand's part of a batch */
-    MATRIX_BYTES = 128 << 20   /* of a batch's matrix, all operands, that is worth its own blocks */
+    MATRIX_BYTES = 128 << 20   /* a batch's matrix, all operands, that is worth blocks of its own */
 };
 
 static int64_t bytes_of(const block_place *p) {
@@ -39,10 +39,19 @@ static void size_slots(blocks *all, int64_t run) {
     }
 }
 
+int64_t smk_flow_part(const smk_row *row, int64_t m, int64_t n, int64_t along, int64_t part) {
+    const int64_t thin = flow_least(m, n);
+    if (!row->skinny.rows[0] || thin >= LEAST_ROWS) return part;
+    while (part < along && along % part && along % part <= thin)
+        part += LEAST_ROWS;
+    return part;
+}
+
 static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
                          int64_t block_columns) {
-    all->size[0] = flow_least(block_rows, rows);
-    all->size[1] = flow_least(block_columns, columns);
+    const smk_row *row = all->question->row;
+    all->size[0] = flow_least(smk_flow_part(row, rows, columns, rows, block_rows), rows);
+    all->size[1] = flow_least(smk_flow_part(row, rows, columns, columns, block_columns), columns);
     all->count[0] = ceil_div(rows, all->size[0]);
     all->count[1] = ceil_div(columns, all->size[1]);
     size_slots(all, 1);
@@ -91,8 +100,12 @@ static void append_product(flow_order *order, const blocks *all, int64_t matrix,
            (matrix * all->count[0] + i) * all->count[1] + j, run);
 }
 
-/* Where all of a matrix fits blocks arrive by turns, and a new one meets all that are there. */
-static void order_matrix(const blocks *all, int64_t matrix, flow_order *order) {
+static int64_t n_products(const blocks *all) {
+    return all->matrices * all->count[0] * all->count[1];
+}
+
+/* Where all fits blocks arrive by turns, and a new one meets all that are there. */
+static void order_all(const blocks *all, int64_t matrix, flow_order *order) {
     const int64_t rows = all->count[0], columns = all->count[1];
     for (int64_t step = 0; step < rows || step < columns; step++) {
         for (int64_t i = 0; step < columns && i < flow_least(step, rows); i++)
@@ -100,14 +113,6 @@ static void order_matrix(const blocks *all, int64_t matrix, flow_order *order) {
         for (int64_t j = 0; step < rows && j <= flow_least(step, columns - 1); j++)
             append_product(order, all, matrix, step, j, 1);
     }
-}
-
-static smk_code order_all(const blocks *all, flow_order *order, smk_status *status) {
-    if (make_order(order, all->matrices * all->count[0] * all->count[1], status))
-        return status->code;
-    for (int64_t matrix = 0; matrix < all->matrices; matrix++)
-        order_matrix(all, matrix, order);
-    return SMK_OK;
 }
 
 /* ---- flows ---- */
@@ -128,8 +133,7 @@ static void append_turn(flow_order *order, const blocks *all, const residence *r
     append_product(order, all, matrix, r->outer ? inner : outer, r->outer ? outer : inner, run);
 }
 
-static void order_turns_of(const blocks *all, const residence *r, int64_t matrix,
-                           flow_order *order) {
+static void order_turns(const blocks *all, const residence *r, int64_t matrix, flow_order *order) {
     const int64_t n_outer = all->count[r->outer], n_inner = all->count[!r->outer];
     for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
         const int64_t n = flow_least(r->stay, n_outer - first);
@@ -142,15 +146,6 @@ static void order_turns_of(const blocks *all, const residence *r, int64_t matrix
                 append_turn(order, all, r, matrix, first + k, turn % 2 ? n_inner - 1 - step : step,
                             flow_least(r->run, n - k));
     }
-}
-
-static smk_code order_turns(const blocks *all, const residence *r, flow_order *order,
-                            smk_status *status) {
-    if (make_order(order, all->matrices * all->count[0] * all->count[1], status))
-        return status->code;
-    for (int64_t matrix = 0; matrix < all->matrices; matrix++)
-        order_turns_of(all, r, matrix, order);
-    return SMK_OK;
 }
 
 /* About how long it takes: the bus or the kernels, and the beginning of each turn, when outer blocks arrive and there
@@ -242,7 +237,9 @@ static smk_code flow_in_turns(blocks *all, const smk_gemm *p, smk_flow_plan *out
     size_slots(all, r.run);
     int64_t slots[3] = {r.inner, r.inner, RESULTS * r.lanes};
     slots[r.outer] = r.stay;
-    smk_code code = order_turns(all, &r, &order, status);
+    smk_code code = make_order(&order, n_products(all), status);
+    for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
+        order_turns(all, &r, matrix, &order);
     if (!code) code = flow_build(all, &order, slots, out, status);
     free(order.units);
     return code;
@@ -266,7 +263,9 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
         bytes += (double)slots[o] * (double)all->slot_bytes[o];
     }
     if (bytes > (double)all->question->memory) return flow_in_turns(all, p, out, status);
-    smk_code code = order_all(all, &order, status);
+    smk_code code = make_order(&order, n_products(all), status);
+    for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
+        order_all(all, matrix, &order);
     if (!code) code = flow_build(all, &order, slots, out, status);
     free(order.units);
     return code;
@@ -318,7 +317,10 @@ static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) 
     const int64_t size = one > 0 && wanted > one ? (int64_t)(wanted / one) : 1;
     all->size[0] = mixed ? batch->size[0] : flow_least(size, batch->size[0]);
     all->count[0] = ceil_div(batch->size[0], all->size[0]);
-    size_slots(all, 1);
+    for (int o = 0; o < all->n_operands; o++) {
+        const block_place p = all->place(all, o, 0, 1);
+        all->slot_bytes[o] = bytes_of(&p);
+    }
 }
 
 /* Whether the batch goes through in groups of matrices; otherwise each of those is cut. `bytes`: of one. */
@@ -345,7 +347,6 @@ static void cut_matrices(blocks *all, const smk_batch *batch, const smk_matrix *
 
 smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
                             smk_flow_plan *out, smk_status *status) {
-    const smk_gemm *p = problem;
     int64_t values[SMK_MAX_PARAMS];
     smk_flow_question q = *question;
     const int split = smk_row_param(q.row, "split");
@@ -354,39 +355,40 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
     if (split >= 0) values[split] = q.split; /* blocks cut K as all of it is cut */
     q.values = values;
     blocks all = {.question = &q,
-                  .problem = p,
+                  .problem = problem,
                   .n_operands = 3,
-                  .reads_result = p->beta != 0.0,
+                  .reads_result = problem->beta != 0.0,
                   .lanes = SMK_LANES,
                   .panel = FLOW_NONE,
                   .place = flow_place_gemm,
                   .plan = flow_plan_gemm};
-    const double m = (double)p->M, n = (double)p->N, k = (double)p->K;
-    const bool stays[] = {p->a.batch[0] == 0, p->b.batch[0] == 0, false};
-    if (goes_in_groups(&all, &p->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
+    const double m = (double)problem->M, n = (double)problem->N, k = (double)problem->K;
+    const bool stays[] = {problem->a.batch[0] == 0, problem->b.batch[0] == 0, false};
+    if (goes_in_groups(&all, &problem->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
         return flow_of_units(&all, all.count[0], stays, out, status);
-    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->a, &p->b, &p->c});
-    return flow_of_matrices(&all, p, out, status);
+    cut_matrices(&all, &problem->batch,
+                 (const smk_matrix *[]){&problem->a, &problem->b, &problem->c});
+    return flow_of_matrices(&all, problem, out, status);
 }
 
 smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
                                  smk_flow_plan *out, smk_status *status) {
-    const smk_transpose *p = problem;
     const int64_t itemsize = question->dtype->itemsize;
     blocks all = {.question = question,
-                  .problem = p,
+                  .problem = problem,
                   .n_operands = 2,
                   .lanes = SMK_LANES,
                   .panel = FLOW_NONE,
                   .place = flow_place_transpose,
                   .plan = flow_plan_transpose};
     *out = (smk_flow_plan){0};
-    const double bytes = (double)p->rows * (double)p->cols * (double)itemsize;
-    const bool moves[] = {false, false}, stays[] = {p->x.batch[0] == 0, false};
-    if (goes_in_groups(&all, &p->batch, stays, 2 * bytes))
+    const double bytes = 2.0 * (double)problem->rows * (double)problem->cols * (double)itemsize;
+    const bool moves[] = {false, false}, stays[] = {problem->x.batch[0] == 0, false};
+    if (goes_in_groups(&all, &problem->batch, stays, bytes))
         return flow_of_units(&all, all.count[0], stays, out, status);
-    cut_matrices(&all, &p->batch, (const smk_matrix *[]){&p->x, &p->y});
-    const double share = bytes / TRANSPOSE_COUNT;
+    cut_matrices(&all, &problem->batch, (const smk_matrix *[]){&problem->x, &problem->y});
+    const double share =
+        (double)problem->rows * (double)problem->cols * (double)itemsize / TRANSPOSE_COUNT;
     const int64_t wanted = share < TRANSPOSE_LEAST  ? TRANSPOSE_LEAST
                            : share < TRANSPOSE_MOST ? (int64_t)share
                                                     : TRANSPOSE_MOST;
@@ -396,8 +398,8 @@ smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_tr
     const int64_t room = (int64_t)question->memory / (2 * UNITS);
     while (rows > LEAST_ROWS && rows * rows * itemsize > room)
         rows /= 2;
-    const int64_t cols = p->rows < rows ? rows * rows / p->rows : rows;
-    if (p->cols < rows) rows = rows * rows / p->cols;
-    count_blocks(&all, p->rows, p->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
-    return flow_of_units(&all, all.matrices * all.count[0] * all.count[1], moves, out, status);
+    const int64_t cols = problem->rows < rows ? rows * rows / problem->rows : rows;
+    if (problem->cols < rows) rows = rows * rows / problem->cols;
+    count_blocks(&all, problem->rows, problem->cols, rows, flow_round_up(cols, TRANSPOSE_UNIT));
+    return flow_of_units(&all, n_products(&all), moves, out, status);
 }

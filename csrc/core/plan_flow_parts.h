@@ -36,8 +36,9 @@ typedef struct blocks {
     block_place (*place)(const struct blocks *all, int operand, int64_t block, int64_t run);
     smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
                      smk_plan *out, smk_status *status);
-    /* Of a batch that is cut within its matrices, one after the other; 0: a block is a group of them. */
-    int64_t matrices;
+    int64_t
+        matrices; /* of a batch that is cut within its matrices, one after the other; 0: a block is
+                                       a group of them */
     bool repeats[SMK_MAX_OPERANDS]; /* all matrices of the operand are one */
     int64_t slot_bytes[SMK_MAX_OPERANDS];
     int64_t size
@@ -51,8 +52,8 @@ typedef struct blocks {
 
 /* ---- plan_flow_places.c: for `place` and `plan` ---- */
 
-/* Which place of the panel the block has. */
-int64_t flow_panel_place(const blocks *all, int64_t block);
+/* How many blocks a matrix of the operand has. Those of the next matrix of a batch are numbered on. */
+int64_t flow_blocks_of_matrix(const blocks *all, int operand);
 
 block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64_t run);
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,

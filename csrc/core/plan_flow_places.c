@@ -68,24 +68,20 @@ static int64_t group_size(const blocks *all, const smk_batch *batch, int64_t gro
 
 /* ---- blocks within a matrix ---- */
 
-static int64_t blocks_of_matrix(const blocks *all, int operand) {
+int64_t flow_blocks_of_matrix(const blocks *all, int operand) {
     const bool both = all->n_operands == 2 || operand == 2;
     return both ? all->count[0] * all->count[1] : all->count[operand];
 }
 
-int64_t flow_panel_place(const blocks *all, int64_t block) {
-    return block % all->count[all->panel] % all->stay;
-}
-
-/* Elements from the first matrix of a batch to the one that the block is of. */
-static int64_t matrix_offset(const blocks *all, const smk_matrix *m, const smk_batch *batch,
-                             int operand, int64_t block) {
-    int64_t index = block / blocks_of_matrix(all, operand), offset = 0;
+/* From the host's first matrix of a batch to the one that the block is of. */
+static char *host_of(const blocks *all, const smk_matrix *m, const smk_batch *batch, int operand,
+                     int64_t block) {
+    int64_t index = block / flow_blocks_of_matrix(all, operand), offset = 0;
     for (int d = batch->n - 1; d >= 0 && index; d--) {
         offset += index % batch->size[d] * m->batch[d];
         index /= batch->size[d];
     }
-    return offset;
+    return all->question->host[operand] + offset * all->question->dtype->itemsize;
 }
 
 /* ---- products ---- */
@@ -93,7 +89,7 @@ static int64_t matrix_offset(const blocks *all, const smk_matrix *m, const smk_b
 /* Blocks from that one on: a run of them in the dimension of the panel. */
 static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block,
                       int64_t run) {
-    block %= blocks_of_matrix(all, operand);
+    block %= flow_blocks_of_matrix(all, operand);
     const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
     const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
     const int64_t high = all->size[0] * (all->panel == 0 ? run : 1);
@@ -110,9 +106,9 @@ static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t
 static part gemm_slot(const smk_gemm *p, const blocks *all, int operand, int64_t block, part own) {
     if (operand != all->panel) return own;
     part first = gemm_part(p, all, operand, 0, all->stay);
-    block %= blocks_of_matrix(all, operand);
+    block %= flow_blocks_of_matrix(all, operand);
     *(operand ? &first.first_column : &first.first_row) =
-        (block - flow_panel_place(all, block)) * (operand ? all->size[1] : all->size[0]);
+        (block - block % all->stay) * (operand ? all->size[1] : all->size[0]);
     return first;
 }
 
@@ -124,16 +120,14 @@ block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64
     const smk_gemm *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = gemm_matrix(p, operand);
-    const int itemsize = q->dtype->itemsize;
     if (all->matrices) {
-        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
         const part own = gemm_part(p, all, operand, block, run);
-        return place_part(m, q->host[operand] + offset * itemsize, itemsize, own,
+        return place_part(m, host_of(all, m, &p->batch, operand, block), q->dtype->itemsize, own,
                           gemm_slot(p, all, operand, block, own));
     }
     const part whole = {0, operand == 1 ? p->K : p->M, 0, operand == 0 ? p->K : p->N};
-    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
-                       group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices, smk_plan *out,
@@ -157,7 +151,7 @@ smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matr
 /* ---- transposes ---- */
 
 static part transpose_part(const smk_transpose *p, const blocks *all, int operand, int64_t block) {
-    block %= blocks_of_matrix(all, operand);
+    block %= flow_blocks_of_matrix(all, operand);
     const int64_t i = block / all->count[1], j = block % all->count[1];
     const part x = {i * all->size[0], flow_least(all->size[0], p->rows - i * all->size[0]),
                     j * all->size[1], flow_least(all->size[1], p->cols - j * all->size[1])};
@@ -169,15 +163,14 @@ block_place flow_place_transpose(const blocks *all, int operand, int64_t block, 
     const smk_transpose *p = all->problem;
     const smk_flow_question *q = all->question;
     const smk_matrix *m = operand ? &p->y : &p->x;
-    const int itemsize = q->dtype->itemsize;
     if (all->matrices) {
-        const int64_t offset = matrix_offset(all, m, &p->batch, operand, block);
         const part own = transpose_part(p, all, operand, block);
-        return place_part(m, q->host[operand] + offset * itemsize, itemsize, own, own);
+        return place_part(m, host_of(all, m, &p->batch, operand, block), q->dtype->itemsize, own,
+                          own);
     }
     const part whole = {0, operand ? p->cols : p->rows, 0, operand ? p->rows : p->cols};
-    return place_group(m, &p->batch, q->host[operand], itemsize, whole, group_first(all, block),
-                       group_size(all, &p->batch, block));
+    return place_group(m, &p->batch, q->host[operand], q->dtype->itemsize, whole,
+                       group_first(all, block), group_size(all, &p->batch, block));
 }
 
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,

@@ -77,7 +77,9 @@ static int take_part(smk_gemm *p, smk_flow_question *q, int i, int n) {
     const bool batch = p->batch.n > 0, rows = p->M >= p->N;
     int64_t *size = batch ? &p->batch.size[0] : rows ? &p->M : &p->N;
     const int64_t unit = batch ? 1 : UNIT, units = (*size + unit - 1) / unit;
-    const int64_t each = (units + n - 1) / n * unit, first = each * i;
+    const int64_t share = (units + n - 1) / n * unit;
+    const int64_t each = batch ? share : smk_flow_part(q->row, p->M, p->N, *size, share);
+    const int64_t first = each * i;
     const int64_t steps[3] = {batch  ? p->a.batch[0]
                               : rows ? p->a.ld
                                      : 0,

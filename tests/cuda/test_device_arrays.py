@@ -327,7 +327,7 @@ def test_views_of_torch(torch, dtype):
             for a, b in itertools.product(*sides):
                 want = smemkern.gemm(a.contiguous(), b.contiguous(), variant=variant)
                 exact = a.double() @ b.double()
-                scale = 0.1 if kind.itemsize == 2 else 1e-3
+                scale = 0.1 if kind.itemsize == 2 or variant == "tf32" else 1e-3
                 assert (want.double() - exact).abs().max() < scale
                 got = smemkern.gemm(a, b, variant=variant)
                 assert (got.double() - exact).abs().max() < scale
