@@ -244,7 +244,7 @@ def test_nothing_leaks(call):
     try:
         grown(20)
         # A lost object is at least 16 bytes a call; free lists come and go by some thousand in all.
-        assert min(grown(400) for _ in range(3)) < 400 * 16
+        assert any(grown(400) < 400 * 16 for _ in range(3))
     finally:
         tracemalloc.stop()
 
