@@ -1,4 +1,4 @@
-"""Memory that the extension asks for and does not get: MemoryError, nothing lost, and the next call works."""
+"""Memory that the extension asks for and does not get: MemoryError, nothing lost, go on."""
 
 import os
 import subprocess

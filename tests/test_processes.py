@@ -115,7 +115,7 @@ SUB = """
 
 
 def test_sub_interpreters_work_or_are_refused():
-    """NumPy 2 refuses to be loaded into a second interpreter, and with it everything that needs it."""
+    """NumPy 2 refuses a second interpreter, and with it all that needs it."""
     done = run_file(SUB)
     if "No module named '_interpreters'" in done.stderr:
         pytest.skip("no module for sub-interpreters")

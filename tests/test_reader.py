@@ -96,7 +96,7 @@ def test_bad_body(body, words):
 
 
 DECLARATIONS = {
-    "product": (".global .b64 x[1<<33][1<<33];", "more than 4294967296 bytes"),
+    "product": (".global .b64 x[1<<31][1<<31];", "more than 4294967296 bytes"),
     "negative": (".global .b64 x[-1];", "an array size is -1"),
     "global": (".global .b8 x[1<<40];", "an array size is 1099511627776; at most"),
     "const": (".const .b8 x[70000];", "to more than 65536 bytes"),
@@ -110,7 +110,7 @@ DECLARATIONS = {
     "values": (".global .b8 x[2] = {1, 2, 3};", "more initial values than elements"),
     "row": (".global .b8 x[2][2] = {{1, 2, 3}, {1}};", "too many initial values"),
     "nesting": (".global .b8 x[2] = {{{1}}};", "nested deeper than the array"),
-    "a large one": (".global .b8 x[1<<33] = {1};", "initialised variables to more than"),
+    "a large one": (".global .b8 x[1<<31] = {1};", "initialised variables to more than"),
     "large rows": (".global .b8 x[][1<<30] = {{1}, {1}, {1}};", "initialised variables to more"),
     "integer": (".global .f32 x = 1;", "an integer cannot initialise .f32"),
     "float": (".global .b16 x = 1.0;", "a float cannot initialise .b16"),

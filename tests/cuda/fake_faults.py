@@ -2,10 +2,10 @@
 
     python fake_faults.py OPERATION RESULT
 
-Every failure is met in a process of its own, forked before the driver is opened, so the first calls of
-a process fail too. There the operation either raises, with an exception that names the failure, or has
-done without the call; nothing that the driver handed out is lost; and the same operation works
-afterwards, or says that the context is lost. Prints how many calls failed.
+Every failure is met in a process of its own, forked before the driver is opened, so the first calls
+of a process fail too. There the operation either raises, with an exception that names the failure,
+or has done without the call; nothing that the driver handed out is lost; and the same operation
+works afterwards, or says that the context is lost. Prints how many calls failed.
 
 Run by test_faults.py, with LD_LIBRARY_PATH set to the fake's folder.
 """

@@ -1,4 +1,4 @@
-"""Processes and device "cuda": a fork after the driver was used is refused, a fork before it is not.
+"""Processes and device "cuda": a fork after the driver was used is refused, one before is not.
 
 Run by test_faults.py, with LD_LIBRARY_PATH set to the fake's folder.
 """

@@ -2,9 +2,9 @@
 
     LD_PRELOAD=failing_allocator.so python allocations.py OPERATION
 
-The operation then raises MemoryError, or does without; it works the next time, and afterwards as much
-memory is alive as before. Prints how many requests failed. Run by test_allocations.py; operations
-whose name begins with "gpu" need the fake driver, too.
+The operation then raises MemoryError, or does without; it works the next time, and afterwards as
+much memory is alive as before. Prints how many requests failed. Run by test_allocations.py;
+operations whose name begins with "gpu" need the fake driver, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,16 @@
-"""Compiles the fuzz targets, each from the sources it is about, with AddressSanitizer and UBSan.
+r"""Compiles the fuzz targets, each from the sources it is about, with AddressSanitizer and UBSan.
 
     python tests/fuzz/build.py FOLDER            with clang: for libFuzzer
-    python tests/fuzz/build.py FOLDER --replay   with any compiler: runs files and a few of their mutations
+    python tests/fuzz/build.py FOLDER --replay   with any compiler: runs files and their mutations
+    python tests/fuzz/build.py FOLDER --short    the first if there is clang, else the second; then
+                                                 both programs run for some seconds, as in CI
 
-Beside each program stands what it begins with: FOLDER/ptx for fuzz_ptx, unpacked from corpus.zip.
+FOLDER/ptx is what fuzz_ptx begins with: the texts that libFuzzer has kept (corpus.tar.xz), and
+those of tests/corpus/ptx. A long run, which keeps what it finds in FOLDER/found:
+
+    FOLDER/fuzz_ptx -fork=2 -seed=1 -max_len=3000 -timeout=25 -rss_limit_mb=3000 \
+        -malloc_limit_mb=6000 FOLDER/found FOLDER/ptx
+    FOLDER/fuzz_core -fork=2 -seed=1 -max_len=600 -timeout=25 FOLDER/found_core
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -49,9 +56,9 @@ def corpus(folder: Path) -> Path:
     """The texts that fuzz_ptx begins with."""
     texts = folder / "ptx"
     texts.mkdir(parents=True, exist_ok=True)
-    if (HERE / "corpus.zip").exists():
-        with zipfile.ZipFile(HERE / "corpus.zip") as archive:
-            archive.extractall(texts)
+    with tarfile.open(HERE / "corpus.tar.xz") as archive:
+        for member in archive:
+            (texts / Path(member.name).name).write_bytes(archive.extractfile(member).read())
     for path in (ROOT / "tests" / "corpus" / "ptx").glob("*.ptx"):
         shutil.copy(path, texts)
     return texts
@@ -77,7 +84,7 @@ def build(folder: Path, replay: bool, only: list[str] | None = None) -> list[Pat
     if not compiler:
         raise SystemExit("no C compiler" if replay else "no clang; --replay does without it")
     (folder / "lines.h").write_text(lines(corpus(folder)))
-    flags = ["-std=gnu17", "-O2", "-g1", *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
+    flags = ["-std=gnu17", "-O1", "-g1", *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
     if not replay:
         flags.append("-fsanitize=fuzzer-no-link")
     objects = folder / "objects"
@@ -101,11 +108,34 @@ def build(folder: Path, replay: bool, only: list[str] | None = None) -> list[Pat
     return programs
 
 
+SECONDS = 10  # of each program's short run
+
+
+def short(folder: Path) -> None:
+    """Fails if a program stops with a report."""
+    replay = shutil.which("clang") is None
+    texts = folder / "ptx"
+    for program in build(folder, replay):
+        inputs = sorted(map(str, texts.iterdir())) if program.name == "fuzz_ptx" else []
+        if replay:
+            options = ["-runs=5", "-seed=1", *(inputs[::10] or [str(HERE / "fuzz_core.c")])]
+        else:
+            found = folder / f"found_{program.name}"
+            found.mkdir()
+            options = [f"-max_total_time={SECONDS}", "-seed=1", "-max_len=3000", "-timeout=25"]
+            options += ["-rss_limit_mb=3000", "-malloc_limit_mb=6000", found]
+            options += [texts] if inputs else []
+        subprocess.run([program, *options], check=True, cwd=folder)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--replay", action="store_true")
+    parser.add_argument("--short", action="store_true")
     given = parser.parse_args()
+    if given.short:
+        return short(given.folder)
     for program in build(given.folder, given.replay):
         print(program)
 

@@ -1,0 +1,97 @@
+"""Ten thousand calls, right and wrong: whether memory is as large at the end as near the start.
+
+    python benchmarks/leaks.py [--calls 10000]
+
+Prints the bytes that malloc has handed out, after a tenth of the calls and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import itertools
+import time
+from datetime import date
+
+import numpy as np
+
+import smemkern
+
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keepcost".split()
+    ]
+
+
+def used() -> int:
+    """Bytes that malloc has handed out, pages of their own included."""
+    ask = ctypes.CDLL(None).mallinfo2
+    ask.restype = Mallinfo
+    info = ask()
+    return info.used + info.hblkhd
+
+
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry seven(.param .u64 x)
+{{ // {number}
+    .reg .b32 %r<2>; .reg .b64 %rd<3>;
+    ld.param.u64 %rd0, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4;
+    add.s64 %rd1, %rd0, %rd1; st.global.u32 [%rd1], 7; ret;
+}}
+"""
+
+
+def operations():
+    a, b = np.ones((2, 9, 8), "f4"), np.ones((8, 7), "f4")
+    out = np.zeros((2, 9, 7), "f4")
+    x = np.zeros(32, "u4")
+    kernel = smemkern.Kernel(PTX.format(number=0), "seven")
+    numbers = itertools.count()
+
+    def fresh():
+        smemkern.Kernel(PTX.format(number=next(numbers) % 1000), "seven")(1, 32, x, device="emu")
+
+    yield lambda: smemkern.gemm(a, b, device="emu")
+    yield lambda: smemkern.gemm(a, b[:, ::-1], variant="tiled", out=out, beta=0.5, device="emu")
+    yield lambda: smemkern.transpose(a, device="emu")
+    yield lambda: smemkern.trace("gemm", a[0], b, variant="pipelined")
+    yield lambda: smemkern.trace(kernel, 1, 32, x)
+    yield lambda: kernel(1, 32, x, device="emu")
+    yield fresh
+    yield lambda: smemkern.gemm(a, b[1:], device="emu")
+    yield lambda: smemkern.gemm(a, b, out=out[0], device="emu")
+    yield lambda: smemkern.gemm(a, b, variant="none", device="emu")
+    yield lambda: kernel(1, 32, x[:5], device="emu")
+    yield lambda: kernel(1, 32, x, device="emu", max_instructions=1)
+    yield lambda: smemkern.Kernel("nonsense {", "k", options=3)
+    yield lambda: smemkern.Kernel(PTX.format(number=1)[:200], None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=10_000)
+    calls = parser.parse_args().calls
+    every = list(operations())
+    begin, start = 0, time.perf_counter()
+    for i in range(calls):
+        with contextlib.suppress(TypeError, ValueError, smemkern.Error):
+            every[i % len(every)]()
+        if i == calls // 10:
+            gc.collect()
+            begin = used()
+    gc.collect()
+    end, seconds = used(), time.perf_counter() - start
+    print(
+        f"{calls} calls in {seconds:.0f} s, {date.today()}: {begin} bytes in use after a tenth of "
+        f"them, {end} at the end: {end - begin:+d}"
+    )
+
+
+if __name__ == "__main__":
+    main()
