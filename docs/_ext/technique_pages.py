@@ -51,6 +51,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns:
 
 def code(text: str) -> str:
     """Inline code in a table's cell."""
+    if not text:
+        return ""
     fence = "``" if "`" in text else "`"
     return f"{fence}{text.replace('|', chr(92) + '|')}{fence}"
 
