@@ -16,7 +16,9 @@ ARGS = ["--kernel=rev", "--grid=1", "--block=64", "--arg=f32[64]=random", "--arg
 
 
 @pytest.fixture
-def check(tmp_path, nvrtc):
+def check(tmp_path, nvrtc, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
     def run(middle, *more):
         file = tmp_path / "reverse.cu"
         file.write_text(REVERSE % middle)
