@@ -424,7 +424,7 @@ MODELS = [
     ),
     case(
         "roofline dtype",
-        TypeError,
+        ValueError,
         "int3",
         smemkern.roofline,
         "gemm",
