@@ -101,6 +101,25 @@ void device_array_set_c_order(device_array *a) {
     }
 }
 
+/* Before anything is read there: what lies outside the addresses that there are cannot be an element. */
+int device_array_check_strides(const device_array *a, array_label label) {
+    npy_intp low = (npy_intp)a->address, high = low, reach;
+    bool outside = low < 0, empty = false;
+    for (int d = 0; d < a->n_dims; d++) {
+        empty |= a->shape[d] == 0;
+        if (a->shape[d] > 1) { /* the stride of one element is never taken, and may be nonsense */
+            outside |= __builtin_mul_overflow(a->shape[d] - 1, a->strides[d], &reach);
+            npy_intp *end = reach < 0 ? &low : &high;
+            outside |= __builtin_add_overflow(*end, reach, end);
+        }
+    }
+    if ((outside || low < 0) && !empty) {
+        return device_array_refuse(PyExc_ValueError, label,
+                                   "has strides that lead past the addresses that there are");
+    }
+    return 0;
+}
+
 static void set_type(device_array *a, dl_type type) {
     static const char kinds[] = {[DL_INT] = 'i',    [DL_UINT] = 'u',    [DL_FLOAT] = 'f',
                                  [DL_BFLOAT] = 'E', [DL_COMPLEX] = 'c', [DL_BOOL] = 'b'};
@@ -126,13 +145,14 @@ static int describe_tensor(const dl_tensor *t, array_label label, device_array *
     set_type(a, t->type);
     for (int d = 0; d < a->n_dims; d++) {
         a->shape[d] = (npy_intp)t->shape[d];
-        a->strides[d] = /* unsigned: nonsense may overflow */
-            t->strides ? (npy_intp)((npy_uintp)t->strides[d] * (npy_uintp)a->itemsize) : 0;
+        if (t->strides && __builtin_mul_overflow(t->strides[d], a->itemsize, &a->strides[d])) {
+            a->strides[d] = NPY_MIN_INTP; /* which leads nowhere, too */
+        }
     }
     if (!t->strides) {
         device_array_set_c_order(a);
     }
-    return device_array_check_shape(a, label);
+    return device_array_check_shape(a, label) || device_array_check_strides(a, label) ? -1 : 0;
 }
 
 static int check_place(int device_type, PyObject *given, array_label label) {

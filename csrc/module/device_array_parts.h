@@ -9,6 +9,9 @@ int device_array_set_rank(device_array *a, int n, array_label label);
 /* Raises where an extent is negative. */
 int device_array_check_shape(const device_array *a, array_label label);
 
+/* Raises where the elements would not lie in the address space. After the shape's check. */
+int device_array_check_strides(const device_array *a, array_label label);
+
 /* Strides of an array without gaps. */
 void device_array_set_c_order(device_array *a);
 

@@ -94,7 +94,7 @@ int device_array_read_interface(const module_state *state, PyObject *given, arra
             goto done;
         }
     }
-    failed = find_ordinal(state, a);
+    failed = device_array_check_strides(a, label) ? -1 : find_ordinal(state, a);
 done:
     Py_DECREF(dict);
     return failed;

@@ -177,6 +177,7 @@ def test_cupy_stream(twice):
                 busy = busy @ busy * np.float32(1 / 2048)
             x = busy[0, :32].copy()
             twice(1, 32, x, stream=stream.ptr if given else None)
+        stream.synchronize()
         assert np.array_equal(x.get(), np.full(32, 2, "f4"))
 
 
@@ -206,6 +207,7 @@ def test_torch_stream(twice):
             busy = busy @ busy / 2048
         x = busy[0, :32].clone()
         twice(1, 32, x)
+    stream.synchronize()
     assert np.array_equal(x.cpu().numpy(), np.full(32, 2, "f4"))
 
 
@@ -420,6 +422,6 @@ def test_gemm_of_cupy():
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
         assert cupy.allclose(smemkern.gemm(a[0], b, variant="tiled"), a[0] @ b, atol=1e-4)
-    assert cupy.allclose(
-        smemkern.gemm(a[0], b, variant="tiled", stream=stream), a[0] @ b, atol=1e-4
-    )
+    c = smemkern.gemm(a[0], b, variant="tiled", stream=stream)
+    stream.synchronize()
+    assert cupy.allclose(c, a[0] @ b, atol=1e-4)
