@@ -168,8 +168,10 @@ static void place(operand *o, npy_intp itemsize) {
     npy_intp rows = o->dims[o->ndim - 2], cols = o->dims[o->ndim - 1];
     o->buffer = (smk_buffer){PyArray_BYTES(o->array) + low, (size_t)bytes, SMK_IN};
     o->matrix.offset = -low;
-    o->matrix.ld = rows > 1 ? o->strides[o->ndim - 2] / itemsize : cols > 1 ? cols : 1;
     o->matrix.step = cols > 1 ? o->strides[o->ndim - 1] / itemsize : 1;
+    /* A single row whose elements lie apart is columns of one element. */
+    const npy_intp alone = o->matrix.step == 1 && cols > 1 ? cols : 1;
+    o->matrix.ld = rows > 1 ? o->strides[o->ndim - 2] / itemsize : alone;
     for (int d = 0; d < o->ndim - 2; d++) {
         o->matrix.batch[d] = o->strides[d] / itemsize;
     }

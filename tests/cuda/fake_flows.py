@@ -168,6 +168,10 @@ def transposes() -> None:
             transpose(np.asfortranarray(x), max_memory=limit)
     transpose(floats(20, 100, 100), max_memory=600_000)
     transpose(floats(4, 3, 100, 100).swapaxes(0, 1))
+    for columns in (2, 3, 9):  # one row, whose elements lie apart
+        x = floats(2, 2 * columns)[::2, 1::2]
+        y = smemkern.transpose(x, variant="sectors", device="cuda")
+        assert np.array_equal(y, x.T)
     x = floats(300, 300)
     y = x.T.copy()
     assert smemkern.transpose(x, variant="naive", device="cuda", out=x) is x
