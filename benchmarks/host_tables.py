@@ -98,22 +98,19 @@ def limited(results: Record | None) -> str:
     return markdown(header, rows, 0)
 
 
-def several(results: Record | None) -> str:
-    """One product on several GPUs, from a machine that has them."""
-    part = (results or {}).get("several", {})
-    lines = part.get("lines", ())
-    if not lines:
-        return NOT_YET
-    header = ("product", "type", "GPUs", "ms", "× one", "same bits")
+def several(results: Record) -> str:
+    """One product on several GPUs of one machine: what benchmarks/several.py wrote."""
+    header = ("product", "type", "GPUs", "ms", "× one", "TFLOP/s", "same bits")
     rows = []
-    for line in lines:
-        for count, ms in sorted((int(k), ms) for k, ms in line["ms"].items()):
-            gain = line["ms"]["1"] / ms
-            wanted = count in SEVERAL and gain >= SEVERAL[count]
+    for line in results["several"]:
+        for count in sorted(line["ms"], key=int):
+            gain = line["speedup"][count]
+            wanted = gain >= SEVERAL.get(int(count), float("inf"))
             rows.append(
                 (
-                    *(size(line["shape"]), line["dtype"], f"{count}", number(ms)),
-                    *(_mark(times(gain), wanted), "yes" if line["same"] else "no"),
+                    *(size(line["shape"]), line["dtype"], count, number(line["ms"][count])),
+                    *(_mark(times(gain), wanted), number(line["tflops"][count])),
+                    "yes" if line["same"] else "no",
                 )
             )
-    return f"{where(part)}.\n\n" + markdown(header, rows, 2)
+    return f"{where(results)}.\n\n" + markdown(header, rows, 2)

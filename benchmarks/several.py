@@ -232,7 +232,7 @@ def main() -> None:
         "several": [],
     }
     name = record["gpu"].lower().replace(" ", "-")
-    target = given.results / f"{name}-x{gpus}.json"
+    target = given.results / f"several-{name}-x{gpus}.json"
     for dtype, *sizes in sorted(SIZES, key=lambda s: (s[1] * s[2] * s[3], s[0])):
         if time.perf_counter() - start > given.seconds:
             break

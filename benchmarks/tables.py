@@ -45,6 +45,11 @@ def gpus() -> list[Record]:
     return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("nvidia-*.json"))]
 
 
+def machines() -> list[Record]:
+    """What benchmarks/several.py wrote, a file a machine."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("several-*.json"))]
+
+
 def is_clean(results: Record) -> bool:
     tests, tools = results.get("tests"), results.get("sanitizers")
     return (tests is None or tests["exit_status"] == 0) and (
@@ -411,7 +416,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "products": "\n\n".join(host_tables.products(g) for g in gpus() or [None]),
             "host transposes": "\n\n".join(host_tables.transposes(g) for g in gpus() or [None]),
             "limited": "\n\n".join(host_tables.limited(g) for g in gpus() or [None]),
-            "several": "\n\n".join(host_tables.several(g) for g in gpus() or [None]),
+            "several": "\n\n".join(map(host_tables.several, machines())) or host_tables.NOT_YET,
         },
         EXACTNESS: {
             "exactness": "\n\n".join(patterns(g) for g in measured),
