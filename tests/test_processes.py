@@ -102,7 +102,7 @@ SUB = """
         a = numpy.eye(4, dtype="f4")
         print("works" if (smemkern.gemm(a, a, device="emu") == a).all() else "wrong", flush=True)
     except ImportError as error:
-        print("refused:", error, flush=True)
+        print("refused:", repr(error), flush=True)  # a line
     '''
     import textwrap
     for _ in range(2):
