@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from ._blocks import (
     Block,
@@ -144,7 +144,7 @@ def _table(block: Table, widths: list[int]) -> Any:
     for name, wide, left in zip(
         block.header, widths, are_left(len(widths), block.rows), strict=True
     ):
-        justify = "left" if left else "right"
+        justify: Literal["left", "right"] = "left" if left else "right"
         made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
     for row in block.rows:
         made.add_row(*(Text(str(cell), _STYLES[tone_of(cell)]) for cell in row))
