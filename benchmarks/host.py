@@ -9,6 +9,7 @@ way after the other at its measured rates, or the kernel alone, whichever is lon
 from __future__ import annotations
 
 import importlib
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -46,8 +47,10 @@ def bus(torch: Any) -> Record:
     return {name: max(move(ways) for _ in range(5)) for name, ways in names.items()}
 
 
-def in_turns(work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Median milliseconds of each, timed one after the other."""
+def times_in_turns(
+    work: dict[str, Callable[[], object]], seconds: float, most: float = math.inf
+) -> dict[str, list[float]]:
+    """Milliseconds of each, timed one after the other: three times at least, `most` at most."""
     times: dict[str, list[float]] = {name: [] for name in work}
     for run in work.values():
         run()
@@ -57,8 +60,14 @@ def in_turns(work: dict[str, Callable[[], object]], seconds: float) -> dict[str,
             start = time.perf_counter()
             run()
             times[name].append((time.perf_counter() - start) * 1e3)
-        if len(next(iter(times.values()))) >= 100:
+        if len(next(iter(times.values()))) >= most:
             break
+    return times
+
+
+def in_turns(work: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+    """The median milliseconds of each."""
+    times = times_in_turns(work, seconds, most=100)
     return {name: statistics.median(all_times) for name, all_times in times.items()}
 
 

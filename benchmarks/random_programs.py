@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -31,6 +30,8 @@ TESTS = HERE.parent / "tests" / "emu"
 sys.path += [str(HERE), str(TESTS), str(TESTS.parent), str(HERE.parent)]
 
 import program_writer as programs  # noqa: E402
+
+import seeds  # noqa: E402
 
 Record = dict[str, Any]
 KEPT = 2000  # programs whose digests the record keeps
@@ -93,9 +94,9 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
 
 
-def part(seeds: range) -> Record:
+def part(some: range) -> Record:
     found: Record = {"differ": [], "errors": [], "digests": []}
-    for seed in seeds:
+    for seed in some:
         try:
             kept, differs = difference(seed, len(found["differ"]) < TAKEN_APART)
             found["digests"].append(kept)
@@ -108,11 +109,7 @@ def part(seeds: range) -> Record:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="the first one")
-    parser.add_argument("--count", type=int, default=20000)
-    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    seeds.add_arguments(parser, 20000)
     parser.add_argument("--show", type=int, metavar="SEED")
     options = parser.parse_args()
     if options.show is not None:
@@ -122,12 +119,7 @@ def main() -> int:
     from gpu import facts
 
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each program runs once
-    end = options.seed + options.count
-    parts = [
-        range(first, min(first + TOGETHER, end)) for first in range(options.seed, end, TOGETHER)
-    ]
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        found = pool.map(part, parts, chunksize=1)
+    found = seeds.in_parts(part, options, TOGETHER)
     record: Record = {
         **facts(options.commit),
         "seed": options.seed,

@@ -27,6 +27,7 @@ import torch
 
 import smemkern
 from gpu import ROOT, facts, output_of
+from host import times_in_turns
 
 Record = dict[str, Any]
 
@@ -170,20 +171,12 @@ def check() -> Record:
 # ---- what it gains
 
 
-def in_turns(work: dict[int, Callable[[], object]], seconds: float) -> Record:
+def in_turns(work: dict[str, Callable[[], object]], seconds: float) -> Record:
     """Milliseconds of each, one after the other: the median, and the least."""
-    times: dict[int, list[float]] = {n: [] for n in work}
-    for run in work.values():
-        run()
-    ends = time.perf_counter() + seconds
-    while time.perf_counter() < ends or len(next(iter(times.values()))) < 3:
-        for n, run in work.items():
-            start = time.perf_counter()
-            run()
-            times[n].append((time.perf_counter() - start) * 1e3)
+    times = times_in_turns(work, seconds)
     return {
-        "ms": {str(n): statistics.median(all_times) for n, all_times in times.items()},
-        "least_ms": {str(n): min(all_times) for n, all_times in times.items()},
+        "ms": {n: statistics.median(all_times) for n, all_times in times.items()},
+        "least_ms": {n: min(all_times) for n, all_times in times.items()},
         "runs": len(next(iter(times.values()))),
     }
 
@@ -198,7 +191,7 @@ def line(dtype: str, sizes: tuple[int, int, int], counts: list[int], seconds: fl
         smemkern.gemm(a, b, out=out[count], devices=list(range(count)))
         moved[str(count)] = smemkern.last_transfer()._asdict()
 
-    times = in_turns({count: lambda count=count: run(count) for count in counts}, seconds)
+    times = in_turns({str(count): lambda count=count: run(count) for count in counts}, seconds)
     exact = a[-1].astype("f8") @ b[:, :256].astype("f8")
     error = np.abs(out[counts[-1]][-1, :256] - exact).max() / np.sqrt(k)
     base = times["ms"]["1"]

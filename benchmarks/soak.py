@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import multiprocessing
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
 
+import seeds  # noqa: E402
 import soak_cases  # noqa: E402
 
 MOST = {"cuda": 260, "emu": 70}  # of a dimension
@@ -35,9 +34,9 @@ def call(seed: int, device: str) -> str:
     return check(Random(seed), device, MOST[device], parameter_sets)
 
 
-def part(seeds: range, device: str) -> list[dict[str, Any]]:
+def part(some: range, device: str) -> list[dict[str, Any]]:
     failed = []
-    for seed in seeds:
+    for seed in some:
         try:
             call(seed, device)
         except Exception as error:  # one call's must not end the others
@@ -47,12 +46,8 @@ def part(seeds: range, device: str) -> list[dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="the first one")
-    parser.add_argument("--count", type=int, default=100_000)
+    seeds.add_arguments(parser, 100_000)
     parser.add_argument("--device", choices=sorted(MOST), default="emu")
-    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     parser.add_argument("--again", type=int, metavar="SEED")
     options = parser.parse_args()
     if options.again is not None:
@@ -62,13 +57,8 @@ def main() -> int:
     from gpu import output_of
 
     started = time.time()
-    end = options.seed + options.count
-    parts = [
-        (range(first, min(first + TOGETHER, end)), options.device)
-        for first in range(options.seed, end, TOGETHER)
-    ]
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        failed = [one for found in pool.starmap(part, parts, chunksize=1) for one in found]
+    parts = seeds.in_parts(part, options, TOGETHER, options.device)
+    failed = [one for found in parts for one in found]
     record = {
         "device": options.device,
         "date": datetime.date.today().isoformat(),

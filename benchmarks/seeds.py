@@ -1,0 +1,29 @@
+"""What runs over many seeds share: their options, and the processes that take them part by part."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser, count: int) -> None:
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+
+
+def in_parts(
+    work: Callable[..., Any], options: argparse.Namespace, together: int, *more: object
+) -> list[Any]:
+    """work(seeds, *more) of so many seeds at a time, in the order of the seeds."""
+    end = options.seed + options.count
+    starts = range(options.seed, end, together)
+    parts = [(range(first, min(first + together, end)), *more) for first in starts]
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        return pool.starmap(work, parts, chunksize=1)
