@@ -130,6 +130,15 @@ static void set_type(device_array *a, dl_type type) {
     a->kind = (char)(!whole ? 0 : known ? kinds[type.code] : 'V');
 }
 
+/* A stride of `elements`. CuPy divides the bytes of a negative one as though they were unsigned, so that
+ * the product is right once it overflows. */
+static npy_intp bytes_of(int64_t elements, npy_intp itemsize) {
+    npy_intp bytes;
+    const bool overflows = __builtin_mul_overflow(elements, itemsize, &bytes);
+    return overflows && (elements < 0 || bytes >= 0) ? NPY_MIN_INTP /* which leads nowhere */
+                                                     : bytes;
+}
+
 static int describe_tensor(const dl_tensor *t, array_label label, device_array *a) {
     const bool device = t->device_type == DL_CUDA || t->device_type == DL_CUDA_MANAGED;
     a->place = device ? ARRAY_DEVICE : ARRAY_HOST_DESCRIBED;
@@ -145,8 +154,8 @@ static int describe_tensor(const dl_tensor *t, array_label label, device_array *
     set_type(a, t->type);
     for (int d = 0; d < a->n_dims; d++) {
         a->shape[d] = (npy_intp)t->shape[d];
-        if (t->strides && __builtin_mul_overflow(t->strides[d], a->itemsize, &a->strides[d])) {
-            a->strides[d] = NPY_MIN_INTP; /* which leads nowhere, too */
+        if (t->strides) {
+            a->strides[d] = bytes_of(t->strides[d], a->itemsize);
         }
     }
     if (!t->strides) {

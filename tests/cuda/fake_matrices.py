@@ -53,6 +53,8 @@ INTERFACE = views(Interface)
 class Tensor(DlPack):
     """One dimension of DLPack, made out of many by the driver's memory."""
 
+    strides = None  # elements; NULL says that rows follow each other
+
     def __init__(self, values):
         super().__init__(values.ravel())
         self.extents = values.shape
@@ -65,6 +67,9 @@ class Tensor(DlPack):
         self.shape = (ctypes.c_int64 * n)(*self.extents)
         self.tensor.n_dims = n
         self.tensor.shape = ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64))
+        if self.strides:
+            self.steps = (ctypes.c_int64 * n)(*self.strides)
+            self.tensor.strides = ctypes.cast(self.steps, ctypes.POINTER(ctypes.c_int64))
         return capsule
 
 
@@ -95,6 +100,19 @@ def dlpack_and_streams() -> None:
     assert x.stream == out.stream == 1
     smemkern.gemm(x, y, variant="naive", out=out, stream=STREAM)
     assert x.stream == y.stream == out.stream == STREAM
+
+
+def backwards_as_cupy_says_it() -> None:
+    """CuPy divides the bytes between elements as an unsigned number: -4 // 4 is 2^62 - 1."""
+    b, out = floats(6, 5), Tensor(np.zeros((4, 5), "f4"))
+    x = Tensor(floats(4, 6))
+    x.address += 4 * 23  # the last element, which comes first
+    a = x.host.reshape(4, 6)[::-1, ::-1]
+    for strides in ((-6, -1), ((1 << 62) - 6, (1 << 62) - 1)):
+        x.strides = strides
+        out.host[:] = np.nan
+        smemkern.gemm(x, Tensor(b), variant="naive", out=out)
+        close(out.host.reshape(4, 5), a @ b)
 
 
 def batches_and_vectors() -> None:
@@ -212,7 +230,14 @@ def refused() -> None:
 
 
 CASES = (
-    *(gemm_in_place, dlpack_and_streams, batches_and_vectors, transposes, results_of_a_library),
+    *(
+        gemm_in_place,
+        dlpack_and_streams,
+        backwards_as_cupy_says_it,
+        batches_and_vectors,
+        transposes,
+        results_of_a_library,
+    ),
     refused,
 )
 
