@@ -1,11 +1,10 @@
-/* The threads of a flow: each moves pieces between host memory and its stage, whichever way there is something
- * to move.
+/* The threads of a flow: each moves shares between host memory and slots, whichever way there is something to
+ * move.
  *
- *      host memory --(thread)--> slot --(copy engine)--> device        device --> slot --> host memory
+ *      host memory --(threads)--> slot --(copy engine)--> device        device --> slot --> host memory
  *
- * One core copies 10 GB/s, the bus moves 55 each way at once, so many threads share the work; a thread that
- * waits for its slot in one direction works in the other. The caller is one of them, and the one that listens
- * for signals. What memory is pinned already moves without a stop in between.
+ * One core copies 10 GB/s, the bus moves 55 each way at once, so many threads share the work. The caller is one of
+ * them, and the one that listens for signals. What memory is pinned already moves without a stop in between.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "flow_work.h"
@@ -14,11 +13,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "flow_slots.h"
 #include "team.h"
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 4 << 20,      /* copying these takes 0.4 ms, waking an idle core up to 0.2 */
+    THREAD_BYTES = 512 << 10,    /* copying these takes 50 us, telling a thread of them a tenth */
     SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
@@ -29,11 +29,7 @@ enum {
 /* One of the flow's threads. */
 typedef struct worker {
     flow_state *flow;
-    stage *stage;
     patience *patience;        /* of the caller's thread alone */
-    int next_in;               /* slot */
-    flow_piece pending[SLOTS]; /* on their way out; the oldest is in slot first_out */
-    int n_pending, first_out;
     int64_t idle_since, asked; /* 0: it is not */
     smk_status status;
 } worker;
@@ -60,12 +56,16 @@ static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t
         memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
 }
 
-/* Puts the copy between a place in the host's memory and the device on its stream, and behind it the mark, if it is
- * not NULL. */
-static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         stage_mark *mark) {
+static void deliver(worker *w, const smk_rectangle *r) {
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+}
+
+/* Puts the piece's copy on its stream, and behind it the mark of its slot. */
+static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
+    char *host = slot ? slot->stage->memory : r->host;
+    const size_t host_pitch = slot ? r->width : (size_t)r->host_pitch;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
     const CUstream stream = piece->stream;
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
@@ -92,75 +92,44 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && mark) {
+    if (!result && slot) {
         call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, mark, stream);
+        result = stage_expect(f->d, &slot->stage->mark, stream);
     }
     if (result) return fail(w, result, call);
-    flow_put(f, piece);
+    if (!slot && way == STAGE_OUT) deliver(w, r);
+    flow_put(f, piece, slot);
     return SMK_OK;
 }
 
-static smk_code put_direct(worker *w, const flow_piece *piece) {
-    const smk_rectangle *r = &piece->rectangle;
-    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
-}
-
-static smk_code move_in(worker *w, const flow_piece *piece) {
-    const smk_rectangle *r = &piece->rectangle;
-    if (piece->direct) return put_direct(w, piece);
-    const int slot = w->next_in;
-    char *memory = w->stage->slots[STAGE_IN][slot];
-    w->next_in = (slot + 1) % SLOTS;
-    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, &w->stage->marks[STAGE_IN][slot]);
-}
-
-static void deliver(worker *w, const smk_rectangle *r) {
-    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
-}
-
-static smk_code begin_out(worker *w, const flow_piece *piece) {
-    if (piece->direct) {
-        deliver(w, &piece->rectangle);
-        return put_direct(w, piece);
+static smk_code carry_out(worker *w, const flow_task *task) {
+    const smk_rectangle *r = &task->share;
+    if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
+    char *memory = task->slot->stage->memory + r->offset;
+    if (task->deed == FLOW_COPY_OUT) {
+        copy_lines(r->host, r->host_pitch, memory, (ptrdiff_t)r->pitch, r);
+        deliver(w, r);
+    } else {
+        copy_lines(memory, (ptrdiff_t)r->pitch, r->host, r->host_pitch, r);
     }
-    const int slot = (w->first_out + w->n_pending) % SLOTS;
-    w->pending[slot] = *piece;
-    w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
-                    &w->stage->marks[STAGE_OUT][slot]);
-}
-
-static smk_code end_out(worker *w) {
-    const int slot = w->first_out;
-    const smk_rectangle *r = &w->pending[slot].rectangle;
-    copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
-    deliver(w, r);
-    w->first_out = (slot + 1) % SLOTS;
-    w->n_pending--;
-    return SMK_OK;
+    const bool complete = flow_copied(w->flow, task);
+    return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
 }
 
 /* ---- what to do next ---- */
 
-static bool oldest_has_come(const worker *w) {
-    return w->n_pending && stage_has_come(&w->stage->marks[STAGE_OUT][w->first_out]);
-}
-
 /* A few microseconds, or until there is something new, without the lock. */
-static void spin(const worker *w, unsigned changes) {
-    const bool had_slot = stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]);
+static void spin(const worker *w, const flow_task *task, unsigned changes) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&w->flow->changes) != changes || oldest_has_come(w) ||
-            stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]) != had_slot)
-            return;
+        if (atomic_load(&w->flow->changes) != changes) return;
+        for (int k = 0; k < task->n_watched; k++)
+            if (stage_has_come(&task->watched[k])) return;
         team_relax();
     }
 }
 
 /* There was nothing to do: a little later there may be. Copies that fail never tell; a stream does. */
-static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
+static smk_code wait_a_little(worker *w, const flow_task *task, unsigned changes) {
     flow_state *f = w->flow;
     const int64_t time = wait_now();
     if (!w->idle_since) w->idle_since = w->asked = time;
@@ -170,42 +139,32 @@ static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
         w->asked = time;
     }
     if (time - w->idle_since < (w->patience ? CALLER_SPIN_NS : SPIN_NS))
-        spin(w, changes);
-    else if (for_device)
+        spin(w, task, changes);
+    else if (w->patience || task->n_watched)
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     else
         flow_rest(f, changes);
     return SMK_OK;
 }
 
-/* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. It never
- * waits for one thing while there may be another. */
+/* What this thread finds to do, until there is nothing left. It never waits for one thing while there may be
+ * another. */
 static smk_code work(worker *w) {
     for (;;) {
         flow_state *f = w->flow;
-        flow_piece piece;
-        flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
-        const bool helps = !w->patience;
-        const flow_asker for_in = {stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]), helps};
-        const flow_asker for_out = {w->n_pending < SLOTS, helps};
+        flow_task task;
         const unsigned changes = atomic_load(&f->changes);
-        if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
         smk_code code = listen(w);
         if (code) return code;
-        if ((out = flow_take(f, STAGE_OUT, for_out, &piece)) == FLOW_TAKEN)
-            code = begin_out(w, &piece);
-        else if (oldest_has_come(w))
-            code = end_out(w);
-        else if ((in = flow_take(f, STAGE_IN, for_in, &piece)) == FLOW_TAKEN)
-            code = move_in(w, &piece);
-        else if (w->n_pending == 0 && in == FLOW_NO_MORE && out == FLOW_NO_MORE)
-            return SMK_OK;
-        else {
-            code = wait_a_little(w, changes, w->n_pending || !for_in.has_slot || !helps);
-            if (code) return code;
-            continue;
+        const flow_answer answer = flow_next(f, !w->patience, &task);
+        if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
+        if (answer == FLOW_NO_MORE) return SMK_OK;
+        if (answer == FLOW_TAKEN) {
+            w->idle_since = 0;
+            code = carry_out(w, &task);
+        } else {
+            code = wait_a_little(w, &task, changes);
         }
-        w->idle_since = 0;
         if (code) return code;
     }
 }
@@ -243,29 +202,27 @@ static int threads_for(const flow_state *f) {
     return useful < 1 ? 1 : useful < (size_t)n ? (int)useful : n;
 }
 
-/* The caller works, too; where there is no memory or no thread for all of them, fewer do. */
+/* The caller works, too; where there are no threads for all of them, fewer do. */
 smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *status) {
     worker workers[MOST_THREADS];
     helper *helpers[MOST_THREADS];
     const int wanted = threads_for(f);
-    int n = 0;
+    int n = 1;
+    if (flow_slots_take(f, status)) goto done;
+    f->ends = f->rings[STAGE_IN].slots[0].stage->ends;
+    workers[0] = (worker){.flow = f, .patience = p};
     for (; n < wanted; n++) {
-        smk_status unused = {0};
-        workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
-        if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
-        if (n == 0) f->ends = workers[0].stage->ends;
-        if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
-            stage_give(f->d, workers[n].stage);
-            break;
-        }
+        workers[n] = (worker){.flow = f};
+        if (!(helpers[n] = team_start(help, &workers[n]))) break;
     }
     *n_workers = n;
-    if (n == 0) return status->code;
     flow_start(f);
     work_and_tell(&workers[0]);
     for (int i = 1; i < n; i++)
         team_end(helpers[i]);
-    for (int i = 0; i < n; i++)
-        stage_give(f->d, workers[i].stage);
-    return f->stopped ? smk_fail(status, f->status.code, "%s", f->status.message) : SMK_OK;
+    if (f->stopped) smk_fail(status, f->status.code, "%s", f->status.message);
+
+done:
+    flow_slots_give(f);
+    return status->code;
 }
