@@ -7,7 +7,7 @@
 
 Checks that the tree, the version, the changelog and the tag agree; builds the source distribution;
 from it, unpacked, one wheel a Python, each in an isolated environment, with NVIDIA's compiler
-wheels; audits them (auditwheel: manylinux, stripped), looks at what is in them, and installs each
+wheels; audits them (auditwheel: manylinux), looks at what is in them, and installs each
 in a new environment without a compiler, where the demo and a part of the tests run from outside the
 clone. Builds once more with this machine's nvcc, if it has one. Tries each extra. What passed is in
 build/release/dist. Prints a table, and exits with 1 if anything failed.

@@ -17,6 +17,7 @@ from steps import ROOT, call, environment, surroundings
 from wheels import (
     ARCHITECTURES,
     BINARY,
+    LINK,
     NEEDED_BY_TESTS,
     RUN_TESTS,
     in_folder,
@@ -68,9 +69,8 @@ def build(python: Path, source: Path, root: Path, work: Path) -> str:
         _PYTHON_HOST_PLATFORM="linux-aarch64",
         _PYTHON_SYSCONFIGDATA_NAME=data,
         CC=COMPILER,
-        LDSHARED=f"{COMPILER} -shared",
+        LDSHARED=f"{COMPILER} {LINK} --sysroot={root}",
         CFLAGS=f"--sysroot={root} -I{root}/usr/include/{name}",
-        LDFLAGS=f"--sysroot={root} -s",  # auditwheel's strip would be x86-64's
         SMEMKERN_CUDA_ARCHS=ARCHITECTURES,
         SMEMKERN_WERROR="1",
     )

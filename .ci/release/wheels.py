@@ -27,6 +27,7 @@ RUN_TESTS = """if True:
     print("GIL", "on" if getattr(sys, "_is_gil_enabled", lambda: True)() else "off")
     sys.exit(failed)
 """
+LINK = "-shared -s"  # without symbols and line numbers
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of an ELF file
 
 
@@ -74,7 +75,8 @@ def compiled(said: str) -> tuple[str, str]:
 def build(python: Path, source: Path, work: Path) -> str:
     """In an isolated environment, by NVIDIA's compiler wheels whatever this machine has."""
     own = environment(python, work / "venv")
-    env = surroundings(PATH=path_without_nvcc(), SMEMKERN_CUDA_ARCHS=ARCHITECTURES)
+    linker = f"{os.environ.get('CC', 'cc')} {LINK}"  # a Python's own may name the folder it is in
+    env = surroundings(PATH=path_without_nvcc(), LDSHARED=linker, SMEMKERN_CUDA_ARCHS=ARCHITECTURES)
     command = (own, "-m", "pip", "wheel", "-v", "--no-deps", "--wheel-dir", work / "built", source)
     images, nvcc = compiled(call(*command, where=work, env=env))
     if "site-packages" not in nvcc:
@@ -86,7 +88,7 @@ def audit(tools: Path, work: Path) -> str:
     """What it links to is everywhere from some glibc on, which its name says then."""
     env = surroundings(PATH=f"{tools}{os.pathsep}{os.environ['PATH']}")
     built, audited = in_folder(work / "built"), work / "audited"
-    repair = (tools / "auditwheel", "repair", "--strip", "--wheel-dir", audited, built)
+    repair = (tools / "auditwheel", "repair", "--wheel-dir", audited, built)
     call(*repair, where=work, env=env)
     if "manylinux" not in (name := in_folder(audited).name):
         raise Failed(f"auditwheel made {name}, which is for no manylinux")
