@@ -10,8 +10,12 @@
 #include "flow_work.h"
 
 #include <sched.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "flow_slots.h"
 #include "team.h"
@@ -45,15 +49,53 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* Lines of a rectangle; those of a slot follow each other. */
-static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t from_pitch,
-                       const smk_rectangle *r) {
-    if (r->lines == 1 || (to_pitch == (ptrdiff_t)r->width && from_pitch == to_pitch)) {
-        memcpy(to, from, r->width * r->lines);
-        return;
+/* Lines that a core has just changed the engine gets from that core, at two thirds of the bus's rate. So what goes
+ * in is written past the caches, where the processor can and lines are no trifles. */
+#if defined(__x86_64__)
+enum { PAST_BYTES = 512 };
+
+static void copy_past(char *to, const char *from, size_t bytes) {
+    enum { AT_ONCE = 4 };
+    __m128i vectors[AT_ONCE];
+    const size_t head = -(uintptr_t)to % sizeof *vectors; /* less than PAST_BYTES */
+    memcpy(to, from, head);
+    for (to += head, from += head, bytes -= head; bytes >= sizeof vectors;
+         to += sizeof vectors, from += sizeof vectors, bytes -= sizeof vectors) {
+        memcpy(vectors, from, sizeof vectors);
+        for (int i = 0; i < AT_ONCE; i++)
+            _mm_stream_si128((__m128i *)(void *)to + i, vectors[i]);
     }
+    memcpy(to, from, bytes);
+}
+
+static void finish_copies(void) { /* before the engine is told of them */
+    _mm_sfence();
+}
+#else
+enum { PAST_BYTES = 0 };
+
+static void copy_past(char *to, const char *from, size_t bytes) {
+    memcpy(to, from, bytes);
+}
+
+static void finish_copies(void) {}
+#endif
+
+/* In a slot lines follow each other. */
+static void copy_in(char *slot, const smk_rectangle *r) {
+    for (size_t i = 0; i < r->lines; i++) {
+        const char *line = r->host + (ptrdiff_t)i * r->host_pitch;
+        if (r->width >= PAST_BYTES)
+            copy_past(slot + i * r->pitch, line, r->width);
+        else
+            memcpy(slot + i * r->pitch, line, r->width);
+    }
+    finish_copies();
+}
+
+static void copy_out(const char *slot, const smk_rectangle *r) {
     for (size_t i = 0; i < r->lines; i++)
-        memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
+        memcpy(r->host + (ptrdiff_t)i * r->host_pitch, slot + i * r->pitch, r->width);
 }
 
 static void deliver(worker *w, const smk_rectangle *r) {
@@ -107,10 +149,10 @@ static smk_code carry_out(worker *w, const flow_task *task) {
     if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
     char *memory = task->slot->stage->memory + r->offset;
     if (task->deed == FLOW_COPY_OUT) {
-        copy_lines(r->host, r->host_pitch, memory, (ptrdiff_t)r->pitch, r);
+        copy_out(memory, r);
         deliver(w, r);
     } else {
-        copy_lines(memory, (ptrdiff_t)r->pitch, r->host, r->host_pitch, r);
+        copy_in(memory, r);
     }
     const bool complete = flow_copied(w->flow, task);
     return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
