@@ -22,7 +22,9 @@
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 512 << 10,    /* copying these takes 50 us, telling a thread of them a tenth */
+    FEW_THREADS = 4, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
+    FEW_BYTES = 512 << 10, /* ... then one for THREAD_BYTES */
+    THREAD_BYTES = 2 << 20,
     SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
@@ -235,13 +237,19 @@ static size_t staged_bytes(const flow_state *f) {
     return bytes;
 }
 
+static size_t useful_threads(size_t bytes) {
+    const size_t few = (bytes + FEW_BYTES - 1) / FEW_BYTES, many = bytes / THREAD_BYTES;
+    return many > FEW_THREADS ? many : few < FEW_THREADS ? few : FEW_THREADS;
+}
+
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-    const size_t useful = (staged_bytes(f) + THREAD_BYTES - 1) / THREAD_BYTES;
+    const size_t useful = useful_threads(staged_bytes(f));
     n = f->flow->share > 1 ? n / f->flow->share : n;
-    n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
-    return useful < 1 ? 1 : useful < (size_t)n ? (int)useful : n;
+    n = n < MOST_THREADS ? n : MOST_THREADS;
+    n = useful < (size_t)n ? (int)useful : n;
+    return n < 1 ? 1 : n;
 }
 
 /* The caller works, too; where there are no threads for all of them, fewer do. */
