@@ -48,7 +48,7 @@ SKINNY = [
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
-# Of kernels for columns: aligned rows, and odd ones, which end in each stage of a ring or take several panels.
+# Of kernels for columns: aligned rows; odd ones that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
 # Parts of K, which a second kernel adds up; many parts are shared by its threads.
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
