@@ -15,7 +15,8 @@ from typing import Any
 _EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
 _ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
 _KERNEL = re.compile(r"\]\((?:\.\./)+csrc/kernels(?:/(\w+?)_(\w+)\.cu)?/?\)")
-_BY_NAME = re.compile(r"\[([\w-]+\.md)\]\(((?:\w+/)*\1(?:#[\w-]+)?)\)")
+_NOTEBOOKS = r"\]\((?:\.\./)+README\.md#notebooks\)"
+_BY_NAME = re.compile(r"\[([\w-]+\.md)\]\(((?:[\w.]+/)*\1(?:#[\w-]+)?)\)")
 _UPWARDS = re.compile(r"\[([^\]\[]+)\]\(((?:\.\./)+[^)\s#]+)\)")
 
 
@@ -39,6 +40,7 @@ def _rewrite(app: Any, name: str, source: list[str]) -> None:
         return link[1] if (here / link[2]).is_dir() else link[0]
 
     source[0] = _UPWARDS.sub(folder, source[0])
+    source[0] = re.sub(_NOTEBOOKS, "](/generated/notebooks.md)", source[0])
     source[0] = _BY_NAME.sub(r"[](\2)", source[0])
     source[0] = _ABOVE.sub(lambda link: f"](/generated/{link[1].lower()}.md)", source[0])
 
