@@ -312,10 +312,9 @@ def patterns(results: Record) -> str:
                 else "–"
                 for key in ("hardware_equal", "sass_equal")
             ]
-            forms = ", ".join(f"`{name.removeprefix('global_')}`" for name in rows)
             said = "modelled" if modelled else "exact"
-            lines.append((what, said, str(len(rows)), str(drawn), *equal, forms))
-    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal", "which")
+            lines.append((what, said, str(len(rows)), str(drawn), *equal))
+    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal")
     return f"{where(results)}, seed {results['seed']}.\n\n" + markdown(header, lines, 2)
 
 
@@ -341,31 +340,36 @@ def variant_counts(results: Record) -> str:
             "neither matrices nor bulk copies; there are none in them."
         )
     rows = Counter(" ".join(line["call"].split()[:2]) for line in calls)
-    groups: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    groups: dict[str, dict[tuple[str, str], list[tuple[int, int]]]] = {}
     for line in calls:
         row = " ".join(line["call"].split()[:2])
         for count, pair in line["differs"].items():
-            groups.setdefault((row, count, why(line["call"], count)), []).append(pair)
-    lines = []
-    for (row, count, reason), pairs in groups.items():
-        said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
-        calls_of = f"{len(pairs)} of {rows[row]}"
-        lines.append((f"`{row}`", count, reason, calls_of, str(said), str(measured)))
-    header = ("row", "count", "why", "calls", "most off: predicted", "measured")
-    return f"{text} What differs:\n\n{markdown(header, lines, 3)}"
+            of_reason = groups.setdefault(why(line["call"], count), {})
+            of_reason.setdefault((row, count), []).append(pair)
+    header = ("row", "count", "calls", "most off: predicted", "measured")
+    parts = [f"{text} What differs:"]
+    for reason, found in groups.items():
+        lines = []
+        for (row, count), pairs in found.items():
+            said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
+            calls_of = f"{len(pairs)} of {rows[row]}"
+            lines.append((f"`{row}`", count, calls_of, str(said), str(measured)))
+        parts.append(f"*{reason[:1].upper()}{reason[1:]}.*\n\n{markdown(header, lines, 2)}")
+    return "\n\n".join(parts)
 
 
 def corpus_counts(results: Record) -> str:
     part = results["corpus"]
-    lines = [
-        (name, *rest, EXPLAINED[name.strip("`")])
-        for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0])
-    ]
+    lines = []
+    told = ""
+    for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0]):
+        lines.append(("", "", *rest) if name == told else (name, EXPLAINED[name.strip("`")], *rest))
+        told = name
     left_out = "; ".join(f"`{name}`: {why}" for name, why in BY_SCHEDULE.items())
-    header = ("kernel", "count", "predicted", "measured", "why")
+    header = ("kernel", "why", "count", "predicted", "measured")
     return (
         f"{where(part)}.\n\n{_equal(part['calls'])} kernels: all twenty counts equal. The others:"
-        f"\n\n{markdown(header, lines, 2)}\n\n"
+        f"\n\n{markdown(header, lines, 3)}\n\n"
         f"Not compared, since who comes first decides: {left_out}."
     )
 

@@ -1,8 +1,13 @@
-/* Copies of many MiB are the engine's, of a quarter of one a thread's: so threads fill (and empty) a slot together, and
- * whoever comes last puts the whole piece on its stream. */
+/* Copies of MiB suit the engine, of less the threads: so these fill (and empty) a slot together, and whoever comes last
+ * puts the whole piece on its stream. */
 #include "flow_slots.h"
 
-enum { SHARE_BYTES = 256 << 10 };
+enum { SHARES = 8, LEAST_SHARE = 128 << 10, MOST_SHARE = 256 << 10 };
+
+static size_t share_bytes(const smk_rectangle *r) {
+    const size_t bytes = r->width * r->lines / SHARES;
+    return bytes < LEAST_SHARE ? LEAST_SHARE : bytes < MOST_SHARE ? bytes : MOST_SHARE;
+}
 
 static flow_slot *slot_at(flow_ring *r, size_t i) {
     return r->n ? &r->slots[i % r->n] : NULL;
@@ -35,7 +40,7 @@ void flow_slots_give(flow_state *f) {
 
 static void open_slot(flow_ring *r, flow_slot *s, const flow_piece *piece) {
     *s = (flow_slot){.stage = s->stage, .piece = *piece, .open = true};
-    s->cut = flow_cut_into(&piece->rectangle, SHARE_BYTES);
+    s->cut = flow_cut_into(&piece->rectangle, share_bytes(&piece->rectangle));
     r->opened++;
 }
 

@@ -1,4 +1,5 @@
-"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code.
+"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code,
+the notebooks among them (notebook_pages.py).
 
 A page is the registry's row, the kernel's first comment, what changed in the code since the rung
 below, a trace on the emulator, and what benchmarks/results/ measured. The whole trace is a page of
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import notebook_pages
 import numpy as np
 from kernel_story import code_of, story
 from measured import ladder_measured, measured
@@ -257,10 +259,13 @@ def from_above(text: str) -> str:
 
 
 def notebooks() -> str:
-    """The README's section."""
+    """The README's section, above the pages of the notebooks."""
+    names = notebook_pages.write(DOCS.parent / "notebooks", GENERATED / "notebooks")
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     section = re.search(r"^## (Notebooks\n.*?)(?=^## )", readme, re.M | re.S)
-    return f"# {from_above(section[1])}" if section else ""
+    text = re.sub(r"\((notebooks/\w+)\.ipynb\)", r"(\1.md)", section[1] if section else "")
+    tree = "\n".join(f"notebooks/{name}" for name in names)
+    return f"# {text}\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n"
 
 
 def write(_app: Any, _config: Any) -> None:
