@@ -152,6 +152,7 @@ REASONS = [
     ("term", r"mma_words", r"if \(along\)", NUMBERS),
     (r"proxy wgmma\.", r"hopper", "", SUMS),
     ("arrival|phase|init|proxy cp|barrier", r"hopper", "", NOT_REACHED, WGMMA),
+    ("init|expect|barrier", r"hopper|transpose_tma", "", NOT_REACHED, "tma"),
     ("term", r"gemm_pipelined", r"whole_k = k0 \+ BLOCK_K <= g\.K", NEXT_ROW),
 ]
 

@@ -81,12 +81,15 @@ def _bar() -> Callable[[int, int], None]:
 
 
 def empty_cache(device: str | None = None) -> int:
-    """Give back what calls keep for later ones: a GPU's memory, and pinned memory of the host.
+    """Give back what calls keep for later ones: a device's memory, and pinned memory of the host.
+
+    The emulator keeps the kernels that it has read, at most 64 and 512 MiB of those used last. With
+    them go the values of their ``__device__`` variables.
 
     Parameters
     ----------
-    device : "cuda" or "cuda:N", optional
-        None: the first GPU, if there is one.
+    device : "cuda", "cuda:N" or "emu", optional
+        None: the first GPU if there is one, else the emulator.
 
     Returns
     -------

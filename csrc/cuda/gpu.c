@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "context.h"
+#include "errors.h"
 #include "launch.h"
 #include "module.h"
 #include "pool.h"
@@ -158,9 +159,13 @@ smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status) 
     CUresult result =
         d->cu->cuPointerGetAttribute(ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     if (result)
-        code = device_fail(d, result, SMK_VALUE, status,
-                           "address 0x%llx is in the memory of no GPU (cuPointerGetAttribute)",
-                           (unsigned long long)address);
+        code =
+            device_fail(d, result, SMK_VALUE, status,
+                        driver_result_is_sticky(result)
+                            ? "a kernel failed before address 0x%llx was looked up "
+                              "(cuPointerGetAttribute)"
+                            : "address 0x%llx is in the memory of no GPU (cuPointerGetAttribute)",
+                        (unsigned long long)address);
     device_leave(d);
     return code;
 }

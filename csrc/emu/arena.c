@@ -37,6 +37,13 @@ void arena_free(ptx_arena *arena) {
     free(arena);
 }
 
+size_t arena_bytes(const ptx_arena *arena) {
+    size_t bytes = sizeof *arena;
+    for (const chunk *c = arena->chunks; c; c = c->next)
+        bytes += sizeof *c + c->size;
+    return bytes;
+}
+
 static chunk *new_chunk(size_t size) {
     chunk *c = calloc(1, sizeof *c + size);
     if (c) c->size = size;

@@ -10,6 +10,7 @@ typedef struct ptx_arena ptx_arena;
 
 ptx_arena *arena_new(void); /* NULL if out of memory */
 void arena_free(ptx_arena *arena);
+size_t arena_bytes(const ptx_arena *arena); /* that it has asked for */
 
 /* count * size bytes of zeros, aligned to 16; NULL if out of memory. Never NULL for 0 bytes. */
 void *arena_alloc(ptx_arena *arena, size_t count, size_t size);

@@ -13,6 +13,7 @@
 #include "observers.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
+static const size_t MAX_CACHED_BYTES = 512u << 20; /* every kernel of ours as it is by default */
 
 /* ---- the cache of modules ---- */
 
@@ -34,18 +35,28 @@ static emu_module *cache_take(const char *key) {
     return m;
 }
 
-/* Drops modules that nobody uses, from the oldest, until MAX_CACHED are left. */
-static void cache_trim(void) {
-    size_t n = 0;
+/* Drops modules that nobody uses, from the oldest, until so many of so many bytes are left. */
+static size_t cache_trim(size_t most, size_t most_bytes) {
+    size_t n = 0, bytes = 0, dropped = 0;
     for (emu_module **link = &cache.modules; *link;) {
         emu_module *m = *link;
-        if (++n <= MAX_CACHED || m->users) {
+        bytes += m->bytes;
+        if ((++n <= most && bytes <= most_bytes) || m->users) {
             link = &m->next;
             continue;
         }
         *link = m->next;
+        dropped += m->bytes;
         module_free(m);
     }
+    return dropped;
+}
+
+size_t emu_trim(void) {
+    pthread_mutex_lock(&cache.lock);
+    const size_t dropped = cache_trim(0, 0);
+    pthread_mutex_unlock(&cache.lock);
+    return dropped;
 }
 
 static smk_code module_open(const smk_image *image, emu_module **out, smk_status *status) {
@@ -59,7 +70,7 @@ static smk_code module_open(const smk_image *image, emu_module **out, smk_status
             m->users = 1;
             m->next = cache.modules;
             cache.modules = m;
-            cache_trim();
+            cache_trim(MAX_CACHED, MAX_CACHED_BYTES);
         }
     }
     pthread_mutex_unlock(&cache.lock);

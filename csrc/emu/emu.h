@@ -15,6 +15,9 @@ enum { EMU_MULTIPROCESSORS = 132 }; /* an H200's; a block's %smid is its number 
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 
+/* Forgets the modules that are kept for later runs, and their variables; the bytes that they took. */
+size_t emu_trim(void);
+
 /* Parameters of an entry, so that Python arguments can be laid out (both devices use this). */
 typedef struct emu_parameter {
     uint32_t offset, size; /* bytes, in the parameter block */

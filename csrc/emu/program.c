@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "spaces.h"
 
 enum { FUNCTION_SPACING = 16, VARIABLE_ALIGN = 256 };
@@ -81,6 +82,7 @@ smk_code module_load(const char *key, const char *text, size_t size, emu_module 
         if (v->space == PTX_GLOBAL) initialise(m->ptx, v, m->globals);
         if (v->space == PTX_CONST) initialise(m->ptx, v, m->constants);
     }
+    m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes;
     *out = m;
     return SMK_OK;
 fail:

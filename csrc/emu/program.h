@@ -53,6 +53,7 @@ typedef struct emu_module {
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables ... */
     void *memory[2];                    /* ... and what they lie in */
+    size_t bytes;                       /* of all this and the text as it was read */
     program *programs;
     pthread_mutex_t lock; /* of programs */
     unsigned users;

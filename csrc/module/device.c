@@ -158,7 +158,9 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
     }
     const size_t results = result_memory_trim();
     if (on.emulated) {
-        return PyLong_FromSize_t(results);
+        size_t modules;
+        Py_BEGIN_ALLOW_THREADS modules = emu_trim(); /* may wait for a text that is being read */
+        Py_END_ALLOW_THREADS return PyLong_FromSize_t(results + modules);
     }
     const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
     if (gpu_trim(on.ordinal, &status)) {

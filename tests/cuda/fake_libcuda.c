@@ -19,7 +19,7 @@ struct CUfunc_st {
     int dynamic_shared;
 };
 
-enum { N_FUNCTIONS = 11 };
+enum { N_FUNCTIONS = 12 };
 
 struct CUmod_st {
     struct CUfunc_st functions[N_FUNCTIONS];
@@ -302,6 +302,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_opti
     static const char *const names[N_FUNCTIONS] = {"add",
                                                    "spin",
                                                    "crash",
+                                                   "trap",
                                                    "gemm_naive",
                                                    "transpose_naive",
                                                    "transpose_sectors",
@@ -428,6 +429,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     fake_cuda.launches++;
     if (!strcmp(function->name, "spin")) stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
+    if (!strcmp(function->name, "trap")) fake_cuda.sticky = LAUNCH_FAILED;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);
     return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@ The long form is every operation of fake_faults.py with every result of ALL_RESU
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -52,3 +53,25 @@ def test_each_call_failing(fake_driver: Path, operation: str, result: int) -> No
 
 def test_processes(fake_driver: Path) -> None:
     assert run_fake(fake_driver, "fake_processes.py").strip() == "right"
+
+
+def test_what_a_gpu_is_asked_to_suffer(fake_driver: Path, tmp_path: Path) -> None:
+    """The script that measures a GPU's faults: the fake's kernels crash under the same names."""
+    script = HERE.parent.parent / "benchmarks" / "faults.py"
+    run_fake(fake_driver, str(script), "--size", "64", "--results", str(tmp_path), seconds=120)
+    cases = json.loads((tmp_path / "faults-fake-gpu-0.json").read_text())["cases"]
+    told = cases["out_of_memory"]
+    assert told["a kernel"]["raised"] == "MemoryError" and told["once it is free"]["right"]
+    for name in ("trap", "illegal_address"):
+        assert cases[name]["a kernel"]["raised"] == "LaunchError" and cases[name]["its array"]
+    queued = cases["illegal_address_on_the_gpu"]
+    assert queued["a kernel"]["right"]
+    assert "a kernel failed before" in queued["the same, at once"]["message"]
+    for name, case in cases.items():
+        lost = name in ("trap", "illegal_address", "illegal_address_on_the_gpu")
+        for told in case.get("afterwards", {}).values():
+            assert told.get("right", lost), name
+        if lost:
+            assert "Start a new process" in case["afterwards"]["the next kernel"]["message"]
+            assert case["afterwards"]["the emulator"]["right"]
+    assert "spawn" in cases["fork"]["after it"]["GPU"]["message"]

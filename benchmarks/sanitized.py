@@ -1,0 +1,134 @@
+"""The extension under a sanitizer: a copy of the tree, built with it, in which tests or calls run.
+
+    python benchmarks/sanitized.py address                  # the whole suite: AddressSanitizer, UBSan
+    python benchmarks/sanitized.py address -- tests/test_gemm.py -n 1
+    python benchmarks/sanitized.py leaks -- --calls 10000   # benchmarks/leaks.py: LeakSanitizer
+    python benchmarks/sanitized.py thread -- --seconds 120  # benchmarks/load.py: ThreadSanitizer
+
+What stands behind -- is for pytest, leaks.py or load.py. Needs gcc and the images that an ordinary
+build has made; --folder keeps the copy, so that the next run compiles nothing. Python itself
+is as it always is: its memory comes from malloc, so that AddressSanitizer sees it. ThreadSanitizer
+says most with a free-threaded Python. Ends with the reports, if there are any, and fails then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = {
+    "address": "-fsanitize=address,undefined -fno-sanitize-recover=undefined",
+    "leaks": "-fsanitize=address,undefined -fno-sanitize-recover=undefined",
+    "thread": "-fsanitize=thread",
+}
+PRELOADED = {
+    "address": ("libasan.so", "libubsan.so"),
+    "leaks": ("libasan.so", "libubsan.so"),
+    "thread": ("libtsan.so",),
+}
+OPTIONS = {
+    "address": {
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    },
+    "leaks": {"ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0"},
+    # Locks inside Python and NumPy are not seen; what their code does to memory is not looked at.
+    "thread": {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:history_size=4"},
+}
+# Of the suite, what cannot be as it is under AddressSanitizer.
+LEFT_OUT = {
+    "tests/test_allocations.py": "puts an allocator of its own in the sanitizer's place",
+}
+
+
+def copied(folder: Path) -> None:
+    """What git has of the tree, and what an ordinary build has made of the kernels."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    made = [
+        p.relative_to(ROOT) for n in ("images", "kernels") for p in ROOT.glob(f"smemkern/{n}/**/*")
+    ]
+    if not made:
+        raise SystemExit("no kernel images here: pip install -e . first")
+    for name in [*listed.stdout.decode().split("\0")[:-1], *made, "build/images.json"]:
+        source, target = ROOT / name, folder / name
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+
+
+def built(folder: Path, kind: str) -> None:
+    copied(folder)
+    environment = os.environ | {
+        "CFLAGS": f"{FLAGS[kind]} -fno-omit-frame-pointer",
+        "LDFLAGS": FLAGS[kind],
+    }
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+
+
+def environment(folder: Path, kind: str, reports: Path) -> dict[str, str]:
+    find = ["gcc", "-print-file-name="]
+    libraries = [
+        subprocess.run([find[0], find[1] + name], capture_output=True, text=True, check=True)
+        for name in PRELOADED[kind]
+    ]
+    options = {
+        name: f"{value}:log_path={reports / name.split('_')[0].lower()}"
+        for name, value in OPTIONS[kind].items()
+    }
+    return os.environ | {
+        "LD_PRELOAD": " ".join(done.stdout.strip() for done in libraries),
+        "PYTHONMALLOC": "default" if kind == "thread" else "malloc",
+        "PYTHONPATH": str(folder),
+        **options,
+    }
+
+
+def command_of(kind: str, reports: Path, given: list[str]) -> list[str]:
+    if kind == "address":
+        left_out = [f"--ignore={name}" for name in LEFT_OUT]
+        return ["-m", "pytest", "-q", "-p", "no:cacheprovider", *left_out, *given]
+    if kind == "leaks":
+        return ["benchmarks/leaks.py", *given]
+    return ["benchmarks/load.py", "--device", "emu", "--results", str(reports.parent), *given]
+
+
+def ours(report: str) -> list[str]:
+    """Of LeakSanitizer's leaks those that the extension asked for; Python keeps some to its end."""
+    leaks = re.split(r"\n(?=(?:Direct|Indirect) leak)", report)[1:]
+    return [leak for leak in leaks if "_core.cpython" in leak]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("kind", choices=FLAGS)
+    parser.add_argument("--folder", type=Path, help="for the copy; else a temporary one")
+    parser.add_argument("given", nargs="*")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, reports = options.folder or Path(temporary, "tree"), Path(temporary, "reports")
+        reports.mkdir()
+        built(folder.resolve(), options.kind)
+        command = [sys.executable, *command_of(options.kind, reports, options.given)]
+        status = subprocess.run(
+            command, cwd=folder, env=environment(folder.resolve(), options.kind, reports)
+        ).returncode
+        texts = [path.read_text(errors="replace") for path in sorted(reports.iterdir())]
+        if options.kind == "leaks":
+            texts = [leak for text in texts for leak in ours(text)]
+            status = 0  # LeakSanitizer's, for what Python keeps
+        for text in texts:
+            print(text)
+        print(f"{len(texts)} reports of {options.kind}; status {status}")
+    return 1 if texts or status else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
