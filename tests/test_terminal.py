@@ -218,6 +218,10 @@ def test_text_that_may_be_cut_stays_on_its_line(width, shown):
     assert first.split("  ")[0] == "seven77" and second.split("  ")[0] == "b"
     assert ("what" in head) == ("short" in second) == bool(shown)
     told = first.removeprefix("seven77").strip()
-    assert told == words if shown == len(words) else told.rstrip("…") == words[: max(shown - 1, 0)].rstrip()
+    assert (
+        told == words
+        if shown == len(words)
+        else told.rstrip("…") == words[: max(shown - 1, 0)].rstrip()
+    )
     assert told.endswith("…") == (0 < shown < len(words))
     assert width is None or all(len(line) <= width for line in lines.splitlines())
