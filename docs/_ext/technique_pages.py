@@ -21,10 +21,11 @@ from typing import Any
 import notebook_pages
 import numpy as np
 from kernel_story import code_of, story
-from measured import ladder_measured, measured
+from measured import measured
 from sphinx.util import logging
 
 import smemkern
+import tables
 from smemkern import Trace, Variant, demo
 from smemkern.__main__ import COMMANDS
 from smemkern._listing import listing
@@ -95,7 +96,7 @@ def counted_lines(trace: Trace) -> str:
             )
             more = " +" if line.inlined else ""
             rows.append((where + more, *shared, *sectors, code(line.text.strip())))
-    header = ("line", "requests", "wavefronts", "factor", "requests, global", "sectors", "source")
+    header = ("line", "requests", "wavefronts", "factor", "global requests", "sectors", "source")
     return table(header, rows)
 
 
@@ -219,7 +220,7 @@ def ladder_of(op: str, of_op: dict[str, Variant]) -> str:
         f"# {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
         f"\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n\n"
     )
-    numbers = ladder_measured(op)
+    numbers = tables.numbers(op)
     if not numbers:
         return text
     picture = "![TFLOP/s of each rung, cuBLAS, the ceiling](../../images/ladder.svg)\n\n"
