@@ -152,9 +152,10 @@ def try_out(name: str, python: Path, audited: Path, work: Path) -> str:
 
 
 def with_tests(place: Path) -> Path:
-    """A new folder with the tests and pytest's settings, and no smemkern to import by mistake."""
+    """A new folder with what the tests need, and no smemkern to import by mistake."""
     place.mkdir(parents=True)
-    shutil.copy(ROOT / "pyproject.toml", place)
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tests", place / "tests", ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", place)  # pytest's settings
+    for folder in ("tests", "benchmarks"):
+        ignored = shutil.ignore_patterns("__pycache__", "results")
+        shutil.copytree(ROOT / folder, place / folder, ignore=ignored)
     return place
