@@ -15,7 +15,7 @@ LARGEST = 15_000_000  # bytes
 # With sm_100 and sm_120 a wheel is 18 MB. The driver compiles PTX there, a kernel once.
 ARCHITECTURES = "80;90a"
 BINARY = ("--only-binary", ":all:", "--no-compile")
-NAMES = "api arguments gemm_orders transpose banks trace_rows"
+NAMES = "api arguments gemm_tensor transpose banks trace_rows"
 TESTS = [f"tests/test_{name}.py" for name in NAMES.split()]
 NEEDED_BY_TESTS = ("pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", "ml_dtypes")
 # The oldest Python runs with the oldest NumPy that is allowed, the others with the newest.
@@ -152,10 +152,9 @@ def try_out(name: str, python: Path, audited: Path, work: Path) -> str:
 
 
 def with_tests(place: Path) -> Path:
-    """A new folder with what the tests need, and no smemkern to import by mistake."""
+    """A new folder with the tests and pytest's settings, and no smemkern to import by mistake."""
     place.mkdir(parents=True)
-    shutil.copy(ROOT / "pyproject.toml", place)  # pytest's settings
-    for folder in ("tests", "benchmarks"):
-        ignored = shutil.ignore_patterns("__pycache__", "results")
-        shutil.copytree(ROOT / folder, place / folder, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", place)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tests", place / "tests", ignore=ignored)
     return place
