@@ -28,7 +28,7 @@ PROGRAMS = {
         import argcomplete, subprocess, tqdm
         run = lambda *words: subprocess.check_output(["smemkern", *words], text=True)
         assert "smemkern" in run("completion", "bash")
-        assert "\\x1b[" in run("--color", "always", "banks", "--stride", "8")
+        assert "\\x1b[" in run("banks", "--stride", "8", "--color", "always")
     """,
     "notebook": """
         import nbclient, nbformat
