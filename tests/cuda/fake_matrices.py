@@ -235,14 +235,12 @@ class Unsteady:
     def __init__(self, of):
         self.kept = [of]
         self.__cuda_array_interface__ = dict(of.__cuda_array_interface__)
-        rows, columns = self.__cuda_array_interface__["shape"]
-        strides = tuple(list(self.__cuda_array_interface__["strides"]))
-        self.__cuda_array_interface__.update(shape=(self, columns), strides=strides)
-        self.rows = rows
+        self.rows, columns = self.__cuda_array_interface__["shape"]
+        self.__cuda_array_interface__["shape"] = (self, columns)
 
     def __index__(self):
         self.__cuda_array_interface__.clear()
-        self.kept.extend(tuple([400, n]) for n in range(1000))
+        self.kept.extend((400, n) for n in range(1000))
         return self.rows
 
 
