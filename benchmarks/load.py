@@ -97,11 +97,13 @@ def on_streams(seed: int) -> str:
 def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
     """Calls by all threads together until the time is over."""
     done, failed = [0] * threads, []
-    end = time.monotonic() + seconds
+    end = 0.0
     memory: list[float] = []
+    together = threading.Barrier(threads + 1)  # to start so many takes a while
 
     def work(number: int) -> None:
         seed = number
+        together.wait()
         while time.monotonic() < end and not failed:
             try:
                 if streams and done[number] % 4 == 3:
@@ -119,6 +121,8 @@ def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
     workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
     for worker in workers:
         worker.start()
+    end = time.monotonic() + seconds
+    together.wait()
     while time.monotonic() < end - seconds / 2 and not failed:
         time.sleep(0.1)  # what is kept between calls is there by half of the time
     memory.append(resident_mb())
