@@ -1,6 +1,6 @@
-"""The extension under a sanitizer: a copy of the tree, built with it, in which tests or calls run.
+"""The extension under a sanitizer: a copy of the tree, built with it, where tests or calls run.
 
-    python benchmarks/sanitized.py address                  # the whole suite: AddressSanitizer, UBSan
+    python benchmarks/sanitized.py address                 # the suite: AddressSanitizer, UBSan
     python benchmarks/sanitized.py address -- tests/test_gemm.py -n 1
     python benchmarks/sanitized.py leaks -- --calls 10000   # benchmarks/leaks.py: LeakSanitizer
     python benchmarks/sanitized.py thread -- --seconds 120  # benchmarks/load.py: ThreadSanitizer

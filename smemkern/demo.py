@@ -113,9 +113,23 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
     return result, min(times)
 
 
+def known_dtypes(row: Variant) -> list[str]:
+    """Those of a row that NumPy knows: bfloat16 comes with ml_dtypes."""
+
+    def is_known(name: str) -> bool:
+        try:
+            np.dtype(name)
+        except TypeError:
+            return False
+        return True
+
+    return [name for name in row.dtypes if is_known(name)]
+
+
 def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    even, odd = product(n, n, n, row.dtypes[0], row), product(*ODD, row.dtypes[-1], row)
+    dtypes = known_dtypes(row)
+    even, odd = product(n, n, n, dtypes[0], row), product(*ODD, dtypes[-1], row)
     result, milliseconds = measured(row, device, even.a, even.b)
     odd_result, _ = measured(row, device, odd.a, odd.b)
     small = np.s_[:COUNTED, :COUNTED]
@@ -156,11 +170,8 @@ def why_not(row: Variant, capability: tuple[int, int] | None) -> str:
     """Why a row cannot run on a device (None: the emulator); "" if it can."""
     if capability and row.min_sm >= 90 and divmod(row.min_sm, 10) != capability:
         return "it is for GPUs of compute capability {}.{}".format(*divmod(row.min_sm, 10))
-    try:
-        np.dtype(row.dtypes[0])
-    except TypeError:
-        if row.op != "transpose":
-            return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
+    if row.op == "gemm" and not known_dtypes(row):
+        return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
     return ""
 
 
