@@ -18,7 +18,7 @@ def number(x: float, digits: int = 3) -> str:
 
 
 def percent(x: float) -> str:
-    return f"{100 * x:.0f} %" if math.isfinite(x) else "–"
+    return f"{100 * x:.0f}\N{NO-BREAK SPACE}%" if math.isfinite(x) else "–"
 
 
 def times(x: float) -> str:

@@ -51,13 +51,12 @@ from rows import ROOT, parameter_sets, table
 KINDS = (*mutation_order.KINDS, "bounds", "value", "term", "choice")
 # Of ORDER_ONLY everything that orders accesses goes, in every kernel that the calls launch. From
 # sm_90 on checks are TMA's, which has no instructions for them; skinny's reads are moved inside the
-# matrix, and its checks say which numbers are added up.
+# matrix, and its checks, as panel's and rank_k's, say which numbers are added up; sectors has a way
+# for each kind of edge, each unrolled.
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_fp16", "mma_bf16")
-# Rows whose mutants have not been looked at.
-NOT_YET = (("transpose", "tma"), ("transpose", "sectors"))
-SAMPLED = ("simt", "panel", *ROWS_ONLY, *ORDER_ONLY)
+SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
@@ -88,7 +87,7 @@ def images(fast: bool) -> list[Image]:
 
     found = []
     for row in smemkern.variants():
-        if row.name in TWINS or (row.op, row.name) in NOT_YET:
+        if row.name in TWINS:
             continue
         one = table()[row.op, row.name]
         some = 1 if fast or row.name in SAMPLED else None

@@ -36,6 +36,7 @@ LONG = {
     **dict.fromkeys(("mma_fp16", "mma_bf16"), [(65, 64, 264), (65, 66, 263), (66, 64, 31)]),
     "mma_tf32x3": [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)],
     "panel": [(35, 45, 300)],
+    "rank_k": [(35, 45, 150)],
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
     **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
     "fp64": [(65, 64, 136), (65, 45, 135)],
@@ -47,13 +48,14 @@ SKINNY = [
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
-# Of kernels for columns: aligned rows, and odd ones, which end in each stage of a ring.
-ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90)]
+# Of kernels for columns: aligned rows; odd ones that end in each stage of a ring; several panels.
+ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
 # Parts of K, which a second kernel adds up; many parts are shared by its threads.
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
 # Rows of which only the order of accesses is taken apart (mutation.py): these shapes will do.
 ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
+ORDER_ONLY += ("panel", "rank_k", "sectors")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Kernels whose blocks, of which there are 132, make tile after tile: K in steps of so many.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
@@ -123,6 +125,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     every = {"variant": image.variant, **image.params}
     gemm = image.variant if image.op == "gemm" else ""
     whole = {**every, "split": 1} if row.rate else every  # all of K in one block
+    by_order = row.rate or row.wgmma or gemm == "rank_k"  # has kernels of its own for columns
     for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (
@@ -138,7 +141,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     for m, n, k in adding if image.op == "gemm" else []:
         out = np.full((m, n), OLD, image.dtype)
         yield arguments(image, (m, n, k), rng), {**every, "beta": 0.5, "out": out}
-    for shape in ORDERED + (ROUNDS if row.skinny else []) if row.rate or row.wgmma else []:
+    for shape in ORDERED + (ROUNDS if row.skinny else []) if by_order else []:
         for order in ("NT", "TN", "TT"):
             yield arguments(image, shape, rng, order), whole
     for m, n, k, split in SPLIT if row.rate else []:

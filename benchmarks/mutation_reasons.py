@@ -140,6 +140,8 @@ REASONS = [
     ("choice", r"mma_gemm", r"exists \? 16", NEXT_ROW),
     ("choice", r"mma_halves", r"odd \?", NUMBERS),
     ("choice", r"split_k", r"int y = 1; y < blockDim\.y|if \(beta != 0 && whole\)", NUMBERS),
+    ("bounds|choice setp.eq", r"split_k", r"half = blockDim\.y / 2", ALWAYS),
+    ("choice setp.ne", r"split_k", r"half = blockDim\.y / 2", NUMBERS),
     ("choice", r"split_k", r"PART_WIDE <= g\.N &&", WIDE),
     ("bounds|choice|term", r"split_k", r"!whole && column \+ k < g\.N", TWICE_STORED),
     ("choice", r"tile_order", r"min\(GROUP", NOT_TALL),
@@ -152,6 +154,7 @@ REASONS = [
     ("term", r"mma_words", r"if \(along\)", NUMBERS),
     (r"proxy wgmma\.", r"hopper", "", SUMS),
     ("arrival|phase|init|proxy cp|barrier", r"hopper", "", NOT_REACHED, WGMMA),
+    ("init|expect|barrier", r"hopper|transpose_tma", "", NOT_REACHED, "tma"),
     ("term", r"gemm_pipelined", r"whole_k = k0 \+ BLOCK_K <= g\.K", NEXT_ROW),
 ]
 

@@ -57,8 +57,8 @@ def is_clean(results: Record) -> bool:
     )
 
 
-def rungs(results: Record | None) -> str:
-    """GEMM: a row a variant."""
+def rungs(results: Record | None, *, brief: bool = False) -> str:
+    """GEMM: a row for each set of parameters that was measured; in brief, a row a variant."""
     names = [name for op, name in table() if op == "gemm"]
     steps = {name: table()["gemm", name] for name in names}
     if results is None or "gemm" not in results:
@@ -70,7 +70,11 @@ def rungs(results: Record | None) -> str:
     lines = []
     for name, dtype, params in [
         *((name, dtype, {}) for name, dtype in peers),
-        *((name, ladder.own_dtype(name), params) for name, params in _sets(steps)),
+        *(
+            (name, ladder.own_dtype(name), params)
+            for name, params in _sets(steps)
+            if not (brief and params)
+        ),
     ]:
         at = [
             find(results, "gemm", name, dtype=dtype, shape=shape, params=params)
@@ -102,13 +106,26 @@ def rungs(results: Record | None) -> str:
         *("of ceiling", "× cuBLAS", f"float64 {size(LARGE)}", "error"),
     )
     part = results["gemm"]
-    return (
+    said = (
         "TFLOP/s, median of runs between CUDA events, operands on the device, N(0, 1) data. "
         f"{where(part)}. cuBLAS through PyTorch {part['torch']}, in the same process; × cuBLAS: of "
-        f"the same accuracy, at {size(LARGE)}. Ceiling: what the units that a rung uses could do "
+        f"the same accuracy, at {size(LARGE)}. "
+    )
+    if brief:
+        kept = ("variant", "what it is", "type", size(LARGE), size(ODD), "× cuBLAS")
+        return f"{said.strip()}\n\n{markdown(kept, _columns(header, lines, kept), 3)}"
+    return (
+        f"{said}Ceiling: what the units that a rung uses could do "
         "at the highest clock without a pause. Error: relative Frobenius norm of the product of "
         f"{size(LARGE)} against float64.\n\n" + markdown(header, lines, 3)
     )
+
+
+def _columns(
+    header: Sequence[str], lines: Sequence[Sequence[str]], kept: Sequence[str]
+) -> list[list[str]]:
+    places = [header.index(name) for name in kept]
+    return [[line[at] for at in places] for line in lines]
 
 
 def goals(results: Record | None) -> str:
@@ -132,7 +149,8 @@ def _below(row: Any) -> str:
     return f"`{row.differs_from}`" if row.differs_from else ""
 
 
-def transposes(results: Record | None) -> str:
+def transposes(results: Record | None, *, brief: bool = False) -> str:
+    """A row for each set of parameters, with what the emulator counts; in brief, without that."""
     names = [name for op, name in table() if op == "transpose"]
     steps = {name: table()["transpose", name] for name in names}
     if results is None or "transpose" not in results:
@@ -165,11 +183,16 @@ def transposes(results: Record | None) -> str:
         for shape in movement.COUNTED
         for what in ("sectors read", "written", "wavefronts")
     ]
-    return (
+    said = (
         "Four-byte elements; bytes read and written a second, as a share of a device copy of the "
-        "same bytes, in turns. Behind that what the emulator counts: sectors and wavefronts, as "
-        f"multiples of the fewest. {where(results['transpose'])}.\n\n"
-        + markdown((*header, *counts), lines, 2)
+        "same bytes, in turns."
+    )
+    source = where(results["transpose"])
+    if brief:
+        return f"{said} {source}.\n\n{markdown(header, _columns(header, lines, header), 2)}"
+    return (
+        f"{said} Behind that what the emulator counts: sectors and wavefronts, as multiples of the "
+        f"fewest. {source}.\n\n" + markdown((*header, *counts), lines, 2)
     )
 
 
@@ -312,10 +335,9 @@ def patterns(results: Record) -> str:
                 else "–"
                 for key in ("hardware_equal", "sass_equal")
             ]
-            forms = ", ".join(f"`{name.removeprefix('global_')}`" for name in rows)
             said = "modelled" if modelled else "exact"
-            lines.append((what, said, str(len(rows)), str(drawn), *equal, forms))
-    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal", "which")
+            lines.append((what, said, str(len(rows)), str(drawn), *equal))
+    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal")
     return f"{where(results)}, seed {results['seed']}.\n\n" + markdown(header, lines, 2)
 
 
@@ -341,31 +363,36 @@ def variant_counts(results: Record) -> str:
             "neither matrices nor bulk copies; there are none in them."
         )
     rows = Counter(" ".join(line["call"].split()[:2]) for line in calls)
-    groups: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    groups: dict[str, dict[tuple[str, str], list[tuple[int, int]]]] = {}
     for line in calls:
         row = " ".join(line["call"].split()[:2])
         for count, pair in line["differs"].items():
-            groups.setdefault((row, count, why(line["call"], count)), []).append(pair)
-    lines = []
-    for (row, count, reason), pairs in groups.items():
-        said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
-        calls_of = f"{len(pairs)} of {rows[row]}"
-        lines.append((f"`{row}`", count, reason, calls_of, str(said), str(measured)))
-    header = ("row", "count", "why", "calls", "most off: predicted", "measured")
-    return f"{text} What differs:\n\n{markdown(header, lines, 3)}"
+            of_reason = groups.setdefault(why(line["call"], count), {})
+            of_reason.setdefault((row, count), []).append(pair)
+    header = ("row", "count", "calls", "most off: predicted", "measured")
+    parts = [f"{text} What differs:"]
+    for reason, found in groups.items():
+        lines = []
+        for (row, count), pairs in found.items():
+            said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
+            calls_of = f"{len(pairs)} of {rows[row]}"
+            lines.append((f"`{row}`", count, calls_of, str(said), str(measured)))
+        parts.append(f"*{reason[:1].upper()}{reason[1:]}.*\n\n{markdown(header, lines, 2)}")
+    return "\n\n".join(parts)
 
 
 def corpus_counts(results: Record) -> str:
     part = results["corpus"]
-    lines = [
-        (name, *rest, EXPLAINED[name.strip("`")])
-        for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0])
-    ]
+    lines = []
+    told = ""
+    for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0]):
+        lines.append(("", "", *rest) if name == told else (name, EXPLAINED[name.strip("`")], *rest))
+        told = name
     left_out = "; ".join(f"`{name}`: {why}" for name, why in BY_SCHEDULE.items())
-    header = ("kernel", "count", "predicted", "measured", "why")
+    header = ("kernel", "why", "count", "predicted", "measured")
     return (
         f"{where(part)}.\n\n{_equal(part['calls'])} kernels: all twenty counts equal. The others:"
-        f"\n\n{markdown(header, lines, 2)}\n\n"
+        f"\n\n{markdown(header, lines, 3)}\n\n"
         f"Not compared, since who comes first decides: {left_out}."
     )
 
@@ -384,15 +411,22 @@ def engine_counts(results: Record) -> str:
     return f"{where(part)}.\n\n" + markdown(("what", "counted", "equal"), lines, 2)
 
 
+def numbers(op: str) -> str:
+    """All that was measured of an operation's rungs, without the column that says what each is."""
+    by_op = {"gemm": rungs, "transpose": transposes}
+    if op not in by_op:
+        return ""
+    parts = [by_op[op](results) for results in gpus() if op in results]
+    return re.sub(r"^(\|[^|\n]*)\|[^|\n]*", r"\1", "\n\n".join(parts), flags=re.M)
+
+
 def sections() -> dict[str, str]:
     measured = gpus() or [None]
     return {
-        "ladder": "\n\n".join(rungs(g) for g in measured),
-        "transpose": "\n\n".join(transposes(g) for g in measured),
-        "claims": "\n\n".join(claims(g) for g in measured),
+        "ladder": "\n\n".join(rungs(g, brief=True) for g in measured),
+        "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
         "host": "\n\n".join(host_tables.summary(g) for g in measured),
         "checked": "\n\n".join(checked(g) for g in measured),
-        "emulator": emulator(),
     }
 
 
@@ -409,6 +443,10 @@ def documents() -> dict[Path, dict[str, str]]:
     return {
         README: sections(),
         PERFORMANCE: {
+            "every set": numbers("gemm"),
+            "every transpose": numbers("transpose"),
+            "claims": "\n\n".join(claims(g) for g in gpus() or [None]),
+            "emulator": emulator(),
             "goals": "\n\n".join(goals(g) for g in gpus() or [None]),
             "transposes": "\n\n".join(transpose_goals(g) for g in gpus() or [None]),
         },

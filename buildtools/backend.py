@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import setuptools
+from importlib import metadata
+
 from setuptools import build_meta as _setuptools
 from setuptools.build_meta import *  # noqa: F403
 
 from . import toolkit
 
-if int(setuptools.__version__.split(".")[0]) < 77:
+# setuptools.__version__ may be wrong: it asks importlib.metadata, to which pip's own finder for
+# backend-path answers with whatever lies there, as the egg-info of an earlier build.
+_found = metadata.distributions(name="setuptools")
+_version = next((each.version for each in _found if each.name == "setuptools"), "0")
+if int(_version.split(".")[0]) < 77:
     raise ImportError(
-        f"building smemkern needs setuptools 77 or newer; this is {setuptools.__version__}. "
+        f"building smemkern needs setuptools 77 or newer; this is {_version}. "
         "Build with isolation (pip's default), or first: pip install -U 'setuptools>=77' 'numpy>=2'"
     )
 

@@ -29,7 +29,7 @@ extensions = [
     "technique_pages",
 ]
 exclude_patterns = ["_ext", "Thumbs.db", ".DS_Store"]
-highlight_language = "none"  # of blocks that name no language: pictures and output
+highlight_language = "text"  # of blocks that name no language: pictures and output
 
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3
@@ -38,6 +38,7 @@ suppress_warnings = ["myst.header"]  # entries of a log begin at the level that 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say types, shapes and units
 napoleon_google_docstring = False
+napoleon_use_param = False  # "a, b" stay one entry
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 

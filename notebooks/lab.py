@@ -6,7 +6,9 @@ The counters are in the order of benchmarks/exactness/variants.py.
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -31,11 +33,13 @@ COUNTERS = (
 
 
 def table(header: str, rows: Iterable[Sequence[Any]]) -> Markdown:
-    """A table; `header` names the columns, with | between them. Numbers stand to the right."""
+    """A table; `header` names the columns, with | between them. Numbers stand to the right, and so
+    does the "-" where there is none."""
     rows = [list(row) for row in rows]
     names = [name.strip() for name in header.split("|")]
     numbers = [
-        bool(rows) and all(isinstance(row[i], Real) for row in rows) for i in range(len(names))
+        bool(rows) and all(isinstance(row[i], Real) or row[i] == "-" for row in rows)
+        for i in range(len(names))
     ]
     lines = [names, ["--:" if right else "---" for right in numbers]]
     lines += [[_cell(value) for value in row] for row in rows]
@@ -82,6 +86,11 @@ def tflops(variant: str, n: int = 4096, dtype: str = "float32", **params: int) -
     return _line("gemm", variant, [n] * 3, dtype, params)["tflops"]
 
 
+def error(variant: str, n: int = 4096, dtype: str = "float32", **params: int) -> str:
+    """Measured error of a GEMM: relative Frobenius norm against float64."""
+    return f"{_line('gemm', variant, [n] * 3, dtype, params)['error']:.0e}"
+
+
 def of_copy(variant: str, shape: Sequence[int] = (4096, 4096), **params: int) -> float:
     """Measured speed of a transpose of 4-byte elements, as a share of a device copy's."""
     own = _line("transpose", variant, shape, "b32", params)
@@ -103,17 +112,19 @@ def listing(trace: Any, file: str | None = None) -> None:
     """Prints the lines of a trace's source that counted something, and what is wrong with them."""
     lines = trace.annotate(file).splitlines()
     code = lines[2].index("line") + len("line ")
-    half = lines[1].index("global") - 11  # where global memory's columns begin
+    half = lines[2].rindex("requests") - 2  # where global memory's columns begin
     counted = [line for line in lines[3:] if line[: code - 8].strip()]
     first = 0 if any(line[:half].strip() for line in counted) else half
+    lines[2] = " " * first + lines[2][first:]
     for line in lines:
         if line[:code].strip() == "!" or line.lstrip().startswith("! "):
             say("! " + line.lstrip(" !"), indent=4)
         elif line[: code - 8].strip():
-            print((line[first:code] + line[code:].lstrip()).rstrip()[:WIDTH])
+            shown = (line[first:code] + line[code:].lstrip()).rstrip()
+            print(shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…")
 
 
-WIDTH = 130
+WIDTH = 104  # of what is printed: no page on the web breaks it
 
 
 def say(*texts: str, indent: int = 0) -> None:
@@ -122,9 +133,7 @@ def say(*texts: str, indent: int = 0) -> None:
         for line in text.splitlines():
             own = " " * (indent + len(line) - len(line.lstrip()))
             print(
-                textwrap.fill(
-                    line.strip(), WIDTH - 10, initial_indent=own, subsequent_indent=own + "  "
-                )
+                textwrap.fill(line.strip(), WIDTH, initial_indent=own, subsequent_indent=own + "  ")
             )
 
 
@@ -141,6 +150,17 @@ def predicted(trace: Any) -> dict[str, int]:
         )
         for op in ("load", "store")
     }
+
+
+def changed(below: Any, variant: Any) -> None:
+    """Prints the lines in which a variant's code differs from the one below it."""
+    old, new = (
+        re.sub(r"/\*.*?\*/", "", row.source.replace(f"_{row.name}(", "("), flags=re.S).splitlines()
+        for row in (below, variant)
+    )
+    for line in list(difflib.unified_diff(old, new, n=0, lineterm=""))[2:]:
+        if line[0] in "+-" and line[1:].strip():
+            print(line[0], line[1:].strip())
 
 
 def heading(variant: Any) -> str:

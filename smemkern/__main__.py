@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     program = "smemkern" if Path(sys.argv[0]).name == "smemkern" else "python -m smemkern"
     top = _cli.Parser(
         prog=program,
+        usage="%(prog)s [-h] [--version] COMMAND ...",
         description="The shared-memory laboratory for CUDA: what kernels do to shared memory,\n"
         "with a GPU or without one.\n\ncommands:\n"
         + "\n".join(f"  {name:<12}{command.SUMMARY}" for name, command in COMMANDS.items()),

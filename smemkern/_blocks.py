@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 
 from ._table import GAP, hanging, table
 
+NARROW = 28  # characters: a column of code that is narrower does not read as one
+
 
 class Heading(NamedTuple):
     """A line above what belongs to it."""
@@ -98,9 +100,9 @@ def paragraph(said: str, width: int | None) -> str:
 def folded(line: str, width: int | None, indent: int) -> list[str]:
     """A line of code in as many as it needs; blanks in it are kept, and broken at if there are."""
     parts = []
-    if width is not None and indent > width // 2:
+    if width is not None and width - indent < NARROW:
         indent = 4
-    while width is not None and len(line) > width > 2 * indent:
+    while width is not None and len(line) > width > indent + NARROW // 2:
         blank = line.rfind(" ", width * 3 // 4, width + 1)
         cut = blank if blank > 0 and line[:blank].strip() else width
         parts.append(line[:cut])

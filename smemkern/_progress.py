@@ -29,7 +29,9 @@ def _bar(total: int, what: str, unit: str) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=what, unit=unit, unit_scale=True, delay=DELAY, leave=False)
+    return tqdm(
+        total=total, desc=what, unit=unit, unit_scale=total >= 10_000, delay=DELAY, leave=False
+    )
 
 
 def over(items: Sequence[Item], what: str, unit: str) -> Iterable[Item]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 GAP = 2  # blanks between columns
 LEAST = 16  # characters that a column of text is squeezed to before the table is turned
+SHORTEST = 12  # characters of text that is cut; less would say nothing
 
 
 class Cell:
@@ -31,6 +32,10 @@ class Right(Cell):
     """Text that stands to the right, as a number would."""
 
     to_left = False
+
+
+class Cut(Cell):
+    """Text that stays on its line: what there is no room for is cut off, or all of it."""
 
 
 class Bar(Cell):
@@ -61,19 +66,26 @@ def fitted(
 ) -> list[int] | None:
     """Widths of the columns; None if a table does not fit into `width` characters.
 
-    Columns of words give way, the widest first; numbers and names are never broken.
+    Columns of words give way, the widest first; numbers and names are never broken. A column that
+    may be cut gives way most, to nothing: then its width is 0, and it is not shown.
     """
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
+    whole_widths = list(widths)
     if width is None:
         return widths
     left = are_left(len(widths), rows)
+    cut = [any(isinstance(row[i], Cut) for row in rows) for i in range(len(widths))]
     least = [
-        max(LEAST, len(head), *(len(word) for cell in column for word in cell.split()))
+        -GAP
+        if may_go
+        else max(LEAST, len(head), *(len(word) for cell in column for word in cell.split()))
         if to_left and any(" " in cell for cell in column)
         else wide
-        for head, column, to_left, wide in zip(header, columns, left, widths, strict=True)
+        for head, column, to_left, wide, may_go in zip(
+            header, columns, left, widths, cut, strict=True
+        )
     ]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
     while excess > 0:
@@ -83,7 +95,10 @@ def fitted(
             return None
         widths[at] -= 1
         excess -= 1
-    return widths
+    return [
+        0 if may_go and wide < min(SHORTEST, whole) else wide
+        for wide, may_go, whole in zip(widths, cut, whole_widths, strict=True)
+    ]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
@@ -99,7 +114,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
     left = are_left(len(header), rows)
     lines = []
     for row in [header, *rows]:
-        wrapped = [_wrapped(str(cell), wide) for cell, wide in zip(row, widths, strict=True)]
+        wrapped = [lines_of(cell, wide) for cell, wide in zip(row, widths, strict=True)]
         for number in range(max(map(len, wrapped), default=0)):
             parts = [cell[number] if number < len(cell) else "" for cell in wrapped]
             lines.append(
@@ -107,14 +122,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
                 .join(
                     part.ljust(wide) if to_left else part.rjust(wide)
                     for part, wide, to_left in zip(parts, widths, left, strict=True)
+                    if wide
                 )
                 .rstrip()
             )
     return "\n".join(lines)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
+def lines_of(cell: object, width: int) -> list[str]:
+    """A cell in a column of a width."""
+    text = str(cell)
+    if not width:
+        return []
+    if len(text) <= width:
+        return [text]
+    if isinstance(cell, Cut):
+        return [f"{text[: width - 1].rstrip()}…"]
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def records(

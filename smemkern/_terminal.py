@@ -22,7 +22,7 @@ from ._blocks import (
     paragraph,
     text,
 )
-from ._table import GAP, are_left, fitted, records, tone_of
+from ._table import GAP, are_left, fitted, lines_of, records, tone_of
 
 CHOICES = ("auto", "always", "never")
 ENDLESS = 10_000  # characters: a line that rich should not break
@@ -145,7 +145,11 @@ def _table(block: Table, widths: list[int]) -> Any:
         block.header, widths, are_left(len(widths), block.rows), strict=True
     ):
         justify: Literal["left", "right"] = "left" if left else "right"
-        made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
+        if wide:
+            made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
     for row in block.rows:
-        made.add_row(*(Text(str(cell), _STYLES[tone_of(cell)]) for cell in row))
+        cells = [(cell, wide) for cell, wide in zip(row, widths, strict=True) if wide]
+        made.add_row(
+            *(Text("\n".join(lines_of(cell, wide)), _STYLES[tone_of(cell)]) for cell, wide in cells)
+        )
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,14 +12,14 @@ with contextlib.suppress(ImportError):
     import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 
 from . import reference
-from ._blocks import Block, Paragraph, Table
+from ._blocks import Block, Facts, Heading, Listing, Paragraph, Table
 from ._core import gemm
 from ._devices import devices
 from ._observe import Trace, _measure, trace
 from ._progress import over
 from ._registry import Variant, variants
 from ._rows import factor
-from ._table import Right
+from ._table import Cut, Right
 
 Array = np.ndarray[Any, Any]
 
@@ -48,14 +47,14 @@ class Line(NamedTuple):
         requests = self.trace.shared_requests
         ideal = sum(site.ideal for site in self.trace.shared)
         return (
-            f"{self.row.op} {self.row.name}",
-            self.row.summary,
+            self.row.name,
             Right(f"{self.milliseconds:.3f}"),
-            Right(f"{self.rate:{',.0f' if self.rate >= 1000 else '.3g'}} {self.unit:<7}"),
+            Right(f"{self.rate:{',.0f' if self.rate >= 1000 else '.3g'}}"),
             requests,
             self.trace.shared_wavefronts,
             factor(self.trace.shared_wavefronts, ideal) if requests else Right("-"),
             Right(f"{self.error:.2g}") if self.correct else Right(f"{self.error:.2g} WRONG", "bad"),
+            Cut(self.row.summary, "dim"),
         )
 
     def data(self) -> dict[str, Any]:
@@ -73,11 +72,6 @@ class Line(NamedTuple):
             "error": self.error,
             "correct": self.correct,
         }
-
-
-HEADER = (
-    *("variant", "what differs", "ms", "rate   ", "requests", "wavefronts", "factor", "error"),
-)
 
 
 # ---- what is computed, and how far off a result may be
@@ -119,9 +113,23 @@ def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
     return result, min(times)
 
 
+def known_dtypes(row: Variant) -> list[str]:
+    """Those of a row that NumPy knows: bfloat16 comes with ml_dtypes."""
+
+    def is_known(name: str) -> bool:
+        try:
+            np.dtype(name)
+        except TypeError:
+            return False
+        return True
+
+    return [name for name in row.dtypes if is_known(name)]
+
+
 def run_gemm(row: Variant, device: str) -> Line:
     n = COUNTED if device == "emu" else TIMED_ON_GPU
-    even, odd = product(n, n, n, row.dtypes[0], row), product(*ODD, row.dtypes[-1], row)
+    dtypes = known_dtypes(row)
+    even, odd = product(n, n, n, dtypes[0], row), product(*ODD, dtypes[-1], row)
     result, milliseconds = measured(row, device, even.a, even.b)
     odd_result, _ = measured(row, device, odd.a, odd.b)
     small = np.s_[:COUNTED, :COUNTED]
@@ -162,11 +170,8 @@ def why_not(row: Variant, capability: tuple[int, int] | None) -> str:
     """Why a row cannot run on a device (None: the emulator); "" if it can."""
     if capability and row.min_sm >= 90 and divmod(row.min_sm, 10) != capability:
         return "it is for GPUs of compute capability {}.{}".format(*divmod(row.min_sm, 10))
-    try:
-        np.dtype(row.dtypes[0])
-    except TypeError:
-        if row.op != "transpose":
-            return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
+    if row.op == "gemm" and not known_dtypes(row):
+        return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
     return ""
 
 
@@ -177,40 +182,59 @@ def sectors(line: Line) -> int:
     return sum(site.sectors for site in line.trace.global_)
 
 
-def conclusion(lines: list[Line], device: str) -> str:
-    """A paragraph out of the measured numbers."""
+def conclusion(lines: list[Line], device: str) -> list[tuple[str, str]]:
+    """Techniques, and what the measured numbers say of each."""
     gemm = {line.row.name: line for line in lines if line.row.op == "gemm"}
     transpose = {line.row.name: line for line in lines if line.row.op == "transpose"}
-    conflicted, padded, swizzle = gemm["conflicted"], gemm["padded"], gemm["swizzle"]
-    tiled, register_tiled = gemm["tiled"], gemm["register_tiled"]
-    column = max(site.worst for site in conflicted.trace.shared)
+    tiled, registers = gemm["tiled"], gemm["register_tiled"]
+    column = max(site.worst for site in gemm["conflicted"].trace.shared)
     fewer_sectors = sectors(gemm["naive"]) / sectors(gemm["coalesced"])
     fewer_again = sectors(gemm["coalesced"]) / sectors(tiled)
-    fewer_requests = tiled.trace.shared_requests / register_tiled.trace.shared_requests
-    fastest = max(gemm.values(), key=lambda line: line.rate)
+    fewer_requests = tiled.trace.shared_requests / registers.trace.shared_requests
+
+    def paid(line: Line) -> str:
+        return f"{line.trace.conflict_factor:.{1 if line.trace.conflict_factor > 2 else 2}f}"
+
     said = [
-        f"GEMM: lanes along columns (coalesced) move {fewer_sectors:.1f} times fewer sectors of "
-        f"global memory than lanes along rows (naive); tiles in shared memory (tiled) move "
-        f"{fewer_again:.1f} times fewer again.",
-        f"Walking down a column of a tile (conflicted) costs up to {column} wavefronts a request "
-        f"and {conflicted.trace.conflict_factor:.1f} times what is needed overall; for the same "
-        f"requests a padding column (padded) brings that to {padded.trace.conflict_factor:.2f} and "
-        f"column XOR row (swizzle), which wastes no memory, to "
-        f"{swizzle.trace.conflict_factor:.2f}.",
-        f"Outputs kept in registers (register_tiled) ask shared memory {fewer_requests:.1f} times "
-        f"less often than tiled, at a factor of {register_tiled.trace.conflict_factor:.2f}.",
-        f"Transpose: the plain tile pays {transpose['tiled'].trace.conflict_factor:.1f} times what "
-        f"is needed, padded {transpose['padded'].trace.conflict_factor:.2f}, swizzle "
-        f"{transpose['swizzle'].trace.conflict_factor:.2f}.",
-        f"On device '{device}' {fastest.row.name} is the fastest GEMM, "
-        f"{fastest.rate / gemm['naive'].rate:.1f} times naive.",
+        (
+            "coalesced",
+            f"{fewer_sectors:.1f} times fewer sectors of global memory than naive: lanes along "
+            "columns, not rows",
+        ),
+        ("tiled", f"{fewer_again:.1f} times fewer again: tiles are kept in shared memory"),
+        (
+            "conflicted",
+            f"up to {column} wavefronts a request, {paid(gemm['conflicted'])} times what is "
+            "needed: lanes walk down a column",
+        ),
+        ("padded", f"the same requests at {paid(gemm['padded'])}: a column is added"),
+        (
+            "swizzle",
+            f"the same at {paid(gemm['swizzle'])}, and no memory wasted: column XOR row",
+        ),
+        (
+            "register_tiled",
+            f"{fewer_requests:.1f} times fewer requests than tiled, at a factor of "
+            f"{paid(registers)}: outputs are kept in registers",
+        ),
+        (
+            "transpose",
+            f"tiled pays {paid(transpose['tiled'])} times what is needed, padded "
+            f"{paid(transpose['padded'])}, swizzle {paid(transpose['swizzle'])}",
+        ),
     ]
-    if device == "emu":
-        said.append(
-            "These times are the emulator's own and say little about a GPU's; requests, wavefronts "
-            "and sectors are what a GPU would count."
-        )
-    return " ".join(said)
+    if device != "emu":
+        fastest = max(gemm.values(), key=lambda line: line.rate)
+        times = fastest.rate / gemm["naive"].rate
+        said.append(("fastest", f"{fastest.row.name}, {times:.0f} times naive"))
+    return said
+
+
+LOOK_CLOSER = (
+    ("trace gemm --variant conflicted --annotate", "which line it is"),
+    ("banks --stride 32", "why"),
+    ("check --help", "your own kernel"),
+)
 
 
 class Demo(NamedTuple):
@@ -227,18 +251,25 @@ class Demo(NamedTuple):
 
     def _blocks(self) -> list[Block]:
         n = COUNTED if self.device == "emu" else TIMED_ON_GPU
-        blocks: list[Block] = [
-            Paragraph(
-                f"device {self.device}{self.described}\n"
-                f"gemm {n}^3, transpose {n}^2, of 32 bits or the row's first type; checked there, "
-                "and at odd sizes in its last type\n"
-                "requests, wavefronts, factor: shared memory, wavefronts / fewest possible, n = "
-                f"{COUNTED}\n"
-                "error: against NumPy in float64, 1 is the most that rounding can do"
-            ),
-            Table(HEADER, [line.cells() for line in self.lines]),
-            Paragraph(textwrap.fill(conclusion(self.lines, self.device), 100)),
+        clock = "; times are the emulator's, no GPU's" if self.device == "emu" else ""
+        about = [
+            ("ms, rate", f"gemm {n}^3, transpose {n}^2{clock}"),
+            ("requests, wavefronts", f"of shared memory, at {COUNTED}, as a GPU counts them"),
+            ("factor", "wavefronts / the fewest possible: 1.00 is free of bank conflicts"),
+            ("error", "against NumPy in float64, odd sizes too; rounding can make 1"),
         ]
+        blocks: list[Block] = [
+            Paragraph(f"device {self.device}{self.described}: every variant, run and checked"),
+            Facts(about),
+        ]
+        for op in dict.fromkeys(line.row.op for line in self.lines):
+            rows = [line for line in self.lines if line.row.op == op]
+            header = (op, "ms", rows[0].unit, *"requests wavefronts factor error".split())
+            blocks.append(Table((*header, "what it is"), [line.cells() for line in rows]))
+        blocks += [Heading("What the counts say"), Facts(conclusion(self.lines, self.device))]
+        wide = max(len(command) for command, _ in LOOK_CLOSER)
+        closer = [f"python -m smemkern {command:{wide}}  {why}" for command, why in LOOK_CLOSER]
+        blocks += [Heading("Look closer"), Listing(closer)]
         blocks += [
             Paragraph(f"{row.op} {row.name} was left out: {reason}")
             for row, reason in self.left_out

@@ -386,16 +386,27 @@ def roofline(
         ax.plot([intensity] * 2, [min([below, *found]), below], color="#c8c8c8", lw=1, zorder=0)
         ax.plot([intensity], [below], "o", mfc="white", mec=BLUE, ms=7, zorder=2)
         ax.plot([intensity] * len(found), found, "o", color=ORANGE, ms=6, zorder=3)
-        # By turns above the roof and below the dots, so that neighbours do not meet.
+        names = sorted(names, key=lambda name: -speeds.get(name, 0))  # as the dots stand
         lines = [f"{name} {speeds[name]:.3g}" if name in speeds else name for name in names]
-        up = at % 2 == 0
+        dots = [below, *found]
+        # On the slope by turns above it and below the dots, so that neighbours do not meet. On the
+        # flat under the dots, but for the last, which has room beside it.
+        if below < 0.99 * peak:
+            up = at % 2 == 0
+            where, offset = (max(dots), (-7, 5)) if up else (min(dots), (8, 0))
+            ha, va = ("right", "bottom") if up else ("left", "center")
+        elif at < len(stacks) - 1:
+            where, offset, ha, va = min(dots), (0, -6), "left", "top"
+        else:
+            where, ha = below, "left"
+            offset, va = ((8, -6), "top") if found else ((0, 6), "bottom")
         ax.annotate(
             "\n".join(lines),
-            (intensity, max([below, *found]) if up else min([below, *found])),
-            xytext=(-7, 5) if up else (8, 0),
+            (intensity, where),
+            xytext=offset,
             textcoords="offset points",
-            ha="right" if up else "left",
-            va="bottom" if up else "center",
+            ha=ha,
+            va=va,
             fontsize=8,
         )
     ax.plot([], [], "o", mfc="white", mec=BLUE, label="roof of a variant")

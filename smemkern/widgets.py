@@ -49,6 +49,7 @@ class Explorer:
         options: Mapping[str, Sequence[Any]],
         values: Mapping[str, Any],
     ) -> None:
+        __tracebackhide__ = True
         self._draw = draw
         self.options = {name: tuple(some) for name, some in options.items()}
         self.values = {name: some[0] for name, some in self.options.items()}
@@ -161,6 +162,7 @@ def banks(**values: Any) -> Explorer:
     >>> from smemkern import widgets
     >>> widgets.banks(stride=2)  # doctest: +SKIP
     """
+    __tracebackhide__ = True
     strides = (1, 0, *range(2, 65))
     options = {"stride": sorted(strides), "width": (4, 8, 16, 1, 2), "op": ("load", "store")}
     return Explorer(_draw_banks, options, {"stride": 1, **values})
@@ -203,6 +205,7 @@ def layout(**values: Any) -> Explorer:
     >>> from smemkern import widgets
     >>> widgets.layout(pad=1, access="column")  # doctest: +SKIP
     """
+    __tracebackhide__ = True
     sizes = (8, 16, 32, 64)
     options: dict[str, Sequence[Any]] = {
         **{"rows": sizes, "cols": sizes, "itemsize": (4, 8, 2), "pad": range(9)},

@@ -1,5 +1,8 @@
 """The demonstration: complete, quick, and honest when a result is wrong."""
 
+import re
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -20,9 +23,11 @@ def test_demo(command):
     assert is_like(shown, example)
     assert "WRONG" not in shown
     for row in smemkern.variants():
-        assert f"{row.op} {row.name} " in shown
-    paragraph = shown.rsplit("\n\n", 1)[1]
-    assert "up to 32 wavefronts" in paragraph
+        table = shown[re.search(rf"^{row.op} +ms", shown, re.M).start() :].split("\n\n")[0]
+        assert re.search(rf"^{row.name} +\d", table, re.M)
+    said = shown.split("What the counts say\n")[1].split("\n\n")[0]
+    assert "up to 32 wavefronts" in said
+    assert "Look closer\npython -m smemkern trace gemm" in shown
     assert "nan" not in shown
 
 
@@ -44,3 +49,21 @@ def test_a_wrong_result_is_an_error(command, short_demo, monkeypatch, wrong):
     assert command.status == 1 and not data["correct"]
     wrong_ones = [(line["op"], line["variant"]) for line in data["lines"] if not line["correct"]]
     assert wrong_ones == [("gemm", "swizzle"), ("transpose", "swizzle")]
+
+
+def test_without_ml_dtypes():
+    """As after `pip install smemkern` alone: rows of bfloat16 are left out, the others run."""
+    code = """if True:
+        import sys
+        sys.modules["ml_dtypes"] = None
+        import smemkern.demo
+        from smemkern.__main__ import main
+        spoken = "naive coalesced tiled conflicted padded swizzle register_tiled".split()
+        few = [*spoken, "mma_bf16", "skinny_mma"]
+        rows = [row for row in smemkern.variants() if row.name in few]
+        smemkern.demo.variants, smemkern.demo.COUNTED = (lambda: rows), 64
+        sys.exit(main(["demo", "--device", "emu"]))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gemm skinny_mma" in done.stdout and "gemm mma_bf16 was left out" in done.stdout

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import smemkern
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), ROOT / "README.md"]
 RUN = ("faq.md", "tour.md")  # models.md: test_models_cli.py
+WITHOUT_GPU = ("choosing.md",)  # what is printed depends on the GPU
 ANCHOR = re.compile(r"[^\w\- ]")
 
 
@@ -27,6 +29,40 @@ def test_examples(name, nvrtc):
     result = doctest.testfile(str(DOCS / name), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 10
+
+
+@pytest.mark.parametrize("name", WITHOUT_GPU)
+def test_examples_that_speak_of_the_gpu(name):
+    if smemkern.devices()[0].name != "emu":
+        pytest.skip("shows the numbers of an H200")
+    result = doctest.testfile(str(DOCS / name), module_relative=False)
+    assert result.failed == 0 and result.attempted
+
+
+def test_the_kernel_of_your_own(nvrtc):
+    """Its page's first block, which shows no output."""
+    page = (DOCS / "your-own-kernel.md").read_text(encoding="utf-8")
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.S)[1], names)
+    assert (names["x"] == 9 * np.arange(1000.0)).all()  # by the call, and by the trace
+    assert names["t"].global_ and not names["t"].hazards
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_understood(page, monkeypatch, tmp_path, command):
+    """Those of blocks of shell that need no GPU and take no minutes; kernels in files are there."""
+    shown = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S))
+    lines = shown.replace("\\\n", " ").splitlines()
+    found = [line.partition("-m smemkern ")[2] for line in lines if "-m smemkern " in line]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    flip = re.search(r'source = """\n(.*?)"""', readme, re.S)[1]
+    (tmp_path / "flip.cu").write_text(flip, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for line in found:
+        words = line.split("#")[0]
+        if words.split()[0] in ("demo", "bench", "profile") or "rotate" in words:
+            continue
+        assert command.run(words) in (0, 1), f"{line}: {command.err}"
 
 
 def anchors(page):

@@ -110,7 +110,9 @@ const shown = (at) => {
 told.pages = Object.fromEntries(asked.pages.map((at) => [at, shown(at)]));
 told.examples = [...document.querySelectorAll("#examples button")].map((button) => {
   button.click();
-  return {name: button.textContent, error: document.querySelector(".error")?.textContent ?? null,
+  const pressed = [...document.querySelectorAll("[aria-pressed=true]")].map((b) => b.textContent);
+  return {name: button.textContent, pressed,
+    error: document.querySelector(".error")?.textContent ?? null,
     cost: Number(document.querySelector(".number b")?.textContent), python: text("python")};
 });
 shown("");
@@ -283,6 +285,15 @@ def test_wrong_inputs_are_explained(visit, at):
     assert message in shown["error"]
     assert shown["invalid"] == field
     assert not shown["pictures"]
+
+
+def test_what_goes_with_an_access_that_a_layout_tears(visit):
+    said = visit[1]["pages"]["width=16&pad=1"]["answer"].split(": ")[-1]
+    assert said == "plain pad 4 swizzle xor:16B"
+
+
+def test_the_example_that_is_shown_is_marked(visit):
+    assert all(example["pressed"] == [example["name"]] for example in visit[1]["examples"])
 
 
 @pytest.mark.parametrize("at", RIGHT)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from smemkern import banks, coalescing, mistakes  # noqa: F401 - named by the cells
+from smemkern import banks, coalescing, mistakes, widgets  # noqa: F401 - named by the cells
 
 a = np.ones((8, 8), np.float32)
 wrong = mistakes.rows()[0]
@@ -61,6 +61,8 @@ smemkern.ceilings(3)
 smemkern.choices(1, 1, 1, accuracy="half")
 smemkern.empty_cache("x")
 smemkern.nothing
+widgets.banks(stride=99)
+widgets.layout(swizzle="xr")
 smemkern.Kernel(wrong.ptx, wrong.name, check=True)(2, 64, *wrong.arguments())
 """.strip().splitlines()
 
@@ -90,7 +92,7 @@ def test_in_ipython(cell):
     shell_module = pytest.importorskip("IPython.core.interactiveshell")
     shell = shell_module.InteractiveShell.instance()
     shell.push({"smemkern": smemkern, "banks": banks, "coalescing": coalescing, "a": a})
-    shell.push({"np": np, "wrong": wrong})
+    shell.push({"np": np, "wrong": wrong, "widgets": widgets})
     said = []
     shell.showtraceback = lambda *_, **kw: said.append(shell.InteractiveTB.text(*kw["exc_tuple"]))
     shell._showtraceback = lambda kind, value, lines: said.append("\n".join(lines))
@@ -100,3 +102,10 @@ def test_in_ipython(cell):
     text = re.sub(r"\x1b\[[0-9;]*m", "", said[0])
     assert len(text.splitlines()) <= 26
     assert text.count("smemkern/") <= 2  # the last frame, and perhaps the message
+
+
+def test_a_fault_names_the_text_by_its_file_alone(nvrtc):
+    source = 'extern "C" __global__ void past(float *x) { x[threadIdx.x + 1] = 1; }'
+    past = smemkern.Kernel(source, "past")
+    with pytest.raises(smemkern.LaunchError, match=r"^kernel past, kernel\.cu:1: out of bounds"):
+        past(1, 32, np.zeros(32, np.float32), device="emu")

@@ -11,7 +11,7 @@ import pytest
 from command import sum_source
 from smemkern import _blocks, _terminal
 from smemkern._blocks import Facts, Heading, Listing, Paragraph, Table, text
-from smemkern._table import Bar, Cell, Right, fitted, table
+from smemkern._table import Bar, Cell, Cut, Right, fitted, table
 from test_trace_rows import PTX
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -207,3 +207,21 @@ def test_snapshots_of_blocks(width):
     if os.environ.get("SMEMKERN_SNAPSHOTS") == "write":
         file.write_text(shown, encoding="utf-8")
     assert shown == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("width", "shown"), [(None, 40), (60, 40), (40, 31), (22, 13), (20, 0)])
+def test_text_that_may_be_cut_stays_on_its_line(width, shown):
+    """It gives way before all others, and altogether where little would be left."""
+    words = "forty characters of text, that is all ok"
+    lines = table(["name", "what"], [["seven77", Cut(words)], ["b", Cut("short")]], width)
+    head, first, second = lines.splitlines()
+    assert first.split("  ")[0] == "seven77" and second.split("  ")[0] == "b"
+    assert ("what" in head) == ("short" in second) == bool(shown)
+    told = first.removeprefix("seven77").strip()
+    assert (
+        told == words
+        if shown == len(words)
+        else told.rstrip("…") == words[: max(shown - 1, 0)].rstrip()
+    )
+    assert told.endswith("…") == (0 < shown < len(words))
+    assert width is None or all(len(line) <= width for line in lines.splitlines())

@@ -96,6 +96,23 @@ def test_controls():
     assert image.value == expected[0]
     assert expected[1].splitlines()[0] in words.value
     assert isinstance(image, w.Image)
-    swizzle = widgets.layout(rows=8, cols=8).widget().children[0].children[4]
-    assert (swizzle.description, swizzle.value) == ("swizzle", "none")
     assert "application/vnd.jupyter.widget-view+json" in shown._repr_mimebundle_()
+
+
+def test_controls_of_a_tile():
+    """Each of them draws the picture anew, and says the tile's new cost."""
+    pytest.importorskip("ipywidgets")
+    shown = widgets.layout(rows=8, cols=32)
+    box, image, words = shown.widget().children
+    controls = {control.description: control for control in box.children}
+    assert set(controls) == {"rows", "cols", "itemsize", "pad", "swizzle", "access"}
+    assert controls["swizzle"].value == "none"
+    before = bytes(image.value)
+    steps = [("pad", "1"), ("pad", "0"), ("swizzle", "xor"), ("rows", "16"), ("access", "row")]
+    for name, value in steps:
+        controls[name].value = value
+        assert bytes(image.value) != before, name
+        before = bytes(image.value)
+        expected = widgets.layout(**shown.values)
+        assert image.value == expected.picture()[0], name
+        assert repr(expected).splitlines()[1].split(";")[0] in words.value, name

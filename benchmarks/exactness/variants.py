@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -83,17 +82,7 @@ def on_gpu(x: np.ndarray) -> Any:
     return bits.view(torch.bfloat16) if x.dtype == np.dtype("bfloat16") else bits
 
 
-# Came after the last run, or were cut off by its end: to be taken out with the next one.
-NOT_MEASURED = (r"transpose sectors .*",)
-
-
 def calls() -> Iterator[Call]:
-    for call in every_call():
-        if not any(re.fullmatch(pattern, str(call)) for pattern in NOT_MEASURED):
-            yield call
-
-
-def every_call() -> Iterator[Call]:
     shapes: dict[str, list[Any]] = {
         "gemm": GEMM_SHAPES,
         "transpose": TRANSPOSE_SHAPES,

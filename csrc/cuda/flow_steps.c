@@ -39,11 +39,30 @@ static bool is_direct(device *d, const smk_rectangle *r) {
            is_pinned(d, high + r->width - 1);
 }
 
-/* Some pieces for threads to share, of a size that is worth a copy of its own. */
+/* Two at least, so that one is filled while the engine moves the other. */
 static size_t piece_bytes(size_t bytes) {
-    enum { SHARED_BY = 8, LEAST = 256 << 10 };
-    const size_t share = (bytes / SHARED_BY + LEAST - 1) / LEAST * LEAST;
-    return share < LEAST ? LEAST : share < SLOT_BYTES ? share : SLOT_BYTES;
+    enum { PIECES = 2, LEAST = 512 << 10 };
+    const size_t share = (bytes / PIECES + LEAST - 1) / LEAST * LEAST;
+    return share < LEAST ? LEAST : share < STAGE_BYTES ? share : STAGE_BYTES;
+}
+
+flow_cut flow_cut_into(const smk_rectangle *r, size_t most) {
+    flow_cut c = {.width = r->width < most ? r->width : most};
+    if (c.width == 0 || r->lines == 0) return c;
+    c.lines = most / c.width < r->lines ? most / c.width : r->lines;
+    c.across = (r->width + c.width - 1) / c.width;
+    c.n = c.across * ((r->lines + c.lines - 1) / c.lines);
+    return c;
+}
+
+smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *c, size_t i) {
+    smk_rectangle r = *whole;
+    const size_t x = i % c->across * c->width, y = i / c->across * c->lines;
+    r.host += (ptrdiff_t)x + (ptrdiff_t)y * r.host_pitch;
+    r.offset += x + y * r.pitch;
+    r.width = r.width - x < c->width ? r.width - x : c->width;
+    r.lines = r.lines - y < c->lines ? r.lines - y : c->lines;
+    return r;
 }
 
 static void cut(flow_state *f, const smk_step *step, step_state *s) {
@@ -55,23 +74,10 @@ static void cut(flow_state *f, const smk_step *step, step_state *s) {
         r.host_pitch = (ptrdiff_t)r.width;
         r.pitch = r.width;
     }
+    const size_t bytes = r.width * r.lines;
     s->whole = r;
     s->direct = is_direct(f->d, &r);
-    const size_t most = piece_bytes(r.width * r.lines);
-    s->piece_width = s->direct || r.width < most ? r.width : most;
-    s->piece_lines = s->direct ? r.lines : most / s->piece_width;
-    s->across = (r.width + s->piece_width - 1) / s->piece_width;
-    s->n_pieces = s->across * ((r.lines + s->piece_lines - 1) / s->piece_lines);
-}
-
-static smk_rectangle piece_of(const step_state *s, size_t i) {
-    smk_rectangle r = s->whole;
-    const size_t x = i % s->across * s->piece_width, y = i / s->across * s->piece_lines;
-    r.host += (ptrdiff_t)x + (ptrdiff_t)y * r.host_pitch;
-    r.offset += x + y * r.pitch;
-    r.width = r.width - x < s->piece_width ? r.width - x : s->piece_width;
-    r.lines = r.lines - y < s->piece_lines ? r.lines - y : s->piece_lines;
-    return r;
+    s->cut = flow_cut_into(&r, s->direct ? bytes : piece_bytes(bytes));
 }
 
 /* ---- steps in their queues ---- */
@@ -86,7 +92,7 @@ static size_t find(const flow_state *f, smk_step_kind kind, size_t at) {
 /* The next one that has something to hand out. */
 static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
     at = find(f, kind, at);
-    while (at < f->flow->n_steps && f->steps[at].n_pieces == 0)
+    while (at < f->flow->n_steps && f->steps[at].cut.n == 0)
         at = find(f, kind, at + 1);
     return at;
 }
@@ -99,7 +105,7 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
     for (size_t i = 0; i < flow->n_steps; i++) {
         const smk_step *step = &flow->steps[i];
         if (step->kind != SMK_COMPUTE) cut(f, step, &f->steps[i]);
-        if (!f->steps[i].direct) f->staged[way_of(step)] += f->steps[i].n_pieces;
+        if (!f->steps[i].direct) f->staged[way_of(step)] += f->steps[i].cut.n;
         for (int j = 0; j < step->n_after; j++) {
             step_state *before = &f->steps[step->after[j]];
             const bool same = stream_of(f, step) == stream_of(f, &flow->steps[step->after[j]]);
@@ -135,9 +141,9 @@ void flow_steps_free(flow_state *f) {
     f->steps = NULL;
 }
 
-/* The functions below this line, down to the next one, are called with the lock held. */
+/* The functions below, down to the line, are called with the lock held. */
 
-static void change(flow_state *f) {
+void flow_change(flow_state *f) {
     f->changes++;
     pthread_cond_broadcast(&f->changed);
 }
@@ -145,7 +151,7 @@ static void change(flow_state *f) {
 static void stop(flow_state *f, const smk_status *why) {
     if (!f->stopped) f->status = *why;
     f->stopped = true;
-    change(f);
+    flow_change(f);
 }
 
 static void fail(flow_state *f, CUresult result, const char *call) {
@@ -220,7 +226,7 @@ static bool end(flow_state *f, size_t i) {
  * those before it, whichever thread was faster. */
 static void end_copies(flow_state *f, smk_step_kind kind) {
     size_t i = f->first[kind];
-    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].n_pieces && end(f, i);)
+    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].cut.n && end(f, i);)
         i = find(f, kind, i + 1);
     f->first[kind] = i;
 }
@@ -247,7 +253,28 @@ static void proceed(flow_state *f) {
     end_copies(f, SMK_COPY_IN);
     end_copies(f, SMK_COPY_OUT);
     compute(f);
-    change(f);
+    flow_change(f);
+}
+
+flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out) {
+    const smk_step_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
+    const size_t i = f->next[kind];
+    if (f->stopped || i == f->flow->n_steps || (who.helps && !f->staged[way])) return FLOW_NO_MORE;
+    const smk_step *step = &f->flow->steps[i];
+    step_state *s = &f->steps[i];
+    if (!s->direct && !who.has_slot) return FLOW_NOT_YET;
+    if (s->taken == 0) {
+        if (!is_ready(f, step)) return FLOW_NOT_YET;
+        if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step)))
+            return FLOW_NOT_YET;
+        if (!follow(f, step)) return FLOW_NOT_YET;
+    }
+    *out = (flow_piece){i, flow_part(&s->whole, &s->cut, s->taken),
+                        f->copies[way][s->taken % (size_t)f->n_copies], s->direct};
+    s->taken++;
+    f->staged[way] -= !s->direct;
+    if (s->taken == s->cut.n) f->next[kind] = find_copy(f, kind, i + 1);
+    return FLOW_TAKEN;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -258,41 +285,19 @@ void flow_start(flow_state *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out) {
-    const smk_step_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
-    flow_answer answer = FLOW_NO_MORE;
-    pthread_mutex_lock(&f->lock);
-    const size_t i = f->next[kind];
-    if (f->stopped || i == f->flow->n_steps || (who.helps && !f->staged[way])) goto done;
-    const smk_step *step = &f->flow->steps[i];
-    step_state *s = &f->steps[i];
-    answer = FLOW_NOT_YET;
-    if (!s->direct && !who.has_slot) goto done;
-    if (s->taken == 0) {
-        if (!is_ready(f, step)) goto done;
-        if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step))) goto done;
-        if (!follow(f, step)) goto done;
-    }
-    answer = FLOW_TAKEN;
-    *out = (flow_piece){i, piece_of(s, s->taken), f->copies[way][s->taken % (size_t)f->n_copies],
-                        s->direct};
-    s->taken++;
-    f->staged[way] -= !s->direct;
-    if (s->taken == s->n_pieces) f->next[kind] = find_copy(f, kind, i + 1);
-
-done:
-    pthread_mutex_unlock(&f->lock);
-    return answer;
-}
-
-void flow_put(flow_state *f, const flow_piece *piece) {
+void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
     step_state *s = &f->steps[piece->step];
     const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
     const size_t bytes = piece->rectangle.width * piece->rectangle.lines;
     pthread_mutex_lock(&f->lock);
     f->bytes[out ? STAGE_OUT : STAGE_IN] += bytes;
     f->bytes_direct += piece->direct ? bytes : 0;
-    if (++s->on_queue == s->n_pieces && !f->stopped) proceed(f);
+    if (slot) {
+        slot->open = out;
+        slot->queued = true;
+        flow_change(f);
+    }
+    if (++s->on_queue == s->cut.n && !f->stopped) proceed(f);
     pthread_mutex_unlock(&f->lock);
 }
 

@@ -9,11 +9,19 @@
 
 enum { COPY_STREAMS = 4 };
 
-/* A copy is cut into pieces that fit a slot: some lines, or a part of one. */
+/* How a rectangle is cut: into some lines each, or into parts of one. */
+typedef struct flow_cut {
+    size_t width, lines, across, n;
+} flow_cut;
+
+flow_cut flow_cut_into(const smk_rectangle *r, size_t most_bytes);
+smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *cut, size_t i);
+
+/* A copy is cut into pieces that fit a stage. */
 typedef struct step_state {
     smk_rectangle whole; /* with lines joined where they follow each other on both sides */
-    size_t piece_width, piece_lines, across, n_pieces;
-    bool direct;            /* no slot: the driver reaches the host's memory; one piece */
+    flow_cut cut;
+    bool direct;            /* no stage: the driver reaches the host's memory; one piece */
     size_t taken, on_queue; /* pieces handed out; pieces that are on the stream */
     launch_plan plan;       /* a compute step's */
     CUevent done;           /* the step's end, if steps of other streams wait for it */
@@ -21,6 +29,32 @@ typedef struct step_state {
     uint32_t mark;          /* ... and sees it in its lane's mark */
     bool queued;            /* all of it is on its stream, and all before it in its queue */
 } step_state;
+
+/* A piece of a copy. */
+typedef struct flow_piece {
+    size_t step;
+    smk_rectangle rectangle;
+    CUstream stream;
+    bool direct;
+} flow_piece;
+
+/* A stage of a flow and what passes through it now: one copy of the driver's, some shares of threads. */
+typedef struct flow_slot {
+    stage *stage;
+    flow_piece piece;
+    flow_cut cut;         /* into shares */
+    size_t taken, copied; /* shares */
+    bool open;   /* in: until its copy is on a stream; out: until its bytes are where they belong */
+    bool queued; /* out: its copy is on a stream, so that the stage's mark will tell */
+} flow_slot;
+
+/* One way's slots, used in turn. Taken by flow_work. */
+enum { SLOTS = 6 };
+typedef struct flow_ring {
+    flow_slot slots[SLOTS];
+    size_t n, opened,
+        emptied; /* slots; pieces that were begun; of those out, all of whose shares are taken */
+} flow_ring;
 
 typedef struct flow_state {
     device *d;
@@ -42,18 +76,11 @@ typedef struct flow_state {
         [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */
     size_t first[SMK_N_KINDS]; /* the first one that is not queued */
     size_t staged[STAGE_WAYS]; /* pieces that are not handed out and go through a slot */
-    atomic_bool stopped;       /* failed, or interrupted */
-    smk_status status;         /* why */
+    flow_ring rings[STAGE_WAYS];
+    atomic_bool stopped; /* failed, or interrupted */
+    smk_status status;   /* why */
     size_t bytes[STAGE_WAYS], bytes_direct;
 } flow_state;
-
-/* A piece of a copy. */
-typedef struct flow_piece {
-    size_t step;
-    smk_rectangle rectangle;
-    CUstream stream;
-    bool direct;
-} flow_piece;
 
 typedef enum flow_answer {
     FLOW_TAKEN,
@@ -70,12 +97,16 @@ typedef struct flow_asker {
     bool helps;    /* not the caller */
 } flow_asker;
 
-/* The next piece that way, if what it waits for is on its stream. Not at all once the flow is stopped. A helper is
- * done when the rest needs no slot: that is the caller's, one thread's work. */
+/* With the lock held: the next piece that way, if what it waits for is on its stream. Not at all once the flow is
+ * stopped. A helper is done when the rest needs no slot: that is the caller's, one thread's work. */
 flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out);
 
-/* The piece's copy is on its stream. Starts the kernels that waited for it. */
-void flow_put(flow_state *f, const flow_piece *piece);
+/* With the lock held: threads that rest may find something to do. */
+void flow_change(flow_state *f);
+
+/* The piece's copy, between its slot (NULL: it is direct) and the device, is on its stream. Starts the kernels that
+ * waited for it. */
+void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot);
 
 /* A call of the driver failed. Where the context is lost a kernel has lost it, whichever call tells: it is named. */
 smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status);

@@ -1,24 +1,30 @@
-/* The threads of a flow: each moves pieces between host memory and its stage, whichever way there is something
- * to move.
+/* The threads of a flow: each moves shares between host memory and slots, whichever way there is something to
+ * move.
  *
- *      host memory --(thread)--> slot --(copy engine)--> device        device --> slot --> host memory
+ *      host memory --(threads)--> slot --(copy engine)--> device        device --> slot --> host memory
  *
- * One core copies 10 GB/s, the bus moves 55 each way at once, so many threads share the work; a thread that
- * waits for its slot in one direction works in the other. The caller is one of them, and the one that listens
- * for signals. What memory is pinned already moves without a stop in between.
+ * One core copies 10 GB/s, the bus moves 55 each way at once, so many threads share the work. The caller is one of
+ * them, and the one that listens for signals. What memory is pinned already moves without a stop in between.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "flow_work.h"
 
 #include <sched.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
+#include "flow_slots.h"
 #include "team.h"
 
 enum {
     MOST_THREADS = 16,
-    THREAD_BYTES = 4 << 20,      /* copying these takes 0.4 ms, waking an idle core up to 0.2 */
+    FEW_THREADS = 4, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
+    FEW_BYTES = 512 << 10, /* ... then one for THREAD_BYTES */
+    THREAD_BYTES = 2 << 20,
     SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
@@ -29,11 +35,7 @@ enum {
 /* One of the flow's threads. */
 typedef struct worker {
     flow_state *flow;
-    stage *stage;
     patience *patience;        /* of the caller's thread alone */
-    int next_in;               /* slot */
-    flow_piece pending[SLOTS]; /* on their way out; the oldest is in slot first_out */
-    int n_pending, first_out;
     int64_t idle_since, asked; /* 0: it is not */
     smk_status status;
 } worker;
@@ -49,23 +51,73 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* Lines of a rectangle; those of a slot follow each other. */
-static void copy_lines(char *to, ptrdiff_t to_pitch, const char *from, ptrdiff_t from_pitch,
-                       const smk_rectangle *r) {
-    if (r->lines == 1 || (to_pitch == (ptrdiff_t)r->width && from_pitch == to_pitch)) {
-        memcpy(to, from, r->width * r->lines);
-        return;
+/* Lines that a core has just changed the engine gets from that core, at two thirds of the bus's rate. So what goes
+ * in is written past the caches, where the processor can and lines are no trifles. */
+#if defined(__x86_64__)
+enum { PAST_BYTES = 512 };
+
+static void copy_past(char *to, const char *from, size_t bytes) {
+    enum { AT_ONCE = 4 };
+    __m128i vectors[AT_ONCE];
+    const size_t head = -(uintptr_t)to % sizeof *vectors; /* less than PAST_BYTES */
+    memcpy(to, from, head);
+    for (to += head, from += head, bytes -= head; bytes >= sizeof vectors;
+         to += sizeof vectors, from += sizeof vectors, bytes -= sizeof vectors) {
+        memcpy(vectors, from, sizeof vectors);
+        for (int i = 0; i < AT_ONCE; i++)
+            _mm_stream_si128((__m128i *)(void *)to + i, vectors[i]);
     }
-    for (size_t i = 0; i < r->lines; i++)
-        memcpy(to + (ptrdiff_t)i * to_pitch, from + (ptrdiff_t)i * from_pitch, r->width);
+    memcpy(to, from, bytes);
 }
 
-/* Puts the copy between a place in the host's memory and the device on its stream, and behind it the mark, if it is
- * not NULL. */
-static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t host_pitch,
-                         stage_mark *mark) {
+static void finish_copies(void) { /* before the engine is told of them */
+    _mm_sfence();
+}
+#else
+enum { PAST_BYTES = 0 };
+
+static void copy_past(char *to, const char *from, size_t bytes) {
+    memcpy(to, from, bytes);
+}
+
+static void finish_copies(void) {}
+#endif
+
+/* In a slot lines follow each other; where they do so in the host's memory, too, all of them are one. */
+static smk_rectangle as_one(const smk_rectangle *r) {
+    smk_rectangle one = *r;
+    if (r->pitch != r->width || r->host_pitch != (ptrdiff_t)r->width) return one;
+    one.width *= r->lines;
+    one.lines = 1;
+    return one;
+}
+
+static void copy_in(char *slot, smk_rectangle r) {
+    for (size_t i = 0; i < r.lines; i++) {
+        const char *line = r.host + (ptrdiff_t)i * r.host_pitch;
+        if (r.width >= PAST_BYTES)
+            copy_past(slot + i * r.pitch, line, r.width);
+        else
+            memcpy(slot + i * r.pitch, line, r.width);
+    }
+    finish_copies();
+}
+
+static void copy_out(const char *slot, smk_rectangle r) {
+    for (size_t i = 0; i < r.lines; i++)
+        memcpy(r.host + (ptrdiff_t)i * r.host_pitch, slot + i * r.pitch, r.width);
+}
+
+static void deliver(worker *w, const smk_rectangle *r) {
+    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
+}
+
+/* Puts the piece's copy on its stream, and behind it the mark of its slot. */
+static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
     flow_state *f = w->flow;
     const smk_rectangle *r = &piece->rectangle;
+    char *host = slot ? slot->stage->memory : r->host;
+    const size_t host_pitch = slot ? r->width : (size_t)r->host_pitch;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
     const CUstream stream = piece->stream;
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
@@ -92,75 +144,44 @@ static smk_code put_copy(worker *w, const flow_piece *piece, char *host, size_t 
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && mark) {
+    if (!result && slot) {
         call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, mark, stream);
+        result = stage_expect(f->d, &slot->stage->mark, stream);
     }
     if (result) return fail(w, result, call);
-    flow_put(f, piece);
+    if (!slot && way == STAGE_OUT) deliver(w, r);
+    flow_put(f, piece, slot);
     return SMK_OK;
 }
 
-static smk_code put_direct(worker *w, const flow_piece *piece) {
-    const smk_rectangle *r = &piece->rectangle;
-    return put_copy(w, piece, r->host, (size_t)r->host_pitch, NULL);
-}
-
-static smk_code move_in(worker *w, const flow_piece *piece) {
-    const smk_rectangle *r = &piece->rectangle;
-    if (piece->direct) return put_direct(w, piece);
-    const int slot = w->next_in;
-    char *memory = w->stage->slots[STAGE_IN][slot];
-    w->next_in = (slot + 1) % SLOTS;
-    copy_lines(memory, (ptrdiff_t)r->width, r->host, r->host_pitch, r);
-    return put_copy(w, piece, memory, r->width, &w->stage->marks[STAGE_IN][slot]);
-}
-
-static void deliver(worker *w, const smk_rectangle *r) {
-    if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
-}
-
-static smk_code begin_out(worker *w, const flow_piece *piece) {
-    if (piece->direct) {
-        deliver(w, &piece->rectangle);
-        return put_direct(w, piece);
+static smk_code carry_out(worker *w, const flow_task *task) {
+    const smk_rectangle *r = &task->share;
+    if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
+    char *memory = task->slot->stage->memory + r->offset;
+    if (task->deed == FLOW_COPY_OUT) {
+        copy_out(memory, as_one(r));
+        deliver(w, r);
+    } else {
+        copy_in(memory, as_one(r));
     }
-    const int slot = (w->first_out + w->n_pending) % SLOTS;
-    w->pending[slot] = *piece;
-    w->n_pending++;
-    return put_copy(w, piece, w->stage->slots[STAGE_OUT][slot], piece->rectangle.width,
-                    &w->stage->marks[STAGE_OUT][slot]);
-}
-
-static smk_code end_out(worker *w) {
-    const int slot = w->first_out;
-    const smk_rectangle *r = &w->pending[slot].rectangle;
-    copy_lines(r->host, r->host_pitch, w->stage->slots[STAGE_OUT][slot], (ptrdiff_t)r->width, r);
-    deliver(w, r);
-    w->first_out = (slot + 1) % SLOTS;
-    w->n_pending--;
-    return SMK_OK;
+    const bool complete = flow_copied(w->flow, task);
+    return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
 }
 
 /* ---- what to do next ---- */
 
-static bool oldest_has_come(const worker *w) {
-    return w->n_pending && stage_has_come(&w->stage->marks[STAGE_OUT][w->first_out]);
-}
-
 /* A few microseconds, or until there is something new, without the lock. */
-static void spin(const worker *w, unsigned changes) {
-    const bool had_slot = stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]);
+static void spin(const worker *w, const flow_task *task, unsigned changes) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&w->flow->changes) != changes || oldest_has_come(w) ||
-            stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]) != had_slot)
-            return;
+        if (atomic_load(&w->flow->changes) != changes) return;
+        for (int k = 0; k < task->n_watched; k++)
+            if (stage_has_come(&task->watched[k])) return;
         team_relax();
     }
 }
 
 /* There was nothing to do: a little later there may be. Copies that fail never tell; a stream does. */
-static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
+static smk_code wait_a_little(worker *w, const flow_task *task, unsigned changes) {
     flow_state *f = w->flow;
     const int64_t time = wait_now();
     if (!w->idle_since) w->idle_since = w->asked = time;
@@ -170,42 +191,32 @@ static smk_code wait_a_little(worker *w, unsigned changes, bool for_device) {
         w->asked = time;
     }
     if (time - w->idle_since < (w->patience ? CALLER_SPIN_NS : SPIN_NS))
-        spin(w, changes);
-    else if (for_device)
+        spin(w, task, changes);
+    else if (w->patience || task->n_watched)
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     else
         flow_rest(f, changes);
     return SMK_OK;
 }
 
-/* What this thread finds to do, until there is nothing left. Results first: they free the device's memory. It never
- * waits for one thing while there may be another. */
+/* What this thread finds to do, until there is nothing left. It never waits for one thing while there may be
+ * another. */
 static smk_code work(worker *w) {
     for (;;) {
         flow_state *f = w->flow;
-        flow_piece piece;
-        flow_answer in = FLOW_NOT_YET, out = FLOW_NOT_YET;
-        const bool helps = !w->patience;
-        const flow_asker for_in = {stage_has_come(&w->stage->marks[STAGE_IN][w->next_in]), helps};
-        const flow_asker for_out = {w->n_pending < SLOTS, helps};
+        flow_task task;
         const unsigned changes = atomic_load(&f->changes);
-        if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
         smk_code code = listen(w);
         if (code) return code;
-        if ((out = flow_take(f, STAGE_OUT, for_out, &piece)) == FLOW_TAKEN)
-            code = begin_out(w, &piece);
-        else if (oldest_has_come(w))
-            code = end_out(w);
-        else if ((in = flow_take(f, STAGE_IN, for_in, &piece)) == FLOW_TAKEN)
-            code = move_in(w, &piece);
-        else if (w->n_pending == 0 && in == FLOW_NO_MORE && out == FLOW_NO_MORE)
-            return SMK_OK;
-        else {
-            code = wait_a_little(w, changes, w->n_pending || !for_in.has_slot || !helps);
-            if (code) return code;
-            continue;
+        const flow_answer answer = flow_next(f, !w->patience, &task);
+        if (atomic_load(&f->stopped)) return SMK_INTERRUPTED;
+        if (answer == FLOW_NO_MORE) return SMK_OK;
+        if (answer == FLOW_TAKEN) {
+            w->idle_since = 0;
+            code = carry_out(w, &task);
+        } else {
+            code = wait_a_little(w, &task, changes);
         }
-        w->idle_since = 0;
         if (code) return code;
     }
 }
@@ -234,38 +245,42 @@ static size_t staged_bytes(const flow_state *f) {
     return bytes;
 }
 
+static size_t useful_threads(size_t bytes) {
+    const size_t few = (bytes + FEW_BYTES - 1) / FEW_BYTES, many = bytes / THREAD_BYTES;
+    return many > FEW_THREADS ? many : few < FEW_THREADS ? few : FEW_THREADS;
+}
+
 static int threads_for(const flow_state *f) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-    const size_t useful = (staged_bytes(f) + THREAD_BYTES - 1) / THREAD_BYTES;
+    const size_t useful = useful_threads(staged_bytes(f));
     n = f->flow->share > 1 ? n / f->flow->share : n;
-    n = n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
-    return useful < 1 ? 1 : useful < (size_t)n ? (int)useful : n;
+    n = n < MOST_THREADS ? n : MOST_THREADS;
+    n = useful < (size_t)n ? (int)useful : n;
+    return n < 1 ? 1 : n;
 }
 
-/* The caller works, too; where there is no memory or no thread for all of them, fewer do. */
+/* The caller works, too; where there are no threads for all of them, fewer do. */
 smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *status) {
     worker workers[MOST_THREADS];
     helper *helpers[MOST_THREADS];
     const int wanted = threads_for(f);
-    int n = 0;
+    int n = 1;
+    if (flow_slots_take(f, status)) goto done;
+    f->ends = f->rings[STAGE_IN].slots[0].stage->ends;
+    workers[0] = (worker){.flow = f, .patience = p};
     for (; n < wanted; n++) {
-        smk_status unused = {0};
-        workers[n] = (worker){.flow = f, .patience = n == 0 ? p : NULL};
-        if (stage_take(f->d, &workers[n].stage, n == 0 ? status : &unused)) break;
-        if (n == 0) f->ends = workers[0].stage->ends;
-        if (n > 0 && !(helpers[n] = team_start(help, &workers[n]))) {
-            stage_give(f->d, workers[n].stage);
-            break;
-        }
+        workers[n] = (worker){.flow = f};
+        if (!(helpers[n] = team_start(help, &workers[n]))) break;
     }
     *n_workers = n;
-    if (n == 0) return status->code;
     flow_start(f);
     work_and_tell(&workers[0]);
     for (int i = 1; i < n; i++)
         team_end(helpers[i]);
-    for (int i = 0; i < n; i++)
-        stage_give(f->d, workers[i].stage);
-    return f->stopped ? smk_fail(status, f->status.code, "%s", f->status.message) : SMK_OK;
+    if (f->stopped) smk_fail(status, f->status.code, "%s", f->status.message);
+
+done:
+    flow_slots_give(f);
+    return status->code;
 }

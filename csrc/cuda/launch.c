@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "errors.h"
+
 /* Repeats are queued this many at a time: enough that the device never waits for the host, few
  * enough that the driver's queue does not fill. */
 enum { BATCH = 64 };
@@ -105,6 +107,10 @@ static smk_code refused(device *d, const launch_plan *plan, size_t i, CUresult r
     const smk_launch *launch = &plan->job->launches[i];
     const CUfunction function = plan->functions[i].handle;
     int threads = 0, registers = 0;
+    if (driver_result_is_sticky(
+            result)) /* nothing to do with this kernel, nor is there an answer */
+        return device_fail(d, result, SMK_LAUNCH, status,
+                           "an earlier kernel, as told by the launch of \"%s\"", launch->entry);
     d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
     d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     return device_fail(d, result, SMK_LAUNCH, status,

@@ -1,41 +1,34 @@
-/* Pinning costs a millisecond for some MiB, so stages are kept: as many as the largest call had threads, which
- * flow.c bounds. */
+/* Pinning costs a millisecond for some MiB, so stages are kept. */
 #include "stage.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ALL_SLOTS = STAGE_WAYS * SLOTS,
-    MARKS = ALL_SLOTS + SMK_LANES,
-    MOST_STAGES = 32,
-    LINE_BYTES = 64
-};
+enum { MARKS = 1 + SMK_LANES, MOST_STAGES = 32, LINE_BYTES = 64 };
 
 static void destroy(device *d, stage *s) {
-    d->cu->cuMemFreeHost(s->slots[0][0]);
+    d->cu->cuMemFreeHost(s->memory);
     free(s);
 }
 
 static stage_mark *mark_of(stage *s, int i) {
-    return i < ALL_SLOTS ? &s->marks[i / SLOTS][i % SLOTS] : &s->ends[i - ALL_SLOTS];
+    return i == 0 ? &s->mark : &s->ends[i - 1];
 }
 
-/* The slots, and a line of the cache for each mark. */
+/* The memory, and a line of the cache for each mark. */
 static smk_code create(device *d, stage **out, smk_status *status) {
     stage *s = calloc(1, sizeof *s);
     if (!s) return smk_fail_memory(status, sizeof *s, "a stage");
     void *memory = NULL;
-    const size_t bytes = (size_t)ALL_SLOTS * SLOT_BYTES + (size_t)MARKS * LINE_BYTES;
+    const size_t bytes = STAGE_BYTES + (size_t)MARKS * LINE_BYTES;
     CUresult result = d->cu->cuMemHostAlloc(&memory, bytes, 0);
     if (result) {
         free(s);
         return device_fail(d, result, SMK_ERROR, status,
                            "cuMemHostAlloc of %zu bytes of pinned memory", bytes);
     }
-    for (size_t i = 0; i < ALL_SLOTS; i++)
-        s->slots[i / SLOTS][i % SLOTS] = (char *)memory + i * SLOT_BYTES;
-    char *marks = (char *)memory + (size_t)ALL_SLOTS * SLOT_BYTES;
+    s->memory = memory;
+    char *marks = s->memory + STAGE_BYTES;
     memset(marks, 0, (size_t)MARKS * LINE_BYTES);
     for (int i = 0; i < MARKS; i++)
         mark_of(s, i)->value = (_Atomic uint32_t *)(void *)(marks + (size_t)i * LINE_BYTES);
@@ -94,7 +87,7 @@ size_t stage_bytes(device *d) {
     size_t bytes = 0;
     pthread_mutex_lock(&d->mutex);
     for (const stage *s = d->stages; s; s = s->next)
-        bytes += (size_t)ALL_SLOTS * SLOT_BYTES;
+        bytes += STAGE_BYTES;
     pthread_mutex_unlock(&d->mutex);
     return bytes;
 }

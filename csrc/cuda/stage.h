@@ -1,17 +1,15 @@
 /* Pinned memory that bytes pass through on their way between host and device.
  *
  * The copy engines reach only memory that stays where it is; ordinary memory may move. The driver would
- * copy it through such memory too, on one core. A stage is what one thread needs to do that itself: two
- * slots in each direction, so that it fills (empties) one while the engine works on the other.
+ * copy it through such memory too, on one core.
  */
 #ifndef SMK_CUDA_STAGE_H
 #define SMK_CUDA_STAGE_H
 
 #include "context.h"
 
-/* Small enough to stay in a cache between the core and the copy engine, large enough that starting a copy,
- * about 2 us, is a tenth of making it. */
-enum { SLOT_BYTES = 1 << 20, SLOTS = 2 };
+/* A copy costs the engine some 10 us beside its bytes, which is an eighth of what these take. */
+enum { STAGE_BYTES = 4 << 20 };
 
 typedef enum stage_way { STAGE_IN, STAGE_OUT, STAGE_WAYS } stage_way;
 
@@ -23,9 +21,9 @@ typedef struct stage_mark {
 } stage_mark;
 
 typedef struct stage {
-    char *slots[STAGE_WAYS][SLOTS];
-    stage_mark marks[STAGE_WAYS][SLOTS]; /* of the copies of each slot */
-    stage_mark ends[SMK_LANES];          /* of kernels */
+    char *memory;
+    stage_mark mark;            /* of the last copy from or to it */
+    stage_mark ends[SMK_LANES]; /* of kernels: a flow uses those of its first stage */
     struct stage *next;
 } stage;
 

@@ -13,7 +13,7 @@
 enum {
     MOST_HELPERS = 64,
     STACK_BYTES = 1 << 20,
-    LOOK_OUT_NS = 500 * 1000,
+    LOOK_OUT_NS = 100 * 1000,
     SLICE_NS = 500 * 1000, /* less than Linux gives on two cores and more */
     NOWHERE = -1
 };
@@ -32,7 +32,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static helper *idle;
 static int n_helpers;
 
-/* Looks for a change for a while: a thread that sleeps takes 50 us to wake, 200 in a virtual machine. */
+/* Looks for a change for a while, as of calls that follow each other: a thread that sleeps takes 50 us to wake, 200 in a
+ * virtual machine. Not for longer: between the calls of others, whose threads do the same, all would wait for cores. */
 static void look_out(const helper *h, int from) {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);

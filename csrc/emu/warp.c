@@ -90,9 +90,10 @@ const char *source_position(const insn *i, char *out, size_t size) {
     const ptx_instruction *p = i->ptx;
     if (!p)
         snprintf(out, size, "?");
-    else if (p->file)
-        snprintf(out, size, "%s:%u", p->file, p->line);
-    else
+    else if (p->file) { /* a compiler may name it by its folder, where a text has none */
+        const char *slash = strrchr(p->file, '/');
+        snprintf(out, size, "%s:%u", slash ? slash + 1 : p->file, p->line);
+    } else
         snprintf(out, size, "PTX line %u", p->ptx_line);
     return out;
 }

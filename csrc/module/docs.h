@@ -61,6 +61,8 @@ static const char gemm_doc[] =
     "    Dtype, shape, variant or parameter that is not legal; the message says what is.\n"
     "smemkern.Error\n"
     "    One of its kinds: no device, no compiler, a failed launch.\n\n"
+    "Notes\n"
+    "-----\n"
     "Source: csrc/kernels/gemm_<variant>.cu; variants('gemm')[i].source has the text.\n\n"
     "Examples\n"
     "--------\n"
@@ -91,6 +93,8 @@ static const char transpose_doc[] =
     "------\n"
     "TypeError, ValueError, smemkern.Error\n"
     "    As gemm does.\n\n"
+    "Notes\n"
+    "-----\n"
     "Source: csrc/kernels/transpose_<variant>.cu.\n";
 
 static const char probe_doc[] =
@@ -114,6 +118,8 @@ static const char probe_doc[] =
     "------\n"
     "TypeError, ValueError, smemkern.Error\n"
     "    As gemm does.\n\n"
+    "Notes\n"
+    "-----\n"
     "Source: csrc/kernels/probe_<variant>.cu.\n";
 
 static const char observe_doc[] =

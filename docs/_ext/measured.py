@@ -5,7 +5,6 @@ What was not measured is not claimed: a technique without results has no table.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import ladder
@@ -83,12 +82,3 @@ def measured(row: Variant, below: str | None) -> str:
         return ""
     parts = [by_op[row.op](results, row, below) for results in tables.gpus() if row.op in results]
     return "\n\n".join(part for part in parts if part)
-
-
-def ladder_measured(op: str) -> str:
-    """The README's tables of an operation, without the column that says what each technique is."""
-    by_op = {"gemm": tables.rungs, "transpose": tables.transposes}
-    if op not in by_op:
-        return ""
-    parts = [by_op[op](results) for results in tables.gpus() if op in results]
-    return re.sub(r"^(\|[^|\n]*)\|[^|\n]*", r"\1", "\n\n".join(parts), flags=re.M)

@@ -2,8 +2,10 @@
 
 - Bars, stars and underscores are themselves, lines with columns of spaces in them stay as they are,
   and attributes that share a line ("blocks, grid_blocks : int") are told one by one.
+- A page that is named by its file (docs/models.md) is linked to.
 - Named tuples and dataclasses get their fields, with the comments that stand beside them in the
   code (`width: int  # bytes a lane`), in place of namedtuple's "Alias for field number 3".
+- Modules in C have no place in the index of sources.
 - The build fails when a public name of the package is on no page of the reference.
 """
 
@@ -40,6 +42,7 @@ def fields(cls: type) -> list[tuple[str, str, str]]:
 
 _COLUMNS = re.compile(r"\S {3,}\S")
 _MARKUP = re.compile(r"\||(?<=[\s(])\*(?=[*\w])|(?<=\w)_(?=[\s,.)\]]|$)")
+_PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
 _SHARED = re.compile(r"(\w+(?:, \w+)+) : (.+)")
 
 
@@ -80,7 +83,8 @@ def _plain(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines:
         if columns is not None:
             text.append(f"    {line}")
         else:
-            text.append(line if example else _MARKUP.sub(r"\\\g<0>", line))
+            plain = line if example else _MARKUP.sub(r"\\\g<0>", line)
+            text.append(_PAGE.sub(r":doc:`/\1`", plain))
     lines[:] = text
 
 
@@ -103,6 +107,14 @@ def _skip(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: A
     return None
 
 
+def _sourceless(app: Any) -> list[Any]:
+    """Sphinx's index of sources would link to modules in C, whose text it does not have."""
+    modules = getattr(app.env, "_viewcode_modules", {})
+    for name in [name for name, source in modules.items() if not source]:
+        del modules[name]
+    return []
+
+
 def _complete(app: Any, environment: Any) -> None:
     known = set(environment.get_domain("py").objects)
     for name in sorted({f"smemkern.{name}" for name in smemkern.__all__ if name not in _PRIVATE}):
@@ -117,4 +129,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _described, priority=900)  # after it
     app.connect("autodoc-skip-member", _skip)
     app.connect("env-check-consistency", _complete)
+    app.connect("html-collect-pages", _sourceless, priority=100)  # before viewcode's
     return {"parallel_read_safe": True}

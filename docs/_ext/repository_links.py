@@ -1,9 +1,9 @@
 """What is right in the repository becomes right in the site: links, and the ends of examples.
 
 bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md
-and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. Examples
-end with a blank line for doctest's sake. What else of the repository is linked to can be
-downloaded, but for folders.
+and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. A link
+that shows a file's name shows its title. Examples end with a blank line for doctest's sake. What
+else of the repository is linked to can be downloaded, but for folders.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 _EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
 _ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
 _KERNEL = re.compile(r"\]\((?:\.\./)+csrc/kernels(?:/(\w+?)_(\w+)\.cu)?/?\)")
-
-
+_NOTEBOOKS = r"\]\((?:\.\./)+README\.md#notebooks\)"
+_BY_NAME = re.compile(r"\[([\w-]+\.md)\]\(((?:[\w.]+/)*\1(?:#[\w-]+)?)\)")
 _UPWARDS = re.compile(r"\[([^\]\[]+)\]\(((?:\.\./)+[^)\s#]+)\)")
 
 
@@ -40,6 +40,8 @@ def _rewrite(app: Any, name: str, source: list[str]) -> None:
         return link[1] if (here / link[2]).is_dir() else link[0]
 
     source[0] = _UPWARDS.sub(folder, source[0])
+    source[0] = re.sub(_NOTEBOOKS, "](/generated/notebooks.md)", source[0])
+    source[0] = _BY_NAME.sub(r"[](\2)", source[0])
     source[0] = _ABOVE.sub(lambda link: f"](/generated/{link[1].lower()}.md)", source[0])
 
 

@@ -1,4 +1,5 @@
-"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code.
+"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code,
+the notebooks among them (notebook_pages.py).
 
 A page is the registry's row, the kernel's first comment, what changed in the code since the rung
 below, a trace on the emulator, and what benchmarks/results/ measured. The whole trace is a page of
@@ -17,12 +18,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import notebook_pages
 import numpy as np
 from kernel_story import code_of, story
-from measured import ladder_measured, measured
+from measured import measured
 from sphinx.util import logging
 
 import smemkern
+import tables
 from smemkern import Trace, Variant, demo
 from smemkern.__main__ import COMMANDS
 from smemkern._listing import listing
@@ -93,7 +96,7 @@ def counted_lines(trace: Trace) -> str:
             )
             more = " +" if line.inlined else ""
             rows.append((where + more, *shared, *sectors, code(line.text.strip())))
-    header = ("line", "requests", "wavefronts", "factor", "requests, global", "sectors", "source")
+    header = ("line", "requests", "wavefronts", "factor", "global requests", "sectors", "source")
     return table(header, rows)
 
 
@@ -217,7 +220,7 @@ def ladder_of(op: str, of_op: dict[str, Variant]) -> str:
         f"# {TITLES[op]}\n\n{ABOUT[op]}\n\n{table(('technique', 'what it is', 'types'), lines, 3)}"
         f"\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n\n"
     )
-    numbers = ladder_measured(op)
+    numbers = tables.numbers(op)
     if not numbers:
         return text
     picture = "![TFLOP/s of each rung, cuBLAS, the ceiling](../../images/ladder.svg)\n\n"
@@ -257,10 +260,13 @@ def from_above(text: str) -> str:
 
 
 def notebooks() -> str:
-    """The README's section."""
+    """The README's section, above the pages of the notebooks."""
+    names = notebook_pages.write(DOCS.parent / "notebooks", GENERATED / "notebooks")
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     section = re.search(r"^## (Notebooks\n.*?)(?=^## )", readme, re.M | re.S)
-    return f"# {from_above(section[1])}" if section else ""
+    text = re.sub(r"\((notebooks/\w+)\.ipynb\)", r"(\1.md)", section[1] if section else "")
+    tree = "\n".join(f"notebooks/{name}" for name in names)
+    return f"# {text}\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n\n{tree}\n```\n"
 
 
 def write(_app: Any, _config: Any) -> None:
