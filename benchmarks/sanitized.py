@@ -14,6 +14,7 @@ says most with a free-threaded Python. Ends with the reports, if there are any, 
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import re
 import shutil
@@ -58,9 +59,9 @@ def copied(folder: Path) -> None:
         raise SystemExit("no kernel images here: pip install -e . first")
     for name in [*listed.stdout.decode().split("\0")[:-1], *made, "build/images.json"]:
         source, target = ROOT / name, folder / name
-        if source.is_file():
+        if source.is_file() and not (target.exists() and filecmp.cmp(source, target, False)):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+            shutil.copyfile(source, target)  # new, so that what is made of it is made anew
 
 
 def built(folder: Path, kind: str) -> None:

@@ -1,6 +1,6 @@
 """What the build does beyond setuptools: the kernel table, the kernel images, the toolkit.
 
-    backend.py      the PEP 517 hooks: setuptools' own, and the CUDA wheels where nvcc is missing
+    pep517/         the PEP 517 hooks: setuptools' own, and the CUDA wheels where nvcc is missing
     commands.py     the setuptools commands that setup.py plugs in
     registry.py     csrc/kernels/variants.toml -> checked rows
     rows_c.py       rows -> registry_rows.c

@@ -1,7 +1,7 @@
 """Finding a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
 
 The wheels are asked for as build requirements only where none of the first three has nvcc
-(backend.py): a machine with a toolkit builds with its own, one without builds the same kernels.
+(pep517/): a machine with a toolkit builds with its own, one without builds the same kernels.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def test_no_compiler_says_what_to_do(bare):
 
 def test_wheels_are_asked_for_only_without_nvcc(bare, tmp_path):
     pytest.importorskip("setuptools", minversion="77")
-    from buildtools import backend
+    from buildtools.pep517 import backend
 
     assert backend._wheels() == toolkit.WHEELS
     bare.setenv("PATH", str(program(tmp_path / "bin" / "nvcc").parent))

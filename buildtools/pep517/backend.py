@@ -1,21 +1,24 @@
-"""The PEP 517 backend: setuptools' own, asking for the CUDA wheels too where nvcc is missing."""
+"""The PEP 517 backend: setuptools' own, asking for the CUDA wheels too where nvcc is missing.
+
+It has a folder to itself because pip takes whatever lies beside a backend for the metadata of any
+package that is asked for: beside setup.py, the egg-info of an earlier build for setuptools' own.
+"""
 
 from __future__ import annotations
 
-from importlib import metadata
+import sys
+from pathlib import Path
 
+import setuptools
 from setuptools import build_meta as _setuptools
 from setuptools.build_meta import *  # noqa: F403
 
-from . import toolkit
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from buildtools import toolkit  # noqa: E402
 
-# setuptools.__version__ may be wrong: it asks importlib.metadata, to which pip's own finder for
-# backend-path answers with whatever lies there, as the egg-info of an earlier build.
-_found = metadata.distributions(name="setuptools")
-_version = next((each.version for each in _found if each.name == "setuptools"), "0")
-if int(_version.split(".")[0]) < 77:
+if int(setuptools.__version__.split(".")[0]) < 77:
     raise ImportError(
-        f"building smemkern needs setuptools 77 or newer; this is {_version}. "
+        f"building smemkern needs setuptools 77 or newer; this is {setuptools.__version__}. "
         "Build with isolation (pip's default), or first: pip install -U 'setuptools>=77' 'numpy>=2'"
     )
 
