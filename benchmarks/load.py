@@ -94,7 +94,7 @@ def on_streams(seed: int) -> str:
     return "streams"
 
 
-def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
+def at_once(device: str, threads: int, seconds: float, streams: bool, most: int) -> Record:
     """Calls by all threads together until the time is over."""
     done, failed = [0] * threads, []
     end = 0.0
@@ -112,7 +112,7 @@ def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
                     load_calls.check(Random(seed), device)
                 else:
                     check = soak_cases.CHECKS[seed % 3 == 0]
-                    check(Random(seed), device, MOST[device], parameter_sets)
+                    check(Random(seed), device, most, parameter_sets)
             except Exception as error:
                 failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
             done[number] += 1
@@ -156,12 +156,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1_000_000, help="of small calls")
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--most", type=int, help="of a dimension; a sanitizer has less time")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()
     from gpu import output_of
 
     on_gpu = options.device == "cuda" and has_torch()
+    most = options.most or MOST[options.device]
     record = {
         "device": options.device,
         "python": sys.version.split()[0],
@@ -171,7 +173,7 @@ def main() -> int:
             calls(options.device, where, options.count)
             for where in (["host", "gpu"] if on_gpu else ["host"])
         ],
-        "at_once": at_once(options.device, options.threads, options.seconds, on_gpu),
+        "at_once": at_once(options.device, options.threads, options.seconds, on_gpu, most),
     }
     path = options.results / f"load-{options.device}.json"
     path.write_text(json.dumps(record, indent=1) + "\n")

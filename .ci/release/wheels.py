@@ -15,7 +15,7 @@ LARGEST = 15_000_000  # bytes
 # With sm_100 and sm_120 a wheel is 18 MB. The driver compiles PTX there, a kernel once.
 ARCHITECTURES = "80;90a"
 BINARY = ("--only-binary", ":all:", "--no-compile")
-NAMES = "api arguments gemm_orders transpose banks trace_rows"
+NAMES = "api arguments gemm_tensor transpose banks trace_rows"
 TESTS = [f"tests/test_{name}.py" for name in NAMES.split()]
 NEEDED_BY_TESTS = ("pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", "ml_dtypes")
 # The oldest Python runs with the oldest NumPy that is allowed, the others with the newest.
