@@ -1,7 +1,7 @@
 """What a real GPU's faults look like from Python: each in a process of its own, measured and kept.
 
     python benchmarks/faults.py                   # all of them, into results/faults-<gpu>.json
-    python benchmarks/faults.py --only trap fork  # some, printed alone
+    python benchmarks/faults.py --only trap fork  # some, into the same
 
 A case notes what each call raised and after how long: the one that meets the fault, the same
 process's next ones, and whether a new process finds the GPU as before. Nothing but NumPy is needed.
@@ -337,29 +337,29 @@ def main() -> int:
         return 0
     from gpu import nvidia_smi, output_of
 
-    record: Record = {
+    facts = {
         "gpu": smemkern.devices()[0].description,
         "driver": nvidia_smi("driver_version")[0],
         "date": datetime.date.today().isoformat(),
         "commit": given.commit or output_of("git", "rev-parse", "--short=12", "HEAD"),
         "python": sys.version.split()[0],
-        "cases": {},
     }
+    slug = re.sub(r"[^a-z0-9]+", "-", facts["gpu"].lower().removeprefix("nvidia ")).strip("-")
+    path = given.results / f"faults-{slug}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(path.read_text())["cases"] if path.exists() else {}
+    cases: dict[str, Record] = {}
     for name in given.only or [name for name in CASES if name != "healthy"]:
-        record["cases"][name] = in_process(name, given.size)
+        cases[name] = in_process(name, given.size)
         new = in_process("healthy", given.size)
-        record["cases"][name]["a new process"] = {
+        cases[name]["a new process"] = {
             "status": new["status"],
             "right": new.get("afterwards", {}).get("the next kernel", {}).get("right", False),
         }
-        print(json.dumps({name: record["cases"][name]}, indent=1), flush=True)
-    if not given.only:
-        slug = re.sub(r"[^a-z0-9]+", "-", record["gpu"].lower().removeprefix("nvidia ")).strip("-")
-        given.results.mkdir(parents=True, exist_ok=True)
-        path = given.results / f"faults-{slug}.json"
-        path.write_text(json.dumps(record, indent=1) + "\n")
-        print(path)
-    good = [x["status"] == 0 and x["a new process"]["right"] for x in record["cases"].values()]
+        print(json.dumps({name: cases[name]}, indent=1), flush=True)
+        # After each: a run that is cut off leaves what it has.
+        path.write_text(json.dumps({**facts, "cases": known | cases}, indent=1) + "\n")
+    good = [case["status"] == 0 and case["a new process"]["right"] for case in cases.values()]
     return 0 if all(good) else 1
 
 

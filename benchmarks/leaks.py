@@ -50,7 +50,7 @@ PTX = """.version 8.0
 def operations():
     a, b = np.ones((2, 9, 8), "f4"), np.ones((8, 7), "f4")
     out = np.zeros((2, 9, 7), "f4")
-    x = np.zeros(32, "u4")
+    x, lanes = np.zeros(32, "u4"), 4 * np.arange(32)
     kernel = smemkern.Kernel(PTX.format(number=0), "seven")
     numbers = itertools.count()
 
@@ -64,6 +64,14 @@ def operations():
     yield lambda: smemkern.trace(kernel, 1, 32, x)
     yield lambda: kernel(1, 32, x, device="emu")
     yield fresh
+    yield lambda: smemkern.trace("gemm", a[0], b, progress=lambda *_: None)
+    yield lambda: smemkern.probe(np.ones(300, "f4"), variant="copy_async", device="emu")
+    yield lambda: smemkern.banks.wavefronts(lanes)
+    yield lambda: smemkern.coalescing.sectors(lanes)
+    yield lambda: smemkern.occupancy(256, 32)
+    yield lambda: smemkern.TensorMap(np.ones((64, 64), "f4"), (8, 8))
+    yield lambda: smemkern.TensorMap(np.ones((64, 64), "f4"), (8,))
+    yield lambda: smemkern.profile(kernel, 1, 32, x)
     yield lambda: smemkern.gemm(a, b[1:], device="emu")
     yield lambda: smemkern.gemm(a, b, out=out[0], device="emu")
     yield lambda: smemkern.gemm(a, b, variant="none", device="emu")
@@ -80,7 +88,7 @@ def main() -> None:
     every = list(operations())
     begin, start = 0, time.perf_counter()
     for i in range(calls):
-        with contextlib.suppress(TypeError, ValueError, smemkern.Error):
+        with contextlib.suppress(TypeError, ValueError, OSError, smemkern.Error):
             every[i % len(every)]()
         if i == calls // 10:
             gc.collect()

@@ -3,8 +3,9 @@
     python benchmarks/load.py --device emu                   # writes results/load-emu.json
     python benchmarks/load.py --device cuda --threads 32 --seconds 120
 
-Threads run the random calls of tests/soak_cases.py, each checked against NumPy, from seeds of their
-own. On a GPU a part of them also runs on streams of its own, with PyTorch's arrays if it is there.
+Threads run the random calls of tests/soak_cases.py, each checked against NumPy, and those of
+load_calls.py, which are of everything else, from seeds of their own. On a GPU a part of them also
+runs on streams of its own, with PyTorch's arrays if it is there.
 Memory is the process's resident set, and the GPU's free memory.
 """
 
@@ -29,6 +30,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
 
+import load_calls  # noqa: E402
 import smemkern  # noqa: E402
 import soak_cases  # noqa: E402
 from rows import parameter_sets  # noqa: E402
@@ -92,21 +94,25 @@ def on_streams(seed: int) -> str:
     return "streams"
 
 
-def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
+def at_once(device: str, threads: int, seconds: float, streams: bool, most: int) -> Record:
     """Calls by all threads together until the time is over."""
     done, failed = [0] * threads, []
-    end = time.monotonic() + seconds
+    end = 0.0
     memory: list[float] = []
+    together = threading.Barrier(threads + 1)  # to start so many takes a while
 
     def work(number: int) -> None:
         seed = number
+        together.wait()
         while time.monotonic() < end and not failed:
             try:
                 if streams and done[number] % 4 == 3:
                     on_streams(seed)
+                elif done[number] % 2:
+                    load_calls.check(Random(seed), device)
                 else:
                     check = soak_cases.CHECKS[seed % 3 == 0]
-                    check(Random(seed), device, MOST[device], parameter_sets)
+                    check(Random(seed), device, most, parameter_sets)
             except Exception as error:
                 failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
             done[number] += 1
@@ -115,7 +121,11 @@ def at_once(device: str, threads: int, seconds: float, streams: bool) -> Record:
     workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
     for worker in workers:
         worker.start()
-    time.sleep(seconds / 2)  # what is kept between calls is there by then
+    end = time.monotonic() + seconds
+    together.wait()
+    while time.monotonic() < end - seconds / 2 and not failed:
+        time.sleep(0.1)  # what is kept between calls is there by half of the time
+    memory.append(resident_mb())
     while any(worker.is_alive() for worker in workers):
         memory.append(resident_mb())
         time.sleep(min(1.0, seconds / 20))
@@ -146,12 +156,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1_000_000, help="of small calls")
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--most", type=int, help="of a dimension; a sanitizer has less time")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()
     from gpu import output_of
 
     on_gpu = options.device == "cuda" and has_torch()
+    most = options.most or MOST[options.device]
     record = {
         "device": options.device,
         "python": sys.version.split()[0],
@@ -161,7 +173,7 @@ def main() -> int:
             calls(options.device, where, options.count)
             for where in (["host", "gpu"] if on_gpu else ["host"])
         ],
-        "at_once": at_once(options.device, options.threads, options.seconds, on_gpu),
+        "at_once": at_once(options.device, options.threads, options.seconds, on_gpu, most),
     }
     path = options.results / f"load-{options.device}.json"
     path.write_text(json.dumps(record, indent=1) + "\n")

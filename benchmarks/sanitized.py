@@ -1,19 +1,22 @@
-"""The extension under a sanitizer: a copy of the tree, built with it, in which tests or calls run.
+"""The extension under a sanitizer: a copy of the tree, built with it, where tests or calls run.
 
-    python benchmarks/sanitized.py address                  # the whole suite: AddressSanitizer, UBSan
+    python benchmarks/sanitized.py address                 # the suite: AddressSanitizer, UBSan
     python benchmarks/sanitized.py address -- tests/test_gemm.py -n 1
     python benchmarks/sanitized.py leaks -- --calls 10000   # benchmarks/leaks.py: LeakSanitizer
-    python benchmarks/sanitized.py thread -- --seconds 120  # benchmarks/load.py: ThreadSanitizer
+    python benchmarks/sanitized.py thread -- --count 40 --most 12  # load.py: ThreadSanitizer
+    python benchmarks/sanitized.py driver -- 60 16          # the fake driver's threads, with it too
 
-What stands behind -- is for pytest, leaks.py or load.py. Needs gcc and the images that an ordinary
-build has made; --folder keeps the copy, so that the next run compiles nothing. Python itself
-is as it always is: its memory comes from malloc, so that AddressSanitizer sees it. ThreadSanitizer
-says most with a free-threaded Python. Ends with the reports, if there are any, and fails then.
+What stands behind -- is for pytest, leaks.py, load.py or tests/cuda/fake_threads.py. Needs gcc and
+the images that an ordinary build has made; --folder keeps the copy, so that the next run compiles
+little. Python itself is as it always is: its memory comes from malloc, where AddressSanitizer sees
+it. ThreadSanitizer says most with a free-threaded Python. Ends with the reports, if there are any,
+and fails then. A report of UBSan ends the process that it is about, and with it a test.
 """
 
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import re
 import shutil
@@ -21,30 +24,45 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-FLAGS = {
-    "address": "-fsanitize=address,undefined -fno-sanitize-recover=undefined",
-    "leaks": "-fsanitize=address,undefined -fno-sanitize-recover=undefined",
-    "thread": "-fsanitize=thread",
-}
-PRELOADED = {
-    "address": ("libasan.so", "libubsan.so"),
-    "leaks": ("libasan.so", "libubsan.so"),
-    "thread": ("libtsan.so",),
-}
-OPTIONS = {
-    "address": {
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-    },
-    "leaks": {"ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0"},
-    # Locks inside Python and NumPy are not seen; what their code does to memory is not looked at.
-    "thread": {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:history_size=4"},
+
+
+class Sanitizer(NamedTuple):
+    flags: str
+    libraries: tuple[str, ...]  # loaded before all others
+    options: dict[str, str]
+
+
+BOTH = "-fsanitize=address,undefined -fno-sanitize-recover=undefined", ("libasan.so", "libubsan.so")
+# Locks inside Python and NumPy are not seen; what their code does to memory is not looked at.
+THREAD = Sanitizer(
+    *("-fsanitize=thread", ("libtsan.so",)),
+    {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:history_size=4"},
+)
+KINDS = {
+    "address": Sanitizer(
+        *BOTH,
+        {
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+            "PYTHONMALLOC": "malloc",
+        },
+    ),
+    "leaks": Sanitizer(
+        *BOTH,
+        {"ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0", "PYTHONMALLOC": "malloc"},
+    ),
+    "thread": THREAD,
+    "driver": THREAD,
 }
 # Of the suite, what cannot be as it is under AddressSanitizer.
 LEFT_OUT = {
     "tests/test_allocations.py": "puts an allocator of its own in the sanitizer's place",
+    "tests/test_sandbox.py::test_no_kernel_takes_all_memory": (
+        "measures the process's memory, of which the sanitizer takes most"
+    ),
 }
 
 
@@ -58,45 +76,52 @@ def copied(folder: Path) -> None:
         raise SystemExit("no kernel images here: pip install -e . first")
     for name in [*listed.stdout.decode().split("\0")[:-1], *made, "build/images.json"]:
         source, target = ROOT / name, folder / name
-        if source.is_file():
+        if source.is_file() and not (target.exists() and filecmp.cmp(source, target, False)):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+            shutil.copyfile(source, target)  # new, so that what is made of it is made anew
 
 
 def built(folder: Path, kind: str) -> None:
     copied(folder)
-    environment = os.environ | {
-        "CFLAGS": f"{FLAGS[kind]} -fno-omit-frame-pointer",
-        "LDFLAGS": FLAGS[kind],
-    }
+    flags = KINDS[kind].flags
+    environment = os.environ | {"CFLAGS": f"{flags} -fno-omit-frame-pointer", "LDFLAGS": flags}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     subprocess.run(command, cwd=folder, env=environment, check=True)
+    if kind == "driver":
+        fakes = sorted((folder / "tests" / "cuda").glob("fake_*.c"))
+        shared = ["-std=gnu17", "-O1", "-g", "-shared", "-fPIC", "-fvisibility=hidden", flags]
+        library = ["-Wl,-soname,libcuda.so.1", "-pthread", "-o", folder / "libcuda.so.1"]
+        subprocess.run(["gcc", *shared, *fakes, *library], check=True)
+
+
+def path_of(library: str) -> str:
+    command = ["gcc", f"-print-file-name={library}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def environment(folder: Path, kind: str, reports: Path) -> dict[str, str]:
-    find = ["gcc", "-print-file-name="]
-    libraries = [
-        subprocess.run([find[0], find[1] + name], capture_output=True, text=True, check=True)
-        for name in PRELOADED[kind]
-    ]
-    options = {
-        name: f"{value}:log_path={reports / name.split('_')[0].lower()}"
-        for name, value in OPTIONS[kind].items()
+    told = {
+        name: f"{value}:log_path={reports / name}" if name.endswith("_OPTIONS") else value
+        for name, value in KINDS[kind].options.items()
     }
-    return os.environ | {
-        "LD_PRELOAD": " ".join(done.stdout.strip() for done in libraries),
-        "PYTHONMALLOC": "default" if kind == "thread" else "malloc",
-        "PYTHONPATH": str(folder),
-        **options,
+    if kind == "driver":
+        told["LD_LIBRARY_PATH"] = str(folder)
+    return {
+        **os.environ,
+        "LD_PRELOAD": " ".join(map(path_of, KINDS[kind].libraries)),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")])),
+        **told,
     }
 
 
 def command_of(kind: str, reports: Path, given: list[str]) -> list[str]:
     if kind == "address":
-        left_out = [f"--ignore={name}" for name in LEFT_OUT]
+        left_out = [f"--deselect={name}" for name in LEFT_OUT]
         return ["-m", "pytest", "-q", "-p", "no:cacheprovider", *left_out, *given]
     if kind == "leaks":
         return ["benchmarks/leaks.py", *given]
+    if kind == "driver":
+        return ["tests/cuda/fake_threads.py", *(given or ["60", "16"])]
     return ["benchmarks/load.py", "--device", "emu", "--results", str(reports.parent), *given]
 
 
@@ -108,7 +133,7 @@ def ours(report: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("kind", choices=FLAGS)
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--folder", type=Path, help="for the copy; else a temporary one")
     parser.add_argument("given", nargs="*")
     options = parser.parse_args()

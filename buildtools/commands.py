@@ -93,6 +93,11 @@ class BuildExt(build_ext):
         ext.include_dirs.append(numpy.get_include())
         ext.define_macros.append(("SMK_VERSION", f'"{self.distribution.get_version()}"'))
 
+        # setuptools looks at the sources only before it decides that nothing is to be done.
+        library = Path(self.get_ext_fullpath(ext.name))
+        if library.exists() and newer_group(map(str, Path("csrc").rglob("*.h")), str(library)):
+            library.unlink()
+
         compile_all = self.compiler.compile
 
         def compile_in_parallel(sources, output_dir=None, depends=None, **options):

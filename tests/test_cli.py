@@ -212,14 +212,25 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_interrupt():
+@pytest.fixture
+def heeds_interrupts():
+    """Processes are started so, also by tests that run in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupt(heeds_interrupts):
     """While the emulator runs, which is C and holds no lock that Python would need."""
     with process("trace gemm --variant conflicted --shape 2048 2048 2048") as child:
         deadline = time.monotonic() + 60
         while processor_seconds(child.pid) < 3 and time.monotonic() < deadline:
             time.sleep(0.1)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        try:
+            out, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert child.returncode == 130
     assert err == "interrupted\n" and not out
 

@@ -1,6 +1,7 @@
 """Launches of one call overlap: all but the first, and a kernel waits for the launch before."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -97,7 +98,8 @@ def hazards(folder, variant, order, keywords):
     done = subprocess.run(
         [sys.executable, "-c", TRACE, folder, variant, order, json.dumps(keywords)],
         cwd=Path(__file__).parent,
-        env={"PYTHONPATH": f"{Path(smemkern.__file__).parent.parent}:{Path(__file__).parent}"},
+        env=os.environ
+        | {"PYTHONPATH": f"{Path(smemkern.__file__).parent.parent}:{Path(__file__).parent}"},
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,

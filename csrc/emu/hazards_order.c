@@ -311,7 +311,7 @@ static release_note *make_note(order *o, knowledge *covered, release_note *previ
     }
     note->own = keep(covered);
     note->block = o->block;
-    memcpy(note->before, o->direct, o->n_direct * sizeof(release_note *));
+    if (o->n_direct) memcpy(note->before, o->direct, o->n_direct * sizeof(release_note *));
     note->n_before = o->n_direct;
     if (previous) note->before[note->n_before++] = previous;
     note->next = o->all_notes;

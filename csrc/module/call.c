@@ -76,11 +76,11 @@ static int read_devices(PyObject *given, call *c) {
     if (given == Py_None) {
         return 0;
     }
-    PyObject *list = PyUnicode_Check(given) ? NULL : PySequence_Fast(given, "");
-    const Py_ssize_t n = list ? PySequence_Fast_GET_SIZE(list) : 0;
+    PyObject *list = PyUnicode_Check(given) ? NULL : PySequence_Tuple(given);
+    const Py_ssize_t n = list ? PyTuple_GET_SIZE(list) : 0;
     int failed = n < 1 || n > CALL_MAX_DEVICES;
     for (Py_ssize_t i = 0; i < n && !failed; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(list, i);
+        PyObject *item = PyTuple_GET_ITEM(list, i);
         device on = {0};
         if (PyLong_Check(item)) {
             on.ordinal = (int)PyLong_AsLong(item);

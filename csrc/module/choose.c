@@ -143,10 +143,9 @@ static int load(module_state *state, PyObject *ordinal, int number) {
 static PyObject *table_of(module_state *state, int number) {
     PyObject *ordinal = PyLong_FromLong(number);
     PyObject *capsule = NULL;
-    if (ordinal && ((capsule = PyDict_GetItemWithError(state->timings, ordinal)) ||
-                    PyErr_Occurred() || load(state, ordinal, number) ||
-                    (capsule = PyDict_GetItemWithError(state->timings, ordinal)))) {
-        Py_XINCREF(capsule);
+    if (ordinal && (capsule = dict_item(state->timings, ordinal)) == NULL && !PyErr_Occurred() &&
+        load(state, ordinal, number) == 0) {
+        capsule = dict_item(state->timings, ordinal);
     }
     Py_XDECREF(ordinal);
     return capsule;

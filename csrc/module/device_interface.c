@@ -65,22 +65,23 @@ int device_array_read_interface(const module_state *state, PyObject *given, arra
     }
     a->place = ARRAY_DEVICE;
     if (!PyDict_Check(dict)) {
-        refuse_interface("must be a dict with data = (address, read-only)");
+        Py_DECREF(dict);
+        return refuse_interface("must be a dict with data = (address, read-only)");
+    }
+    /* Held: numbers that are read below may be objects, whose code could change the dict. */
+    PyObject *shape = dict_item(dict, names->shape), *strides = dict_item(dict, names->strides);
+    PyObject *stream = dict_item(dict, names->stream), *mask = dict_item(dict, names->mask);
+    PyObject *data = dict_item(dict, names->data), *typestr = dict_item(dict, names->typestr);
+    if (PyErr_Occurred()) {
         goto done;
     }
-    PyObject *shape = PyDict_GetItemWithError(dict, names->shape);
-    PyObject *strides = PyDict_GetItemWithError(dict, names->strides);
-    PyObject *stream = PyDict_GetItemWithError(dict, names->stream);
-    PyObject *mask = PyDict_GetItemWithError(dict, names->mask);
     if (mask && mask != Py_None) {
         refuse_interface("has a mask, which would be lost");
         goto done;
     }
     int n = shape && PyTuple_Check(shape) ? (int)PyTuple_GET_SIZE(shape) : -1;
-    if (read_data(PyDict_GetItemWithError(dict, names->data), a) ||
-        read_typestr(PyDict_GetItemWithError(dict, names->typestr), a) ||
-        device_array_set_rank(a, n, label) || read_extents(shape, n, a->shape) ||
-        device_array_check_shape(a, label)) {
+    if (read_data(data, a) || read_typestr(typestr, a) || device_array_set_rank(a, n, label) ||
+        read_extents(shape, n, a->shape) || device_array_check_shape(a, label)) {
         goto done;
     }
     if (strides == NULL || strides == Py_None) {
@@ -96,6 +97,12 @@ int device_array_read_interface(const module_state *state, PyObject *given, arra
     }
     failed = device_array_check_strides(a, label) ? -1 : find_ordinal(state, a);
 done:
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    Py_XDECREF(stream);
+    Py_XDECREF(mask);
+    Py_XDECREF(data);
+    Py_XDECREF(typestr);
     Py_DECREF(dict);
     return failed;
 }

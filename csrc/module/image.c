@@ -277,8 +277,7 @@ static PyObject *make_key(const smk_row *row, const smk_dtype *dtype, const int6
     return PyBytes_FromStringAndSize((const char *)parts, sizeof parts);
 }
 
-/* A new reference, NULL without an exception if it is not there. */
-static PyObject *get_item(PyObject *dict, PyObject *key) {
+PyObject *dict_item(PyObject *dict, PyObject *key) {
     PyObject *value;
 #if PY_VERSION_HEX >= 0x030d0000
     PyDict_GetItemRef(dict, key, &value);
@@ -291,7 +290,7 @@ static PyObject *get_item(PyObject *dict, PyObject *key) {
 int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
     PyObject *key = make_key(row, dtype, values, emulated);
-    PyObject *image = key ? get_item(state->images, key) : NULL;
+    PyObject *image = key ? dict_item(state->images, key) : NULL;
     if (image == NULL && !PyErr_Occurred()) {
         image = load(state, row, dtype, values, emulated);
         if (image && PyDict_SetItem(state->images, key, image) < 0) {

@@ -79,7 +79,7 @@ typedef struct module_state {
     PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
     PyObject *image_directory;  /* str; where the build left compiled kernels */
     PyObject *kernel_directory; /* str; where their sources are */
-    bool nvrtc_sought;
+    atomic_bool nvrtc_sought;
     module_names names;
     /* NULL before the first use. */
     _Atomic(PyArray_Descr *) bfloat16; /* array_view.c */
@@ -128,6 +128,10 @@ PyObject *device_last_transfer(void);
 PyObject *device_trim(const module_state *state, PyObject *given);
 
 /* ---- image.c ---- */
+
+/* A new reference, since another thread, or code that runs meanwhile, may change the dict. NULL
+ * without an exception if it is not there. */
+PyObject *dict_item(PyObject *dict, PyObject *key);
 
 /* The compiled kernel of a row; *owner keeps its memory. */
 int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,

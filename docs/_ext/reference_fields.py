@@ -72,6 +72,8 @@ def _plain(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines:
     text: list[str] = []
     columns: int | None = None  # how far the lines are indented that have them
     for line in _one_by_one(lines):
+        if line.startswith("Source: ") and text[-1:] == [""] and "Notes" not in text:
+            text += ["Notes", "-----"]  # else it belongs to the section above
         indent = len(line) - len(line.lstrip())
         example = line.lstrip().startswith((">>>", "..."))
         if columns is not None and indent < columns:

@@ -229,8 +229,31 @@ def refused() -> None:
     close(out.host, a.host @ b.host)
 
 
+class Unsteady:
+    """An interface whose dict is emptied, and its memory used anew, while its shape is read."""
+
+    def __init__(self, of):
+        self.kept = [of]
+        self.__cuda_array_interface__ = dict(of.__cuda_array_interface__)
+        self.rows, columns = self.__cuda_array_interface__["shape"]
+        self.__cuda_array_interface__["shape"] = (self, columns)
+
+    def __index__(self):
+        self.__cuda_array_interface__.clear()
+        self.kept.extend((400, n) for n in range(1000))
+        return self.rows
+
+
+def a_dict_that_changes():
+    a, b = INTERFACE(floats(7, 5), gap=3), INTERFACE(floats(5, 6))
+    out = INTERFACE(np.zeros((7, 6), "f4"))
+    smemkern.gemm(Unsteady(a), b, variant="naive", out=out)
+    close(out.host, a.host @ b.host)
+
+
 CASES = (
     *(
+        a_dict_that_changes,
         gemm_in_place,
         dlpack_and_streams,
         backwards_as_cupy_says_it,

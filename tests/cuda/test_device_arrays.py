@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 FAKE_CASES = ("interface", "dlpack", "beside_numpy", "empty", "streams", "refused")
 FAKE_MATRICES = (
     *(
+        "a_dict_that_changes",
         "gemm_in_place",
         "dlpack_and_streams",
         "backwards_as_cupy_says_it",

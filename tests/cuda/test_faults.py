@@ -55,10 +55,14 @@ def test_processes(fake_driver: Path) -> None:
     assert run_fake(fake_driver, "fake_processes.py").strip() == "right"
 
 
+def test_threads(fake_driver: Path) -> None:
+    assert int(run_fake(fake_driver, "fake_threads.py", "2", "12").split()[0]) >= 36
+
+
 def test_what_a_gpu_is_asked_to_suffer(fake_driver: Path, tmp_path: Path) -> None:
     """The script that measures a GPU's faults: the fake's kernels crash under the same names."""
     script = HERE.parent.parent / "benchmarks" / "faults.py"
-    run_fake(fake_driver, str(script), "--size", "64", "--results", str(tmp_path), seconds=120)
+    run_fake(fake_driver, str(script), "--size", "64", "--results", str(tmp_path), seconds=300)
     cases = json.loads((tmp_path / "faults-fake-gpu-0.json").read_text())["cases"]
     told = cases["out_of_memory"]
     assert told["a kernel"]["raised"] == "MemoryError" and told["once it is free"]["right"]
