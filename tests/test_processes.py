@@ -105,8 +105,10 @@ SUB = """
         print("refused:", repr(error), flush=True)  # a line
     '''
     import textwrap
-    for _ in range(2):
-        number = interpreters.create()
+    import sys
+    words = [("isolated",), ("legacy",)] if sys.version_info >= (3, 13) else [(), ()]
+    for kind in words:  # a GIL of its own, or the main one's
+        number = interpreters.create(*kind)
         interpreters.run_string(number, textwrap.dedent(program))
         interpreters.destroy(number)
     assert (smemkern.gemm(a, a, device="emu") == before).all()
