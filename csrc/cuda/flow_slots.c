@@ -51,7 +51,7 @@ static flow_answer share(flow_slot *s, flow_deed deed, flow_task *out) {
     r.pitch = r.width;
     out->deed = deed;
     out->slot = s;
-    out->share = flow_part(&r, &s->cut, s->taken++);
+    out->share = flow_joined(flow_part(&r, &s->cut, s->taken++));
     return FLOW_TAKEN;
 }
 

@@ -65,15 +65,19 @@ smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *c, size_t i)
     return r;
 }
 
-static void cut(flow_state *f, const smk_step *step, step_state *s) {
-    smk_rectangle r = step->rectangle;
-    if (r.width == 0 || r.lines == 0) return;
+smk_rectangle flow_joined(smk_rectangle r) {
     if (r.lines == 1 || (r.host_pitch == (ptrdiff_t)r.width && r.pitch == r.width)) {
         r.width *= r.lines;
         r.lines = 1;
         r.host_pitch = (ptrdiff_t)r.width;
         r.pitch = r.width;
     }
+    return r;
+}
+
+static void cut(flow_state *f, const smk_step *step, step_state *s) {
+    const smk_rectangle r = flow_joined(step->rectangle);
+    if (r.width == 0 || r.lines == 0) return;
     const size_t bytes = r.width * r.lines;
     s->whole = r;
     s->direct = is_direct(f->d, &r);

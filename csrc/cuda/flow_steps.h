@@ -17,6 +17,9 @@ typedef struct flow_cut {
 flow_cut flow_cut_into(const smk_rectangle *r, size_t most_bytes);
 smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *cut, size_t i);
 
+/* Lines that follow each other on both sides become one. */
+smk_rectangle flow_joined(smk_rectangle r);
+
 /* A copy is cut into pieces that fit a stage. */
 typedef struct step_state {
     smk_rectangle whole; /* with lines joined where they follow each other on both sides */

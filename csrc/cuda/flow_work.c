@@ -83,29 +83,20 @@ static void copy_past(char *to, const char *from, size_t bytes) {
 static void finish_copies(void) {}
 #endif
 
-/* In a slot lines follow each other; where they do so in the host's memory, too, all of them are one. */
-static smk_rectangle as_one(const smk_rectangle *r) {
-    smk_rectangle one = *r;
-    if (r->pitch != r->width || r->host_pitch != (ptrdiff_t)r->width) return one;
-    one.width *= r->lines;
-    one.lines = 1;
-    return one;
-}
-
-static void copy_in(char *slot, smk_rectangle r) {
-    for (size_t i = 0; i < r.lines; i++) {
-        const char *line = r.host + (ptrdiff_t)i * r.host_pitch;
-        if (r.width >= PAST_BYTES)
-            copy_past(slot + i * r.pitch, line, r.width);
+static void copy_in(char *slot, const smk_rectangle *r) {
+    for (size_t i = 0; i < r->lines; i++) {
+        const char *line = r->host + (ptrdiff_t)i * r->host_pitch;
+        if (r->width >= PAST_BYTES)
+            copy_past(slot + i * r->pitch, line, r->width);
         else
-            memcpy(slot + i * r.pitch, line, r.width);
+            memcpy(slot + i * r->pitch, line, r->width);
     }
     finish_copies();
 }
 
-static void copy_out(const char *slot, smk_rectangle r) {
-    for (size_t i = 0; i < r.lines; i++)
-        memcpy(r.host + (ptrdiff_t)i * r.host_pitch, slot + i * r.pitch, r.width);
+static void copy_out(const char *slot, const smk_rectangle *r) {
+    for (size_t i = 0; i < r->lines; i++)
+        memcpy(r->host + (ptrdiff_t)i * r->host_pitch, slot + i * r->pitch, r->width);
 }
 
 static void deliver(worker *w, const smk_rectangle *r) {
@@ -159,10 +150,10 @@ static smk_code carry_out(worker *w, const flow_task *task) {
     if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
     char *memory = task->slot->stage->memory + r->offset;
     if (task->deed == FLOW_COPY_OUT) {
-        copy_out(memory, as_one(r));
+        copy_out(memory, r);
         deliver(w, r);
     } else {
-        copy_in(memory, as_one(r));
+        copy_in(memory, r);
     }
     const bool complete = flow_copied(w->flow, task);
     return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
