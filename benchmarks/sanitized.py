@@ -1,7 +1,7 @@
 """The extension under a sanitizer: a copy of the tree, built with it, where tests or calls run.
 
     python benchmarks/sanitized.py address                 # the suite: AddressSanitizer, UBSan
-    python benchmarks/sanitized.py address -- tests/test_gemm.py -n 1
+    python benchmarks/sanitized.py address --folder F -- tests/test_gemm.py -n 1
     python benchmarks/sanitized.py leaks -- --calls 10000   # benchmarks/leaks.py: LeakSanitizer
     python benchmarks/sanitized.py thread -- --count 40 --most 12  # load.py: ThreadSanitizer
     python benchmarks/sanitized.py driver -- 60 16          # the fake driver's threads, with it too
@@ -135,13 +135,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--folder", type=Path, help="for the copy; else a temporary one")
-    parser.add_argument("given", nargs="*")
-    options = parser.parse_args()
+    cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options, given = parser.parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
     with tempfile.TemporaryDirectory() as temporary:
         folder, reports = options.folder or Path(temporary, "tree"), Path(temporary, "reports")
         reports.mkdir()
         built(folder.resolve(), options.kind)
-        command = [sys.executable, *command_of(options.kind, reports, options.given)]
+        command = [sys.executable, *command_of(options.kind, reports, given)]
         status = subprocess.run(
             command, cwd=folder, env=environment(folder.resolve(), options.kind, reports)
         ).returncode
