@@ -328,7 +328,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=[])
     parser.add_argument("--case", choices=sorted(CASES), help=argparse.SUPPRESS)
-    parser.add_argument("--size", type=int, default=32_768, help="of ctrl_c_in_a_product")
+    parser.add_argument("--size", type=int, default=16_384, help="of ctrl_c_in_a_product")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     given = parser.parse_args()

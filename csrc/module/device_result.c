@@ -3,14 +3,20 @@
 #include "device_copies.h"
 #include "request.h"
 
+/* As large as there is where the product is larger, which is a result that no memory has: refused when it is made. */
+static int64_t times(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 /* How it lies in a fresh, C-contiguous array. */
 static void place_fresh(smk_matrix *c, const smk_batch *batch, int64_t rows, int64_t cols) {
-    int64_t stride = rows * cols;
+    int64_t stride = times(rows, cols);
     c->ld = cols > 1 ? cols : 1;
     c->step = 1;
     for (int d = batch->n - 1; d >= 0; d--) {
         c->batch[d] = stride;
-        stride *= batch->size[d];
+        stride = times(stride, batch->size[d]);
     }
 }
 
