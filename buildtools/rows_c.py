@@ -138,7 +138,8 @@ def _c_row(row: Row) -> Iterator[str]:
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.any_strides:
         names = ("any", "tall", "flat", "small", "copy", "in_place")
-        names += ("in_place_vectors", "even", "little", "least", "vectors", "vectors_little")
+        names += ("in_place_vectors", "even", "large", "little", "least")
+        names += ("vectors", "vectors_little")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
         yield f"        .movers = {{{kernels}}},"
     if row.boxes:

@@ -95,11 +95,12 @@ print(json.dumps([(h.kind, h.file, h.message) for h in found]))
 
 
 def hazards(folder, variant, order, keywords):
+    path = [str(Path(smemkern.__file__).parent.parent), str(Path(__file__).parent)]
+    path += filter(None, [os.environ.get("PYTHONPATH")])
     done = subprocess.run(
         [sys.executable, "-c", TRACE, folder, variant, order, json.dumps(keywords)],
         cwd=Path(__file__).parent,
-        env=os.environ
-        | {"PYTHONPATH": f"{Path(smemkern.__file__).parent.parent}:{Path(__file__).parent}"},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,

@@ -72,6 +72,22 @@ def test_large_ones(row, bits, shape, device, rng):
         assert_same_bits(result, view.swapaxes(-1, -2))
 
 
+# Rows 128 KiB apart: pairs of strips, and what is left of them; by chunks, by elements, and with large tiles.
+CROWDED = [("b32", 64, 16500, ""), ("b64", 64, 8200, ""), ("b128", 64, 4100, "")]
+CROWDED += [("b32", 264, 16501, "_even"), ("b64", 264, 8201, "_even")]
+CROWDED += [("b32", 257, 16501, "_large"), ("b64", 257, 8200, "_large"), ("b128", 257, 8192, "")]
+
+
+@pytest.mark.parametrize(("bits", "rows", "cols", "ending"), CROWDED)
+def test_rows_that_crowd_the_memory(bits, rows, cols, ending, device, rng):
+    pitch = (128 << 10) // np.dtype(WIDTHS[bits]).itemsize
+    a = random_bits(rng, (rows, pitch), WIDTHS[bits])[:, :cols]
+    [launch] = smemkern._core.plan("transpose", (a,), {"variant": "sectors"})["launches"]
+    assert launch["args"]["pairs"] > 0
+    assert launch["entry"].endswith(ending)
+    assert_same_bits(smemkern.transpose(a, variant="sectors", device=device), a.T)
+
+
 @pytest.mark.parametrize(
     "shape", [(3, 50, 60), (5, 64, 4), (2, 3, 4, 5), (300, 3, 3), (2, 60, 1, 55)]
 )

@@ -176,12 +176,45 @@ static bool choose_vectors(const smk_row *row, const view *v, const walk *w, int
         (double)ceil_div(rows, side_i) * (double)ceil_div(cols, side_j) * (double)w->total;
     if (tiles > FEW && itemsize >= 8 && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize)))
         return false; /* which begin in the middle of a sector too often */
-    if (tiles > FEW && rows >= side_i && cols >= side_j)
+    const bool large = tiles > FEW && rows >= side_i && cols >= side_j;
+    if (large && itemsize == 1) return false; /* _even has more threads for them */
+    if (large)
         *out = (choice){row->movers.vectors, side_i, side_j, 0, VECTORS_THREADS_OF(itemsize)};
     else
         *out = (choice){row->movers.vectors_little, VECTORS_LITTLE_I(itemsize),
                         VECTORS_LITTLE_J(itemsize), 0, VECTORS_LITTLE_THREADS_OF(itemsize)};
     return true;
+}
+
+/* Strips of x, as wide as a tile, that are read in turns with those before them. */
+static int pairs_of_strips(const view *v, int itemsize, int64_t tile_cols) {
+    enum { CROWDED = 128 << 10, APART = 16 << 10 };
+    const bool crowded = itemsize >= 4 && v->rows.apart[X] * itemsize % CROWDED == 0;
+    return crowded ? (int)(APART / (tile_cols * itemsize)) : 0;
+}
+
+/* Elements of all tiles, the empty ones too. */
+static double in_tiles(const view *v, int lead, int64_t tile_rows, int64_t tile_cols) {
+    return (double)(ceil_div(v->rows.size + lead, tile_rows) * tile_rows) *
+           (double)(ceil_div(v->cols.size, tile_cols) * tile_cols);
+}
+
+/* Where rows of y do not all begin with a sector, their tiles do, and so need some rows of x more; not where a tile
+ * has all of a row, if no word of it has two elements. Large tiles need fewer of those, unless they stay empty. */
+static void choose_wide(const smk_row *row, const smk_geometry *g, const view *v, const walk *w,
+                        int itemsize, transpose_args *args, choice *out) {
+    *out = (choice){row->movers.even, g->output_tile[1], g->output_tile[0], 0, 0};
+    const bool alone = v->rows.size <= out->tile_rows && itemsize >= 4;
+    if (!alone && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize))) {
+        const int64_t large = LARGE_TILE(itemsize);
+        args->lead = WIDE_LEAD(itemsize);
+        out->entry = row->entry;
+        if (HAS_LARGE(itemsize) &&
+            in_tiles(v, args->lead, large, large) <=
+                1.06 * in_tiles(v, args->lead, out->tile_rows, out->tile_cols))
+            *out = (choice){row->movers.large, large, large, 0, 32 * LARGE_WARPS};
+    }
+    args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
 }
 
 /* Rows and columns are neighbours, as they are written and read. */
@@ -198,20 +231,16 @@ static bool choose_from_rows_to_rows(const smk_row *row, const smk_geometry *g, 
                         LITTLE_THREADS};
         return true;
     }
-    if (choose_vectors(row, v, w, itemsize, out)) return true;
+    if (choose_vectors(row, v, w, itemsize, out)) {
+        args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
+        return true;
+    }
     if (narrow) return choose_narrow(row, v, w, itemsize, args, out);
     if (elements <= LITTLE_UNALIGNED) {
         *out = (choice){row->movers.little, LITTLE_TILE, LITTLE_TILE, 0, LITTLE_THREADS};
         return true;
     }
-    /* Where rows of y do not all begin with a sector, their tiles do, and so need some rows of x more; not where
-     * a tile has all of a row, if no word of it has two elements. */
-    *out = (choice){row->movers.even, g->output_tile[1], g->output_tile[0], 0, 0};
-    const bool alone = rows <= out->tile_rows && itemsize >= 4;
-    if (!alone && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize))) {
-        out->entry = row->entry;
-        args->lead = WIDE_LEAD(itemsize);
-    }
+    choose_wide(row, g, v, w, itemsize, args, out);
     return true;
 }
 

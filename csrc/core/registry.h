@@ -72,8 +72,8 @@ typedef struct smk_skinny {
 /* Rows of transposes that core/plan_transpose.c knows more of than their tile. */
 typedef struct smk_movers {
     /* Kernels for any strides; NULL: the row's own goes from rows to rows. */
-    const char *any, *tall, *flat, *small, *copy, *in_place, *in_place_vectors, *even, *little,
-        *least, *vectors, *vectors_little;
+    const char *any, *tall, *flat, *small, *copy, *in_place, *in_place_vectors, *even, *large,
+        *little, *least, *vectors, *vectors_little;
     bool boxes; /* its kernel reads x by TMA */
 } smk_movers;
 

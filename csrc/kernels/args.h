@@ -108,6 +108,7 @@ typedef struct transpose_args {
     int matrices;           /* of a block's tile */
     int copy;               /* both arrays have their neighbours in j */
     int lead;               /* rows of x before a tile that it may take part in */
+    int pairs;              /* of strips of x, read in turns: transpose_order.cuh */
     int boxes;              /* TMA can read x */
 } transpose_args;
 

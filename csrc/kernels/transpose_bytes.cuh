@@ -16,6 +16,7 @@
 #define SMK_TRANSPOSE_BYTES_CUH
 
 #include "transpose_loads.cuh"
+#include "transpose_order.cuh"
 #include "transpose_tiles.h"
 
 /* N x N elements in N words, in place. */
@@ -155,7 +156,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
 
 template <typename T> __device__ __forceinline__ void move_bytes(const transpose_args &g) {
     constexpr int TILE_I = WIDE_TILE_I(sizeof(T)), TILE_J = WIDE_TILE_J(sizeof(T));
-    const tile_origin tile = block_tile(g.rows + g.lead, TILE_J, TILE_I);
+    const tile_origin tile = transpose_tile(g, g.lead, TILE_I, TILE_J);
     const long long i0 = tile.column, j0 = tile.row;
     __shared__ tile_of_words<T> cell;
     if (i0 >= g.lead && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols)

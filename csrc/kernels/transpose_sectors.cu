@@ -25,20 +25,21 @@
 #include "transpose_little.cuh"
 #include "transpose_loads.cuh"
 #include "transpose_narrow.cuh"
+#include "transpose_order.cuh"
 #include "transpose_vectors.cuh"
 
 /* Elements of 4 bytes and more. */
-template <typename T, int LEAD>
+template <typename T, int LEAD, int TILE_I, int TILE_J, int WARPS>
 __device__ __forceinline__ void move_elements(const transpose_args &g) {
-    constexpr int E = sizeof(T), TILE_I = WIDE_TILE_I(E), TILE_J = WIDE_TILE_J(E);
+    constexpr int E = sizeof(T);
     constexpr int ACROSS = TILE_J / 32, UNIT = LEAD ? LEAD * E : 1;
-    constexpr int STEPS = TILE_I / WIDE_WARPS, MORE = (LEAD + WIDE_WARPS - 1) / WIDE_WARPS;
+    constexpr int STEPS = TILE_I / WARPS, MORE = (LEAD + WARPS - 1) / WARPS;
     __shared__ T cell[TILE_J][(LEAD + TILE_I) | 1]; /* row 0 of the tile is at LEAD */
 
     const T *from = g.x + blockIdx.z * g.batch_x;
     T *to = g.y + blockIdx.z * g.batch_y;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const tile_origin tile = block_tile(g.rows + LEAD, TILE_J, TILE_I);
+    const tile_origin tile = transpose_tile(g, LEAD, TILE_I, TILE_J);
     const long long i0 = tile.column, j0 = tile.row;
     const bool whole = i0 >= LEAD && i0 + TILE_I <= g.rows && j0 + TILE_J <= g.cols;
     const int first = i0 < LEAD ? (int)-i0 : -LEAD;
@@ -50,30 +51,30 @@ __device__ __forceinline__ void move_elements(const transpose_args &g) {
     if (whole) {
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            if (s < 0 && warp + s * WIDE_WARPS < -LEAD) continue;
+            if (s < 0 && warp + s * WARPS < -LEAD) continue;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
-                some[s + MORE][a] = load_256(p + s * WIDE_WARPS * g.ldx + a * 32);
+                some[s + MORE][a] = load_256(p + s * WARPS * g.ldx + a * 32);
         }
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            if (s < 0 && warp + s * WIDE_WARPS < -LEAD) continue;
+            if (s < 0 && warp + s * WARPS < -LEAD) continue;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
-                cell[lane + a * 32][LEAD + warp + s * WIDE_WARPS] = some[s + MORE][a];
+                cell[lane + a * 32][LEAD + warp + s * WARPS] = some[s + MORE][a];
         }
     } else {
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            const int r = warp + s * WIDE_WARPS;
+            const int r = warp + s * WARPS;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
                 if (r >= first && r < last && a * 32 < left)
-                    some[s + MORE][a] = load_256(p + s * WIDE_WARPS * g.ldx + a * 32);
+                    some[s + MORE][a] = load_256(p + s * WARPS * g.ldx + a * 32);
         }
 #pragma unroll
         for (int s = -MORE; s < STEPS; s++) {
-            const int r = warp + s * WIDE_WARPS;
+            const int r = warp + s * WARPS;
 #pragma unroll
             for (int a = 0; a < ACROSS; a++)
                 if (r >= first && r < last && a * 32 < left)
@@ -84,7 +85,7 @@ __device__ __forceinline__ void move_elements(const transpose_args &g) {
 
     T *row = to + (j0 + warp) * g.ldy + i0;
 #pragma unroll 4
-    for (int j = warp; j < TILE_J; j += WIDE_WARPS, row += WIDE_WARPS * g.ldy) {
+    for (int j = warp; j < TILE_J; j += WARPS, row += WARPS * g.ldy) {
         if (!whole && j0 + j >= g.cols) break;
         const int shift = (int)((unsigned)(unsigned long long)row % UNIT) / E;
 #pragma unroll
@@ -99,7 +100,7 @@ template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const 
     if constexpr (sizeof(T) < 4)
         move_bytes<T>(g);
     else
-        move_elements<T, LEAD>(g);
+        move_elements<T, LEAD, WIDE_TILE_I(sizeof(T)), WIDE_TILE_J(sizeof(T)), WIDE_WARPS>(g);
 }
 
 constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* that share a multiprocessor's registers */
@@ -113,4 +114,11 @@ extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
     transpose_sectors_even(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, 0>(g);
+}
+
+/* Larger tiles read fewer rows twice. */
+extern "C" __global__ void __launch_bounds__(LARGE_WARPS * 32, 3)
+    transpose_sectors_large(const __grid_constant__ transpose_args g) {
+    constexpr int E = sizeof(ELEMENT), TILE = LARGE_TILE(E);
+    if constexpr (HAS_LARGE(E)) move_elements<ELEMENT, WIDE_LEAD(E), TILE, TILE, LARGE_WARPS>(g);
 }

@@ -9,6 +9,7 @@
 #define SMK_TRANSPOSE_VECTORS_CUH
 
 #include "transpose_loads.cuh"
+#include "transpose_order.cuh"
 #include "transpose_square.cuh"
 #include "transpose_tiles.h"
 
@@ -24,7 +25,7 @@ __device__ __forceinline__ void move_vectors(const transpose_args &g) {
     constexpr int ROWS = THREADS / CJ; /* that are read at a time */
     __shared__ uint4 chunk[TILE_I * CJ];
 
-    const tile_origin tile = block_tile(g.rows, TILE_J, TILE_I);
+    const tile_origin tile = transpose_tile(g, 0, TILE_I, TILE_J);
     const unsigned lane = threadIdx.x % CJ, group = threadIdx.x / CJ;
     const long long i0 = tile.column, j0 = tile.row;
     const unsigned rows = g.rows - i0 < TILE_I ? (unsigned)(g.rows - i0) : TILE_I;
