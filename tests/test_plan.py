@@ -176,7 +176,7 @@ def test_transpose():
     assert args == {
         **dict.fromkeys(("x", "y", "batch_x", "batch_y"), 0),
         **{"rows": 100, "cols": 33, "ldx": 40, "ldy": 100, "step_x": 1, "step_y": 1},
-        **dict.fromkeys(("batches", "matrices", "lead"), 0),
+        **dict.fromkeys(("batches", "matrices", "lead", "pairs"), 0),
         **{"log_tile": (0, 0), "copy": False, "boxes": False},
     }
 

@@ -51,8 +51,9 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* Lines that a core has just changed the engine gets from that core, at two thirds of the bus's rate. So what goes
- * in is written past the caches, where the processor can and lines are no trifles. */
+/* Lines that a core has just changed the engine gets from that core, at two thirds of the bus's rate; and to change
+ * lines that are in no cache is to read them first. So copies are written past the caches, where the processor can
+ * and lines are no trifles. */
 #if defined(__x86_64__)
 enum { PAST_BYTES = 512 };
 
@@ -70,7 +71,7 @@ static void copy_past(char *to, const char *from, size_t bytes) {
     memcpy(to, from, bytes);
 }
 
-static void finish_copies(void) { /* before the engine is told of them */
+static void finish_copies(void) { /* before anyone is told of them */
     _mm_sfence();
 }
 #else
@@ -83,20 +84,21 @@ static void copy_past(char *to, const char *from, size_t bytes) {
 static void finish_copies(void) {}
 #endif
 
-static void copy_in(char *slot, const smk_rectangle *r) {
+typedef struct lines {
+    char *at;
+    ptrdiff_t pitch;
+} lines;
+
+static void copy_lines(lines to, lines from, const smk_rectangle *r) {
     for (size_t i = 0; i < r->lines; i++) {
-        const char *line = r->host + (ptrdiff_t)i * r->host_pitch;
+        char *target = to.at + (ptrdiff_t)i * to.pitch;
+        const char *source = from.at + (ptrdiff_t)i * from.pitch;
         if (r->width >= PAST_BYTES)
-            copy_past(slot + i * r->pitch, line, r->width);
+            copy_past(target, source, r->width);
         else
-            memcpy(slot + i * r->pitch, line, r->width);
+            memcpy(target, source, r->width);
     }
     finish_copies();
-}
-
-static void copy_out(const char *slot, const smk_rectangle *r) {
-    for (size_t i = 0; i < r->lines; i++)
-        memcpy(r->host + (ptrdiff_t)i * r->host_pitch, slot + i * r->pitch, r->width);
 }
 
 static void deliver(worker *w, const smk_rectangle *r) {
@@ -148,12 +150,13 @@ static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
 static smk_code carry_out(worker *w, const flow_task *task) {
     const smk_rectangle *r = &task->share;
     if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
-    char *memory = task->slot->stage->memory + r->offset;
+    const lines host = {r->host, r->host_pitch};
+    const lines slot = {task->slot->stage->memory + r->offset, (ptrdiff_t)r->pitch};
     if (task->deed == FLOW_COPY_OUT) {
-        copy_out(memory, r);
+        copy_lines(host, slot, r);
         deliver(w, r);
     } else {
-        copy_in(memory, r);
+        copy_lines(slot, host, r);
     }
     const bool complete = flow_copied(w->flow, task);
     return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
