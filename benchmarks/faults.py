@@ -350,7 +350,7 @@ def main() -> int:
     known = json.loads(path.read_text())["cases"] if path.exists() else {}
     cases: dict[str, Record] = {}
     for name in given.only or [name for name in CASES if name != "healthy"]:
-        cases[name] = in_process(name, given.size)
+        cases[name] = {"commit": facts["commit"], **in_process(name, given.size)}
         new = in_process("healthy", given.size)
         cases[name]["a new process"] = {
             "status": new["status"],
