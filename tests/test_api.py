@@ -243,8 +243,9 @@ def test_nothing_leaks(call):
     tracemalloc.start()
     try:
         grown(20)
-        # A lost object is at least 16 bytes a call, each time; free lists come and go by some thousand in all,
-        # and where no memory is used again at once (AddressSanitizer) str(dtype) alone takes 25 KB at first.
+        # A lost object is at least 16 bytes a call, each time; free lists come and go by some
+        # thousand in all, and where memory is not used again at once (AddressSanitizer)
+        # str(dtype) alone takes 25 KB at first.
         assert any(grown(400) < 400 * 16 for _ in range(8))
     finally:
         tracemalloc.stop()

@@ -10,9 +10,9 @@
 #define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
 enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
-/* _large: the same, of elements of 4 and 8 bytes. */
-#define HAS_LARGE(itemsize)    ((itemsize) == 4 || (itemsize) == 8)
-#define LARGE_TILE(itemsize)   ((itemsize) == 4 ? 96 : 64) /* rows, and as many columns */
+/* _large: the same, of elements of 4 and 8 bytes; of others it is empty. */
+#define HAS_LARGE(itemsize)  ((itemsize) == 4 || (itemsize) == 8)
+#define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows, and as many columns */
 enum { LARGE_WARPS = 16 };
 
 /* _little and _least: the side of a tile. */

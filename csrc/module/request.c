@@ -140,12 +140,12 @@ static PyObject *describe_args(smk_op op, const void *args) {
     }
     if (op == SMK_TRANSPOSE) {
         const transpose_args *t = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLs(ii)sisNsisisN}", "x", t->x, "y", t->y, "rows",
-                             t->rows, "cols", t->cols, "ldx", t->ldx, "step_x", t->step_x, "ldy",
-                             t->ldy, "step_y", t->step_y, "batch_x", t->batch_x, "batch_y",
-                             t->batch_y, "batches", t->batches, "log_tile", t->log_rows,
-                             t->log_cols, "matrices", t->matrices, "copy", PyBool_FromLong(t->copy),
-                             "lead", t->lead, "pairs", t->pairs, "boxes", PyBool_FromLong(t->boxes));
+        return Py_BuildValue(
+            "{sLsLsLsLsLsLsLsLsLsLsLs(ii)sisNsisisN}", "x", t->x, "y", t->y, "rows", t->rows,
+            "cols", t->cols, "ldx", t->ldx, "step_x", t->step_x, "ldy", t->ldy, "step_y", t->step_y,
+            "batch_x", t->batch_x, "batch_y", t->batch_y, "batches", t->batches, "log_tile",
+            t->log_rows, t->log_cols, "matrices", t->matrices, "copy", PyBool_FromLong(t->copy),
+            "lead", t->lead, "pairs", t->pairs, "boxes", PyBool_FromLong(t->boxes));
     }
     const probe_args *p = args;
     return Py_BuildValue("{sLsLsLsLs(LLLL)}", "x", p->x, "y", p->y, "n_x", p->n_x, "n_y", p->n_y,
