@@ -6,13 +6,14 @@
 Threads run the random calls of tests/soak_cases.py, each checked against NumPy, and those of
 load_calls.py, which are of everything else, from seeds of their own. On a GPU a part of them also
 runs on streams of its own, with PyTorch's arrays if it is there.
-Memory is the process's resident set, and the GPU's free memory.
+Memory is the process's resident set, and what malloc has handed out once the caches are empty.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
 import os
 import resource
@@ -33,11 +34,13 @@ sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
 import load_calls  # noqa: E402
 import smemkern  # noqa: E402
 import soak_cases  # noqa: E402
+from leaks import used  # noqa: E402
 from rows import parameter_sets  # noqa: E402
 from soak import MOST  # noqa: E402
 
 Record = dict[str, Any]
 PARTS = 20  # of the calls: the time and the memory of each
+ROUNDS = 5  # of the threads: the memory after each
 
 
 def resident_mb() -> float:
@@ -94,17 +97,19 @@ def on_streams(seed: int) -> str:
     return "streams"
 
 
-def at_once(device: str, threads: int, seconds: float, streams: bool, most: int) -> Record:
-    """Calls by all threads together until the time is over."""
-    done, failed = [0] * threads, []
+def together(
+    device: str, seeds: list[int], seconds: float, streams: bool, most: int
+) -> tuple[int, list[Record]]:
+    """Calls by a thread for each seed until the time is over: how many, and what failed."""
+    failed: list[Record] = []
+    done = [0] * len(seeds)
     end = 0.0
-    memory: list[float] = []
-    together = threading.Barrier(threads + 1)  # to start so many takes a while
+    ready = threading.Barrier(len(seeds) + 1)  # to start so many takes a while
 
     def work(number: int) -> None:
-        seed = number
-        together.wait()
+        ready.wait()
         while time.monotonic() < end and not failed:
+            seed = seeds[number]
             try:
                 if streams and done[number] % 4 == 3:
                     on_streams(seed)
@@ -116,28 +121,37 @@ def at_once(device: str, threads: int, seconds: float, streams: bool, most: int)
             except Exception as error:
                 failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
             done[number] += 1
-            seed += threads
+            seeds[number] += len(seeds)
 
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(len(seeds))]
     for worker in workers:
         worker.start()
     end = time.monotonic() + seconds
-    together.wait()
-    while time.monotonic() < end - seconds / 2 and not failed:
-        time.sleep(0.1)  # what is kept between calls is there by half of the time
-    memory.append(resident_mb())
-    while any(worker.is_alive() for worker in workers):
-        memory.append(resident_mb())
-        time.sleep(min(1.0, seconds / 20))
-    quarter = max(1, len(memory) // 4)
+    ready.wait()
+    for worker in workers:
+        worker.join()
+    return sum(done), failed
+
+
+def at_once(device: str, threads: int, seconds: float, streams: bool, most: int) -> Record:
+    """Rounds of calls by all threads, after each of which what is kept on purpose is given back."""
+    seeds, rounds = list(range(threads)), []
+    for _ in range(ROUNDS):
+        calls, failed = together(device, seeds, seconds / ROUNDS, streams, most)
+        resident = resident_mb()
+        smemkern.empty_cache(device)
+        gc.collect()
+        rounds.append({"calls": calls, "resident_mb": resident, "in_use_mb": used() / 1e6})
+        if failed:
+            break
     return {
         "threads": threads,
         "seconds": seconds,
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
-        "calls": sum(done),
-        "least_of_a_thread": min(done),
+        "calls": sum(each["calls"] for each in rounds),
         "streams": streams,
-        "grown_mb": statistics.median(memory[-quarter:]) - statistics.median(memory[:quarter]),
+        "rounds": rounds,
+        "grown_mb": rounds[-1]["in_use_mb"] - rounds[0]["in_use_mb"],
         "failed": failed,
     }
 
