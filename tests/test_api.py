@@ -66,8 +66,8 @@ def test_exceptions_can_be_pickled():
 
 def test_import_is_cheap():
     code = (
-        "import time, numpy; t = time.perf_counter(); import smemkern;"
-        "print(time.perf_counter() - t)"
+        "import time, numpy; t = time.process_time(); import smemkern;"
+        "print(time.process_time() - t)"  # of the processor: other processes may be busy
     )
     assert min(float(python(code)) for _ in range(5)) < 0.150
 
