@@ -16,7 +16,7 @@
  * multiprocessor, each way; a block's tile is on its way at once. Loads ask L2 for 256 bytes, whose other half
  * another request wants.
  * Order: neighbouring blocks go along y (transpose_order.cuh).
- * Tiles of _large have fewer rows that are read twice, 8 of 104 in place of 8 of 72.
+ * Tiles are of 64 x 64 words, or of 96 x 96 where those stay no emptier: 8 rows of 104 are read twice, not of 72.
  * Differs from vectorized by elements in place of 16-byte chunks: as fast, and where those are not aligned, too.
  * (transpose_bytes.cuh: elements of 1 and 2 bytes.)
  */
