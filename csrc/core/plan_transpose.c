@@ -214,7 +214,6 @@ static void choose_wide(const smk_row *row, const smk_geometry *g, const view *v
                 1.06 * in_tiles(v, args->lead, out->tile_rows, out->tile_cols))
             *out = (choice){row->movers.large, large, large, 0, 32 * LARGE_WARPS};
     }
-    args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
 }
 
 /* Rows and columns are neighbours, as they are written and read. */
@@ -231,16 +230,15 @@ static bool choose_from_rows_to_rows(const smk_row *row, const smk_geometry *g, 
                         LITTLE_THREADS};
         return true;
     }
-    if (choose_vectors(row, v, w, itemsize, out)) {
-        args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
-        return true;
+    if (!choose_vectors(row, v, w, itemsize, out)) {
+        if (narrow) return choose_narrow(row, v, w, itemsize, args, out);
+        if (elements <= LITTLE_UNALIGNED) {
+            *out = (choice){row->movers.little, LITTLE_TILE, LITTLE_TILE, 0, LITTLE_THREADS};
+            return true;
+        }
+        choose_wide(row, g, v, w, itemsize, args, out);
     }
-    if (narrow) return choose_narrow(row, v, w, itemsize, args, out);
-    if (elements <= LITTLE_UNALIGNED) {
-        *out = (choice){row->movers.little, LITTLE_TILE, LITTLE_TILE, 0, LITTLE_THREADS};
-        return true;
-    }
-    choose_wide(row, g, v, w, itemsize, args, out);
+    args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
     return true;
 }
 
