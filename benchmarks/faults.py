@@ -305,6 +305,11 @@ def one(name: str, size: int) -> None:
     print(json.dumps(record, default=bool), flush=True)
 
 
+def portable(printed: str) -> str:
+    """Without the folder that the tree lies in here."""
+    return printed.replace(f"{HERE.parent}{os.sep}", "")
+
+
 def in_process(name: str, size: int) -> Record:
     """One case; how its process ended is part of what is noted."""
     start = time.perf_counter()
@@ -320,8 +325,9 @@ def in_process(name: str, size: int) -> Record:
     record = {"status": done.returncode, "seconds": round(time.perf_counter() - start, 2)}
     told = done.stdout.strip().split("\n")[-1]
     if not told.startswith("{"):
-        return record | {"printed": (done.stdout + done.stderr)[-2000:]}
-    return record | json.loads(told) | ({"printed": done.stderr[-500:]} if done.stderr else {})
+        return record | {"printed": portable(done.stdout + done.stderr)[-2000:]}
+    printed = {"printed": portable(done.stderr)[-500:]} if done.stderr else {}
+    return record | json.loads(told) | printed
 
 
 def main() -> int:
@@ -341,16 +347,16 @@ def main() -> int:
         "gpu": smemkern.devices()[0].description,
         "driver": nvidia_smi("driver_version")[0],
         "date": datetime.date.today().isoformat(),
-        "commit": given.commit or output_of("git", "rev-parse", "--short=12", "HEAD"),
         "python": sys.version.split()[0],
     }
+    commit = given.commit or output_of("git", "rev-parse", "--short=12", "HEAD")
     slug = re.sub(r"[^a-z0-9]+", "-", facts["gpu"].lower().removeprefix("nvidia ")).strip("-")
     path = given.results / f"faults-{slug}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(path.read_text())["cases"] if path.exists() else {}
     cases: dict[str, Record] = {}
     for name in given.only or [name for name in CASES if name != "healthy"]:
-        cases[name] = {"commit": facts["commit"], **in_process(name, given.size)}
+        cases[name] = {"commit": commit, **in_process(name, given.size)}
         new = in_process("healthy", given.size)
         cases[name]["a new process"] = {
             "status": new["status"],
