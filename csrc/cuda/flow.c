@@ -10,7 +10,7 @@
 
 enum {
     SMALL_BYTES = 4 << 20, /* of flows that one stream does as fast */
-    MOST_STREAMS = SMK_LANES + STAGE_WAYS * (COPY_STREAMS + 1)
+    MOST_STREAMS = SMK_LANES + STAGE_WAYS
 };
 
 /* What one call holds on the device. */
@@ -44,12 +44,9 @@ static smk_code open_streams(run *r, smk_status *status) {
     CUstream first = f->flow->stream;
     smk_code code = first ? SMK_OK : take_stream(r, &first, status);
     const bool several = r->n_computes > 1 || bytes_of(f->flow) > SMALL_BYTES;
-    f->n_copies = several ? COPY_STREAMS : 1;
     for (int way = 0; way < STAGE_WAYS && !code; way++) {
-        f->joined[way] = f->copies[way][0] = first;
-        for (int k = 0; k < f->n_copies && several && !code; k++)
-            code = take_stream(r, &f->copies[way][k], status);
-        if (several && !code) code = take_stream(r, &f->joined[way], status);
+        f->copies[way] = first;
+        if (several) code = take_stream(r, &f->copies[way], status);
     }
     for (int i = 0; i < SMK_LANES && !code; i++) {
         f->lanes[i] = first;
@@ -64,11 +61,8 @@ static int all_streams(const flow_state *f, CUstream out[MOST_STREAMS]) {
     int n_every = 0, n = 0;
     for (int i = 0; i < SMK_LANES; i++)
         every[n_every++] = f->lanes[i];
-    for (int way = 0; way < STAGE_WAYS; way++) {
-        every[n_every++] = f->joined[way];
-        for (int k = 0; k < f->n_copies; k++)
-            every[n_every++] = f->copies[way][k];
-    }
+    for (int way = 0; way < STAGE_WAYS; way++)
+        every[n_every++] = f->copies[way];
     for (int i = 0; i < n_every; i++) {
         int at = 0;
         while (at < n && out[at] != every[i])

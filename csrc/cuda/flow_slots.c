@@ -14,12 +14,13 @@ static flow_slot *slot_at(flow_ring *r, size_t i) {
 }
 
 smk_code flow_slots_take(flow_state *f, smk_status *status) {
-    for (size_t k = 0; k < SLOTS; k++) {
+    const size_t most[STAGE_WAYS] = {[STAGE_IN] = SLOTS_IN, [STAGE_OUT] = SLOTS_OUT};
+    for (size_t k = 0; k < SLOTS_OUT; k++) {
         for (int way = 0; way < STAGE_WAYS; way++) {
             flow_ring *r = &f->rings[way];
             const bool first = k == 0 && (way == STAGE_IN || f->staged[way]);
             smk_status ignored = {0};
-            if (!first && k >= f->staged[way]) continue;
+            if (!first && (k >= f->staged[way] || k >= most[way])) continue;
             if (stage_take(f->d, &r->slots[k].stage, first ? status : &ignored)) {
                 if (first) return status->code;
                 return SMK_OK;

@@ -16,7 +16,7 @@ static stage_way way_of(const smk_step *step) {
 
 /* Where the step's end is. */
 static CUstream stream_of(const flow_state *f, const smk_step *step) {
-    return step->kind == SMK_COMPUTE ? f->lanes[step->lane] : f->joined[way_of(step)];
+    return step->kind == SMK_COMPUTE ? f->lanes[step->lane] : f->copies[way_of(step)];
 }
 
 /* ---- cutting ---- */
@@ -103,7 +103,6 @@ static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
 
 smk_code flow_steps_make(flow_state *f, smk_status *status) {
     const smk_flow *flow = f->flow;
-    CUevent *passed = &f->passed[0][0];
     f->steps = calloc(flow->n_steps + 1, sizeof *f->steps);
     if (!f->steps) return smk_fail_memory(status, flow->n_steps * sizeof *f->steps, "a flow");
     for (size_t i = 0; i < flow->n_steps; i++) {
@@ -122,10 +121,6 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
             if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
         }
     }
-    for (int i = 0; i < STAGE_WAYS * COPY_STREAMS && f->n_copies > 1; i++) {
-        CUresult result = f->d->cu->cuEventCreate(&passed[i], CU_EVENT_DISABLE_TIMING);
-        if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
-    }
     for (int kind = 0; kind < SMK_N_KINDS; kind++) {
         f->next[kind] = find_copy(f, (smk_step_kind)kind, 0);
         f->first[kind] = find(f, (smk_step_kind)kind, 0);
@@ -134,13 +129,10 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
 }
 
 void flow_steps_free(flow_state *f) {
-    const CUevent *passed = &f->passed[0][0];
     for (size_t i = 0; f->steps && i < f->flow->n_steps; i++) {
         if (f->steps[i].done) f->d->cu->cuEventDestroy(f->steps[i].done);
         launch_free(&f->steps[i].plan);
     }
-    for (int i = 0; i < STAGE_WAYS * COPY_STREAMS; i++)
-        if (passed[i]) f->d->cu->cuEventDestroy(passed[i]);
     free(f->steps);
     f->steps = NULL;
 }
@@ -181,29 +173,13 @@ static bool has_ended(const flow_state *f, const smk_step *step) {
     return true;
 }
 
-/* What the step's streams do from now on comes after all that it waits for. */
+/* What the step's stream does from now on comes after all that it waits for. */
 static bool follow(flow_state *f, const smk_step *step) {
-    const bool copy = step->kind != SMK_COMPUTE;
-    CUstream *streams = copy ? f->copies[way_of(step)] : &f->lanes[step->lane];
+    const CUstream stream = stream_of(f, step);
     for (int i = 0; i < step->n_after; i++) {
         const uint32_t before = step->after[i];
-        for (int k = 0; k < (copy ? f->n_copies : 1); k++) {
-            if (!f->steps[before].done || streams[k] == stream_of(f, &f->flow->steps[before]))
-                continue;
-            CUresult result = f->d->cu->cuStreamWaitEvent(streams[k], f->steps[before].done, 0);
-            if (result) return fail(f, result, "cuStreamWaitEvent"), false;
-        }
-    }
-    return true;
-}
-
-/* What is on the streams of a way by now comes before what will be on `joined`. */
-static bool join(flow_state *f, stage_way way) {
-    for (int k = 0; k < f->n_copies && f->n_copies > 1; k++) {
-        const CUevent passed = f->passed[way][k];
-        CUresult result = f->d->cu->cuEventRecord(passed, f->copies[way][k]);
-        if (result) return fail(f, result, "cuEventRecord"), false;
-        result = f->d->cu->cuStreamWaitEvent(f->joined[way], passed, 0);
+        if (!f->steps[before].done || stream == stream_of(f, &f->flow->steps[before])) continue;
+        CUresult result = f->d->cu->cuStreamWaitEvent(stream, f->steps[before].done, 0);
         if (result) return fail(f, result, "cuStreamWaitEvent"), false;
     }
     return true;
@@ -213,7 +189,6 @@ static bool end(flow_state *f, size_t i) {
     step_state *s = &f->steps[i];
     const smk_step *step = &f->flow->steps[i];
     if (s->done) {
-        if (step->kind != SMK_COMPUTE && !join(f, way_of(step))) return false;
         CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, step));
         if (result) return fail(f, result, "cuEventRecord"), false;
     }
@@ -273,8 +248,7 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *
             return FLOW_NOT_YET;
         if (!follow(f, step)) return FLOW_NOT_YET;
     }
-    *out = (flow_piece){i, flow_part(&s->whole, &s->cut, s->taken),
-                        f->copies[way][s->taken % (size_t)f->n_copies], s->direct};
+    *out = (flow_piece){i, flow_part(&s->whole, &s->cut, s->taken), s->direct};
     s->taken++;
     f->staged[way] -= !s->direct;
     if (s->taken == s->cut.n) f->next[kind] = find_copy(f, kind, i + 1);

@@ -7,8 +7,6 @@
 #include "launch.h"
 #include "stage.h"
 
-enum { COPY_STREAMS = 4 };
-
 /* How a rectangle is cut: into some lines each, or into parts of one. */
 typedef struct flow_cut {
     size_t width, lines, across, n;
@@ -37,7 +35,6 @@ typedef struct step_state {
 typedef struct flow_piece {
     size_t step;
     smk_rectangle rectangle;
-    CUstream stream;
     bool direct;
 } flow_piece;
 
@@ -51,10 +48,11 @@ typedef struct flow_slot {
     bool queued; /* out: its copy is on a stream, so that the stage's mark will tell */
 } flow_slot;
 
-/* One way's slots, used in turn. Taken by flow_work. */
-enum { SLOTS = 6 };
+/* One way's slots, used in turn. Taken by flow_work. No more than the shared cache keeps, or what is staged goes through
+ * memory once more; results need more of them, as threads come to empty one only after what they are at. */
+enum { SLOTS_IN = 4, SLOTS_OUT = 8 };
 typedef struct flow_ring {
-    flow_slot slots[SLOTS];
+    flow_slot slots[SLOTS_OUT];
     size_t n, opened,
         emptied; /* slots; pieces that were begun; of those out, all of whose shares are taken */
 } flow_ring;
@@ -64,11 +62,8 @@ typedef struct flow_state {
     const smk_flow *flow;
     step_state *steps;
     CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
-    /* Pieces go round several streams: a copy engine takes 6 us from the end of a copy to the next one of the same
-     * stream, a third of what a piece takes. `joined` follows them where a step's end is to be told. */
-    CUstream copies[STAGE_WAYS][COPY_STREAMS], joined[STAGE_WAYS], lanes[SMK_LANES];
-    CUevent passed[STAGE_WAYS][COPY_STREAMS];
-    int n_copies;             /* streams each way; 1: joined is that one */
+    /* One stream each way: pieces of several would move at once, all slowly, and come all together. */
+    CUstream copies[STAGE_WAYS], lanes[SMK_LANES];
     stage_mark *ends;         /* of each lane's kernels */
     const char *what;         /* the kernels, as messages name them */
     atomic_bool launched;     /* one of them, at least */

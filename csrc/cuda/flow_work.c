@@ -10,14 +10,10 @@
 #include "flow_work.h"
 
 #include <sched.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
 
 #include "flow_slots.h"
+#include "lines.h"
 #include "team.h"
 
 enum {
@@ -51,56 +47,6 @@ static smk_code listen(worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-/* Lines that a core has just changed the engine gets from that core, at two thirds of the bus's rate; and to change
- * lines that are in no cache is to read them first. So copies are written past the caches, where the processor can
- * and lines are no trifles. */
-#if defined(__x86_64__)
-enum { PAST_BYTES = 512 };
-
-static void copy_past(char *to, const char *from, size_t bytes) {
-    enum { AT_ONCE = 4 };
-    __m128i vectors[AT_ONCE];
-    const size_t head = -(uintptr_t)to % sizeof *vectors; /* less than PAST_BYTES */
-    memcpy(to, from, head);
-    for (to += head, from += head, bytes -= head; bytes >= sizeof vectors;
-         to += sizeof vectors, from += sizeof vectors, bytes -= sizeof vectors) {
-        memcpy(vectors, from, sizeof vectors);
-        for (int i = 0; i < AT_ONCE; i++)
-            _mm_stream_si128((__m128i *)(void *)to + i, vectors[i]);
-    }
-    memcpy(to, from, bytes);
-}
-
-static void finish_copies(void) { /* before anyone is told of them */
-    _mm_sfence();
-}
-#else
-enum { PAST_BYTES = 0 };
-
-static void copy_past(char *to, const char *from, size_t bytes) {
-    memcpy(to, from, bytes);
-}
-
-static void finish_copies(void) {}
-#endif
-
-typedef struct lines {
-    char *at;
-    ptrdiff_t pitch;
-} lines;
-
-static void copy_lines(lines to, lines from, const smk_rectangle *r) {
-    for (size_t i = 0; i < r->lines; i++) {
-        char *target = to.at + (ptrdiff_t)i * to.pitch;
-        const char *source = from.at + (ptrdiff_t)i * from.pitch;
-        if (r->width >= PAST_BYTES)
-            copy_past(target, source, r->width);
-        else
-            memcpy(target, source, r->width);
-    }
-    finish_copies();
-}
-
 static void deliver(worker *w, const smk_rectangle *r) {
     if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
@@ -112,7 +58,7 @@ static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
     char *host = slot ? slot->stage->memory : r->host;
     const size_t host_pitch = slot ? r->width : (size_t)r->host_pitch;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
-    const CUstream stream = piece->stream;
+    const CUstream stream = f->copies[way];
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
     const bool joined = r->lines == 1 || (host_pitch == r->width && r->pitch == r->width);
     CUresult result;
@@ -153,10 +99,10 @@ static smk_code carry_out(worker *w, const flow_task *task) {
     const lines host = {r->host, r->host_pitch};
     const lines slot = {task->slot->stage->memory + r->offset, (ptrdiff_t)r->pitch};
     if (task->deed == FLOW_COPY_OUT) {
-        copy_lines(host, slot, r);
+        lines_out_of_stage(host, slot, r->width, r->lines);
         deliver(w, r);
     } else {
-        copy_lines(slot, host, r);
+        lines_into_stage(slot, host, r->width, r->lines);
     }
     const bool complete = flow_copied(w->flow, task);
     return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;

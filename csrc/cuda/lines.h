@@ -1,0 +1,17 @@
+/* Copies between the caller's memory and a stage, made so that the bus does not wait for them. */
+#ifndef SMK_CUDA_LINES_H
+#define SMK_CUDA_LINES_H
+
+#include <stddef.h>
+
+/* Some lines of bytes, `pitch` apart; it may be negative. */
+typedef struct lines {
+    char *at;
+    ptrdiff_t pitch;
+} lines;
+
+/* n lines of `width` bytes. When it returns other threads and the device may be told of them. */
+void lines_into_stage(lines stage, lines from, size_t width, size_t n);
+void lines_out_of_stage(lines to, lines stage, size_t width, size_t n);
+
+#endif
