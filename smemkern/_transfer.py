@@ -15,8 +15,9 @@ class Transfer(NamedTuple):
     bytes_in: int  # to the GPU
     bytes_out: int
     bytes_direct: int  # of both, those that pinned arrays gave or took without a copy in between
+    bytes_staged: int  # that threads copied through pinned memory; once, though for several GPUs
     seconds: float  # of the copies and kernels together
-    threads: int  # that copied the others through pinned memory
+    threads: int  # that did so
     steps: int  # copies and kernels that the call was cut into
 
     def _blocks(self) -> list[Block]:

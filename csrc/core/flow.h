@@ -14,7 +14,7 @@
 
 #include "job.h"
 
-enum { SMK_MAX_AFTER = 6, SMK_LANES = 4 };
+enum { SMK_MAX_AFTER = 6, SMK_LANES = 4, SMK_MAX_FLOWS = 16 };
 
 /* Lines of bytes in host memory, and where they lie in a buffer on the device. */
 typedef struct smk_rectangle {

@@ -57,9 +57,10 @@ typedef struct smk_transfer {
     size_t bytes_in, bytes_out;
     size_t
         bytes_direct; /* of both, those from and to memory that the copy engines reach by themselves */
-    double seconds; /* from the first allocation to the last byte */
-    int threads;    /* that moved the others through pinned memory */
-    size_t steps;   /* copies and products that it was cut into */
+    size_t bytes_staged; /* what threads moved through pinned memory, for whichever GPUs */
+    double seconds;      /* from the first allocation to the last byte */
+    int threads;         /* that did so */
+    size_t steps;        /* copies and products that it was cut into */
 } smk_transfer;
 
 /* What kernels print. `lost` bytes more were too many, or found no memory. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flow.h"
+#include "flow_group.h"
 #include "flow_work.h"
 #include "pool.h"
 #include "stream.h"
@@ -126,19 +128,34 @@ static smk_code time_repeats(run *r, smk_status *status) {
     return SMK_OK;
 }
 
+static smk_code prepare(run *r, smk_status *status) {
+    flow_state *f = &r->f;
+    const size_t bytes = (f->flow->n_buffers + 1) * sizeof *f->addresses;
+    f->addresses = calloc(1, bytes);
+    if (!f->addresses) return smk_fail_memory(status, bytes, "buffer addresses");
+    smk_code code = open_streams(r, status);
+    if (!code) code = flow_steps_make(f, status);
+    return code ? code : make_launches(r, status);
+}
+
 static smk_code run_flow(run *r, smk_status *status) {
     const int64_t start = wait_now();
     flow_state *f = &r->f;
     int n_workers = 0;
-    smk_code code;
-    if ((code = open_streams(r, status)) || (code = flow_steps_make(f, status)) ||
-        (code = make_launches(r, status)) ||
-        (code = flow_work(f, &r->patience, &n_workers, status)) || (code = wait_for_all(r, status)))
+    smk_code code = prepare(r, status);
+    if (code) {
+        if (f->group) flow_group_miss(f->group);
         return code;
+    }
+    if (f->group) flow_group_meet(f);
+    code = flow_work(f, &r->patience, &n_workers, status);
+    if (f->group) flow_group_part(f, code != SMK_OK, &r->patience);
+    if (code || (code = wait_for_all(r, status))) return code;
     if (f->flow->transfer)
         *f->flow->transfer = (smk_transfer){.bytes_in = f->bytes[STAGE_IN],
                                             .bytes_out = f->bytes[STAGE_OUT],
                                             .bytes_direct = f->bytes_direct,
+                                            .bytes_staged = f->bytes_staged,
                                             .seconds = 1e-9 * (double)(wait_now() - start),
                                             .threads = n_workers,
                                             .steps = f->flow->n_steps};
@@ -183,10 +200,15 @@ host:
     return status->code;
 }
 
-smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
-    run r = {.f = {.flow = flow}, .patience = patience_start(flow->poll, flow->poll_arg)};
+smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self,
+                  smk_status *status) {
+    run r = {.f = {.flow = flow, .group = group, .self = self},
+             .patience = patience_start(flow->poll, flow->poll_arg)};
     smk_code code = device_enter(ordinal, &r.f.d, status);
-    if (code) return code;
+    if (code) {
+        if (group) flow_group_miss(group);
+        return code;
+    }
     const int mode = device_ignore_captures(r.f.d);
     pthread_mutex_init(&r.f.lock, NULL);
     pthread_cond_init(&r.f.changed, NULL);
@@ -200,12 +222,12 @@ smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
         snprintf(r.what, sizeof r.what, "kernel \"%s\" on device %d (%s)",
                  last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal, r.f.d->info.name);
     r.f.what = r.what;
-    r.f.addresses = calloc(flow->n_buffers + 1, sizeof *r.f.addresses);
-    code = r.f.addresses ? run_flow(&r, status)
-                         : smk_fail_memory(status, flow->n_buffers * sizeof *r.f.addresses,
-                                           "buffer addresses");
-    code = release(&r, code, status);
+    code = release(&r, run_flow(&r, status), status);
     device_heed_captures(r.f.d, mode);
     device_leave(r.f.d);
     return code;
+}
+
+smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status) {
+    return flow_run(ordinal, flow, NULL, 0, status);
 }

@@ -2,6 +2,8 @@
  * puts the whole piece on its stream. */
 #include "flow_slots.h"
 
+#include "flow_group.h"
+
 enum { SHARES = 8, LEAST_SHARE = 128 << 10, MOST_SHARE = 256 << 10 };
 
 static size_t share_bytes(const smk_rectangle *r) {
@@ -15,13 +17,14 @@ static flow_slot *slot_at(flow_ring *r, size_t i) {
 
 smk_code flow_slots_take(flow_state *f, smk_status *status) {
     const size_t most[STAGE_WAYS] = {[STAGE_IN] = SLOTS_IN, [STAGE_OUT] = SLOTS_OUT};
+    const int n_flows = f->group ? f->group->n : 1;
     for (size_t k = 0; k < SLOTS_OUT; k++) {
         for (int way = 0; way < STAGE_WAYS; way++) {
             flow_ring *r = &f->rings[way];
             const bool first = k == 0 && (way == STAGE_IN || f->staged[way]);
             smk_status ignored = {0};
             if (!first && (k >= f->staged[way] || k >= most[way])) continue;
-            if (stage_take(f->d, &r->slots[k].stage, first ? status : &ignored)) {
+            if (stage_take(f->d, n_flows, &r->slots[k].stage, first ? status : &ignored)) {
                 if (first) return status->code;
                 return SMK_OK;
             }
@@ -57,7 +60,8 @@ static flow_answer share(flow_slot *s, flow_deed deed, flow_task *out) {
 }
 
 static void watch(flow_task *out, const flow_slot *s) {
-    out->watched[out->n_watched++] = s->stage->mark;
+    const stage_mark *mark = stage_in_use(s->stage);
+    if (mark) out->watched[out->n_watched++] = *mark;
 }
 
 static flow_answer put(flow_slot *s, flow_task *out) {
@@ -77,7 +81,7 @@ static flow_answer next_out(flow_state *f, bool helps, flow_task *out) {
         return put(free_one, out);
     }
     if (r->emptied == r->opened) return answer;
-    if (oldest->queued && stage_has_come(&oldest->stage->mark)) {
+    if (oldest->queued && !stage_in_use(oldest->stage)) {
         r->emptied += oldest->taken + 1 == oldest->cut.n;
         return share(oldest, FLOW_COPY_OUT, out);
     }
@@ -90,7 +94,7 @@ static flow_answer next_in(flow_state *f, bool helps, flow_task *out) {
     flow_slot *last = r->opened ? slot_at(r, r->opened - 1) : NULL, *s = slot_at(r, r->opened);
     if (last && last->taken < last->cut.n) return share(last, FLOW_COPY_IN, out);
     const bool closed = s && !s->open;
-    const flow_asker who = {closed && stage_has_come(&s->stage->mark), helps};
+    const flow_asker who = {closed && !stage_in_use(s->stage), helps};
     const flow_answer answer = flow_take(f, STAGE_IN, who, &out->piece);
     if (answer == FLOW_TAKEN) {
         if (out->piece.direct) return put(NULL, out);

@@ -4,7 +4,6 @@
 #include "flow_steps.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "errors.h"
 
@@ -96,7 +95,7 @@ static size_t find(const flow_state *f, smk_step_kind kind, size_t at) {
 /* The next one that has something to hand out. */
 static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
     at = find(f, kind, at);
-    while (at < f->flow->n_steps && f->steps[at].cut.n == 0)
+    while (at < f->flow->n_steps && (f->steps[at].cut.n == 0 || f->steps[at].elsewhere))
         at = find(f, kind, at + 1);
     return at;
 }
@@ -134,7 +133,17 @@ void flow_steps_free(flow_state *f) {
         launch_free(&f->steps[i].plan);
     }
     free(f->steps);
+    free(f->common);
     f->steps = NULL;
+    f->common = NULL;
+}
+
+void flow_give_up(flow_state *f, size_t step) {
+    const stage_way way = way_of(&f->flow->steps[step]);
+    const smk_step_kind kind = f->flow->steps[step].kind;
+    f->steps[step].elsewhere = true;
+    f->staged[way] -= f->steps[step].cut.n;
+    f->next[kind] = find_copy(f, kind, f->next[kind]);
 }
 
 /* The functions below, down to the line, are called with the lock held. */
@@ -271,6 +280,7 @@ void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
     f->bytes[out ? STAGE_OUT : STAGE_IN] += bytes;
     f->bytes_direct += piece->direct ? bytes : 0;
     if (slot) {
+        f->bytes_staged += bytes;
         slot->open = out;
         slot->queued = true;
         flow_change(f);
@@ -292,12 +302,7 @@ void flow_stop(flow_state *f, const smk_status *why) {
 }
 
 void flow_rest(flow_state *f, unsigned changes) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += REST_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&f->lock);
-    if (f->changes == changes) pthread_cond_timedwait(&f->changed, &f->lock, &until);
+    if (f->changes == changes) wait_for_change(&f->changed, &f->lock, REST_NS);
     pthread_mutex_unlock(&f->lock);
 }

@@ -23,6 +23,8 @@ typedef struct step_state {
     smk_rectangle whole; /* with lines joined where they follow each other on both sides */
     flow_cut cut;
     bool direct;            /* no stage: the driver reaches the host's memory; one piece */
+    uint32_t common;        /* other flows have this step too, under that number from 1 on ... */
+    bool elsewhere;         /* ... and one of them has its pieces put on all their streams */
     size_t taken, on_queue; /* pieces handed out; pieces that are on the stream */
     launch_plan plan;       /* a compute step's */
     CUevent done;           /* the step's end, if steps of other streams wait for it */
@@ -60,6 +62,9 @@ typedef struct flow_ring {
 typedef struct flow_state {
     device *d;
     const smk_flow *flow;
+    struct flow_group *group; /* of the flows that run beside it; NULL: it is alone */
+    int self;                 /* its number there */
+    uint32_t *common;         /* its steps that the others have too */
     step_state *steps;
     CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
     /* One stream each way: pieces of several would move at once, all slowly, and come all together. */
@@ -77,7 +82,7 @@ typedef struct flow_state {
     flow_ring rings[STAGE_WAYS];
     atomic_bool stopped; /* failed, or interrupted */
     smk_status status;   /* why */
-    size_t bytes[STAGE_WAYS], bytes_direct;
+    size_t bytes[STAGE_WAYS], bytes_direct, bytes_staged;
 } flow_state;
 
 typedef enum flow_answer {
@@ -89,6 +94,9 @@ typedef enum flow_answer {
 /* Cuts the steps up, makes events. flow_steps_free is due, also when it failed. */
 smk_code flow_steps_make(flow_state *f, smk_status *status);
 void flow_steps_free(flow_state *f);
+
+/* That step's pieces are not handed out here. Before any is. */
+void flow_give_up(flow_state *f, size_t step);
 
 typedef struct flow_asker {
     bool has_slot; /* that way */

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "flow_group.h"
 #include "flow_slots.h"
 #include "lines.h"
 #include "team.h"
@@ -51,12 +52,11 @@ static void deliver(worker *w, const smk_rectangle *r) {
     if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
 
-/* Puts the piece's copy on its stream, and behind it the mark of its slot. */
-static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
-    flow_state *f = w->flow;
+/* Puts the piece's copy on the flow's stream, and behind it the flow's mark of the stage. */
+static smk_code put_copy(worker *w, flow_state *f, const flow_piece *piece, stage *stage) {
     const smk_rectangle *r = &piece->rectangle;
-    char *host = slot ? slot->stage->memory : r->host;
-    const size_t host_pitch = slot ? r->width : (size_t)r->host_pitch;
+    char *host = stage ? stage->memory : r->host;
+    const size_t host_pitch = stage ? r->width : (size_t)r->host_pitch;
     const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
     const CUstream stream = f->copies[way];
     const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
@@ -83,12 +83,38 @@ static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
         call = "cuMemcpy2DAsync";
         result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
     }
-    if (!result && slot) {
+    if (!result && stage) {
         call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, &slot->stage->mark, stream);
+        result = stage_expect(f->d, &stage->copied[f->self], stream);
     }
-    if (result) return fail(w, result, call);
-    if (!slot && way == STAGE_OUT) deliver(w, r);
+    return result ? flow_fail(f, result, call, &w->status) : SMK_OK;
+}
+
+/* The piece that another flow has in common with this one goes to its GPU, too. */
+static smk_code put_for(worker *w, flow_state *other, const flow_piece *piece, stage *stage) {
+    device *d;
+    const step_state *mine = &w->flow->steps[piece->step];
+    flow_piece theirs = *piece;
+    theirs.step = other->common[mine->common - 1];
+    const smk_rectangle *whole = &other->steps[theirs.step].whole;
+    theirs.rectangle.buffer = whole->buffer;
+    theirs.rectangle.offset += whole->offset - mine->whole.offset;
+    if (device_enter(other->d->info.ordinal, &d, &w->status)) return w->status.code;
+    const smk_code code = put_copy(w, other, &theirs, stage);
+    if (!code) flow_put(other, &theirs, NULL);
+    device_leave(d);
+    return code;
+}
+
+/* Its own flow comes last: with that the slot may be used again. */
+static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
+    flow_state *f = w->flow;
+    stage *stage = slot ? slot->stage : NULL;
+    smk_code code = SMK_OK;
+    for (int i = 0; f->steps[piece->step].common && i < f->group->n && !code; i++)
+        if (i != f->self) code = put_for(w, f->group->members[i], piece, stage);
+    if (code || (code = put_copy(w, f, piece, stage))) return code;
+    if (!slot && f->flow->steps[piece->step].kind == SMK_COPY_OUT) deliver(w, &piece->rectangle);
     flow_put(f, piece, slot);
     return SMK_OK;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARKS = 1 + SMK_LANES, MOST_STAGES = 32, LINE_BYTES = 64 };
+enum { MARKS = SMK_LANES + SMK_MAX_FLOWS, MOST_STAGES = 32, LINE_BYTES = 64 };
 
 static void destroy(device *d, stage *s) {
     d->cu->cuMemFreeHost(s->memory);
@@ -12,7 +12,7 @@ static void destroy(device *d, stage *s) {
 }
 
 static stage_mark *mark_of(stage *s, int i) {
-    return i == 0 ? &s->mark : &s->ends[i - 1];
+    return i < SMK_LANES ? &s->ends[i] : &s->copied[i - SMK_LANES];
 }
 
 /* The memory, and a line of the cache for each mark. */
@@ -48,13 +48,13 @@ CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
 }
 
 /* A call that was interrupted may have left work behind that waits for its kernels. */
-static bool is_idle(stage *s) {
-    for (int i = 0; i < MARKS; i++)
-        if (!stage_has_come(mark_of(s, i))) return false;
-    return true;
+static bool is_idle(const stage *s) {
+    for (int i = 0; i < SMK_LANES; i++)
+        if (!stage_has_come(&s->ends[i])) return false;
+    return !stage_in_use(s);
 }
 
-smk_code stage_take(device *d, stage **out, smk_status *status) {
+smk_code stage_take(device *d, int n_flows, stage **out, smk_status *status) {
     stage *found;
     pthread_mutex_lock(&d->mutex);
     stage **link = &d->stages;
@@ -65,7 +65,8 @@ smk_code stage_take(device *d, stage **out, smk_status *status) {
         d->n_stages--;
     }
     pthread_mutex_unlock(&d->mutex);
-    if (!found) return create(d, out, status);
+    if (!found && create(d, &found, status)) return status->code;
+    found->n_copied = n_flows > found->n_copied ? n_flows : found->n_copied;
     *out = found;
     return SMK_OK;
 }

@@ -22,8 +22,9 @@ typedef struct stage_mark {
 
 typedef struct stage {
     char *memory;
-    stage_mark mark;            /* of the last copy from or to it */
-    stage_mark ends[SMK_LANES]; /* of kernels: a flow uses those of its first stage */
+    stage_mark ends[SMK_LANES];       /* of kernels: a flow uses those of its first stage */
+    stage_mark copied[SMK_MAX_FLOWS]; /* of the last copy from or to it, by each flow ... */
+    int n_copied;                     /* ... of those that it has served */
     struct stage *next;
 } stage;
 
@@ -39,8 +40,15 @@ static inline bool stage_has_come(const stage_mark *mark) {
     return stage_has_reached(mark, mark->expected);
 }
 
-/* An idle one: kept from an earlier call, or new. */
-smk_code stage_take(device *d, stage **out, smk_status *status);
+/* A mark that has not come yet, of its copies; NULL: it is free. */
+static inline const stage_mark *stage_in_use(const stage *s) {
+    for (int i = 0; i < s->n_copied; i++)
+        if (!stage_has_come(&s->copied[i])) return &s->copied[i];
+    return NULL;
+}
+
+/* An idle one, for so many flows: kept from an earlier call, or new. */
+smk_code stage_take(device *d, int n_flows, stage **out, smk_status *status);
 void stage_give(device *d, stage *s);
 
 /* What is kept for later calls, in bytes, and giving it back to the system. */

@@ -19,6 +19,15 @@ int64_t wait_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    nanoseconds += until.tv_nsec;
+    until.tv_sec += nanoseconds / 1000000000;
+    until.tv_nsec = nanoseconds % 1000000000;
+    pthread_cond_timedwait(changed, mutex, &until);
+}
+
 patience patience_start(int (*poll)(void *poll_arg), void *poll_arg) {
     return (patience){.poll = poll, .poll_arg = poll_arg, .polled = wait_now()};
 }

@@ -7,6 +7,9 @@
 /* Nanoseconds, since some time. */
 int64_t wait_now(void);
 
+/* With the mutex held: until there is a change, or for so long. */
+void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
+
 typedef struct patience {
     int (*poll)(void *poll_arg); /* may be NULL */
     void *poll_arg;

@@ -249,6 +249,30 @@ def several() -> None:
         raise AssertionError("there are two devices")
 
 
+def common() -> None:
+    """What all GPUs read goes through pinned memory once, and over the bus to each."""
+    a, b = floats(4100, 4), floats(4, 4200)
+    before = floats(4100, 4200)
+    for x, y, of_all in ((a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)):
+        whole = gemm(x, y)
+        for devices in ([0], [0, 1], [1, 0, 1]):
+            out = before[:, : y.shape[1]].copy()
+            smemkern.gemm(x, y, variant="naive", devices=devices, out=out)
+            assert np.array_equal(out, whole)
+            moved = smemkern.last_transfer()
+            once = x.nbytes + y.nbytes
+            assert moved.bytes_in == once + (len(devices) - 1) * of_all.nbytes
+            assert moved.bytes_staged == once + out.nbytes
+    shared = pinned(4100, 4)  # read where it is, by each
+    shared[:] = a
+    gemm_on(shared, b, [0, 1])
+    moved = smemkern.last_transfer()
+    assert moved.bytes_direct == 2 * a.nbytes and moved.bytes_staged == b.nbytes + moved.bytes_out
+    gemm(a, b, max_memory=800_000)
+    few = smemkern.gemm(a, b, variant="naive", devices=[0, 1], max_memory=800_000)
+    assert np.array_equal(few, whole := gemm(a, b)) and whole.any()
+
+
 def gemm_on(a: np.ndarray, b: np.ndarray, devices: list) -> np.ndarray:
     return smemkern.gemm(a, b, variant="naive", devices=devices)
 
@@ -363,6 +387,7 @@ CASES = (
     direct,
     threads,
     several,
+    common,
     memory,
     forks,
     progress,
