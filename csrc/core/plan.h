@@ -30,13 +30,21 @@ typedef struct smk_batch {
     int64_t size[SMK_MAX_BATCH];
 } smk_batch;
 
-/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C; 3 is the workspace. */
+/* Room for what a product makes of an operand before it multiplies, where other products of that operand find it. */
+typedef struct smk_kept {
+    int64_t offset, bytes; /* 0 bytes: it is made in the workspace */
+    bool made;             /* by an earlier product */
+} smk_kept;
+
+/* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C; 3 is the workspace; 4 and 5 what is kept of A and B. */
 typedef struct smk_gemm {
     int64_t M, N, K;
     smk_batch batch;
     smk_matrix a, b, c;
     double alpha, beta;
     int64_t multiprocessors; /* of the device; of rows that cut K, or have one block on each */
+    smk_kept kept[2];
+    bool only_makes; /* what is kept, and no product */
 } smk_gemm;
 
 /* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */
@@ -66,7 +74,8 @@ typedef struct smk_plan {
     smk_tensor_map maps[SMK_MAX_MAPS];
     size_t n_maps;
     size_t workspace; /* bytes of the buffer behind the operands' */
-    int64_t split;    /* parts of K; 0: the row does not cut it */
+    size_t kept[2]; /* bytes of what is kept; 0: nothing has to be made, or the workspace has it */
+    int64_t split;  /* parts of K; 0: the row does not cut it */
 } smk_plan;
 
 /* `values` are the row's, from smk_row_values. On success smk_plan_free is due. */

@@ -23,6 +23,7 @@ typedef struct slots {
     int64_t n, bytes;  /* of them; of each */
     int64_t *block;    /* that is in it, or FLOW_NONE */
     int64_t *arrived;  /* the step that brought it */
+    int64_t *made;     /* the step that makes what products keep of it */
     int64_t *last_use; /* [slot][lane]: the last product on that lane that has to do with it */
     int64_t *touched;
 } slots;
@@ -31,22 +32,24 @@ typedef struct builder {
     smk_flow_plan *plan;
     slots slots[SMK_MAX_OPERANDS];
     int64_t clock;
+    size_t n_units;
     smk_status *status;
 } builder;
 
 static smk_code make_slots(slots *s, int64_t n, int64_t bytes, smk_status *status) {
+    enum { FIELDS = 4 + SMK_LANES };
     const size_t count = (size_t)n;
     s->n = n;
     s->bytes = bytes;
-    s->block = malloc(count * (3 + SMK_LANES) * sizeof *s->block);
+    s->block = malloc(count * FIELDS * sizeof *s->block);
     if (!s->block)
-        return smk_fail_memory(status, count * (3 + SMK_LANES) * sizeof *s->block,
-                               "slots of a flow");
-    for (size_t i = 0; i < count * (3 + SMK_LANES); i++)
+        return smk_fail_memory(status, count * FIELDS * sizeof *s->block, "slots of a flow");
+    for (size_t i = 0; i < count * FIELDS; i++)
         s->block[i] = FLOW_NONE;
     s->arrived = s->block + n;
     s->touched = s->arrived + n;
-    s->last_use = s->touched + n;
+    s->made = s->touched + n;
+    s->last_use = s->made + n;
     return SMK_OK;
 }
 
@@ -110,6 +113,7 @@ static int64_t bring(builder *b, const blocks *all, int operand, int64_t block, 
     wait_for_users(step, s, slot);
     wait_for(step, operand == all->n_operands - 1 ? s->arrived[slot] : FLOW_NONE);
     s->block[slot] = block;
+    s->made[slot] = FLOW_NONE;
     s->arrived[slot] = (int64_t)b->plan->n_steps - 1;
     return s->arrived[slot];
 }
@@ -125,11 +129,67 @@ static int64_t bring_run(builder *b, const blocks *all, int operand, const unit 
     return last;
 }
 
+/* ---- units ---- */
+
+/* A compute step, planned: its number. FLOW_NONE: it failed, or there is nothing to make. */
+static int64_t add_compute(builder *b, const blocks *all, const unit *u, int lane,
+                           const smk_matrix *matrices, const making *makes) {
+    smk_flow_plan *plan = b->plan;
+    smk_plan *own = &plan->plans[plan->n_plans];
+    if (all->plan(all, u, matrices, makes, own, b->status)) return FLOW_NONE;
+    if (makes->only && own->n_launches == 0) return FLOW_NONE;
+    plan->n_plans++;
+    const uint32_t workspace = (uint32_t)all->n_operands, kept = workspace + SMK_LANES;
+    for (size_t i = 0; i < own->n_pointers; i++) {
+        uint32_t *buffer = &own->pointers[i].buffer;
+        *buffer = *buffer < workspace    ? *buffer
+                  : *buffer == workspace ? workspace + (uint32_t)lane
+                                         : kept + *buffer - workspace - 1;
+    }
+    smk_buffer *own_workspace = &plan->buffers[workspace + (uint32_t)lane];
+    if (own->workspace > own_workspace->bytes) own_workspace->bytes = own->workspace;
+    smk_step *compute = add_step(b, SMK_COMPUTE);
+    if (compute) compute->lane = lane;
+    return compute ? (int64_t)plan->n_steps - 1 : FLOW_NONE;
+}
+
+static smk_step *step_at(const builder *b, int64_t index) {
+    return &b->plan->steps[index];
+}
+
+/* Has what products keep of the unit's operands made, where it is not yet, and says where it is. It is a step of its
+ * own, so that other products of them wait for no product. */
+static smk_code make_kept(builder *b, const blocks *all, const unit *u, int lane,
+                          const smk_matrix *matrices, const int64_t *at, const int64_t *needs,
+                          making *makes) {
+    bool missing = false;
+    *makes = (making){.only = true};
+    for (int o = 0; o < 2; o++) {
+        makes->kept[o] = (smk_kept){.offset = at[o] * all->kept_bytes[o],
+                                    .bytes = all->kept_bytes[o],
+                                    .made = b->slots[o].made[at[o]] != FLOW_NONE};
+        missing |= all->kept_bytes[o] && !makes->kept[o].made;
+    }
+    if (missing) {
+        const int64_t step = add_compute(b, all, u, lane, matrices, makes);
+        if (step == FLOW_NONE) return b->status->code;
+        for (int o = 0; o < 2; o++) {
+            if (!all->kept_bytes[o] || makes->kept[o].made) continue;
+            wait_for(step_at(b, step), needs[o]);
+            b->slots[o].made[at[o]] = step;
+            b->slots[o].last_use[at[o] * SMK_LANES + lane] = step;
+            makes->kept[o].made = true;
+        }
+    }
+    makes->only = false;
+    return SMK_OK;
+}
+
 /* One product: what it needs in, itself, its result out. */
 static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
     smk_flow_plan *plan = b->plan;
-    const size_t index = plan->n_plans;
-    const int last = all->n_operands - 1, lane = (int)(index % (size_t)all->lanes);
+    const int last = all->n_operands - 1, lane = (int)(b->n_units++ % (size_t)all->lanes);
+    making makes = {0};
     int64_t needs[SMK_MAX_OPERANDS], at[SMK_MAX_OPERANDS];
     smk_matrix matrices[SMK_MAX_OPERANDS];
 
@@ -144,21 +204,13 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
         matrices[o].offset += slot_offset(b, all, o, at[o]);
         if (b->status->code) return b->status->code;
     }
-    plan->n_plans++;
-    smk_plan *own = &plan->plans[index];
-    if (all->plan(all, u, matrices, own, b->status)) return b->status->code;
-    for (size_t i = 0; i < own->n_pointers; i++)
-        if (own->pointers[i].buffer == (uint32_t)all->n_operands)
-            own->pointers[i].buffer += (uint32_t)lane;
-    smk_buffer *workspace = &plan->buffers[all->n_operands + lane];
-    if (own->workspace > workspace->bytes) workspace->bytes = own->workspace;
-
-    smk_step *compute = add_step(b, SMK_COMPUTE);
-    if (!compute) return b->status->code;
-    compute->lane = lane;
+    if (make_kept(b, all, u, lane, matrices, at, needs, &makes)) return b->status->code;
+    const int64_t computed = add_compute(b, all, u, lane, matrices, &makes);
+    if (computed == FLOW_NONE) return b->status->code;
     for (int o = 0; o <= last; o++)
-        wait_for(compute, needs[o]);
-    const int64_t computed = (int64_t)plan->n_steps - 1;
+        wait_for(step_at(b, computed), needs[o]);
+    for (int o = 0; o < 2; o++)
+        wait_for(step_at(b, computed), makes.kept[o].made ? b->slots[o].made[at[o]] : FLOW_NONE);
     for (int o = 0; o <= last; o++)
         for (int64_t i = 0; i < (o == all->panel ? u->run : 1); i++)
             b->slots[o].last_use[(at[o] + i) * SMK_LANES + lane] = computed;
@@ -196,7 +248,7 @@ static smk_code make_jobs(smk_flow_plan *plan, const blocks *all, smk_status *st
                          .n_launches = own->n_launches};
         plan->steps[i].job = job;
     }
-    plan->n_buffers = (size_t)all->n_operands + SMK_LANES;
+    plan->n_buffers = (size_t)all->n_operands + SMK_LANES + 2;
     return SMK_OK;
 }
 
@@ -204,12 +256,15 @@ smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *s
                     smk_flow_plan *out, smk_status *status) {
     builder b = {.plan = out, .status = status};
     smk_code code = SMK_OK;
-    out->plans = calloc((size_t)order->n + 1, sizeof *out->plans);
-    if (!out->plans)
-        code = smk_fail_memory(status, (size_t)order->n * sizeof *out->plans, "a flow's plans");
+    const size_t most = 2 * (size_t)order->n + 1;
+    out->plans = calloc(most, sizeof *out->plans);
+    if (!out->plans) code = smk_fail_memory(status, most * sizeof *out->plans, "a flow's plans");
     for (int o = 0; o < all->n_operands && !code; o++) {
         code = make_slots(&b.slots[o], slots_of[o], all->slot_bytes[o], status);
         out->buffers[o].bytes = (size_t)((o == all->panel ? 1 : slots_of[o]) * all->slot_bytes[o]);
+        if (o < 2)
+            out->buffers[all->n_operands + SMK_LANES + o].bytes =
+                (size_t)(slots_of[o] * all->kept_bytes[o]);
     }
     for (int64_t i = 0; i < order->n && !code; i++)
         code = add_unit(&b, all, &order->units[i]);

@@ -8,11 +8,12 @@
 #include "plan.h"
 
 typedef struct smk_flow_plan {
-    smk_buffer buffers[SMK_MAX_OPERANDS + SMK_LANES]; /* the operands', a workspace for each lane */
+    /* The operands', a workspace for each lane, what products keep of A and B. */
+    smk_buffer buffers[SMK_MAX_OPERANDS + SMK_LANES + 2];
     size_t n_buffers;
     smk_step *steps;
     size_t n_steps, room; /* steps there is memory for */
-    smk_plan *plans;      /* of each compute step ... */
+    smk_plan *plans;      /* of each compute step, and at most as many more ... */
     smk_job *jobs;        /* ... as a job */
     size_t n_plans;
 } smk_flow_plan;

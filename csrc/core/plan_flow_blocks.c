@@ -57,16 +57,36 @@ static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t blo
     size_slots(all, 1);
 }
 
-/* Bytes of the workspaces of such units. */
-static smk_code workspace_of(const blocks *all, int64_t run, int64_t *out, smk_status *status) {
-    smk_plan plan;
+/* The plan of the first unit, which is the largest; its launches are of no use. */
+static smk_code plan_first(const blocks *all, int64_t run, const making *makes, smk_plan *out,
+                           smk_status *status) {
     smk_matrix matrices[SMK_MAX_OPERANDS];
     const unit first = {{0, 0, 0}, run};
     for (int o = 0; o < all->n_operands; o++)
         matrices[o] = all->place(all, o, 0, run).matrix;
-    if (all->plan(all, &first, matrices, &plan, status)) return status->code;
-    *out = all->lanes * (int64_t)plan.workspace;
-    smk_plan_free(&plan);
+    const smk_code code = all->plan(all, &first, matrices, makes, out, status);
+    if (!code) smk_plan_free(out);
+    return code;
+}
+
+/* Bytes of the workspaces of such units. */
+static smk_code workspace_of(const blocks *all, int64_t run, int64_t *out, smk_status *status) {
+    smk_plan plan;
+    const making makes = {.kept = {{.bytes = all->kept_bytes[0]}, {.bytes = all->kept_bytes[1]}}};
+    const smk_code code = plan_first(all, run, &makes, &plan, status);
+    if (!code) *out = all->lanes * (int64_t)plan.workspace;
+    return code;
+}
+
+/* What products make of a block that several of them have is worth keeping. */
+static smk_code size_kept(blocks *all, smk_status *status) {
+    smk_plan plan;
+    making makes = {.only = true};
+    for (int o = 0; o < 2; o++)
+        makes.kept[o].bytes = all->count[!o] > 1 ? INT64_MAX : 0;
+    if (plan_first(all, 1, &makes, &plan, status)) return status->code;
+    for (int o = 0; o < 2; o++)
+        all->kept_bytes[o] = flow_round_up((int64_t)plan.kept[o], PLACE);
     return SMK_OK;
 }
 
@@ -250,20 +270,37 @@ static int64_t side(int64_t n) {
     return flow_round_up(ceil_div(n, count), LEAST_ROWS);
 }
 
+/* Bytes of the device's memory with so many slots. */
+static smk_code memory_of_slots(const blocks *all, const int64_t *slots, double *bytes,
+                                smk_status *status) {
+    int64_t workspace;
+    const smk_code code = workspace_of(all, 1, &workspace, status);
+    if (code) return code;
+    *bytes = (double)workspace;
+    for (int o = 0; o < 3; o++)
+        *bytes +=
+            (double)slots[o] * (double)(all->slot_bytes[o] + (o < 2 ? all->kept_bytes[o] : 0));
+    return SMK_OK;
+}
+
 static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *out,
                                  smk_status *status) {
     flow_order order = {0};
-    int64_t workspace;
+    const double memory = (double)all->question->memory;
+    double bytes;
     count_blocks(all, p->M, p->N, side(p->M), side(p->N));
-    if (workspace_of(all, 1, &workspace, status)) return status->code;
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
-    double bytes = (double)workspace;
-    for (int o = 0; o < 3; o++) {
-        if (all->matrices > 1 && o < 2 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */
-        bytes += (double)slots[o] * (double)all->slot_bytes[o];
+    for (int o = 0; o < 2; o++)
+        if (all->matrices > 1 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */
+    smk_code code = size_kept(all, status);
+    if (!code) code = memory_of_slots(all, slots, &bytes, status);
+    if (!code && bytes > memory) {
+        all->kept_bytes[0] = all->kept_bytes[1] = 0;
+        code = memory_of_slots(all, slots, &bytes, status);
     }
-    if (bytes > (double)all->question->memory) return flow_in_turns(all, p, out, status);
-    smk_code code = make_order(&order, n_products(all), status);
+    if (code) return code;
+    if (bytes > memory) return flow_in_turns(all, p, out, status);
+    code = make_order(&order, n_products(all), status);
     for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
         order_all(all, matrix, &order);
     if (!code) code = flow_build(all, &order, slots, out, status);
@@ -274,12 +311,12 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
 /* The slots of units that go one after the other, and the bytes that these take. */
 static smk_code slots_of_units(const blocks *all, int64_t n, const bool *stays, int64_t *slots,
                                int64_t *bytes, smk_status *status) {
-    if (workspace_of(all, 1, bytes, status)) return status->code;
-    for (int o = 0; o < all->n_operands; o++) {
+    const smk_code code = workspace_of(all, 1, bytes, status);
+    for (int o = 0; o < all->n_operands && !code; o++) {
         slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
         *bytes += slots[o] * all->slot_bytes[o];
     }
-    return SMK_OK;
+    return code;
 }
 
 /* Groups of a batch, or blocks of transposes. What is broadcast stays. */

@@ -16,7 +16,7 @@
 
 #include "../kernels/args.h"
 
-enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3 };
+enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, KEPT = 4 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -42,11 +42,14 @@ typedef struct side {
 typedef struct work {
     const smk_row *row;
     smk_plan *plan;
+    const smk_kept *kept;
+    bool only_makes;
     const walk *walk;
     arguments *args;
     int element;  /* bytes of what the tensor core reads ... */
     int itemsize; /* ... and of the matrices' elements */
     int64_t size; /* of the workspace so far */
+    int64_t kept_bytes[2];
 } work;
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -57,11 +60,11 @@ static void point(work *w, size_t arg_offset, uint32_t buffer) {
     w->plan->pointers[w->plan->n_pointers++] = (smk_pointer){(uint32_t)arg_offset, buffer};
 }
 
-/* A place in the workspace, as a pointer of the arguments: its value there, until the device adds the
- * workspace's address. */
-static void point_into_workspace(work *w, long long *pointer, int64_t at) {
+/* A place in the workspace or in what is kept, as a pointer of the arguments: its value there, until the device adds
+ * the buffer's address. */
+static void point_into(work *w, uint32_t buffer, long long *pointer, int64_t at) {
     *pointer = at;
-    point(w, (size_t)((unsigned char *)pointer - (unsigned char *)w->args), WORKSPACE);
+    point(w, (size_t)((unsigned char *)pointer - (unsigned char *)w->args), buffer);
 }
 
 /* ---- tensor maps ---- */
@@ -137,16 +140,17 @@ static void map_in_place(work *w, const side *s) {
         (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element), s->across ? step : (uint32_t)s->tile});
 }
 
-/* Room in the workspace, and what the kernels before have to know. */
+/* Room for what is made of the operand, and what the kernels before have to know. */
 static void prepare(work *w, const side *s, wgmma_operand *out) {
+    const smk_kept *kept = &w->kept[s->index];
     const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
     const int64_t pitch = round_up(inner, step), z = depth(w->walk, s->index);
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
-    const bool of_a = s->index == 0;
-    int64_t slot = 0;
+    const bool of_a = s->index == 0, scales = w->row->wgmma.parts == 2;
+    int64_t slot = 0, largest = 0, partial = 0;
     out->row_stride = s->row_stride;
     out->k_stride = s->k_stride;
     out->pitch = pitch;
@@ -160,26 +164,32 @@ static void prepare(work *w, const side *s, wgmma_operand *out) {
         out->packing = (int)(out->by_rows || s->across
                                  ? ceil_div(outer * shares, PACK_ROWS)
                                  : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
-        point_into_workspace(w, &out->packed, w->size);
     }
-    if (w->row->wgmma.parts == 2) {
-        point_into_workspace(w, &out->largest, w->size + slot);
+    if (scales) {
+        largest = slot;
         slot = round_up(slot + words * out->chunks, SLOT_ALIGN);
         out->searching = !out->by_rows ? (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks)
                          : of_a        ? 0 /* the warp that packs a row does it */
                                        : (int)warps;
         if (!out->by_rows && of_a) {
-            point_into_workspace(w, &out->partial, w->size + slot);
+            partial = slot;
             slot = round_up(slot + words * chunks, SLOT_ALIGN);
         }
     }
     out->batch = walk_z_stride(w->walk, s->index) ? slot : 0;
+    const bool keeps = slot * z <= kept->bytes;
+    const uint32_t buffer = keeps ? (uint32_t)(KEPT + s->index) : WORKSPACE;
+    const int64_t at = keeps ? kept->offset : w->size;
+    if (!s->in_place) point_into(w, buffer, &out->packed, at);
+    if (scales) point_into(w, buffer, &out->largest, at + largest);
+    if (partial) point_into(w, buffer, &out->partial, at + partial);
+    if (keeps ? kept->made : w->only_makes) out->packing = out->searching = 0;
     if (!s->in_place)
-        add_map(w, s->index, WORKSPACE, w->size, s->type, (int64_t[]){inner, s->parts * outer, z},
+        add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->parts * outer, z},
                 (int64_t[]){pitch * s->element, slot},
                 (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
                              (uint32_t)(s->across ? step : s->tile)});
-    w->size += slot * z;
+    *(keeps ? &w->kept_bytes[s->index] : &w->size) += slot * z;
 }
 
 /* ---- the plan ---- */
@@ -292,7 +302,7 @@ static void add_kernels(const work *w, const side sides[2], const smk_gemm *p,
     if (packing)
         s->kernels[s->n_kernels++] = (kernel){
             .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};
-    s->kernels[s->n_kernels++] = product;
+    if (!p->only_makes) s->kernels[s->n_kernels++] = product;
 }
 
 smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
@@ -303,6 +313,8 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     arguments args = {.gemm = plan_gemm_args(problem, &folded)};
     work w = {.row = row,
               .plan = plan,
+              .kept = problem->kept,
+              .only_makes = problem->only_makes,
               .walk = &folded,
               .args = &args,
               .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
@@ -329,7 +341,9 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     place_operands(&w, problem, dtype, &geometry, sides);
     place_result(&w, problem, dtype);
     add_kernels(&w, sides, problem, &geometry, &s);
-    split_add_reduce(row, dtype, &args.gemm, &s);
+    if (!problem->only_makes) split_add_reduce(row, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.size;
+    for (int i = 0; i < 2; i++)
+        plan->kept[i] = (size_t)w.kept_bytes[i];
     return plan_launches(plan, &s, &folded, operands, &args, status);
 }

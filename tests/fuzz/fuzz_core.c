@@ -97,6 +97,9 @@ static void plan_gemm(input *in) {
     g.a = matrix_of(in, 28), g.b = matrix_of(in, 28), g.c = matrix_of(in, 28);
     g.alpha = (double)take(in, 1), g.beta = (double)take(in, 1);
     g.multiprocessors = 1 + (int64_t)take(in, 1);
+    for (int o = 0; o < 2; o++)
+        g.kept[o] = (smk_kept){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
+    g.only_makes = take(in, 1) % 2;
     if (smk_plan_gemm(row, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
 }
 
