@@ -1,6 +1,9 @@
 """What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
 tolerances from K and the precision."""
 
+import os
+from pathlib import Path
+
 import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
@@ -8,6 +11,14 @@ import smemkern
 from smemkern.reference import gemm_bound
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
+
+
+def environment(*folders, **variables):
+    """This process's environment for another one, that imports the package under test, and what is
+    in these folders."""
+    paths = [Path(smemkern.__file__).parent.parent, *folders, os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(str(p) for p in paths if p)
+    return {**os.environ, **{k: str(v) for k, v in variables.items()}, "PYTHONPATH": path}
 
 
 def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):

@@ -1,6 +1,5 @@
 """Memory that the extension asks for and does not get: MemoryError, nothing lost, go on."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,8 @@ HERE = Path(__file__).parent
 CUDA = HERE / "cuda"
 sys.path.insert(0, str(CUDA))
 from cuda_build import build  # noqa: E402
+
+from checks import environment  # noqa: E402
 
 ON_EMU = "kernel gemm batches tensor_maps split transpose trace trace_bulk hazards".split()
 ON_GPU = "gpu_blocks gpu_several gpu_transpose gpu_arrays".split()
@@ -29,16 +30,15 @@ def libraries(tmp_path_factory):
 
 @pytest.mark.parametrize("operation", ON_EMU + ON_GPU)
 def test_each_request_failing(libraries, operation):
-    paths = [str(HERE.parent), str(CUDA), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "LD_PRELOAD": str(libraries / "failing_allocator.so"),
-        "LD_LIBRARY_PATH": str(libraries),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONWARNINGS": "ignore::RuntimeWarning",
-    }
+    own = environment(
+        CUDA,
+        LD_PRELOAD=libraries / "failing_allocator.so",
+        LD_LIBRARY_PATH=libraries,
+        PYTHONWARNINGS="ignore::RuntimeWarning",
+    )
     done = subprocess.run(
         [sys.executable, HERE / "faults" / "allocations.py", operation],
-        env=environment,
+        env=own,
         capture_output=True,
         text=True,
         timeout=300,

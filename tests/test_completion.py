@@ -4,32 +4,27 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import smemkern
+from checks import environment
 
 pytest.importorskip("argcomplete")
 
 
-PACKAGE = str(Path(smemkern.__file__).parent.parent)
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
-
-
 def candidates(line):
     """What the program answers a shell that asks at the end of a line."""
-    environment = {
-        **ENVIRONMENT,
-        "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_IFS": "\n",
-        "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
-    }
+    asked = environment(
+        _ARGCOMPLETE=1,
+        _ARGCOMPLETE_IFS="\n",
+        _ARGCOMPLETE_SUPPRESS_SPACE=1,
+        COMP_LINE=line,
+        COMP_POINT=len(line),
+    )
     code = "import os, sys; os.dup2(1, 8); import smemkern.__main__ as m; m.main([])"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], env=asked, capture_output=True, text=True, timeout=60
     )
     assert not done.stderr, done.stderr
     return done.stdout.split("\n")
@@ -83,9 +78,9 @@ def test_in_a_shell(command, shell, tmp_path):
         f"#!{sys.executable}\nimport sys\nfrom smemkern.__main__ import main\nsys.exit(main())\n"
     )
     program.chmod(0o755)
-    environment = {**ENVIRONMENT, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    own = environment(PATH=f"{tmp_path}:{os.environ['PATH']}", HOME=tmp_path)
     session = SESSIONS[shell].format(script=script, folder=tmp_path)
     done = subprocess.run(
-        [shell, "-c", session], env=environment, capture_output=True, text=True, timeout=60
+        [shell, "-c", session], env=own, capture_output=True, text=True, timeout=60
     )
     assert ("_python_argcomplete" if shell == "zsh" else "trace") in done.stdout, done.stderr

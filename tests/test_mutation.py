@@ -5,7 +5,6 @@ A subset of benchmarks/mutation.py, in a process of its own because it forks.
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import smemkern
+from checks import environment
 from smemkern import mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,12 +33,11 @@ ROWS = [
 def record_of(folder, *options):
     """What the harness finds out about an image of each of ROWS, of the package under test."""
     results = folder / "mutation.json"
-    path = [str(Path(smemkern.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     subprocess.run(
         [sys.executable, HARNESS, "--fast", "--results", results, "--only", *ROWS, *options],
         check=True,
         timeout=300,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
+        env=environment(),
     )
     return json.loads(results.read_text())
 

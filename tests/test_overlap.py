@@ -1,7 +1,6 @@
 """Launches of one call overlap: all but the first, and a kernel waits for the launch before."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import environment
 
 IMAGES = Path(smemkern._core.config()["images"])
 SEVERAL = sorted(  # of rows whose launches overlap
@@ -95,12 +95,10 @@ print(json.dumps([(h.kind, h.file, h.message) for h in found]))
 
 
 def hazards(folder, variant, order, keywords):
-    path = [str(Path(smemkern.__file__).parent.parent), str(Path(__file__).parent)]
-    path += filter(None, [os.environ.get("PYTHONPATH")])
     done = subprocess.run(
         [sys.executable, "-c", TRACE, folder, variant, order, json.dumps(keywords)],
         cwd=Path(__file__).parent,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        env=environment(Path(__file__).parent),
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,

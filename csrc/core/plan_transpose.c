@@ -177,9 +177,9 @@ static bool choose_vectors(const smk_row *row, const view *v, const walk *w, int
     if (tiles > FEW && itemsize >= 8 && !begins_at(v, w, Y, itemsize, WIDE_UNIT(itemsize)))
         return false; /* which begin in the middle of a sector too often */
     const bool large = tiles > FEW && rows >= side_i && cols >= side_j;
-    if (large && itemsize == 1) return false; /* _even has more threads for them */
+    if (large && !HAS_VECTORS(itemsize)) return false;
     if (large)
-        *out = (choice){row->movers.vectors, side_i, side_j, 0, VECTORS_THREADS_OF(itemsize)};
+        *out = (choice){row->movers.vectors, side_i, side_j, 0, VECTORS_THREADS};
     else
         *out = (choice){row->movers.vectors_little, VECTORS_LITTLE_I(itemsize),
                         VECTORS_LITTLE_J(itemsize), 0, VECTORS_LITTLE_THREADS_OF(itemsize)};
@@ -189,7 +189,7 @@ static bool choose_vectors(const smk_row *row, const view *v, const walk *w, int
 /* Strips of x, as wide as a tile, that are read in turns with those before them. */
 static int pairs_of_strips(const view *v, int itemsize, int64_t tile_cols) {
     enum { CROWDED = 128 << 10, APART = 16 << 10 };
-    const bool crowded = itemsize >= 4 && v->rows.apart[X] * itemsize % CROWDED == 0;
+    const bool crowded = HAS_PAIRS(itemsize) && v->rows.apart[X] * itemsize % CROWDED == 0;
     return crowded ? (int)(APART / (tile_cols * itemsize)) : 0;
 }
 

@@ -13,11 +13,12 @@
 #define SMK_TRANSPOSE_ORDER_CUH
 
 #include "common.cuh"
+#include "transpose_tiles.h"
 
 __device__ __forceinline__ tile_origin transpose_tile(const transpose_args &g, int lead, int tile_i,
                                                       int tile_j) {
     tile_origin tile = block_tile(g.rows + lead, tile_j, tile_i);
-    if (sizeof(ELEMENT) < 4 || g.pairs == 0) return tile;
+    if (!HAS_PAIRS(sizeof(ELEMENT)) || g.pairs == 0) return tile;
     const unsigned down = (unsigned)((g.rows + lead + tile_i - 1) / tile_i);
     const unsigned strips = (unsigned)((g.cols + tile_j - 1) / tile_j), pairs = (unsigned)g.pairs;
     const unsigned pair = blockIdx.x / (2 * down), in_pair = blockIdx.x - pair * 2 * down;

@@ -18,15 +18,19 @@ enum { LARGE_WARPS = 16 };
 /* _little and _least: the side of a tile. */
 enum { LITTLE_TILE = 32, LEAST_TILE = 16, LITTLE_THREADS = 256 };
 
-/* _vectors and _vectors_little: rows and columns of x that make a tile; threads, one for each 16 x 16 bytes or
- * 16 bytes of it. */
+/* Elements of which strips of x are read in turns where its rows crowd (transpose_order.cuh). */
+#define HAS_PAIRS(itemsize) ((itemsize) >= 4)
+
+/* _vectors and _vectors_little: rows and columns of x that make a tile; threads of the little ones, one for each 16 x 16
+ * bytes or 16 bytes of it. _vectors is empty for bytes: _even has more threads for them. */
+#define HAS_VECTORS(itemsize)    ((itemsize) > 1)
 #define VECTORS_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : 32)
 #define VECTORS_TILE_J(itemsize)                                                                   \
     ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : (itemsize) == 8 ? 32 : 16)
-#define VECTORS_THREADS_OF(itemsize)        ((itemsize) == 1 ? 64 : 256)
 #define VECTORS_LITTLE_I(itemsize)          (128 / (itemsize))
 #define VECTORS_LITTLE_J(itemsize)          ((itemsize) == 1 ? 64 : 128 / (itemsize))
 #define VECTORS_LITTLE_THREADS_OF(itemsize) ((itemsize) == 1 ? 32 : 64)
+enum { VECTORS_THREADS = 256 };
 
 /* _tall, _flat, _small: elements of a tile, and what they take with a gap behind each 32. */
 enum { NARROW_THREADS = 256, FLAT_THREADS = 128 };

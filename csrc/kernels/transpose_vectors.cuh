@@ -62,13 +62,13 @@ __device__ __forceinline__ void move_vectors(const transpose_args &g) {
     }
 }
 
-constexpr int VECTORS_THREADS = VECTORS_THREADS_OF(sizeof(ELEMENT));
 constexpr int VECTORS_LITTLE_THREADS = VECTORS_LITTLE_THREADS_OF(sizeof(ELEMENT));
 
 extern "C" __global__ void __launch_bounds__(VECTORS_THREADS)
     transpose_sectors_vectors(const __grid_constant__ transpose_args g) {
     constexpr int E = sizeof(ELEMENT);
-    move_vectors<VECTORS_TILE_I(E) / S, VECTORS_TILE_J(E) / S, VECTORS_THREADS>(g);
+    if constexpr (HAS_VECTORS(E))
+        move_vectors<VECTORS_TILE_I(E) / S, VECTORS_TILE_J(E) / S, VECTORS_THREADS>(g);
 }
 
 extern "C" __global__ void __launch_bounds__(VECTORS_LITTLE_THREADS)

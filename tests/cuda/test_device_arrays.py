@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import smemkern
-from checks import HAS_GPU
+from checks import HAS_GPU, environment
 
 HERE = Path(__file__).parent
 FAKE_CASES = ("interface", "dlpack", "beside_numpy", "empty", "streams", "refused")
@@ -97,12 +96,9 @@ def test_fake_exchange(fake_driver: Path, case: str) -> None:
 
 
 def run_fake(fake_driver: Path, script: str, case: str) -> None:
-    root = HERE.parent.parent
-    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver), "PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, HERE / script, case],
-        env=environment,
+        env=environment(LD_LIBRARY_PATH=fake_driver),
         capture_output=True,
         text=True,
         timeout=60,
@@ -226,6 +222,51 @@ def test_numba(twice):
     x = cuda.to_device(np.arange(32, dtype="f4"))
     twice(1, 32, x)
     assert np.array_equal(x.copy_to_host(), 2 * np.arange(32))
+    a, b = (np.random.default_rng(1).standard_normal(s, dtype="f4") for s in ((70, 50), (50, 90)))
+    c = smemkern.gemm(cuda.to_device(a), cuda.to_device(b))
+    assert type(c) is type(x) and np.allclose(c.copy_to_host(), a @ b, atol=1e-3)
+    assert np.array_equal(smemkern.transpose(cuda.to_device(a)).copy_to_host(), a.T)
+
+
+JAX = """
+import jax, numpy, smemkern
+from jax import numpy as jnp
+
+if jax.default_backend() != "gpu":
+    print("no GPU")
+    raise SystemExit
+keys = jax.random.split(jax.random.key(3), 3)
+a, b = jax.random.normal(keys[0], (300, 200)), jax.random.normal(keys[1], (200, 400))
+exact = numpy.asarray(a, "f8") @ numpy.asarray(b, "f8")
+for variant in ("auto", "tiled"):
+    for _ in range(20):  # memory goes from array to array meanwhile
+        c = smemkern.gemm(a * 2, b, variant=variant)
+        assert isinstance(c, jax.Array) and c.devices() == a.devices()
+        assert abs(numpy.asarray(c / 2) - exact).max() < 1e-2
+assert jnp.array_equal(smemkern.transpose(a), a.T)
+h = smemkern.gemm(a.astype("bfloat16"), b.astype("bfloat16"))
+assert h.dtype == "bfloat16" and abs(numpy.asarray(h, "f4") - exact).max() < 2
+try:
+    smemkern.transpose(a, out=jnp.zeros((200, 300)))
+except (ValueError, TypeError, BufferError) as error:
+    print("refused:", error)
+"""
+
+
+@needs_gpu
+def test_jax():
+    pytest.importorskip("jax")
+    done = subprocess.run(  # it keeps three quarters of a GPU's memory, but for this
+        [sys.executable, "-c", JAX],
+        env=environment(XLA_PYTHON_CLIENT_PREALLOCATE="false"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    if "no GPU" in done.stdout:
+        pytest.skip("JAX finds no GPU")
+    assert "refused" in done.stdout
 
 
 # ---- gemm and transpose

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from checks import environment
+
 HERE = Path(__file__).parent
 OPERATIONS = "direct blocks several_gpus transpose own_kernel timed arrays trim".split()
 OUT_OF_MEMORY, NOT_FOUND, ILLEGAL_ADDRESS, LAUNCH_FAILED, UNKNOWN = 2, 500, 700, 719, 999
@@ -27,12 +29,9 @@ if os.environ.get("SMEMKERN_ALL_FAULTS"):
 
 
 def run_fake(fake_driver: Path, script: str, *arguments: str, seconds: int = 60) -> str:
-    root = HERE.parent.parent
-    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver), "PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, HERE / script, *arguments],
-        env=environment,
+        env=environment(LD_LIBRARY_PATH=fake_driver),
         capture_output=True,
         text=True,
         timeout=seconds,
