@@ -40,8 +40,8 @@ class Worker:
     def floats(self, *shape: int) -> np.ndarray:
         return self.random.standard_normal(shape).astype("f4")
 
-    def host(self, **options) -> bool:
-        m, n, k = self.random.integers(1, 90, 3)
+    def host(self, most: int = 90, **options) -> bool:
+        m, n, k = self.random.integers(1, (most, most, 90))
         a, b = self.floats(m, k), self.floats(k, n)
         c = smemkern.gemm(a, b, variant="naive", **options)
         return bool(np.allclose(c, a @ b, atol=1e-3))
@@ -53,7 +53,7 @@ class Worker:
         return self.host(device="cuda:1", max_memory=600_000)
 
     def both_gpus(self) -> bool:
-        return self.host(devices=[0, 1])
+        return self.host(500, devices=[0, 1])  # both read one of the operands
 
     def turned(self, **options) -> bool:
         x = self.floats(*self.random.integers(1, 400, 2))
