@@ -82,6 +82,7 @@ static smk_code workspace_of(const blocks *all, int64_t run, int64_t *out, smk_s
 static smk_code size_kept(blocks *all, smk_status *status) {
     smk_plan plan;
     making makes = {.only = true};
+    if (all->count[0] == 1 && all->count[1] == 1) return SMK_OK;
     for (int o = 0; o < 2; o++)
         makes.kept[o].bytes = all->count[!o] > 1 ? INT64_MAX : 0;
     if (plan_first(all, 1, &makes, &plan, status)) return status->code;

@@ -72,6 +72,7 @@ typedef struct flow_state {
     stage_mark *ends;         /* of each lane's kernels */
     const char *what;         /* the kernels, as messages name them */
     atomic_bool launched;     /* one of them, at least */
+    bool is_much;             /* what passes through slots: flow_work says how much that is */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
     pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;

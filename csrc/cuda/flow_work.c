@@ -19,9 +19,10 @@
 
 enum {
     MOST_THREADS = 16,
-    FEW_THREADS = 4, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
-    FEW_BYTES = 512 << 10, /* ... then one for THREAD_BYTES */
+    FEW_THREADS = 8, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
+    FEW_BYTES = 256 << 10, /* ... then one for THREAD_BYTES */
     THREAD_BYTES = 2 << 20,
+    MUCH_BYTES = 64 << 20,       /* memory is what these wait for */
     SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
     CALLER_SPIN_NS = 500 * 1000, /* ... and the caller, whom nobody would wake */
     NAP_NS = 20 * 1000,
@@ -128,7 +129,7 @@ static smk_code carry_out(worker *w, const flow_task *task) {
         lines_out_of_stage(host, slot, r->width, r->lines);
         deliver(w, r);
     } else {
-        lines_into_stage(slot, host, r->width, r->lines);
+        lines_into_stage(slot, host, r->width, r->lines, w->flow->is_much);
     }
     const bool complete = flow_copied(w->flow, task);
     return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
@@ -216,10 +217,10 @@ static size_t useful_threads(size_t bytes) {
     return many > FEW_THREADS ? many : few < FEW_THREADS ? few : FEW_THREADS;
 }
 
-static int threads_for(const flow_state *f) {
+static int threads_for(const flow_state *f, size_t bytes) {
     cpu_set_t cores;
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-    const size_t useful = useful_threads(staged_bytes(f));
+    const size_t useful = useful_threads(bytes);
     n = f->flow->share > 1 ? n / f->flow->share : n;
     n = n < MOST_THREADS ? n : MOST_THREADS;
     n = useful < (size_t)n ? (int)useful : n;
@@ -230,8 +231,10 @@ static int threads_for(const flow_state *f) {
 smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *status) {
     worker workers[MOST_THREADS];
     helper *helpers[MOST_THREADS];
-    const int wanted = threads_for(f);
+    const size_t bytes = staged_bytes(f);
+    const int wanted = threads_for(f, bytes);
     int n = 1;
+    f->is_much = bytes >= MUCH_BYTES;
     if (flow_slots_take(f, status)) goto done;
     f->ends = f->rings[STAGE_IN].slots[0].stage->ends;
     workers[0] = (worker){.flow = f, .patience = p};

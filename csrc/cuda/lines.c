@@ -1,9 +1,7 @@
-/* Memory's own bandwidth is what several GPUs share, so that each byte should pass there once: on the way in as it is
- * read, on the way out as it is written. A stage stays in the cache that cores and devices share.
- *
- * In: lines that a core has just changed the device gets from that core, at two thirds of the bus's rate. So they are
- * handed to the shared cache as soon as they are written, with `cldemote` where the processor has it. Elsewhere they are
- * written past the caches: that passes memory three times, and is still better than to leave them with the core.
+/* In: lines that a core has just changed the device gets from that core, at two thirds of the bus's rate. So they are
+ * written past the caches, a core some 8 GB/s. Each byte then passes memory three times, which is what large calls wait
+ * for: these hand lines to the shared cache as soon as they are written (`cldemote`, where the processor has it), and the
+ * device finds them there. A core does 4 GB/s so.
  *
  * Out: to change lines that are in no cache is to read them first. So they are written past the caches.
  */
@@ -45,7 +43,7 @@ static void copy_demoted(char *to, const char *from, size_t bytes) {
 }
 
 /* Asked once: in a virtual machine `cpuid` takes microseconds. */
-static line_copy *copy_in(void) {
+static line_copy *copy_sparing(void) {
     enum { LEAF = 7, CLDEMOTE = 1 << 25 };
     static line_copy *_Atomic known;
     line_copy *copy = atomic_load_explicit(&known, memory_order_relaxed);
@@ -56,24 +54,16 @@ static line_copy *copy_in(void) {
     return copy;
 }
 
-static line_copy *copy_out(void) {
-    return copy_past;
-}
-
 static void finish(void) { /* what was written past the caches, before anyone is told of it */
     _mm_sfence();
 }
 #else
-static void copy_plain(char *to, const char *from, size_t bytes) {
+static void copy_past(char *to, const char *from, size_t bytes) {
     memcpy(to, from, bytes);
 }
 
-static line_copy *copy_in(void) {
-    return copy_plain;
-}
-
-static line_copy *copy_out(void) {
-    return copy_plain;
+static line_copy *copy_sparing(void) {
+    return copy_past;
 }
 
 static void finish(void) {}
@@ -92,10 +82,10 @@ static void copy_lines(lines to, lines from, size_t width, size_t n, line_copy *
     finish();
 }
 
-void lines_into_stage(lines stage, lines from, size_t width, size_t n) {
-    copy_lines(stage, from, width, n, copy_in());
+void lines_into_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory) {
+    copy_lines(stage, from, width, n, spare_memory ? copy_sparing() : copy_past);
 }
 
 void lines_out_of_stage(lines to, lines stage, size_t width, size_t n) {
-    copy_lines(to, stage, width, n, copy_out());
+    copy_lines(to, stage, width, n, copy_past);
 }

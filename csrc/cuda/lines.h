@@ -2,6 +2,7 @@
 #ifndef SMK_CUDA_LINES_H
 #define SMK_CUDA_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Some lines of bytes, `pitch` apart; it may be negative. */
@@ -10,8 +11,9 @@ typedef struct lines {
     ptrdiff_t pitch;
 } lines;
 
-/* n lines of `width` bytes. When it returns other threads and the device may be told of them. */
-void lines_into_stage(lines stage, lines from, size_t width, size_t n);
+/* n lines of `width` bytes. When it returns other threads and the device may be told of them. `spare_memory`: where
+ * memory is what the call will wait for, and not its threads. */
+void lines_into_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory);
 void lines_out_of_stage(lines to, lines stage, size_t width, size_t n);
 
 #endif
