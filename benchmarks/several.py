@@ -14,6 +14,7 @@ import argparse
 import itertools
 import json
 import os
+import signal
 import statistics
 import time
 import traceback
@@ -148,6 +149,24 @@ def other_libraries(last: int) -> None:
     assert np.allclose(c.get(), want, atol=1e-3)
 
 
+def interrupted(everyone: list[int]) -> None:
+    """Ctrl-C ends the parts on all GPUs; later calls are right."""
+    a = on_host(8192, 8192)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    start = time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        smemkern.gemm(a, a, variant="naive", devices=everyone)  # a second, and more
+    except KeyboardInterrupt:
+        assert time.perf_counter() - start < 0.5
+    else:
+        raise AssertionError("the product was made, and nobody heard")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    want = smemkern.gemm(a[:300], a, device="cuda:0")
+    assert np.array_equal(smemkern.gemm(a[:300], a, devices=everyone), want)
+
+
 def check() -> Record:
     """Names of what is right, and messages of what is not."""
     everyone = list(range(torch.cuda.device_count()))
@@ -157,6 +176,7 @@ def check() -> Record:
         "host arrays": lambda: host_arrays(last, everyone),
         "device arrays": lambda: device_arrays(last),
         "other libraries": lambda: other_libraries(last),
+        "interrupted": lambda: interrupted(everyone),
     }.items():
         try:
             with untouched():
