@@ -150,7 +150,7 @@ def other_libraries(last: int) -> None:
 
 
 def interrupted(everyone: list[int]) -> None:
-    """Ctrl-C ends the parts on all GPUs; later calls are right."""
+    """Ctrl-C ends the parts on all GPUs, long before their kernels; later calls are right."""
     a = on_host(8192, 8192)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     start = time.perf_counter()
@@ -158,7 +158,9 @@ def interrupted(everyone: list[int]) -> None:
     try:
         smemkern.gemm(a, a, variant="naive", devices=everyone)  # a second, and more
     except KeyboardInterrupt:
-        assert time.perf_counter() - start < 0.5
+        took = time.perf_counter() - start - 0.3
+        print(f"interrupted {took * 1e3:.0f} ms after the signal", flush=True)
+        assert took < 0.5
     else:
         raise AssertionError("the product was made, and nobody heard")
     finally:

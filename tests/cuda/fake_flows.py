@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 import threading
 
 import numpy as np
+from fake_exchange import FakeState
 
 import smemkern
 
 random = np.random.default_rng(7)
 driver = ctypes.CDLL("libcuda.so.1")
+fake = FakeState.in_dll(driver, "fake_cuda")
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -273,6 +276,25 @@ def common() -> None:
     assert np.array_equal(few, whole := gemm(a, b)) and whole.any()
 
 
+def interrupts() -> None:
+    """Ctrl-C while kernels run that do not end, on one GPU and on two; the next call is right."""
+    a, b = floats(3000, 20), floats(20, 2500)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    for devices in ([0], [0, 1], [0, 1, 0]):
+        want = gemm_on(a, b, devices)
+        fake.kernels_hang = True
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            gemm_on(a, b, devices)
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise AssertionError("it did not end, and nobody heard")
+        fake.kernels_hang = False
+        assert np.array_equal(gemm_on(a, b, devices), want)
+    signal.signal(signal.SIGALRM, before)
+
+
 def gemm_on(a: np.ndarray, b: np.ndarray, devices: list) -> np.ndarray:
     return smemkern.gemm(a, b, variant="naive", devices=devices)
 
@@ -388,6 +410,7 @@ CASES = (
     threads,
     several,
     common,
+    interrupts,
     memory,
     forks,
     progress,

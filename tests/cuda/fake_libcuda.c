@@ -427,7 +427,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         fake_cuda.sticky = run_transpose(t, (unsigned)t->batches);
     }
     fake_cuda.launches++;
-    if (!strcmp(function->name, "spin")) stream->hangs = true;
+    if (!strcmp(function->name, "spin") ||
+        (!strcmp(function->name, "gemm_naive") && fake_cuda.kernels_hang))
+        stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "trap")) fake_cuda.sticky = LAUNCH_FAILED;
     if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);

@@ -28,7 +28,7 @@ FAKE_MATRICES = (
 )
 FAKE_FLOWS = (
     *("blocks", "edges", "strides", "batches", "large_batches", "results", "transposes"),
-    *("direct", "threads", "several", "common", "memory", "forks", "progress"),
+    *("direct", "threads", "several", "common", "interrupts", "memory", "forks", "progress"),
 )
 FAKE_VIEWS = ("inputs", "only_what_is_needed", "chosen", "results", "over_inputs", "refused")
 FAKE_LIBRARIES = ("versions", "stream_objects", "jax", "moments", "numba", "namespaces")
