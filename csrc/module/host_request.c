@@ -168,6 +168,8 @@ PyObject *request_run_flow(module_state *state, request *r) {
         if (device_run_flows(state, all->ordinals, all->flows, all->n, r->asked->progress)) {
             goto done;
         }
+        Py_BEGIN_ALLOW_THREADS result_memory_tidy();
+        Py_END_ALLOW_THREADS
     }
     if (t.is_out || r->asked->out == NULL) {
         result = t.is_out ? Py_NewRef((PyObject *)t.array) : PyArray_Return(t.array);

@@ -5,7 +5,9 @@
  * which takes it without a word when somebody else needs it: so keeping it costs nobody anything.
  *
  * Memory that is used again is worth pinning: from then on the copy engines write results where they belong, and no
- * core has to. Pinned memory cannot be offered to the system, so there is a bound, and empty_cache().
+ * core has to. Pinned memory cannot be offered to the system, so there is a bound, and empty_cache(). To unpin it the
+ * driver waits for all that the GPUs are at, which an array's end must not: what is too much of it goes at the end of
+ * the next call.
  *
  * A fork shares pages until somebody writes. Older systems then give the writer a new page, the parent too, and
  * the copy engines would go on to write to the old one. So what was pinned before a fork is pinned anew.
@@ -183,31 +185,42 @@ static void *allocate(size_t bytes) {
     return own->memory;
 }
 
-/* What is beyond the bounds, the oldest first; the caller holds the mutex. */
-static block *surplus(void) {
+/* Takes what is beyond the bounds, the oldest, out of the list. */
+static block *surplus(bool pinned_too) {
     const size_t most = most_bytes();
     size_t total = 0;
     int n = 0;
-    block **link = &kept;
-    while (*link && n < MOST_KEPT && (total += (*link)->bytes) <= most) {
-        link = &(*link)->next;
-        n++;
+    block *rest = NULL;
+    pthread_mutex_lock(&mutex);
+    for (block **link = &kept; *link;) {
+        block *b = *link;
+        total += b->bytes;
+        if ((++n <= MOST_KEPT && total <= most) || (b->pinned && !pinned_too)) {
+            link = &b->next;
+            continue;
+        }
+        *link = b->next;
+        b->next = rest;
+        rest = b;
     }
-    block *rest = *link;
-    *link = NULL;
+    pthread_mutex_unlock(&mutex);
     return rest;
 }
 
 static void keep(block *own) {
-    block *gone = own;
-    if (own->pinned || madvise(own->memory, own->bytes, MADV_FREE) == 0) {
-        pthread_mutex_lock(&mutex);
-        own->next = kept;
-        kept = own;
-        gone = surplus();
-        pthread_mutex_unlock(&mutex);
+    if (!own->pinned && madvise(own->memory, own->bytes, MADV_FREE)) {
+        destroy(own);
+        return;
     }
-    destroy(gone);
+    pthread_mutex_lock(&mutex);
+    own->next = kept;
+    kept = own;
+    pthread_mutex_unlock(&mutex);
+    destroy(surplus(false));
+}
+
+void result_memory_tidy(void) {
+    destroy(surplus(true));
 }
 
 size_t result_memory_trim(void) {

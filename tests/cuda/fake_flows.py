@@ -330,6 +330,19 @@ def memory() -> None:
     del kept
     assert smemkern.empty_cache() > 9_000_000
     assert smemkern.empty_cache() == 0
+    gemm(a, b)
+    before = fake.pinned_bytes  # the slots
+    for _ in range(2):  # ten results at a time: eight are kept, and pinned when they are used again
+        kept = [gemm(a, b) for _ in range(10)]
+        more = [gemm(a, b[:, :700]) for _ in range(10)]
+        del kept
+    pinned = fake.pinned_bytes
+    assert pinned - before >= 8 * 9_000_000
+    del more
+    assert fake.pinned_bytes == pinned  # the end of an array waits for no GPU ...
+    gemm(a, b)
+    assert fake.pinned_bytes < pinned  # ... and the next call lets go
+    assert smemkern.empty_cache() > 9_000_000
     before = smemkern.last_transfer()
     tall = np.broadcast_to(np.float32(1), (1 << 20, 1))
     try:
