@@ -30,6 +30,7 @@ class FakeState(ctypes.Structure):
         ("capturing", ctypes.c_bool),
         ("no_pools", ctypes.c_bool),
         ("kernels_hang", ctypes.c_bool),
+        ("products_hang", ctypes.c_bool),
         ("total_bytes", ctypes.c_size_t),
         ("sticky", ctypes.c_int),
         ("alive", ctypes.c_int * 4),

@@ -282,7 +282,7 @@ def interrupts() -> None:
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     for devices in ([0], [0, 1], [0, 1, 0]):
         want = gemm_on(a, b, devices)
-        fake.kernels_hang = True
+        fake.kernels_hang = fake.products_hang = True
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         try:
             gemm_on(a, b, devices)
@@ -290,7 +290,7 @@ def interrupts() -> None:
             pass
         else:
             raise AssertionError("it did not end, and nobody heard")
-        fake.kernels_hang = False
+        fake.kernels_hang = fake.products_hang = False
         assert np.array_equal(gemm_on(a, b, devices), want)
     signal.signal(signal.SIGALRM, before)
 

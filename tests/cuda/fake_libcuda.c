@@ -428,7 +428,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     }
     fake_cuda.launches++;
     if (!strcmp(function->name, "spin") ||
-        (!strcmp(function->name, "gemm_naive") && fake_cuda.kernels_hang))
+        (!strcmp(function->name, "gemm_naive") && fake_cuda.products_hang))
         stream->hangs = true;
     if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
     if (!strcmp(function->name, "trap")) fake_cuda.sticky = LAUNCH_FAILED;

@@ -12,7 +12,8 @@ typedef struct fake_cuda {
 
     bool capturing;     /* somewhere a graph is being captured, in the mode that forbids most */
     bool no_pools;      /* the device says that it has no memory pools */
-    bool kernels_hang;  /* kernels started while this is true run until it is false */
+    bool kernels_hang;  /* "spin" started while this is true runs until it is false */
+    bool products_hang; /* so does "gemm_naive", if this is true as well */
     size_t total_bytes; /* memory of the device */
     int sticky;         /* the result of every call after a crash */
 
