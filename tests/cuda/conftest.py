@@ -6,11 +6,15 @@ They need a C compiler and no Python module, no GPU and no toolkit.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cuda_build import HERE, SOURCES, build
+
+from checks import environment
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +37,24 @@ def fake_driver(build_directory: Path) -> Path:
     flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1"]
     build(directory / "libcuda.so.1", sorted(HERE.glob("fake_*.c")), *flags)
     return directory
+
+
+@pytest.fixture
+def on_fake_driver(fake_driver: Path) -> Callable[..., str]:
+    """Runs a script of this folder in a process with the fake driver: what it prints."""
+
+    def run(script: str, *arguments: str, seconds: int = 60) -> str:
+        done = subprocess.run(
+            [sys.executable, HERE / script, *arguments],
+            env=environment(LD_LIBRARY_PATH=fake_driver),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

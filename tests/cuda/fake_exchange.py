@@ -1,7 +1,7 @@
 """Arrays whose type has DLPack's C functions, in the fake driver's memory; and on which stream a
 call on device arrays runs.
 
-Run by test_device_arrays.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
+Run by test_fake_driver.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What each library's arrays promise, and what becomes of a result: JAX, Numba, namespaces of the
 array API standard, DLPack of both versions. The arrays are in the fake driver's memory.
 
-Run by test_device_arrays.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
+Run by test_fake_driver.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """gemm and transpose of arrays that say they are on a GPU, which is the fake driver's.
 
-Run by test_device_arrays.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
+Run by test_fake_driver.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
 """
 
 from __future__ import annotations

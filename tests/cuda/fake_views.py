@@ -1,7 +1,7 @@
 """Views of arrays in the fake driver's memory that a kernel cannot read or write where they are,
 and results that lie over what they are made from. NumPy says what is right.
 
-Run by test_device_arrays.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
+Run by test_fake_driver.py, with LD_LIBRARY_PATH set to the fake's folder; a function a case.
 """
 
 from __future__ import annotations

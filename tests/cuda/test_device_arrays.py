@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,31 +12,7 @@ import pytest
 import smemkern
 from checks import HAS_GPU, environment
 
-HERE = Path(__file__).parent
-FAKE_CASES = ("interface", "dlpack", "beside_numpy", "empty", "streams", "refused")
-FAKE_MATRICES = (
-    *(
-        "a_dict_that_changes",
-        "gemm_in_place",
-        "dlpack_and_streams",
-        "backwards_as_cupy_says_it",
-        "batches_and_vectors",
-        "transposes",
-    ),
-    *("results_of_a_library", "refused"),
-)
-FAKE_FLOWS = (
-    *("blocks", "edges", "strides", "batches", "large_batches", "results", "transposes"),
-    *("direct", "threads", "several", "common", "interrupts", "memory", "forks", "progress"),
-)
-FAKE_VIEWS = ("inputs", "only_what_is_needed", "chosen", "results", "over_inputs", "refused")
-FAKE_LIBRARIES = ("versions", "stream_objects", "jax", "moments", "numba", "namespaces")
-FAKE_EXCHANGES = (
-    *("in_place", "streams", "kernels_are_queued", "promises", "versions", "types"),
-    "on_the_host",
-)
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
-
 DOUBLE = """
 .version 7.0
 .target sm_80
@@ -63,47 +38,6 @@ DOUBLE = """
 @pytest.fixture(scope="module")
 def twice():
     return smemkern.Kernel(DOUBLE, "twice")
-
-
-@pytest.mark.parametrize("case", FAKE_CASES)
-def test_fake_arrays(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_arrays.py", case)
-
-
-@pytest.mark.parametrize("case", FAKE_MATRICES)
-def test_fake_matrices(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_matrices.py", case)
-
-
-@pytest.mark.parametrize("case", FAKE_FLOWS)
-def test_fake_flows(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_flows.py", case)
-
-
-@pytest.mark.parametrize("case", FAKE_VIEWS)
-def test_fake_views(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_views.py", case)
-
-
-@pytest.mark.parametrize("case", FAKE_LIBRARIES)
-def test_fake_libraries(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_libraries.py", case)
-
-
-@pytest.mark.parametrize("case", FAKE_EXCHANGES)
-def test_fake_exchange(fake_driver: Path, case: str) -> None:
-    run_fake(fake_driver, "fake_exchange.py", case)
-
-
-def run_fake(fake_driver: Path, script: str, case: str) -> None:
-    done = subprocess.run(
-        [sys.executable, HERE / script, case],
-        env=environment(LD_LIBRARY_PATH=fake_driver),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 class OnHost:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from checks import environment
 
 HERE = Path(__file__).parent
 OPERATIONS = "direct blocks several_gpus transpose own_kernel timed arrays trim".split()
@@ -28,40 +25,28 @@ if os.environ.get("SMEMKERN_ALL_FAULTS"):
     CHOSEN = [(operation, result) for operation in OPERATIONS for result in ALL_RESULTS]
 
 
-def run_fake(fake_driver: Path, script: str, *arguments: str, seconds: int = 60) -> str:
-    done = subprocess.run(
-        [sys.executable, HERE / script, *arguments],
-        env=environment(LD_LIBRARY_PATH=fake_driver),
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_wrong_calls(fake_driver: Path) -> None:
-    assert int(run_fake(fake_driver, "fake_wrong_calls.py")) >= 60
+def test_wrong_calls(on_fake_driver: Callable[..., str]) -> None:
+    assert int(on_fake_driver("fake_wrong_calls.py")) >= 60
 
 
 @pytest.mark.parametrize(("operation", "result"), CHOSEN)
-def test_each_call_failing(fake_driver: Path, operation: str, result: int) -> None:
-    told = run_fake(fake_driver, "fake_faults.py", operation, str(result), seconds=300)
+def test_each_call_failing(on_fake_driver: Callable[..., str], operation: str, result: int) -> None:
+    told = on_fake_driver("fake_faults.py", operation, str(result), seconds=300)
     assert int(told.split(": ")[-1].split()[0]) > 50
 
 
-def test_processes(fake_driver: Path) -> None:
-    assert run_fake(fake_driver, "fake_processes.py").strip() == "right"
+def test_processes(on_fake_driver: Callable[..., str]) -> None:
+    assert on_fake_driver("fake_processes.py").strip() == "right"
 
 
-def test_threads(fake_driver: Path) -> None:
-    assert int(run_fake(fake_driver, "fake_threads.py", "2", "12").split()[0]) >= 36
+def test_threads(on_fake_driver: Callable[..., str]) -> None:
+    assert int(on_fake_driver("fake_threads.py", "2", "12").split()[0]) >= 36
 
 
-def test_what_a_gpu_is_asked_to_suffer(fake_driver: Path, tmp_path: Path) -> None:
+def test_what_a_gpu_is_asked_to_suffer(on_fake_driver: Callable[..., str], tmp_path: Path) -> None:
     """The script that measures a GPU's faults: the fake's kernels crash under the same names."""
     script = HERE.parent.parent / "benchmarks" / "faults.py"
-    run_fake(fake_driver, str(script), "--size", "64", "--results", str(tmp_path), seconds=300)
+    on_fake_driver(str(script), "--size", "64", "--results", str(tmp_path), seconds=300)
     cases = json.loads((tmp_path / "faults-fake-gpu-0.json").read_text())["cases"]
     told = cases["out_of_memory"]
     assert told["a kernel"]["raised"] == "MemoryError" and told["once it is free"]["right"]
