@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
 import threading
 
@@ -228,84 +227,28 @@ def threads() -> None:
     assert not errors, errors
 
 
-def several() -> None:
-    """Two GPUs have a half each: the same bits."""
-    for m, n, k in ((700, 900, 64), (300, 1000, 20), (100, 90, 8), (1, 1, 1), (0, 5, 3)):
-        a, b = floats(m, k), floats(k, n)
-        for devices in ([0, 1], ["cuda:1", "cuda:0"], [0, 0, 1], [1]):
-            assert np.array_equal(gemm_on(a, b, devices), gemm(a, b))
-        assert np.array_equal(gemm_on(a.T.copy().T, np.asfortranarray(b), [0, 1]), gemm(a, b))
-        out = floats(m, n)
-        expected = (out - 2 * a.astype(np.float64) @ b).astype(np.float32)
-        smemkern.gemm(a, b, variant="naive", devices=[0, 1], alpha=-2, beta=1, out=out)
-        np.testing.assert_allclose(out, expected, atol=1e-4)
-    a, b = floats(5, 40, 30), floats(30, 20)
-    assert np.array_equal(gemm_on(a, b, [0, 1]), gemm(a, b))
-    for devices in ([], "cuda", [-1], [0.5], ["emu"], [0] * 17, 3):
-        refused(a, b, devices=devices)
-    refused(a, b, devices=[0], device="cuda")
-    try:
-        gemm_on(a, b, [0, 7])
-    except smemkern.NoDeviceError as error:
-        assert "cuda:7" in str(error)
-    else:
-        raise AssertionError("there are two devices")
-
-
-def common() -> None:
-    """What all GPUs read goes through pinned memory once, and over the bus to each."""
-    a, b = floats(4100, 4), floats(4, 4200)
-    before = floats(4100, 4200)
-    for x, y, of_all in ((a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)):
-        whole = gemm(x, y)
+def kept() -> None:
+    """What products make of a block is made once, and of that block; the same bits where it is not
+    kept: in less memory, and where each operand has a block."""
+    for turned_a, turned_b in ((False, False), (True, False), (False, True), (True, True)):
+        a, b = floats(2100, 3), floats(3, 3100)
+        a = np.asfortranarray(a) if turned_a else a
+        b = np.asfortranarray(b) if turned_b else b
+        exact = a.astype("f8") @ b
+        launches = fake.launches
+        whole = smemkern.gemm(a, b, variant="tf32x3", split=1, device="cuda")
+        assert np.abs(whole - exact).max() < 1e-4
+        # 2 x 3 products; A0 and B0 are made together, then A1, B1 and B2; A by 2 kernels, if turned
+        assert fake.launches - launches == 6 + 4 + 2 * turned_a
         for devices in ([0], [0, 1], [1, 0, 1]):
-            out = before[:, : y.shape[1]].copy()
-            smemkern.gemm(x, y, variant="naive", devices=devices, out=out)
-            assert np.array_equal(out, whole)
-            moved = smemkern.last_transfer()
-            once = x.nbytes + y.nbytes
-            assert moved.bytes_in == once + (len(devices) - 1) * of_all.nbytes
-            assert moved.bytes_staged == once + out.nbytes
-    shared = pinned(4100, 4)  # read where it is, by each
-    shared[:] = a
-    gemm_on(shared, b, [0, 1])
-    moved = smemkern.last_transfer()
-    assert moved.bytes_direct == 2 * a.nbytes and moved.bytes_staged == b.nbytes + moved.bytes_out
-    gemm(a, b, max_memory=800_000)
-    few = smemkern.gemm(a, b, variant="naive", devices=[0, 1], max_memory=800_000)
-    assert np.array_equal(few, whole := gemm(a, b)) and whole.any()
-
-
-def interrupts() -> None:
-    """Ctrl-C while kernels run that do not end, on one GPU and on two; the next call is right."""
-    a, b = floats(3000, 20), floats(20, 2500)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    for devices in ([0], [0, 1], [0, 1, 0]):
-        want = gemm_on(a, b, devices)
-        fake.kernels_hang = fake.products_hang = True
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        try:
-            gemm_on(a, b, devices)
-        except KeyboardInterrupt:
-            pass
-        else:
-            raise AssertionError("it did not end, and nobody heard")
-        fake.kernels_hang = fake.products_hang = False
-        assert np.array_equal(gemm_on(a, b, devices), want)
-    signal.signal(signal.SIGALRM, before)
-
-
-def gemm_on(a: np.ndarray, b: np.ndarray, devices: list) -> np.ndarray:
-    return smemkern.gemm(a, b, variant="naive", devices=devices)
-
-
-def refused(a: np.ndarray, b: np.ndarray, **keywords: object) -> None:
-    try:
-        smemkern.gemm(a, b, variant="naive", **keywords)
-    except ValueError as error:
-        assert "devices" in str(error)
-    else:
-        raise AssertionError(f"{keywords} must be refused")
+            for limit in (None, 6_000_000):
+                made = smemkern.gemm(
+                    a, b, variant="tf32x3", split=1, devices=devices, max_memory=limit
+                )
+                assert np.array_equal(made, whole)
+    a, b = floats(3, 5800, 1), floats(3, 1, 5800)  # cut, one after the other, in the same slots
+    large = smemkern.gemm(a, b, variant="tf32x3", split=1, device="cuda")
+    assert all(np.array_equal(large[i], a[i] * b[i]) for i in range(3))
 
 
 def memory() -> None:
@@ -421,9 +364,7 @@ CASES = (
     transposes,
     direct,
     threads,
-    several,
-    common,
-    interrupts,
+    kept,
     memory,
     forks,
     progress,

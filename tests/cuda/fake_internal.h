@@ -23,6 +23,7 @@ enum {
 
 #define X(function, version, arguments) EXPORTED CUresult function arguments;
 DRIVER_FUNCTIONS(X)
+OPTIONAL_DRIVER_FUNCTIONS(X)
 #undef X
 
 extern fake_cuda_state fake_cuda;
@@ -30,7 +31,7 @@ extern fake_cuda_state fake_cuda;
 enum { MOST_MARKS = 64 };
 
 struct CUstream_st {
-    bool hangs, destroyed;
+    bool hangs, destroyed, has_launched;
     uint32_t *marks[MOST_MARKS], values[MOST_MARKS]; /* to be written when it no longer hangs */
     int n_marks;
     CUstream next;
@@ -43,6 +44,12 @@ bool fake_is_allocated(CUdeviceptr address, size_t bytes);
 
 bool fake_is_pinned(const void *address);
 EXPORTED int fake_registrations(void);
+
+/* What there is in every module; NULL behind the last one. */
+const char *fake_kernel_name(size_t index);
+
+/* Runs it, as C loops: a CUresult that is not CUDA_SUCCESS is sticky. */
+int fake_run(const char *name, void **parameters, const unsigned grid[3]);
 
 /* Memory freed on a stream that is idle by now becomes the pool's. */
 void fake_settle_memory(void);

@@ -2,7 +2,6 @@
  * loops, and everything is counted. It is as strict as the driver where that matters: calls need a
  * current context, copies and kernels must stay inside allocations, a crash is sticky.
  */
-#include "../../csrc/kernels/args.h"
 #include "fake_internal.h"
 
 #include <pthread.h>
@@ -19,10 +18,10 @@ struct CUfunc_st {
     int dynamic_shared;
 };
 
-enum { N_FUNCTIONS = 12 };
+enum { MOST_FUNCTIONS = 32 };
 
 struct CUmod_st {
-    struct CUfunc_st functions[N_FUNCTIONS];
+    struct CUfunc_st functions[MOST_FUNCTIONS];
 };
 
 EXPORTED fake_cuda_state fake_cuda = {.total_bytes = 1 << 30, .virtual_sm = 90, .version = 13000};
@@ -299,21 +298,9 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_opti
             if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: nonsense");
         return fail(INVALID_IMAGE);
     }
-    static const char *const names[N_FUNCTIONS] = {"add",
-                                                   "spin",
-                                                   "crash",
-                                                   "trap",
-                                                   "gemm_naive",
-                                                   "transpose_naive",
-                                                   "transpose_sectors",
-                                                   "transpose_sectors_any",
-                                                   "transpose_sectors_copy",
-                                                   "transpose_sectors_flat",
-                                                   "transpose_sectors_small",
-                                                   "transpose_sectors_tall"};
     *module = calloc(1, sizeof **module);
-    for (int i = 0; i < N_FUNCTIONS; i++) {
-        strcpy((*module)->functions[i].name, names[i]);
+    for (size_t i = 0; i < MOST_FUNCTIONS && fake_kernel_name(i); i++) {
+        strcpy((*module)->functions[i].name, fake_kernel_name(i));
         (*module)->functions[i].dynamic_shared = 48 << 10;
     }
     fake_cuda.modules++;
@@ -329,7 +316,7 @@ CUresult cuModuleUnload(CUmodule module) {
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     CALL(cuModuleGetFunction);
-    for (int i = 0; i < N_FUNCTIONS; i++) {
+    for (size_t i = 0; i < MOST_FUNCTIONS; i++) {
         *function = &module->functions[i];
         if (!strcmp(name, module->functions[i].name)) return CUDA_SUCCESS;
     }
@@ -357,47 +344,15 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     return CUDA_SUCCESS;
 }
 
-/* z[i] = x[i] + y[i], as in the PTX of gpu_cases.c. */
-static int run_add(const uint64_t *args) {
-    size_t n = args[3];
-    const float *x = (const float *)(uintptr_t)args[0], *y = (const float *)(uintptr_t)args[1];
-    float *z = (float *)(uintptr_t)args[2];
-    for (int i = 0; i < 3 && n; i++)
-        if (!fake_is_allocated(args[i], n * sizeof *z)) return ILLEGAL_ADDRESS;
-    for (size_t i = 0; i < n; i++)
-        z[i] = x[i] + y[i];
-    return CUDA_SUCCESS;
-}
-
-static float *at(long long address, long long elements) {
-    return (float *)(uintptr_t)address + elements;
-}
-
-/* What the kernels of that name do, of float. */
-static int run_gemm(const gemm_args *g, unsigned batches) {
-    for (unsigned z = 0; z < batches; z++)
-        for (long long i = 0; i < g->M; i++)
-            for (long long j = 0; j < g->N; j++) {
-                double sum = 0;
-                float *c = at(g->C, z * g->batch_c + i * g->ldc + j);
-                if (!fake_is_allocated((uintptr_t)c, sizeof *c)) return ILLEGAL_ADDRESS;
-                for (long long k = 0; k < g->K; k++)
-                    sum += *at(g->A, z * g->batch_a + i * g->lda + k) *
-                           *at(g->B, z * g->batch_b + k * g->ldb + j);
-                *c = (float)(g->alpha * sum + (g->beta == 0 ? 0 : g->beta * *c));
-            }
-    return CUDA_SUCCESS;
-}
-
-static int run_transpose(const transpose_args *t, unsigned batches) {
-    for (unsigned z = 0; z < batches; z++)
-        for (long long i = 0; i < t->rows; i++)
-            for (long long j = 0; j < t->cols; j++) {
-                float *y = at(t->y, z * t->batch_y + j * t->ldy + i * t->step_y);
-                if (!fake_is_allocated((uintptr_t)y, sizeof *y)) return ILLEGAL_ADDRESS;
-                *y = *at(t->x, z * t->batch_x + i * t->ldx + j * t->step_x);
-            }
-    return CUDA_SUCCESS;
+/* Kernels here find what they read by their other arguments. */
+CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
+                                const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+                                const uint32_t *steps, int interleave, int swizzle,
+                                int l2_promotion, int fill) {
+    CALL_ANYWHERE(cuTensorMapEncodeTiled);
+    (void)type, (void)strides, (void)steps, (void)interleave, (void)swizzle, (void)l2_promotion;
+    memcpy(map, &address, sizeof address);
+    return fail(rank && sizes[0] && box[0] && !fill ? 0 : INVALID_VALUE);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
@@ -411,28 +366,17 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     for (unsigned i = 0; i < config->n_attributes; i++) {
         const CUlaunchAttribute *attribute = &config->attributes[i];
         if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-            attribute->value.allowed != 1 || fake_cuda.launched_on != stream)
+            attribute->value.allowed != 1 || !stream->has_launched)
             return fail(INVALID_VALUE);
         fake_cuda.overlapping++;
     }
     fake_cuda.launched_on = stream;
-    uint64_t args[4] = {0};
-    for (int i = 0; i < 4 && !strcmp(function->name, "add"); i++)
-        memcpy(&args[i], parameters[i], sizeof args[i]);
-    if (!strcmp(function->name, "gemm_naive")) fake_cuda.sticky = run_gemm(parameters[0], grid[2]);
-    if (!strcmp(function->name, "transpose_naive"))
-        fake_cuda.sticky = run_transpose(parameters[0], grid[2]);
-    if (!strncmp(function->name, "transpose_sectors", strlen("transpose_sectors"))) {
-        const transpose_args *t = parameters[0]; /* a block has some matrices of the batch */
-        fake_cuda.sticky = run_transpose(t, (unsigned)t->batches);
-    }
+    if (stream != DEFAULT_STREAM) stream->has_launched = true;
+    fake_cuda.sticky = fake_run(function->name, parameters, grid);
     fake_cuda.launches++;
     if (!strcmp(function->name, "spin") ||
         (!strcmp(function->name, "gemm_naive") && fake_cuda.products_hang))
         stream->hangs = true;
-    if (!strcmp(function->name, "crash")) fake_cuda.sticky = ILLEGAL_ADDRESS;
-    if (!strcmp(function->name, "trap")) fake_cuda.sticky = LAUNCH_FAILED;
-    if (!strcmp(function->name, "add")) fake_cuda.sticky = run_add(args);
     return CUDA_SUCCESS;
 }
 
@@ -445,7 +389,7 @@ EXPORTED CUresult cuGetProcAddress_v2(const char *name, void **function, int ver
         void *function;
     } table[] = {
 #define X(function, version, arguments) {#function, version, (void *)function},
-        DRIVER_FUNCTIONS(X)
+        DRIVER_FUNCTIONS(X) OPTIONAL_DRIVER_FUNCTIONS(X)
 #undef X
     };
     *function = NULL;
