@@ -210,7 +210,7 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
     for (int o = 0; o <= last; o++)
         wait_for(step_at(b, computed), needs[o]);
     for (int o = 0; o < 2; o++)
-        wait_for(step_at(b, computed), makes.kept[o].made ? b->slots[o].made[at[o]] : FLOW_NONE);
+        wait_for(step_at(b, computed), b->slots[o].made[at[o]]);
     for (int o = 0; o <= last; o++)
         for (int64_t i = 0; i < (o == all->panel ? u->run : 1); i++)
             b->slots[o].last_use[(at[o] + i) * SMK_LANES + lane] = computed;

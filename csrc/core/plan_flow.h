@@ -13,7 +13,7 @@ typedef struct smk_flow_plan {
     size_t n_buffers;
     smk_step *steps;
     size_t n_steps, room; /* steps there is memory for */
-    smk_plan *plans;      /* of each compute step, and at most as many more ... */
+    smk_plan *plans;      /* of each compute step ... */
     smk_job *jobs;        /* ... as a job */
     size_t n_plans;
 } smk_flow_plan;

@@ -57,37 +57,24 @@ static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t blo
     size_slots(all, 1);
 }
 
-/* The plan of the first unit, which is the largest; its launches are of no use. */
-static smk_code plan_first(const blocks *all, int64_t run, const making *makes, smk_plan *out,
-                           smk_status *status) {
+/* Bytes of the workspaces of such units, as the first and largest has it; and of what is kept of each slot of A and B,
+ * where several products have it and it `keeps`. */
+static smk_code size_made(blocks *all, int64_t run, bool keeps, int64_t *workspace,
+                          smk_status *status) {
+    smk_plan plan;
     smk_matrix matrices[SMK_MAX_OPERANDS];
+    making makes = {.only = false};
     const unit first = {{0, 0, 0}, run};
     for (int o = 0; o < all->n_operands; o++)
         matrices[o] = all->place(all, o, 0, run).matrix;
-    const smk_code code = all->plan(all, &first, matrices, makes, out, status);
-    if (!code) smk_plan_free(out);
-    return code;
-}
-
-/* Bytes of the workspaces of such units. */
-static smk_code workspace_of(const blocks *all, int64_t run, int64_t *out, smk_status *status) {
-    smk_plan plan;
-    const making makes = {.kept = {{.bytes = all->kept_bytes[0]}, {.bytes = all->kept_bytes[1]}}};
-    const smk_code code = plan_first(all, run, &makes, &plan, status);
-    if (!code) *out = all->lanes * (int64_t)plan.workspace;
-    return code;
-}
-
-/* What products make of a block that several of them have is worth keeping. */
-static smk_code size_kept(blocks *all, smk_status *status) {
-    smk_plan plan;
-    making makes = {.only = true};
-    if (all->count[0] == 1 && all->count[1] == 1) return SMK_OK;
     for (int o = 0; o < 2; o++)
-        makes.kept[o].bytes = all->count[!o] > 1 ? INT64_MAX : 0;
-    if (plan_first(all, 1, &makes, &plan, status)) return status->code;
+        makes.kept[o].bytes = keeps && all->count[!o] > 1 ? INT64_MAX : 0;
+    const smk_code code = all->plan(all, &first, matrices, &makes, &plan, status);
+    if (code) return code;
+    *workspace = all->lanes * (int64_t)plan.workspace;
     for (int o = 0; o < 2; o++)
         all->kept_bytes[o] = flow_round_up((int64_t)plan.kept[o], PLACE);
+    smk_plan_free(&plan);
     return SMK_OK;
 }
 
@@ -206,7 +193,7 @@ static smk_code reside(blocks *all, const smk_gemm *p, residence *r, int64_t *ne
     for (;; r->run /= 2) {
         all->stay = r->run;
         size_slots(all, r->run);
-        if (workspace_of(all, r->run, &workspace, status)) return status->code;
+        if (size_made(all, r->run, false, &workspace, status)) return status->code;
         const int64_t fixed = workspace + r->inner * all->slot_bytes[!r->outer] +
                               RESULTS * r->lanes * all->slot_bytes[2];
         const int64_t least = flow_least(2, count);
@@ -272,10 +259,10 @@ static int64_t side(int64_t n) {
 }
 
 /* Bytes of the device's memory with so many slots. */
-static smk_code memory_of_slots(const blocks *all, const int64_t *slots, double *bytes,
+static smk_code memory_of_slots(blocks *all, const int64_t *slots, bool keeps, double *bytes,
                                 smk_status *status) {
     int64_t workspace;
-    const smk_code code = workspace_of(all, 1, &workspace, status);
+    const smk_code code = size_made(all, 1, keeps, &workspace, status);
     if (code) return code;
     *bytes = (double)workspace;
     for (int o = 0; o < 3; o++)
@@ -293,12 +280,8 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
     for (int o = 0; o < 2; o++)
         if (all->matrices > 1 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */
-    smk_code code = size_kept(all, status);
-    if (!code) code = memory_of_slots(all, slots, &bytes, status);
-    if (!code && bytes > memory) {
-        all->kept_bytes[0] = all->kept_bytes[1] = 0;
-        code = memory_of_slots(all, slots, &bytes, status);
-    }
+    smk_code code = memory_of_slots(all, slots, true, &bytes, status);
+    if (!code && bytes > memory) code = memory_of_slots(all, slots, false, &bytes, status);
     if (code) return code;
     if (bytes > memory) return flow_in_turns(all, p, out, status);
     code = make_order(&order, n_products(all), status);
@@ -310,9 +293,9 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
 }
 
 /* The slots of units that go one after the other, and the bytes that these take. */
-static smk_code slots_of_units(const blocks *all, int64_t n, const bool *stays, int64_t *slots,
+static smk_code slots_of_units(blocks *all, int64_t n, const bool *stays, int64_t *slots,
                                int64_t *bytes, smk_status *status) {
-    const smk_code code = workspace_of(all, 1, bytes, status);
+    const smk_code code = size_made(all, 1, false, bytes, status);
     for (int o = 0; o < all->n_operands && !code; o++) {
         slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
         *bytes += slots[o] * all->slot_bytes[o];

@@ -42,14 +42,12 @@ typedef struct side {
 typedef struct work {
     const smk_row *row;
     smk_plan *plan;
-    const smk_kept *kept;
-    bool only_makes;
+    const smk_gemm *problem;
     const walk *walk;
     arguments *args;
     int element;  /* bytes of what the tensor core reads ... */
     int itemsize; /* ... and of the matrices' elements */
     int64_t size; /* of the workspace so far */
-    int64_t kept_bytes[2];
 } work;
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -142,7 +140,7 @@ static void map_in_place(work *w, const side *s) {
 
 /* Room for what is made of the operand, and what the kernels before have to know. */
 static void prepare(work *w, const side *s, wgmma_operand *out) {
-    const smk_kept *kept = &w->kept[s->index];
+    const smk_kept *kept = &w->problem->kept[s->index];
     const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
     const int64_t pitch = round_up(inner, step), z = depth(w->walk, s->index);
@@ -183,13 +181,16 @@ static void prepare(work *w, const side *s, wgmma_operand *out) {
     if (!s->in_place) point_into(w, buffer, &out->packed, at);
     if (scales) point_into(w, buffer, &out->largest, at + largest);
     if (partial) point_into(w, buffer, &out->partial, at + partial);
-    if (keeps ? kept->made : w->only_makes) out->packing = out->searching = 0;
+    if (keeps ? kept->made : w->problem->only_makes) out->packing = out->searching = 0;
     if (!s->in_place)
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->parts * outer, z},
                 (int64_t[]){pitch * s->element, slot},
                 (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
                              (uint32_t)(s->across ? step : s->tile)});
-    *(keeps ? &w->kept_bytes[s->index] : &w->size) += slot * z;
+    if (keeps)
+        w->plan->kept[s->index] = (size_t)(slot * z);
+    else
+        w->size += slot * z;
 }
 
 /* ---- the plan ---- */
@@ -313,8 +314,7 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     arguments args = {.gemm = plan_gemm_args(problem, &folded)};
     work w = {.row = row,
               .plan = plan,
-              .kept = problem->kept,
-              .only_makes = problem->only_makes,
+              .problem = problem,
               .walk = &folded,
               .args = &args,
               .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
@@ -343,7 +343,5 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     add_kernels(&w, sides, problem, &geometry, &s);
     if (!problem->only_makes) split_add_reduce(row, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.size;
-    for (int i = 0; i < 2; i++)
-        plan->kept[i] = (size_t)w.kept_bytes[i];
     return plan_launches(plan, &s, &folded, operands, &args, status);
 }
