@@ -16,6 +16,7 @@ class Transfer(NamedTuple):
     bytes_out: int
     bytes_direct: int  # of both, those that pinned arrays gave or took without a copy in between
     bytes_staged: int  # that threads copied through pinned memory; once, though for several GPUs
+    bytes_peer: int  # that one GPU had from another, not from the host
     seconds: float  # of the copies and kernels together
     threads: int  # that did so
     steps: int  # copies and kernels that the call was cut into

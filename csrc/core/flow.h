@@ -42,6 +42,7 @@ typedef struct smk_flow {
     size_t n_buffers;
     const smk_step *steps;
     size_t n_steps;
+    bool resident;      /* nothing makes room for anything, and steps name all that they wait for */
     void *stream;       /* kernels run on it, if it is not NULL */
     void *const *after; /* n_after CUstreams whose queued work has to be done first */
     size_t n_after;

@@ -58,6 +58,7 @@ typedef struct smk_transfer {
     size_t
         bytes_direct; /* of both, those from and to memory that the copy engines reach by themselves */
     size_t bytes_staged; /* what threads moved through pinned memory, for whichever GPUs */
+    size_t bytes_peer;   /* what one GPU had from another, and is not among those in */
     double seconds;      /* from the first allocation to the last byte */
     int threads;         /* that did so */
     size_t steps;        /* copies and products that it was cut into */

@@ -16,6 +16,7 @@ typedef struct smk_flow_plan {
     smk_plan *plans;      /* of each compute step ... */
     smk_job *jobs;        /* ... as a job */
     size_t n_plans;
+    bool resident; /* smk_flow's */
 } smk_flow_plan;
 
 /* Where the operands are (element 0 of each; `problem` has no offsets then), and how much of the device's

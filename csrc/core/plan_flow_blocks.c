@@ -284,6 +284,7 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     if (!code && bytes > memory) code = memory_of_slots(all, slots, false, &bytes, status);
     if (code) return code;
     if (bytes > memory) return flow_in_turns(all, p, out, status);
+    out->resident = all->matrices == 1;
     code = make_order(&order, n_products(all), status);
     for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
         order_all(all, matrix, &order);

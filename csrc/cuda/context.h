@@ -25,7 +25,8 @@ typedef struct device {
 
     pthread_mutex_t mutex; /* guards the rest, but not the modules */
     bool pool_opened;
-    CUmemoryPool pool; /* NULL: this device has none, memory is allocated and freed each time */
+    CUmemoryPool pool;     /* NULL: this device has none, memory is allocated and freed each time */
+    uint64_t pool_open_to; /* a bit for each device that reaches it, too */
     CUstream free_streams[MOST_FREE_STREAMS];
     int n_free_streams;
     struct stage *stages; /* idle ones; the latest used first */

@@ -94,6 +94,13 @@ typedef struct CUmemPoolProps {
     unsigned char reserved[54];
 } CUmemPoolProps;
 
+/* Who may use a pool's memory, and how. */
+typedef struct CUmemAccessDesc {
+    int location_type;
+    int location_id;
+    int flags;
+} CUmemAccessDesc;
+
 typedef enum CUlaunchAttributeID {
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 } CUlaunchAttributeID;
@@ -122,7 +129,9 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_MEM_ALLOCATION_TYPE_PINNED = 1,
-    CU_MEM_LOCATION_TYPE_DEVICE = 1
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+    CU_STREAM_WAIT_VALUE_GEQ = 0
 };
 
 /* X(function, version of the signature, arguments) */
@@ -156,12 +165,14 @@ enum {
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
     X(cuMemPoolGetAttribute, 11020,                                                                \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolSetAccess, 11020, (CUmemoryPool pool, const CUmemAccessDesc *of_whom, size_t n))    \
     X(cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t bytes))                                   \
     X(cuMemAllocFromPoolAsync, 11020,                                                              \
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
     X(cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream))                               \
     X(cuMemcpyHtoDAsync, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))  \
     X(cuMemcpyDtoHAsync, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))        \
+    X(cuMemcpyDtoDAsync, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))  \
     X(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D *copy, CUstream stream))                         \
     X(cuStreamCreate, 2000, (CUstream * stream, unsigned flags))                                   \
     X(cuStreamDestroy, 4000, (CUstream stream))                                                    \
@@ -169,6 +180,8 @@ enum {
     X(cuStreamSynchronize, 2000, (CUstream stream))                                                \
     X(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned flags))                   \
     X(cuStreamWriteValue32, 11070,                                                                 \
+      (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags))                      \
+    X(cuStreamWaitValue32, 11070,                                                                  \
       (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags))                      \
     X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                       \
     X(cuEventCreate, 2000, (CUevent * event, unsigned flags))                                      \

@@ -12,7 +12,7 @@
 
 enum {
     SMALL_BYTES = 4 << 20, /* of flows that one stream does as fast */
-    MOST_STREAMS = SMK_LANES + STAGE_WAYS
+    MOST_STREAMS = SMK_LANES + STAGE_WAYS + 1
 };
 
 /* What one call holds on the device. */
@@ -45,7 +45,7 @@ static smk_code open_streams(run *r, smk_status *status) {
     flow_state *f = &r->f;
     CUstream first = f->flow->stream;
     smk_code code = first ? SMK_OK : take_stream(r, &first, status);
-    const bool several = r->n_computes > 1 || bytes_of(f->flow) > SMALL_BYTES;
+    const bool several = f->group || r->n_computes > 1 || bytes_of(f->flow) > SMALL_BYTES;
     for (int way = 0; way < STAGE_WAYS && !code; way++) {
         f->copies[way] = first;
         if (several) code = take_stream(r, &f->copies[way], status);
@@ -54,6 +54,7 @@ static smk_code open_streams(run *r, smk_status *status) {
         f->lanes[i] = first;
         if (i && r->n_computes > 1 && !f->flow->stream) code = take_stream(r, &f->lanes[i], status);
     }
+    if (!code && f->group && flow_group_may_pass(f)) code = take_stream(r, &f->passing, status);
     return code;
 }
 
@@ -65,6 +66,7 @@ static int all_streams(const flow_state *f, CUstream out[MOST_STREAMS]) {
         every[n_every++] = f->lanes[i];
     for (int way = 0; way < STAGE_WAYS; way++)
         every[n_every++] = f->copies[way];
+    every[n_every++] = f->passing;
     for (int i = 0; i < n_every; i++) {
         int at = 0;
         while (at < n && out[at] != every[i])
@@ -156,6 +158,7 @@ static smk_code run_flow(run *r, smk_status *status) {
                                             .bytes_out = f->bytes[STAGE_OUT],
                                             .bytes_direct = f->bytes_direct,
                                             .bytes_staged = f->bytes_staged,
+                                            .bytes_peer = f->bytes_peer,
                                             .seconds = 1e-9 * (double)(wait_now() - start),
                                             .threads = n_workers,
                                             .steps = f->flow->n_steps};

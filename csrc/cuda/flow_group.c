@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include "pool.h"
+
 enum { LISTEN_NS = 10 * 1000 * 1000 };
 
-void flow_group_make(flow_group *g, int n) {
-    *g = (flow_group){.n = n};
+void flow_group_make(flow_group *g, const int *ordinals, int n) {
+    *g = (flow_group){.n = n, .ordinals = ordinals};
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
 }
@@ -13,6 +15,13 @@ void flow_group_make(flow_group *g, int n) {
 void flow_group_free(flow_group *g) {
     pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
+}
+
+bool flow_group_may_pass(const flow_state *f) {
+    bool reached = f->flow->resident;
+    for (int i = 0; i < f->group->n && reached; i++)
+        reached = pool_open_to(f->d, f->group->ordinals[i]);
+    return reached;
 }
 
 /* ---- with the lock held ---- */
@@ -75,9 +84,12 @@ static void share_out(const flow_group *g) {
 
 static void count_one(flow_group *g, flow_state *f) {
     g->complete = f && (g->met == 0 || g->complete);
+    g->passes = f && f->passing && (g->met == 0 || g->passes);
     g->met++;
     if (f) g->members[f->self] = f;
     if (g->met < g->n) return;
+    for (int m = 0; m < g->n && g->complete && !g->passes; m++)
+        g->members[m]->passing = NULL;
     if (g->complete && make_room(g)) share_out(g);
     pthread_cond_broadcast(&g->changed);
 }

@@ -1,6 +1,10 @@
 /* Flows that run at the same time on several GPUs and read the same memory of the host, as all parts of a product read
- * one of its operands: one of them brings it into a slot, and from there it goes to all of their GPUs. Memory and
- * threads are what several GPUs have too little of, before their buses.
+ * one of its operands. They take turns to bring it:
+ *
+ *      host memory --(threads)--> slot of 0 --(bus of 0)--> GPU 0 --(NVLink)--> GPU 1, GPU 2 ...
+ *
+ * GPUs that do not reach each other's memory, and flows that have too little of it to keep all blocks, copy from the slot
+ * each by its own bus. For the host's memory and threads are what several GPUs have too little of, before their buses.
  */
 #ifndef SMK_CUDA_FLOW_GROUP_H
 #define SMK_CUDA_FLOW_GROUP_H
@@ -12,12 +16,18 @@ typedef struct flow_group {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, met, parted;
-    bool complete; /* all of them have come, and share */
+    bool complete; /* all of them have come, and share ... */
+    bool passes;   /* ... and hand over from GPU to GPU */
+    const int *ordinals;
     flow_state *members[SMK_MAX_FLOWS];
 } flow_group;
 
-void flow_group_make(flow_group *g, int n);
+void flow_group_make(flow_group *g, const int *ordinals, int n);
 void flow_group_free(flow_group *g);
+
+/* Whether the others can have from this one's GPU what it has brought. Asked before it allocates there; it may then be
+ * that not all can, and `passing` is unset when they have met. */
+bool flow_group_may_pass(const flow_state *f);
 
 /* Waits until all have either met or are missed. Then what all are to copy has been shared out among them, if none is
  * missing. */

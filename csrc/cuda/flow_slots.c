@@ -34,7 +34,16 @@ smk_code flow_slots_take(flow_state *f, smk_status *status) {
     return SMK_OK;
 }
 
+/* The flow's memory is freed behind its first lane, and so behind those who still read there what it has brought. */
+static void await_readers(const flow_state *f, const stage *s) {
+    for (int i = 0; i < s->n_copied; i++)
+        if (f->passing && !stage_has_come(&s->copied[i]))
+            stage_await(f->d, &s->copied[i], f->lanes[0]);
+}
+
 void flow_slots_give(flow_state *f) {
+    for (size_t i = 0; i < f->rings[STAGE_IN].n; i++)
+        await_readers(f, f->rings[STAGE_IN].slots[i].stage);
     for (int way = 0; way < STAGE_WAYS; way++)
         while (f->rings[way].n)
             stage_give(f->d, f->rings[way].slots[--f->rings[way].n].stage);

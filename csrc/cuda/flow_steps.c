@@ -15,7 +15,10 @@ static stage_way way_of(const smk_step *step) {
 
 /* Where the step's end is. */
 static CUstream stream_of(const flow_state *f, const smk_step *step) {
-    return step->kind == SMK_COMPUTE ? f->lanes[step->lane] : f->copies[way_of(step)];
+    const bool passed = f->passing && f->steps[step - f->flow->steps].elsewhere;
+    return step->kind == SMK_COMPUTE ? f->lanes[step->lane]
+           : passed                  ? f->passing
+                                     : f->copies[way_of(step)];
 }
 
 /* ---- cutting ---- */
@@ -277,7 +280,7 @@ void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
     const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
     const size_t bytes = piece->rectangle.width * piece->rectangle.lines;
     pthread_mutex_lock(&f->lock);
-    f->bytes[out ? STAGE_OUT : STAGE_IN] += bytes;
+    *(s->elsewhere && f->passing ? &f->bytes_peer : &f->bytes[out ? STAGE_OUT : STAGE_IN]) += bytes;
     f->bytes_direct += piece->direct ? bytes : 0;
     if (slot) {
         f->bytes_staged += bytes;

@@ -24,7 +24,7 @@ typedef struct step_state {
     flow_cut cut;
     bool direct;            /* no stage: the driver reaches the host's memory; one piece */
     uint32_t common;        /* other flows have this step too, under that number from 1 on ... */
-    bool elsewhere;         /* ... and one of them has its pieces put on all their streams */
+    bool elsewhere;         /* ... and one of them brings it for all */
     size_t taken, on_queue; /* pieces handed out; pieces that are on the stream */
     launch_plan plan;       /* a compute step's */
     CUevent done;           /* the step's end, if steps of other streams wait for it */
@@ -69,8 +69,9 @@ typedef struct flow_state {
     CUdeviceptr *addresses; /* of the buffers; 0 for an empty one */
     /* One stream each way: pieces of several would move at once, all slowly, and come all together. */
     CUstream copies[STAGE_WAYS], lanes[SMK_LANES];
-    stage_mark *ends;         /* of each lane's kernels */
-    const char *what;         /* the kernels, as messages name them */
+    CUstream passing; /* what other GPUs have brought comes on it from them; NULL: from the host */
+    stage_mark *ends; /* of each lane's kernels */
+    const char *what; /* the kernels, as messages name them */
     atomic_bool launched;     /* one of them, at least */
     bool is_much;             /* what passes through slots: flow_work says how much that is */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
@@ -83,7 +84,7 @@ typedef struct flow_state {
     flow_ring rings[STAGE_WAYS];
     atomic_bool stopped; /* failed, or interrupted */
     smk_status status;   /* why */
-    size_t bytes[STAGE_WAYS], bytes_direct, bytes_staged;
+    size_t bytes[STAGE_WAYS], bytes_direct, bytes_staged, bytes_peer;
 } flow_state;
 
 typedef enum flow_answer {

@@ -53,42 +53,79 @@ static void deliver(worker *w, const smk_rectangle *r) {
     if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
 
-/* Puts the piece's copy on the flow's stream, and behind it the flow's mark of the stage. */
+/* One end of a copy; `host` is NULL where it is a device's memory. */
+typedef struct place {
+    char *host;
+    CUdeviceptr device;
+    size_t pitch;
+} place;
+
+/* Where the piece is on the flow's device. */
+static place on_device(const flow_state *f, const smk_rectangle *r) {
+    return (place){.device = f->addresses[r->buffer] + r->offset, .pitch = r->pitch};
+}
+
+/* Puts a copy of the rectangle's lines on the stream; `call` is what was called. */
+static CUresult copy(const driver *cu, place to, place from, const smk_rectangle *r,
+                     CUstream stream, const char **call) {
+    const size_t bytes = r->width * r->lines;
+    if (r->lines > 1 && (to.pitch != r->width || from.pitch != r->width)) {
+        const CUDA_MEMCPY2D lines = {
+            .srcMemoryType = from.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+            .srcHost = from.host,
+            .srcDevice = from.device,
+            .srcPitch = from.pitch,
+            .dstMemoryType = to.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+            .dstHost = to.host,
+            .dstDevice = to.device,
+            .dstPitch = to.pitch,
+            .WidthInBytes = r->width,
+            .Height = r->lines};
+        *call = "cuMemcpy2DAsync";
+        return cu->cuMemcpy2DAsync(&lines, stream);
+    }
+    if (to.host) {
+        *call = "cuMemcpyDtoHAsync";
+        return cu->cuMemcpyDtoHAsync(to.host, from.device, bytes, stream);
+    }
+    if (from.host) {
+        *call = "cuMemcpyHtoDAsync";
+        return cu->cuMemcpyHtoDAsync(to.device, from.host, bytes, stream);
+    }
+    *call = "cuMemcpyDtoDAsync";
+    return cu->cuMemcpyDtoDAsync(to.device, from.device, bytes, stream);
+}
+
+/* Puts the flow's mark of the stage behind a copy. */
+static CUresult mark_copy(flow_state *f, stage *stage, CUstream stream, const char **call) {
+    *call = "cuStreamWriteValue32";
+    return stage_expect(f->d, &stage->copied[f->self], stream);
+}
+
+/* The piece's copy between the host, or its stage, and the flow's device. */
 static smk_code put_copy(worker *w, flow_state *f, const flow_piece *piece, stage *stage) {
     const smk_rectangle *r = &piece->rectangle;
-    char *host = stage ? stage->memory : r->host;
-    const size_t host_pitch = stage ? r->width : (size_t)r->host_pitch;
-    const stage_way way = f->flow->steps[piece->step].kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
-    const CUstream stream = f->copies[way];
-    const CUdeviceptr address = f->addresses[r->buffer] + r->offset;
-    const bool joined = r->lines == 1 || (host_pitch == r->width && r->pitch == r->width);
-    CUresult result;
+    const place host = {.host = stage ? stage->memory : r->host,
+                        .pitch = stage ? r->width : (size_t)r->host_pitch};
+    const place device = on_device(f, r);
+    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
+    const CUstream stream = f->copies[out ? STAGE_OUT : STAGE_IN];
     const char *call;
-    if (joined && way == STAGE_OUT) {
-        call = "cuMemcpyDtoHAsync";
-        result = f->d->cu->cuMemcpyDtoHAsync(host, address, r->width * r->lines, stream);
-    } else if (joined) {
-        call = "cuMemcpyHtoDAsync";
-        result = f->d->cu->cuMemcpyHtoDAsync(address, host, r->width * r->lines, stream);
-    } else {
-        CUDA_MEMCPY2D copy = {.WidthInBytes = r->width, .Height = r->lines};
-        if (way == STAGE_OUT) {
-            copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address;
-            copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = host;
-            copy.srcPitch = r->pitch, copy.dstPitch = host_pitch;
-        } else {
-            copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = host;
-            copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = address;
-            copy.srcPitch = host_pitch, copy.dstPitch = r->pitch;
-        }
-        call = "cuMemcpy2DAsync";
-        result = f->d->cu->cuMemcpy2DAsync(&copy, stream);
-    }
-    if (!result && stage) {
-        call = "cuStreamWriteValue32";
-        result = stage_expect(f->d, &stage->copied[f->self], stream);
-    }
+    CUresult result = copy(f->d->cu, out ? host : device, out ? device : host, r, stream, &call);
+    if (!result && stage) result = mark_copy(f, stage, stream, &call);
     return result ? flow_fail(f, result, call, &w->status) : SMK_OK;
+}
+
+/* The other's copy of the piece from this flow's device, once it has come here. */
+static smk_code pass_on(worker *w, flow_state *other, const flow_piece *mine,
+                        const flow_piece *theirs, stage *stage) {
+    const place from = on_device(w->flow, &mine->rectangle);
+    const place to = on_device(other, &theirs->rectangle);
+    const char *call = "cuStreamWaitValue32";
+    CUresult result = stage_await(other->d, &stage->copied[w->flow->self], other->passing);
+    if (!result) result = copy(other->d->cu, to, from, &theirs->rectangle, other->passing, &call);
+    if (!result) result = mark_copy(other, stage, other->passing, &call);
+    return result ? flow_fail(other, result, call, &w->status) : SMK_OK;
 }
 
 /* The piece that another flow has in common with this one goes to its GPU, too. */
@@ -101,20 +138,21 @@ static smk_code put_for(worker *w, flow_state *other, const flow_piece *piece, s
     theirs.rectangle.buffer = whole->buffer;
     theirs.rectangle.offset += whole->offset - mine->whole.offset;
     if (device_enter(other->d->info.ordinal, &d, &w->status)) return w->status.code;
-    const smk_code code = put_copy(w, other, &theirs, stage);
+    const smk_code code = other->passing ? pass_on(w, other, piece, &theirs, stage)
+                                         : put_copy(w, other, &theirs, stage);
     if (!code) flow_put(other, &theirs, NULL);
     device_leave(d);
     return code;
 }
 
-/* Its own flow comes last: with that the slot may be used again. */
+/* Its own flow hears of it last: with that the slot may be used again. */
 static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
     flow_state *f = w->flow;
     stage *stage = slot ? slot->stage : NULL;
-    smk_code code = SMK_OK;
+    smk_code code = put_copy(w, f, piece, stage);
     for (int i = 0; f->steps[piece->step].common && i < f->group->n && !code; i++)
         if (i != f->self) code = put_for(w, f->group->members[i], piece, stage);
-    if (code || (code = put_copy(w, f, piece, stage))) return code;
+    if (code) return code;
     if (!slot && f->flow->steps[piece->step].kind == SMK_COPY_OUT) deliver(w, &piece->rectangle);
     flow_put(f, piece, slot);
     return SMK_OK;

@@ -69,7 +69,7 @@ smk_code gpu_flows(const int *ordinals, const smk_flow *flows, int n, smk_status
     if (!parts) return smk_fail_memory(status, (size_t)n * sizeof *parts, "the parts of a call");
     flow_group group;
     listener l = {flows, &group};
-    flow_group_make(&group, n);
+    flow_group_make(&group, ordinals, n);
     for (int i = 0; i < n; i++) {
         parts[i] = (part){.ordinal = ordinals[i], .index = i, .flow = flows[i], .group = &group};
         parts[i].flow.poll = i ? is_stopped : listen;

@@ -92,6 +92,22 @@ smk_code pool_free(device *d, CUstream stream, CUdeviceptr address, smk_status *
                   : SMK_OK;
 }
 
+bool pool_open_to(device *d, int ordinal) {
+    const CUmemAccessDesc there = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal,
+                                   CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    smk_status ignored = {0};
+    CUmemoryPool pool;
+    if (ordinal == d->info.ordinal) return true;
+    if (ordinal >= 64 || open_pool(d, &pool, &ignored) || !pool) return false;
+    pthread_mutex_lock(&d->mutex);
+    const uint64_t bit = (uint64_t)1 << ordinal;
+    if (!(d->pool_open_to & bit) && d->cu->cuMemPoolSetAccess(pool, &there, 1) == CUDA_SUCCESS)
+        d->pool_open_to |= bit;
+    const bool open = d->pool_open_to & bit;
+    pthread_mutex_unlock(&d->mutex);
+    return open;
+}
+
 static CUmemoryPool current_pool(device *d) {
     pthread_mutex_lock(&d->mutex);
     CUmemoryPool pool = d->pool;

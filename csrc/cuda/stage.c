@@ -47,6 +47,11 @@ CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
     return result;
 }
 
+CUresult stage_await(device *d, const stage_mark *mark, CUstream stream) {
+    return d->cu->cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)mark->value, mark->expected,
+                                      CU_STREAM_WAIT_VALUE_GEQ);
+}
+
 /* A call that was interrupted may have left work behind that waits for its kernels. */
 static bool is_idle(const stage *s) {
     for (int i = 0; i < SMK_LANES; i++)

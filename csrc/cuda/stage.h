@@ -31,6 +31,9 @@ typedef struct stage {
 /* Behind what is to be told of was put on the stream. */
 CUresult stage_expect(device *d, stage_mark *mark, CUstream stream);
 
+/* What is put on the stream from now on comes after that. */
+CUresult stage_await(device *d, const stage_mark *mark, CUstream stream);
+
 /* Whether so much has ended: what `expected` was when it was queued. */
 static inline bool stage_has_reached(const stage_mark *mark, uint32_t expected) {
     return (int32_t)(atomic_load_explicit(mark->value, memory_order_acquire) - expected) >= 0;

@@ -138,9 +138,10 @@ PyObject *device_last_transfer(void) {
     if (!any) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("nnnndin", (Py_ssize_t)last.bytes_in, (Py_ssize_t)last.bytes_out,
-                         (Py_ssize_t)last.bytes_direct, (Py_ssize_t)last.bytes_staged, last.seconds,
-                         last.threads, (Py_ssize_t)last.steps);
+    return Py_BuildValue("nnnnndin", (Py_ssize_t)last.bytes_in, (Py_ssize_t)last.bytes_out,
+                         (Py_ssize_t)last.bytes_direct, (Py_ssize_t)last.bytes_staged,
+                         (Py_ssize_t)last.bytes_peer, last.seconds, last.threads,
+                         (Py_ssize_t)last.steps);
 }
 
 /* Where the next run notes what it moves; nothing, if it fails before. */
@@ -264,6 +265,7 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
         sum->bytes_out += moved[i].bytes_out;
         sum->bytes_direct += moved[i].bytes_direct;
         sum->bytes_staged += moved[i].bytes_staged;
+        sum->bytes_peer += moved[i].bytes_peer;
         sum->seconds = Py_MAX(sum->seconds, moved[i].seconds);
         sum->threads += moved[i].threads;
         sum->steps += moved[i].steps;

@@ -139,6 +139,7 @@ static int plan_parts(module_state *state, const request *r, PyArrayObject *resu
                                    .n_buffers = plan->n_buffers,
                                    .steps = plan->steps,
                                    .n_steps = plan->n_steps,
+                                   .resident = plan->resident,
                                    .stream = r->stream};
     }
     return 0;

@@ -274,6 +274,16 @@ CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, uint32_t val
     return CUDA_SUCCESS;
 }
 
+/* What has not come by now would have to be waited for: nothing here runs by itself. */
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags) {
+    CALL(cuStreamWaitValue32);
+    const uint32_t *memory = (const uint32_t *)(uintptr_t)address;
+    return fail(stream && flags == CU_STREAM_WAIT_VALUE_GEQ && fake_is_pinned(memory) &&
+                        (int32_t)(__atomic_load_n(memory, __ATOMIC_ACQUIRE) - value) >= 0
+                    ? 0
+                    : INVALID_VALUE);
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
     CALL(cuThreadExchangeStreamCaptureMode);
     const int previous = capture_mode;

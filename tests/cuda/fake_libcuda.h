@@ -12,6 +12,7 @@ typedef struct fake_cuda {
 
     bool capturing;     /* somewhere a graph is being captured, in the mode that forbids most */
     bool no_pools;      /* the device says that it has no memory pools */
+    bool no_peers;      /* devices do not reach each other's memory */
     bool kernels_hang;  /* "spin" started while this is true runs until it is false */
     bool products_hang; /* so does "gemm_naive", if this is true as well */
     size_t total_bytes; /* memory of the device */
@@ -19,15 +20,15 @@ typedef struct fake_cuda {
 
     int blocks, streams, events, modules; /* alive; blocks: in use, not held by a pool */
     size_t used_bytes, held_bytes, pinned_bytes;
-    int fresh_blocks;           /* allocations that no pool could serve, so far */
-    size_t bytes_in, bytes_out; /* copied so far */
-    int waits;                  /* of streams for events, so far */
-    void *launched_on;          /* the stream of the latest launch */
-    int launches;               /* so far */
-    int overlapping;            /* launches that may begin before the last one has ended, so far */
-    int virtual_sm;             /* what the kernels' PTX was compiled for */
-    int version;                /* of the driver */
-    int contexts_pushed;        /* and not popped, over all threads */
+    int fresh_blocks;                       /* allocations that no pool could serve, so far */
+    size_t bytes_in, bytes_out, bytes_peer; /* copied so far */
+    int waits;                              /* of streams for events, so far */
+    void *launched_on;                      /* the stream of the latest launch */
+    int launches;                           /* so far */
+    int overlapping;     /* launches that may begin before the last one has ended, so far */
+    int virtual_sm;      /* what the kernels' PTX was compiled for */
+    int version;         /* of the driver */
+    int contexts_pushed; /* and not popped, over all threads */
 
     /* The fail_number-th call of all, counted in `calls`, fails with fail_result; then failed_call is
      * its name. If it is a fault of a kernel, every later call in a context fails so, too. */

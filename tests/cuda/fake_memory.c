@@ -113,6 +113,14 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     return fail(pool ? 0 : INVALID_VALUE);
 }
 
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *of_whom, size_t n) {
+    CALL(cuMemPoolSetAccess);
+    return fail(pool && n == 1 && of_whom->location_type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                        of_whom->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && !fake_cuda.no_peers
+                    ? 0
+                    : INVALID_VALUE);
+}
+
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
     CALL(cuMemPoolTrimTo);
     for (block *b = blocks, *next; b; b = next) {
@@ -214,18 +222,28 @@ CUresult cuMemHostUnregister(void *memory) {
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream) {
     CALL(cuMemcpy2DAsync);
     const bool out = copy->dstMemoryType == CU_MEMORYTYPE_HOST;
-    const CUdeviceptr on_device = out ? copy->srcDevice : copy->dstDevice;
-    const size_t pitch = out ? copy->srcPitch : copy->dstPitch;
-    if (!stream || copy->srcMemoryType == copy->dstMemoryType ||
-        copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes ||
-        !copy->Height || !find_block(on_device, (copy->Height - 1) * pitch + copy->WidthInBytes))
+    const bool in = copy->srcMemoryType == CU_MEMORYTYPE_HOST;
+    const size_t last = copy->Height - 1;
+    if (!stream || (in && out) || copy->srcPitch < copy->WidthInBytes ||
+        copy->dstPitch < copy->WidthInBytes || !copy->Height ||
+        (!in && !find_block(copy->srcDevice, last * copy->srcPitch + copy->WidthInBytes)) ||
+        (!out && !find_block(copy->dstDevice, last * copy->dstPitch + copy->WidthInBytes)))
         return fail(INVALID_VALUE);
+    char *to = out ? copy->dstHost : (char *)(uintptr_t)copy->dstDevice;
+    const char *from = in ? copy->srcHost : (const char *)(uintptr_t)copy->srcDevice;
     for (size_t i = 0; i < copy->Height && !fake_stream_is_busy(stream); i++)
-        memcpy((out ? (char *)copy->dstHost : (char *)(uintptr_t)on_device) + i * copy->dstPitch,
-               (out ? (const char *)(uintptr_t)on_device : (const char *)copy->srcHost) +
-                   i * copy->srcPitch,
-               copy->WidthInBytes);
-    *(out ? &fake_cuda.bytes_out : &fake_cuda.bytes_in) += copy->Height * copy->WidthInBytes;
+        memcpy(to + i * copy->dstPitch, from + i * copy->srcPitch, copy->WidthInBytes);
+    *(out  ? &fake_cuda.bytes_out
+      : in ? &fake_cuda.bytes_in
+           : &fake_cuda.bytes_peer) += copy->Height * copy->WidthInBytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    CALL(cuMemcpyDtoDAsync);
+    if (!stream || !find_block(to, bytes) || !find_block(from, bytes)) return fail(INVALID_VALUE);
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    fake_cuda.bytes_peer += bytes;
     return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 
@@ -49,22 +50,30 @@ def several() -> None:
 
 
 def common() -> None:
-    """What all GPUs read goes through pinned memory once, and over the bus to each."""
+    """What all GPUs read goes through pinned memory once, and over one bus; over each, where they do not reach
+    each other's memory."""
     a, b = floats(4100, 4), floats(4, 4200)
     before = floats(4100, 4200)
-    for x, y, of_all in ((a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)):
+    cases = (a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)
+    for fake.no_peers, (x, y, of_all) in itertools.product((True, False), cases):
         whole = gemm(x, y)
+        once = x.nbytes + y.nbytes
         for devices in ([0], [0, 1], [1, 0, 1]):
+            peers = not fake.no_peers
             out = before[:, : y.shape[1]].copy()
+            counted = fake.bytes_in, fake.bytes_peer
             smemkern.gemm(x, y, variant="naive", devices=devices, out=out)
             assert np.array_equal(out, whole)
             moved = smemkern.last_transfer()
-            once = x.nbytes + y.nbytes
-            assert moved.bytes_in == once + (len(devices) - 1) * of_all.nbytes
+            again = (len(devices) - 1) * of_all.nbytes
+            assert moved.bytes_in == once + (0 if peers else again)
+            assert moved.bytes_peer == (again if peers else 0)
             assert moved.bytes_staged == once + out.nbytes
+            now = fake.bytes_in, fake.bytes_peer
+            assert np.array_equal(np.subtract(now, counted), (moved.bytes_in, moved.bytes_peer))
     shared = pinned(4100, 4)  # read where it is, by each
     shared[:] = a
-    gemm_on(shared, b, [0, 1])
+    smemkern.gemm(shared, b, variant="naive", devices=[0, 1], out=before)
     moved = smemkern.last_transfer()
     assert moved.bytes_direct == 2 * a.nbytes and moved.bytes_staged == b.nbytes + moved.bytes_out
     gemm(a, b, max_memory=800_000)

@@ -21,8 +21,8 @@ ANYWHERE = "describe add reuse timing bad_image shared refused memory crash inte
 ANYWHERE += " flow flow_interrupt"
 FAKE_ONLY = "no_pools modules capture other_gpu"
 
-# Called only after another call failed, by a kernel that is interrupted, without pools, or for
-# arrays of other libraries.
+# Called only after another call failed, by a kernel that is interrupted, without pools, for
+# arrays of other libraries, or between GPUs.
 RARE = {
     "cuGetErrorName",
     "cuGetErrorString",
@@ -39,6 +39,9 @@ RARE = {
     "cuMemHostRegister",
     "cuMemHostUnregister",
     "cuMemcpy2DAsync",
+    "cuMemcpyDtoDAsync",
+    "cuMemPoolSetAccess",
+    "cuStreamWaitValue32",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 
