@@ -226,7 +226,7 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     if (row->wgmma.parts) {
         return plan_wgmma(row, dtype, values, problem, plan, status);
     }
-    if (problem->only_makes) { /* the others make nothing */
+    if (problem->making.only) { /* the others make nothing */
         *plan = (smk_plan){0};
         return SMK_OK;
     }

@@ -36,6 +36,12 @@ typedef struct smk_kept {
     bool made;             /* by an earlier product */
 } smk_kept;
 
+/* What a product makes of A and B before it multiplies. */
+typedef struct smk_making {
+    smk_kept kept[2];
+    bool only; /* what is kept, and no product */
+} smk_making;
+
 /* C = alpha*A*B + beta*C. Buffers 0, 1, 2 are A, B, C; 3 is the workspace; 4 and 5 what is kept of A and B. */
 typedef struct smk_gemm {
     int64_t M, N, K;
@@ -43,8 +49,7 @@ typedef struct smk_gemm {
     smk_matrix a, b, c;
     double alpha, beta;
     int64_t multiprocessors; /* of the device; of rows that cut K, or have one block on each */
-    smk_kept kept[2];
-    bool only_makes; /* what is kept, and no product */
+    smk_making making;
 } smk_gemm;
 
 /* y[j][i] = x[i][j]. Buffers 0, 1 are x, y. */

@@ -118,7 +118,8 @@ static int64_t bring(builder *b, const blocks *all, int operand, int64_t block, 
     return s->arrived[slot];
 }
 
-/* The places of a panel that the unit reads are filled; the last of the steps that do so stands for all. */
+/* The places of a panel that the unit reads are filled; the last of the steps that do so stands for all. What was made of
+ * a run is made again, as its first place changes whenever one of them does. */
 static int64_t bring_run(builder *b, const blocks *all, int operand, const unit *u) {
     int64_t last = FLOW_NONE;
     for (int64_t i = 0; i < u->run; i++) {
@@ -133,11 +134,14 @@ static int64_t bring_run(builder *b, const blocks *all, int operand, const unit 
 
 /* A compute step, planned: its number. FLOW_NONE: it failed, or there is nothing to make. */
 static int64_t add_compute(builder *b, const blocks *all, const unit *u, int lane,
-                           const smk_matrix *matrices, const making *makes) {
+                           const smk_matrix *matrices, const smk_making *making) {
     smk_flow_plan *plan = b->plan;
     smk_plan *own = &plan->plans[plan->n_plans];
-    if (all->plan(all, u, matrices, makes, own, b->status)) return FLOW_NONE;
-    if (makes->only && own->n_launches == 0) return FLOW_NONE;
+    if (all->plan(all, u, matrices, making, own, b->status)) return FLOW_NONE;
+    if (making->only && own->n_launches == 0) {
+        smk_plan_free(own);
+        return FLOW_NONE;
+    }
     plan->n_plans++;
     const uint32_t workspace = (uint32_t)all->n_operands, kept = workspace + SMK_LANES;
     for (size_t i = 0; i < own->n_pointers; i++) {
@@ -157,31 +161,42 @@ static smk_step *step_at(const builder *b, int64_t index) {
     return &b->plan->steps[index];
 }
 
+static int64_t slots_of_unit(const blocks *all, int operand, const unit *u) {
+    return operand == all->panel ? u->run : 1;
+}
+
+/* The step has to do with what the unit has of the operand, from that slot on. */
+static void use(builder *b, const blocks *all, const unit *u, int operand, int64_t slot, int lane,
+                int64_t step) {
+    for (int64_t i = 0; i < slots_of_unit(all, operand, u); i++)
+        b->slots[operand].last_use[(slot + i) * SMK_LANES + lane] = step;
+}
+
 /* Has what products keep of the unit's operands made, where it is not yet, and says where it is. It is a step of its
  * own, so that other products of them wait for no product. */
 static smk_code make_kept(builder *b, const blocks *all, const unit *u, int lane,
                           const smk_matrix *matrices, const int64_t *at, const int64_t *needs,
-                          making *makes) {
+                          smk_making *making) {
     bool missing = false;
-    *makes = (making){.only = true};
-    for (int o = 0; o < 2; o++) {
-        makes->kept[o] = (smk_kept){.offset = at[o] * all->kept_bytes[o],
-                                    .bytes = all->kept_bytes[o],
-                                    .made = b->slots[o].made[at[o]] != FLOW_NONE};
-        missing |= all->kept_bytes[o] && !makes->kept[o].made;
+    *making = (smk_making){.only = true};
+    for (int o = 0; o < 2 && u->keeps; o++) {
+        making->kept[o] = (smk_kept){.offset = at[o] * all->kept_bytes[o],
+                                     .bytes = slots_of_unit(all, o, u) * all->kept_bytes[o],
+                                     .made = b->slots[o].made[at[o]] != FLOW_NONE};
+        missing |= all->kept_bytes[o] && !making->kept[o].made;
     }
     if (missing) {
-        const int64_t step = add_compute(b, all, u, lane, matrices, makes);
-        if (step == FLOW_NONE) return b->status->code;
-        for (int o = 0; o < 2; o++) {
-            if (!all->kept_bytes[o] || makes->kept[o].made) continue;
+        const int64_t step = add_compute(b, all, u, lane, matrices, making);
+        if (b->status->code) return b->status->code;
+        for (int o = 0; o < 2 && step != FLOW_NONE; o++) {
+            if (!all->kept_bytes[o] || making->kept[o].made) continue;
             wait_for(step_at(b, step), needs[o]);
             b->slots[o].made[at[o]] = step;
-            b->slots[o].last_use[at[o] * SMK_LANES + lane] = step;
-            makes->kept[o].made = true;
+            use(b, all, u, o, at[o], lane, step);
+            making->kept[o].made = true;
         }
     }
-    makes->only = false;
+    making->only = false;
     return SMK_OK;
 }
 
@@ -189,7 +204,7 @@ static smk_code make_kept(builder *b, const blocks *all, const unit *u, int lane
 static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
     smk_flow_plan *plan = b->plan;
     const int last = all->n_operands - 1, lane = (int)(b->n_units++ % (size_t)all->lanes);
-    making makes = {0};
+    smk_making making;
     int64_t needs[SMK_MAX_OPERANDS], at[SMK_MAX_OPERANDS];
     smk_matrix matrices[SMK_MAX_OPERANDS];
 
@@ -204,16 +219,15 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
         matrices[o].offset += slot_offset(b, all, o, at[o]);
         if (b->status->code) return b->status->code;
     }
-    if (make_kept(b, all, u, lane, matrices, at, needs, &makes)) return b->status->code;
-    const int64_t computed = add_compute(b, all, u, lane, matrices, &makes);
+    if (make_kept(b, all, u, lane, matrices, at, needs, &making)) return b->status->code;
+    const int64_t computed = add_compute(b, all, u, lane, matrices, &making);
     if (computed == FLOW_NONE) return b->status->code;
     for (int o = 0; o <= last; o++)
         wait_for(step_at(b, computed), needs[o]);
-    for (int o = 0; o < 2; o++)
+    for (int o = 0; o < 2 && u->keeps; o++)
         wait_for(step_at(b, computed), b->slots[o].made[at[o]]);
     for (int o = 0; o <= last; o++)
-        for (int64_t i = 0; i < (o == all->panel ? u->run : 1); i++)
-            b->slots[o].last_use[(at[o] + i) * SMK_LANES + lane] = computed;
+        use(b, all, u, o, at[o], lane, computed);
 
     smk_step *leave = add_step(b, SMK_COPY_OUT);
     if (!leave) return b->status->code;

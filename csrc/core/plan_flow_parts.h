@@ -26,13 +26,8 @@ typedef struct block_place {
 typedef struct unit {
     int64_t blocks[SMK_MAX_OPERANDS];
     int64_t run;
+    bool keeps; /* what it makes of A and B, for the next units of just these blocks */
 } unit;
-
-/* What a product does with what it makes of A and B (smk_gemm). */
-typedef struct making {
-    smk_kept kept[2];
-    bool only;
-} making;
 
 typedef struct blocks {
     const smk_flow_question *question;
@@ -41,13 +36,14 @@ typedef struct blocks {
     bool reads_result;
     block_place (*place)(const struct blocks *all, int operand, int64_t block, int64_t run);
     smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
-                     const making *makes, smk_plan *out, smk_status *status);
+                     const smk_making *making, smk_plan *out, smk_status *status);
     int64_t
         matrices; /* of a batch that is cut within its matrices, one after the other; 0: a block is
                                        a group of them */
     bool repeats[SMK_MAX_OPERANDS]; /* all matrices of the operand are one */
     int64_t slot_bytes[SMK_MAX_OPERANDS];
-    int64_t kept_bytes[2]; /* of each slot of A and B; 0: each product makes its own */
+    int64_t kept_bytes
+        [2]; /* of each slot of A and B, or place of a panel; 0: each product makes its own */
     int64_t size
         [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
     int64_t count[2]; /* blocks along those; along the first dimension of a batch */
@@ -64,10 +60,10 @@ int64_t flow_blocks_of_matrix(const blocks *all, int operand);
 
 block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64_t run);
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices,
-                        const making *makes, smk_plan *out, smk_status *status);
+                        const smk_making *making, smk_plan *out, smk_status *status);
 block_place flow_place_transpose(const blocks *all, int operand, int64_t block, int64_t run);
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
-                             const making *makes, smk_plan *out, smk_status *status);
+                             const smk_making *making, smk_plan *out, smk_status *status);
 
 /* ---- plan_flow.c ---- */
 

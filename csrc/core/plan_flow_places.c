@@ -131,7 +131,7 @@ block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64
 }
 
 smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices,
-                        const making *makes, smk_plan *out, smk_status *status) {
+                        const smk_making *making, smk_plan *out, smk_status *status) {
     const smk_flow_question *q = all->question;
     smk_gemm own = *(const smk_gemm *)all->problem;
     if (!all->matrices) {
@@ -145,9 +145,7 @@ smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matr
     own.a = matrices[0];
     own.b = matrices[1];
     own.c = matrices[2];
-    own.kept[0] = makes->kept[0];
-    own.kept[1] = makes->kept[1];
-    own.only_makes = makes->only;
+    own.making = *making;
     return smk_plan_gemm(q->row, q->dtype, q->values, &own, out, status);
 }
 
@@ -177,8 +175,8 @@ block_place flow_place_transpose(const blocks *all, int operand, int64_t block, 
 }
 
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
-                             const making *makes, smk_plan *out, smk_status *status) {
-    (void)makes; /* nothing */
+                             const smk_making *making, smk_plan *out, smk_status *status) {
+    (void)making; /* nothing */
     const smk_flow_question *q = all->question;
     smk_transpose own = *(const smk_transpose *)all->problem;
     if (!all->matrices) {

@@ -140,7 +140,7 @@ static void map_in_place(work *w, const side *s) {
 
 /* Room for what is made of the operand, and what the kernels before have to know. */
 static void prepare(work *w, const side *s, wgmma_operand *out) {
-    const smk_kept *kept = &w->problem->kept[s->index];
+    const smk_kept *kept = &w->problem->making.kept[s->index];
     const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
     const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
     const int64_t pitch = round_up(inner, step), z = depth(w->walk, s->index);
@@ -181,7 +181,7 @@ static void prepare(work *w, const side *s, wgmma_operand *out) {
     if (!s->in_place) point_into(w, buffer, &out->packed, at);
     if (scales) point_into(w, buffer, &out->largest, at + largest);
     if (partial) point_into(w, buffer, &out->partial, at + partial);
-    if (keeps ? kept->made : w->problem->only_makes) out->packing = out->searching = 0;
+    if (keeps ? kept->made : w->problem->making.only) out->packing = out->searching = 0;
     if (!s->in_place)
         add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->parts * outer, z},
                 (int64_t[]){pitch * s->element, slot},
@@ -303,7 +303,7 @@ static void add_kernels(const work *w, const side sides[2], const smk_gemm *p,
     if (packing)
         s->kernels[s->n_kernels++] = (kernel){
             .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};
-    if (!p->only_makes) s->kernels[s->n_kernels++] = product;
+    if (!p->making.only) s->kernels[s->n_kernels++] = product;
 }
 
 smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
@@ -341,7 +341,7 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     place_operands(&w, problem, dtype, &geometry, sides);
     place_result(&w, problem, dtype);
     add_kernels(&w, sides, problem, &geometry, &s);
-    if (!problem->only_makes) split_add_reduce(row, dtype, &args.gemm, &s);
+    if (!problem->making.only) split_add_reduce(row, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.size;
     return plan_launches(plan, &s, &folded, operands, &args, status);
 }

@@ -45,6 +45,7 @@ class FakeState(ctypes.Structure):
         ("waits", ctypes.c_int),
         ("launched_on", ctypes.c_void_p),
         ("launches", ctypes.c_int),
+        ("searched", ctypes.c_size_t),
         ("overlapping", ctypes.c_int),
         ("virtual_sm", ctypes.c_int),
         ("version", ctypes.c_int),

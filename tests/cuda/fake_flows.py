@@ -251,6 +251,26 @@ def kept() -> None:
     assert all(np.array_equal(large[i], a[i] * b[i]) for i in range(3))
 
 
+def kept_of_runs() -> None:
+    """Runs of columns of blocks stay, by turns: what is found of a run serves all rows but those that its
+    columns met one by one."""
+
+    def product(x: np.ndarray, y: np.ndarray, **keywords: object) -> np.ndarray:
+        return smemkern.gemm(x, y, variant="tf32x3", split=1, **keywords)
+
+    for m, n, k, limit in ((1000, 1900, 40, 1_200_000), (400, 700, 1100, 5_000_000)):
+        a, b = floats(m, k), floats(k, n)
+        whole = product(a, b, device="cuda")
+        assert np.abs(whole - a.astype("f8") @ b).max() < 1e-3
+        searched = fake.searched
+        assert np.array_equal(product(a, b, device="cuda", max_memory=limit), whole)
+        assert fake.searched - searched == 2 * b.size
+    a, b = floats(1000, 40), floats(40, 1900)
+    for x, y in ((a, b), (np.asfortranarray(a), b), (a, np.asfortranarray(b))):
+        whole = product(x, y, device="cuda")
+        assert np.array_equal(product(x, y, devices=[0, 1], max_memory=1_200_000), whole)
+
+
 def memory() -> None:
     """A result keeps its memory for the next one; what the host cannot hold is refused first."""
     a, b = floats(1500, 3), floats(3, 1500)
@@ -365,6 +385,7 @@ CASES = (
     direct,
     threads,
     kept,
+    kept_of_runs,
     memory,
     forks,
     progress,

@@ -137,7 +137,10 @@ static int tf32x3_pack(void **parameters, const unsigned grid[3]) {
         if (w->a.packing) result = pack_side(&a);
         if (w->a.packing && !w->a.searching && !result) result = find_largest(&a);
         if (w->b.packing && !result) result = pack_side(&b);
-        if (w->b.searching && !result) result = find_largest(&b);
+        if (w->b.searching && !result) {
+            result = find_largest(&b);
+            fake_cuda.searched += (size_t)w->b.rows * (size_t)w->b.k;
+        }
     }
     return result;
 }

@@ -25,6 +25,7 @@ typedef struct fake_cuda {
     int waits;                              /* of streams for events, so far */
     void *launched_on;                      /* the stream of the latest launch */
     int launches;                           /* so far */
+    size_t searched;            /* elements of B whose largest were found, so far */
     int overlapping;     /* launches that may begin before the last one has ended, so far */
     int virtual_sm;      /* what the kernels' PTX was compiled for */
     int version;         /* of the driver */

@@ -98,8 +98,8 @@ static void plan_gemm(input *in) {
     g.alpha = (double)take(in, 1), g.beta = (double)take(in, 1);
     g.multiprocessors = 1 + (int64_t)take(in, 1);
     for (int o = 0; o < 2; o++)
-        g.kept[o] = (smk_kept){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
-    g.only_makes = take(in, 1) % 2;
+        g.making.kept[o] = (smk_kept){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
+    g.making.only = take(in, 1) % 2;
     if (smk_plan_gemm(row, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
 }
 
