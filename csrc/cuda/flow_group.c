@@ -30,7 +30,7 @@ bool flow_group_may_pass(const flow_state *f) {
 static bool can_be_common(const flow_state *f, size_t i) {
     const smk_step *step = &f->flow->steps[i];
     const step_state *s = &f->steps[i];
-    return step->kind == SMK_COPY_IN && step->n_after == 0 && s->cut.n && !s->direct && !s->common;
+    return step->kind == SMK_COPY_IN && step->n_after == 0 && s->cut.n && !s->common;
 }
 
 static bool are_alike(const smk_rectangle *a, const smk_rectangle *b) {
@@ -76,6 +76,7 @@ static void share_out(const flow_group *g) {
             flow_state *f = g->members[m];
             f->common[n] = (uint32_t)steps[m];
             f->steps[steps[m]].common = n + 1;
+            flow_stage(f, steps[m]);
             if (n % (uint32_t)g->n != (uint32_t)m) flow_give_up(f, steps[m]);
         }
         n++;

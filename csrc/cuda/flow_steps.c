@@ -141,6 +141,14 @@ void flow_steps_free(flow_state *f) {
     f->common = NULL;
 }
 
+void flow_stage(flow_state *f, size_t step) {
+    step_state *s = &f->steps[step];
+    if (!s->direct) return;
+    s->direct = false;
+    s->cut = flow_cut_into(&s->whole, piece_bytes(s->whole.width * s->whole.lines));
+    f->staged[way_of(&f->flow->steps[step])] += s->cut.n;
+}
+
 void flow_give_up(flow_state *f, size_t step) {
     const stage_way way = way_of(&f->flow->steps[step]);
     const smk_step_kind kind = f->flow->steps[step].kind;

@@ -97,7 +97,8 @@ typedef enum flow_answer {
 smk_code flow_steps_make(flow_state *f, smk_status *status);
 void flow_steps_free(flow_state *f);
 
-/* That step's pieces are not handed out here. Before any is. */
+/* Before any piece is handed out: that step's go through slots, pinned memory or not; and none is handed out here. */
+void flow_stage(flow_state *f, size_t step);
 void flow_give_up(flow_state *f, size_t step);
 
 typedef struct flow_asker {

@@ -71,11 +71,14 @@ def common() -> None:
             assert moved.bytes_staged == once + out.nbytes
             now = fake.bytes_in, fake.bytes_peer
             assert np.array_equal(np.subtract(now, counted), (moved.bytes_in, moved.bytes_peer))
-    shared = pinned(4100, 4)  # read where it is, by each
+    shared = pinned(4100, 4)  # staged too, as each would read it from there
     shared[:] = a
-    smemkern.gemm(shared, b, variant="naive", devices=[0, 1], out=before)
-    moved = smemkern.last_transfer()
-    assert moved.bytes_direct == 2 * a.nbytes and moved.bytes_staged == b.nbytes + moved.bytes_out
+    for devices, staged in (([0], 0), ([0, 1], a.nbytes)):
+        smemkern.gemm(shared, b, variant="naive", devices=devices, out=before)
+        moved = smemkern.last_transfer()
+        assert moved.bytes_direct == a.nbytes - staged
+        assert moved.bytes_staged == staged + b.nbytes + moved.bytes_out
+        assert np.array_equal(before, gemm(a, b))
     gemm(a, b, max_memory=800_000)
     few = smemkern.gemm(a, b, variant="naive", devices=[0, 1], max_memory=800_000)
     assert np.array_equal(few, whole := gemm(a, b)) and whole.any()
