@@ -58,26 +58,57 @@ static void count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t blo
     size_slots(all, 1);
 }
 
-/* Bytes of the workspaces of such units, as the first and largest has it; and of what is kept of each slot of A and B,
- * where it is no more than `most`. */
-static smk_code size_made(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
-                          smk_status *status) {
+/* What a unit makes: raises bytes of the workspace, and of what is kept of each slot, to what it needs. */
+static smk_code size_unit(blocks *all, const unit *u, const int64_t most[2], int64_t *workspace,
+                          int64_t kept[2], smk_status *status) {
     smk_plan plan;
     smk_matrix matrices[SMK_MAX_OPERANDS];
     const smk_making making = {.kept = {{.bytes = most[0]}, {.bytes = most[1]}}};
-    const unit first = {{0, 0, 0}, run, true};
     for (int o = 0; o < all->n_operands; o++)
-        matrices[o] = all->place(all, o, 0, run).matrix;
-    const smk_code code = all->plan(all, &first, matrices, &making, &plan, status);
+        matrices[o] = all->place(all, o, u->blocks[o], u->run).matrix;
+    const smk_code code = all->plan(all, u, matrices, &making, &plan, status);
     if (code) return code;
-    *workspace = (int64_t)plan.workspace;
+    int64_t own = (int64_t)plan.workspace;
     for (int o = 0; o < 2; o++) {
         const bool panel = o == all->panel;
-        all->kept_bytes[o] = flow_round_up(ceil_div((int64_t)plan.kept[o], panel ? run : 1), PLACE);
-        *workspace += panel ? (int64_t)plan.kept[o] : 0; /* some units of a panel keep nothing */
+        const int64_t slot = ceil_div((int64_t)plan.kept[o], panel ? u->run : 1);
+        kept[o] = slot > kept[o] ? slot : kept[o];
+        own += panel ? (int64_t)plan.kept[o] : 0; /* some units of a panel keep nothing */
+    }
+    *workspace = own > *workspace ? own : *workspace;
+    smk_plan_free(&plan);
+    return SMK_OK;
+}
+
+/* Blocks at an edge of the result, that are smaller than others, and so may lie otherwise. */
+static bool has_edge(const blocks *all, int operand) {
+    const smk_gemm *p = all->problem;
+    return all->matrices && all->n_operands == SMK_MAX_OPERANDS && all->count[operand] > 1 &&
+           (operand ? p->N : p->M) % all->size[operand];
+}
+
+/* Bytes of the workspaces of such units; and of what is kept of each slot of A and B, where it is no more than `most`. The
+ * first unit is as large as any; those at the edges may have to make what others find as it should be. */
+static smk_code size_made(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
+                          smk_status *status) {
+    int64_t kept[2] = {0, 0};
+    *workspace = 0;
+    for (int edges = 0; edges < 4; edges++) {
+        unit u = {.run = run, .keeps = true};
+        bool is_one = true;
+        for (int o = 0; o < 2; o++) {
+            if (!(edges >> o & 1)) continue;
+            is_one &= has_edge(all, o);
+            u.blocks[o] = all->count[o] - 1;
+            u.run = o == all->panel ? 1 : u.run;
+        }
+        if (!is_one) continue;
+        u.blocks[2] = u.blocks[0] * all->count[1] + u.blocks[1];
+        if (size_unit(all, &u, most, workspace, kept, status)) return status->code;
     }
     *workspace *= all->lanes;
-    smk_plan_free(&plan);
+    for (int o = 0; o < 2; o++)
+        all->kept_bytes[o] = flow_round_up(kept[o], PLACE);
     return SMK_OK;
 }
 

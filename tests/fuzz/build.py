@@ -29,7 +29,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CSRC = ROOT / "csrc"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-TARGETS = {"fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"], "fuzz_core": ["fuzz_core.c"]}
+TARGETS = {
+    "fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"],
+    "fuzz_core": ["fuzz_core.c", "../flows/flow_order.c"],
+}
 
 
 def sources() -> list[Path]:

@@ -12,6 +12,7 @@
 #include "../../csrc/cuda/includes.h"
 #include "../../csrc/emu/banks.h"
 #include "../../csrc/emu/tensor_map.h"
+#include "../flows/flow_order.h"
 #include "fuzz.h"
 
 enum { MOST_BATCH = 3 };
@@ -140,12 +141,12 @@ static void plan_flow(input *in) {
     smk_status status = {0};
     smk_flow_plan plan = {0};
     if (!values_of(in, row, dtype, values)) return;
-    const smk_flow_question question = {.row = row,
-                                        .dtype = dtype,
-                                        .values = values,
-                                        .host = {host, host, host},
-                                        .memory = (size_t)size_of(in, 34),
-                                        .split = size_of(in, 4)};
+    smk_flow_question question = {.row = row,
+                                  .dtype = dtype,
+                                  .values = values,
+                                  .host = {host, host, host},
+                                  .memory = (size_t)size_of(in, 34),
+                                  .split = size_of(in, 4)};
     smk_batch batch = batch_of(in);
     for (int k = 0; k < batch.n; k++) /* a result without elements is not planned */
         batch.size[k] = 1 + batch.size[k] % 4;
@@ -155,7 +156,11 @@ static void plan_flow(input *in) {
         g.a = matrix_of(in, 20), g.b = matrix_of(in, 20), g.c = matrix_of(in, 20);
         g.a.offset = g.b.offset = g.c.offset = 0;
         g.alpha = 1, g.beta = (double)(take(in, 1) % 2), g.multiprocessors = 132;
-        smk_plan_flow_gemm(&question, &g, &plan, &status);
+        const int64_t elements = g.M * g.K + g.K * g.N + g.M * g.N, part = (int64_t)take(in, 1);
+        if (part) /* of what all of it takes, where blocks make room for each other */
+            question.memory = (size_t)(elements * dtype->itemsize * part / 256);
+        if (smk_plan_flow_gemm(&question, &g, &plan, &status) == SMK_OK && batch.n == 0)
+            flow_order_check(&plan, row, dtype->itemsize);
     } else {
         smk_transpose t = {.rows = 1 + size_of(in, 11), .cols = 1 + size_of(in, 11)};
         t.batch = batch;

@@ -1,0 +1,167 @@
+/* What the steps of a flow read and write is told by their rectangles and by the arguments of their kernels; in which order
+ * they run by the queues they are in and the steps that they wait for. */
+#include "flow_order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../csrc/kernels/args.h"
+
+enum { MOST_STEPS = 1500, MOST_PLACES = 6, WORKSPACES = 3, KEPT = WORKSPACES + SMK_LANES };
+
+/* Lines of bytes in a buffer. */
+typedef struct place {
+    int64_t buffer, offset, pitch, width, lines;
+    bool written;
+} place;
+
+typedef struct access {
+    place places[MOST_PLACES];
+    int n;
+} access;
+
+/* ---- what a step has to do with ---- */
+
+static void add(access *a, place p) {
+    if (p.width > 0 && p.lines > 0) a->places[a->n++] = p;
+}
+
+/* A matrix of so many rows and columns; one of its strides is 1, or a row or column is all there is. */
+static place matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t columns, int64_t ld,
+                    int64_t step, int itemsize) {
+    const bool across = ld == 1 && step != 1;
+    const int64_t inner = across ? rows : columns, outer = across ? columns : rows;
+    return (place){buffer, offset, (across ? step : ld) * itemsize, inner * itemsize, outer};
+}
+
+static bool only_makes(const smk_row *row, const smk_job *job) {
+    for (size_t i = 0; i < job->n_launches; i++)
+        if (!row->wgmma.pack || (strcmp(job->launches[i].entry, row->wgmma.pack) &&
+                                 strcmp(job->launches[i].entry, row->wgmma.largest)))
+            return false;
+    return true;
+}
+
+/* Where what is kept of the operand begins. */
+static int64_t kept_at(const smk_plan *plan, uint32_t buffer) {
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < plan->n_pointers; i++) {
+        long long at;
+        memcpy(&at, plan->args + plan->pointers[i].arg_offset, sizeof at);
+        if (plan->pointers[i].buffer == buffer && at < least) least = at;
+    }
+    return least;
+}
+
+static access of_product(const smk_plan *plan, const smk_row *row, const smk_job *job, int lane,
+                         int itemsize) {
+    access a = {.n = 0};
+    if (job->n_launches == 0) return a;
+    const gemm_args *g = (const void *)(plan->args + plan->parameters[0]);
+    const bool makes = only_makes(row, job);
+    bool reads[2] = {!makes, !makes};
+    for (int o = 0; o < 2 && row->wgmma.pack; o++) {
+        const wgmma_args *w = (const void *)(plan->args + plan->parameters[1]);
+        const wgmma_operand *s = o ? &w->b : &w->a;
+        const bool made = s->packing || s->searching;
+        reads[o] |= made;
+        if (plan->kept[o])
+            add(&a, (place){KEPT + o, kept_at(plan, (uint32_t)(KEPT + o)), INT32_MAX,
+                            (int64_t)plan->kept[o], made || !makes, made});
+    }
+    if (plan->workspace)
+        add(&a, (place){WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1, true});
+    if (reads[0]) add(&a, matrix(0, g->A, g->M, g->K, g->lda, g->step_a, itemsize));
+    if (reads[1]) add(&a, matrix(1, g->B, g->K, g->N, g->ldb, g->step_b, itemsize));
+    place c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);
+    c.written = true;
+    if (!makes) add(&a, c);
+    return a;
+}
+
+static access of_copy(const smk_step *step) {
+    const smk_rectangle *r = &step->rectangle;
+    access a = {.n = 0};
+    add(&a, (place){r->buffer, (int64_t)r->offset, (int64_t)r->pitch, (int64_t)r->width,
+                    (int64_t)r->lines, step->kind == SMK_COPY_IN});
+    return a;
+}
+
+static int64_t end_of(const place *p) {
+    return p->offset + (p->lines - 1) * p->pitch + p->width;
+}
+
+/* Lines side by side do not meet though they lie between each other. */
+static bool meet(const place *p, const place *q) {
+    if (p->buffer != q->buffer || !(p->written || q->written)) return false;
+    if (p->offset >= end_of(q) || q->offset >= end_of(p)) return false;
+    if (p->pitch != q->pitch || p->lines == 1 || q->lines == 1) return true;
+    const int64_t from = p->offset % p->pitch, to = q->offset % q->pitch;
+    return from < to + q->width && to < from + p->width;
+}
+
+/* ---- in which order ---- */
+
+typedef struct order {
+    size_t n, words;
+    uint64_t *before; /* of each step, the steps that have ended when it begins */
+} order;
+
+static bool is_before(const order *o, size_t earlier, size_t later) {
+    return o->before[later * o->words + earlier / 64] >> earlier % 64 & 1;
+}
+
+static void follow(order *o, size_t later, size_t earlier) {
+    for (size_t w = 0; w < o->words; w++)
+        o->before[later * o->words + w] |= o->before[earlier * o->words + w];
+    o->before[later * o->words + earlier / 64] |= (uint64_t)1 << earlier % 64;
+}
+
+/* Each queue in its order; copies in to several GPUs come by different ways, where nothing makes room for anything. */
+static order order_of(const smk_flow_plan *plan) {
+    order o = {.n = plan->n_steps, .words = plan->n_steps / 64 + 1};
+    size_t last[SMK_LANES + 2];
+    memset(last, 0xff, sizeof last);
+    o.before = calloc(o.n * o.words + 1, sizeof *o.before);
+    for (size_t i = 0; i < o.n; i++) {
+        const smk_step *step = &plan->steps[i];
+        const size_t queue = step->kind == SMK_COMPUTE ? (size_t)step->lane
+                                                       : SMK_LANES + (step->kind == SMK_COPY_OUT);
+        const bool free = step->kind == SMK_COPY_IN && plan->resident;
+        for (int k = 0; k < step->n_after; k++)
+            follow(&o, i, step->after[k]);
+        if (last[queue] != SIZE_MAX && !free) follow(&o, i, last[queue]);
+        last[queue] = i;
+    }
+    return o;
+}
+
+void flow_order_check(const smk_flow_plan *plan, const smk_row *row, int itemsize) {
+    if (plan->n_steps > MOST_STEPS) return;
+    access *all = calloc(plan->n_steps + 1, sizeof *all);
+    const order o = order_of(plan);
+    size_t next = 0;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const smk_step *step = &plan->steps[i];
+        all[i] = step->kind == SMK_COMPUTE
+                     ? of_product(&plan->plans[next++], row, step->job, step->lane, itemsize)
+                     : of_copy(step);
+        for (int p = 0; p < all[i].n; p++)
+            if ((size_t)end_of(&all[i].places[p]) > plan->buffers[all[i].places[p].buffer].bytes) {
+                fprintf(stderr, "step %zu leaves buffer %d\n", i, (int)all[i].places[p].buffer);
+                abort();
+            }
+    }
+    for (size_t i = 0; i < plan->n_steps; i++)
+        for (size_t j = 0; j < i; j++)
+            for (int p = 0; p < all[i].n && !is_before(&o, j, i); p++)
+                for (int q = 0; q < all[j].n; q++)
+                    if (meet(&all[i].places[p], &all[j].places[q])) {
+                        fprintf(stderr, "steps %zu and %zu race in buffer %d\n", j, i,
+                                (int)all[i].places[p].buffer);
+                        abort();
+                    }
+    free(o.before);
+    free(all);
+}
