@@ -252,8 +252,8 @@ def kept() -> None:
 
 
 def kept_of_runs() -> None:
-    """Runs of columns of blocks stay, by turns: what is found of a run serves all rows but those that
-    its columns met one by one."""
+    """Runs of columns of blocks stay, by turns: what is found of a run serves all rows but those
+    that its columns met one by one."""
 
     def product(x: np.ndarray, y: np.ndarray, **keywords: object) -> np.ndarray:
         return smemkern.gemm(x, y, variant="tf32x3", split=1, **keywords)

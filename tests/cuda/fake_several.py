@@ -50,8 +50,8 @@ def several() -> None:
 
 
 def common() -> None:
-    """What all GPUs read goes through pinned memory once, and over one bus; over each, where they do
-    not reach each other's memory."""
+    """What all GPUs read goes through pinned memory once, and over one bus; over each, where they
+    do not reach each other's memory."""
     a, b = floats(4100, 4), floats(4, 4200)
     before = floats(4100, 4200)
     cases = (a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)

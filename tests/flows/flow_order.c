@@ -80,6 +80,23 @@ static access of_product(const smk_plan *plan, const smk_row *row, const smk_job
     return a;
 }
 
+static access of_transpose(const smk_plan *plan, const smk_job *job, int itemsize) {
+    access a = {.n = 0};
+    if (job->n_launches == 0) return a;
+    const transpose_args *t = (const void *)(plan->args + plan->parameters[0]);
+    add(&a, matrix(0, t->x, t->rows, t->cols, t->ldx, t->step_x, itemsize));
+    place y = matrix(1, t->y, t->cols, t->rows, t->ldy, t->step_y, itemsize);
+    y.written = true;
+    add(&a, y);
+    return a;
+}
+
+static access of_compute(const smk_plan *plan, const smk_row *row, const smk_step *step,
+                         int itemsize) {
+    return row->op == SMK_GEMM ? of_product(plan, row, step->job, step->lane, itemsize)
+                               : of_transpose(plan, step->job, itemsize);
+}
+
 static access of_copy(const smk_step *step) {
     const smk_rectangle *r = &step->rectangle;
     access a = {.n = 0};
@@ -144,9 +161,8 @@ void flow_order_check(const smk_flow_plan *plan, const smk_row *row, int itemsiz
     size_t next = 0;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const smk_step *step = &plan->steps[i];
-        all[i] = step->kind == SMK_COMPUTE
-                     ? of_product(&plan->plans[next++], row, step->job, step->lane, itemsize)
-                     : of_copy(step);
+        all[i] = step->kind == SMK_COMPUTE ? of_compute(&plan->plans[next++], row, step, itemsize)
+                                           : of_copy(step);
         for (int p = 0; p < all[i].n; p++)
             if ((size_t)end_of(&all[i].places[p]) > plan->buffers[all[i].places[p].buffer].bytes) {
                 fprintf(stderr, "step %zu leaves buffer %d\n", i, (int)all[i].places[p].buffer);

@@ -1,4 +1,4 @@
-/* Plans products of every row of the table in less and less memory, and checks that no two of their steps race. Prints how
+/* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their steps race. Prints how
  * many flows there were, in how many blocks made room for others, and in how many of these something was kept. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,53 +27,77 @@ static smk_matrix matrix(int64_t rows, int64_t columns, bool across) {
                   : (smk_matrix){.ld = round_up(columns), .step = 1};
 }
 
-static void plan_one(smk_flow_question *q, const smk_gemm *g, int64_t bytes, tally *t) {
-    smk_status status = {0};
-    smk_flow_plan plan = {0};
-    q->memory = (size_t)bytes;
-    const smk_code code = smk_plan_flow_gemm(q, g, &plan, &status);
-    if (code == SMK_OK) {
-        const size_t kept =
-            plan.buffers[plan.n_buffers - 1].bytes + plan.buffers[plan.n_buffers - 2].bytes;
-        size_t of_all = 0;
-        for (size_t i = 0; i < plan.n_buffers; i++)
-            of_all += plan.buffers[i].bytes;
-        if (of_all > q->memory) {
-            fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->row->name, of_all,
-                    q->memory);
-            abort();
-        }
-        flow_order_check(&plan, q->row, q->dtype->itemsize);
-        t->flows++;
-        t->in_turns += !plan.resident;
-        t->kept += !plan.resident && kept;
-    } else if (code != SMK_MEMORY) {
-        fprintf(stderr, "%s\n", status.message);
+static void check(const smk_flow_question *q, smk_flow_plan *plan, smk_code code,
+                  const smk_status *status, tally *t) {
+    if (code && code != SMK_MEMORY) {
+        fprintf(stderr, "%s\n", status->message);
         abort();
     }
-    smk_flow_plan_free(&plan);
+    if (code == SMK_OK) {
+        const smk_buffer *last = &plan->buffers[plan->n_buffers - 1];
+        const bool kept = q->row->op == SMK_GEMM && last[0].bytes + last[-1].bytes;
+        size_t bytes = 0;
+        for (size_t i = 0; i < plan->n_buffers; i++)
+            bytes += plan->buffers[i].bytes;
+        if (bytes > q->memory) {
+            fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->row->name, bytes, q->memory);
+            abort();
+        }
+        flow_order_check(plan, q->row, q->dtype->itemsize);
+        t->flows++;
+        t->in_turns += !plan->resident;
+        t->kept += !plan->resident && kept;
+    }
+    smk_flow_plan_free(plan);
+}
+
+static void plan_product(smk_flow_question *q, const int64_t *shape, int form, size_t memory,
+                         tally *t) {
+    const int64_t m = shape[0], n = shape[1], k = shape[2];
+    const smk_gemm g = {.M = m,
+                        .N = n,
+                        .K = k,
+                        .a = matrix(m, k, form & 1),
+                        .b = matrix(k, n, form & 2),
+                        .c = matrix(m, n, false),
+                        .alpha = 1,
+                        .beta = form & 4 ? 0.5 : 0,
+                        .multiprocessors = 132};
+    smk_status status = {0};
+    smk_flow_plan plan = {0};
+    q->split = form & 4 ? 4 : 1;
+    q->memory = memory;
+    check(q, &plan, smk_plan_flow_gemm(q, &g, &plan, &status), &status, t);
+}
+
+static void plan_transpose(smk_flow_question *q, const int64_t *shape, int form, size_t memory,
+                           tally *t) {
+    const smk_transpose g = {.rows = shape[0],
+                             .cols = shape[1],
+                             .x = matrix(shape[0], shape[1], form & 1),
+                             .y = matrix(shape[1], shape[0], form & 2),
+                             .multiprocessors = 132};
+    smk_status status = {0};
+    smk_flow_plan plan = {0};
+    q->memory = memory;
+    check(q, &plan, smk_plan_flow_transpose(q, &g, &plan, &status), &status, t);
 }
 
 static void plan_shape(smk_flow_question *q, const int64_t *shape, tally *t) {
     char *const host = (char *)((uintptr_t)1 << 46); /* never read */
+    const bool gemm = q->row->op == SMK_GEMM;
+    const int64_t m = shape[0], n = shape[1], k = gemm ? shape[2] : 0;
+    const size_t bytes = (size_t)(((gemm ? 1 : 2) * m * n + m * k + k * n) * q->dtype->itemsize);
     for (int o = 0; o < SMK_MAX_OPERANDS; o++)
         q->host[o] = host + ((size_t)o << 40);
-    const int64_t m = shape[0], n = shape[1], k = shape[2];
-    const int64_t bytes = (m * k + k * n + m * n) * q->dtype->itemsize;
     for (int form = 0; form < 8; form++) {
-        const smk_gemm g = {.M = m,
-                            .N = n,
-                            .K = k,
-                            .a = matrix(m, k, form & 1),
-                            .b = matrix(k, n, form & 2),
-                            .c = matrix(m, n, false),
-                            .alpha = 1,
-                            .beta = form & 4 ? 0.5 : 0,
-                            .multiprocessors = 132};
-        q->split = 1 + form / 4 % 2 * 3;
-        for (int part = form % 3 + 1; part <= PARTS; part += 3)
-            plan_one(q, &g, bytes * part / PARTS, t);
-        plan_one(q, &g, 8 * bytes + (64 << 20), t);
+        size_t memory[PARTS];
+        int n_memory = 0;
+        for (size_t part = (size_t)form % 3 + 1; part <= PARTS; part += 3)
+            memory[n_memory++] = bytes * part / PARTS;
+        memory[n_memory++] = 8 * bytes + (64 << 20);
+        for (int i = 0; i < n_memory; i++)
+            (gemm ? plan_product : plan_transpose)(q, shape, form, memory[i], t);
     }
 }
 
@@ -81,7 +105,7 @@ int main(void) {
     tally t = {0};
     for (size_t r = 0; r < smk_n_rows; r++) {
         const smk_row *row = &smk_rows[r];
-        for (int d = 0; row->op == SMK_GEMM && d < row->n_dtypes; d++) {
+        for (int d = 0; row->op != SMK_PROBE && d < row->n_dtypes; d++) {
             int64_t values[SMK_MAX_PARAMS];
             smk_status status = {0};
             smk_flow_question q = {.row = row, .dtype = &row->dtypes[d], .values = values};

@@ -28,4 +28,4 @@ def test_flows_of_every_row(tmp_path: Path) -> None:
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     flows, in_turns, kept = map(int, done.stdout.split())
-    assert flows > 5000 and in_turns > 2000 and kept > 50
+    assert flows > 10_000 and in_turns > 10_000 and kept > 50

@@ -167,7 +167,8 @@ static void plan_flow(input *in) {
         t.x = matrix_of(in, 20), t.y = matrix_of(in, 20);
         t.x.offset = t.y.offset = 0;
         t.multiprocessors = 132;
-        smk_plan_flow_transpose(&question, &t, &plan, &status);
+        if (smk_plan_flow_transpose(&question, &t, &plan, &status) == SMK_OK && batch.n == 0)
+            flow_order_check(&plan, row, dtype->itemsize);
     }
     smk_flow_plan_free(&plan);
 }
