@@ -143,14 +143,14 @@ static int64_t add_compute(builder *b, const blocks *all, const unit *u, int lan
         return FLOW_NONE;
     }
     plan->n_plans++;
-    const uint32_t workspace = (uint32_t)all->n_operands, kept = workspace + SMK_LANES;
+    const uint32_t workspace = (uint32_t)all->n_operands; /* its own; behind it what it keeps */
     for (size_t i = 0; i < own->n_pointers; i++) {
         uint32_t *buffer = &own->pointers[i].buffer;
         *buffer = *buffer < workspace    ? *buffer
-                  : *buffer == workspace ? workspace + (uint32_t)lane
-                                         : kept + *buffer - workspace - 1;
+                  : *buffer == workspace ? SMK_FLOW_WORKSPACES + (uint32_t)lane
+                                         : SMK_FLOW_KEPT + *buffer - workspace - 1;
     }
-    smk_buffer *own_workspace = &plan->buffers[workspace + (uint32_t)lane];
+    smk_buffer *own_workspace = &plan->buffers[SMK_FLOW_WORKSPACES + lane];
     if (own->workspace > own_workspace->bytes) own_workspace->bytes = own->workspace;
     smk_step *compute = add_step(b, SMK_COMPUTE);
     if (compute) compute->lane = lane;
@@ -242,7 +242,7 @@ static smk_code add_unit(builder *b, const blocks *all, const unit *u) {
 
 /* ---- the whole ---- */
 
-static smk_code make_jobs(smk_flow_plan *plan, const blocks *all, smk_status *status) {
+static smk_code make_jobs(smk_flow_plan *plan, smk_status *status) {
     plan->jobs = calloc(plan->n_plans + 1, sizeof *plan->jobs);
     if (!plan->jobs)
         return smk_fail_memory(status, plan->n_plans * sizeof *plan->jobs, "a flow's jobs");
@@ -262,7 +262,6 @@ static smk_code make_jobs(smk_flow_plan *plan, const blocks *all, smk_status *st
                          .n_launches = own->n_launches};
         plan->steps[i].job = job;
     }
-    plan->n_buffers = (size_t)all->n_operands + SMK_LANES + 2;
     return SMK_OK;
 }
 
@@ -277,12 +276,11 @@ smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *s
         code = make_slots(&b.slots[o], slots_of[o], all->slot_bytes[o], status);
         out->buffers[o].bytes = (size_t)((o == all->panel ? 1 : slots_of[o]) * all->slot_bytes[o]);
         if (o < 2)
-            out->buffers[all->n_operands + SMK_LANES + o].bytes =
-                (size_t)(slots_of[o] * all->kept_bytes[o]);
+            out->buffers[SMK_FLOW_KEPT + o].bytes = (size_t)(slots_of[o] * all->kept_bytes[o]);
     }
     for (int64_t i = 0; i < order->n && !code; i++)
         code = add_unit(&b, all, &order->units[i]);
-    if (!code) code = make_jobs(out, all, status);
+    if (!code) code = make_jobs(out, status);
     for (int o = 0; o < all->n_operands; o++)
         free(b.slots[o].block);
     return code;

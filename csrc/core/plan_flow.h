@@ -7,10 +7,15 @@
 #include "flow.h"
 #include "plan.h"
 
+/* A flow's buffers: the operands', a workspace for each lane, what products keep of A and B. */
+enum {
+    SMK_FLOW_WORKSPACES = SMK_MAX_OPERANDS,
+    SMK_FLOW_KEPT = SMK_FLOW_WORKSPACES + SMK_LANES,
+    SMK_FLOW_BUFFERS = SMK_FLOW_KEPT + 2
+};
+
 typedef struct smk_flow_plan {
-    /* The operands', a workspace for each lane, what products keep of A and B. */
-    smk_buffer buffers[SMK_MAX_OPERANDS + SMK_LANES + 2];
-    size_t n_buffers;
+    smk_buffer buffers[SMK_FLOW_BUFFERS]; /* of 0 bytes: it has none */
     smk_step *steps;
     size_t n_steps, room; /* steps there is memory for */
     smk_plan *plans;      /* of each compute step ... */

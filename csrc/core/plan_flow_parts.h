@@ -65,12 +65,47 @@ block_place flow_place_transpose(const blocks *all, int operand, int64_t block, 
 smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
                              const smk_making *making, smk_plan *out, smk_status *status);
 
-/* ---- plan_flow.c ---- */
+/* ---- plan_flow_sizes.c ---- */
+
+enum { FLOW_LEAST_ROWS = 128 /* of a block; fewer would waste tiles */ };
 
 typedef struct flow_order {
     unit *units;
     int64_t n;
 } flow_order;
+
+/* Of a slot for it. */
+int64_t flow_bytes_of(const block_place *p);
+
+/* Slots are as large as their largest place, which is the first. */
+void flow_size_slots(blocks *all, int64_t run);
+void flow_count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
+                       int64_t block_columns);
+
+/* Bytes of the workspaces of such units; and of what is kept of each slot of A and B, where it is no more than `most`. */
+smk_code flow_size_made(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
+                        smk_status *status);
+
+/* Of all matrices of the batch. */
+int64_t flow_n_products(const blocks *all);
+
+/* For so many units at most; `units` are to be freed. */
+smk_code flow_make_order(flow_order *order, int64_t most, smk_status *status);
+void flow_append(flow_order *order, unit u);
+
+/* The product of blocks i of A and j of B, of the batch's matrix of that number. */
+void flow_append_product(flow_order *order, const blocks *all, int64_t matrix, int64_t i, int64_t j,
+                         int64_t run, bool keeps);
+
+/* SMK_MEMORY: so many bytes would do. */
+smk_code flow_refuse(const blocks *all, int64_t needed, smk_status *status);
+
+/* ---- plan_flow_turns.c ---- */
+
+/* A product, or the matrices of a batch one after the other, in less memory than one of them takes. */
+smk_code flow_in_turns(blocks *all, const smk_gemm *p, smk_flow_plan *out, smk_status *status);
+
+/* ---- plan_flow.c ---- */
 
 /* Units in that order, each operand with so many slots; a panel's are its places. */
 smk_code flow_build(const blocks *all, const flow_order *order, const int64_t *slots_of,

@@ -1,3 +1,4 @@
+/* Which steps the flows of several GPUs have in common, and who brings them. */
 #include "flow_group.h"
 
 #include <stdlib.h>

@@ -136,7 +136,7 @@ static int plan_parts(module_state *state, const request *r, PyArrayObject *resu
         }
         const smk_flow_plan *plan = &all->plans[i];
         all->flows[i] = (smk_flow){.buffers = plan->buffers,
-                                   .n_buffers = plan->n_buffers,
+                                   .n_buffers = SMK_FLOW_BUFFERS,
                                    .steps = plan->steps,
                                    .n_steps = plan->n_steps,
                                    .resident = plan->resident,

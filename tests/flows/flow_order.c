@@ -8,7 +8,7 @@
 
 #include "../../csrc/kernels/args.h"
 
-enum { MOST_STEPS = 1500, MOST_PLACES = 6, WORKSPACES = 3, KEPT = WORKSPACES + SMK_LANES };
+enum { MOST_STEPS = 1500, MOST_PLACES = 6 };
 
 /* Lines of bytes in a buffer. */
 typedef struct place {
@@ -32,7 +32,7 @@ static place matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t column
                     int64_t step, int itemsize) {
     const bool across = ld == 1 && step != 1;
     const int64_t inner = across ? rows : columns, outer = across ? columns : rows;
-    return (place){buffer, offset, (across ? step : ld) * itemsize, inner * itemsize, outer};
+    return (place){buffer, offset, (across ? step : ld) * itemsize, inner * itemsize, outer, false};
 }
 
 static bool only_makes(const smk_row *row, const smk_job *job) {
@@ -67,11 +67,12 @@ static access of_product(const smk_plan *plan, const smk_row *row, const smk_job
         const bool made = s->packing || s->searching;
         reads[o] |= made;
         if (plan->kept[o])
-            add(&a, (place){KEPT + o, kept_at(plan, (uint32_t)(KEPT + o)), INT32_MAX,
-                            (int64_t)plan->kept[o], made || !makes, made});
+            add(&a, (place){SMK_FLOW_KEPT + o, kept_at(plan, (uint32_t)(SMK_FLOW_KEPT + o)),
+                            INT32_MAX, (int64_t)plan->kept[o], made || !makes, made});
     }
     if (plan->workspace)
-        add(&a, (place){WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1, true});
+        add(&a,
+            (place){SMK_FLOW_WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1, true});
     if (reads[0]) add(&a, matrix(0, g->A, g->M, g->K, g->lda, g->step_a, itemsize));
     if (reads[1]) add(&a, matrix(1, g->B, g->K, g->N, g->ldb, g->step_b, itemsize));
     place c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);

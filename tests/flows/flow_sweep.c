@@ -34,10 +34,10 @@ static void check(const smk_flow_question *q, smk_flow_plan *plan, smk_code code
         abort();
     }
     if (code == SMK_OK) {
-        const smk_buffer *last = &plan->buffers[plan->n_buffers - 1];
-        const bool kept = q->row->op == SMK_GEMM && last[0].bytes + last[-1].bytes;
+        const smk_buffer *of_both = &plan->buffers[SMK_FLOW_KEPT];
+        const bool kept = of_both[0].bytes + of_both[1].bytes > 0;
         size_t bytes = 0;
-        for (size_t i = 0; i < plan->n_buffers; i++)
+        for (size_t i = 0; i < SMK_FLOW_BUFFERS; i++)
             bytes += plan->buffers[i].bytes;
         if (bytes > q->memory) {
             fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->row->name, bytes, q->memory);
