@@ -19,8 +19,8 @@
 
 enum {
     MOST_THREADS = 16,
-    FEW_THREADS = 6, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
-    FEW_BYTES = 384 << 10, /* ... then one for THREAD_BYTES */
+    FEW_THREADS = 4, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
+    FEW_BYTES = 512 << 10, /* ... then one for THREAD_BYTES */
     THREAD_BYTES = 2 << 20,
     MUCH_BYTES = 64 << 20,       /* memory is what these wait for */
     SPIN_NS = 200 * 1000,        /* a helper, before it sleeps ... */
