@@ -113,4 +113,5 @@ def several(results: Record) -> str:
                     "yes" if line["same"] else "no",
                 )
             )
-    return f"{where(results)}.\n\n" + markdown(header, rows, 2)
+    machine = f"{results['gpus']} GPUs and {results['cores']} cores"
+    return f"{machine}: {where(results)}.\n\n" + markdown(header, rows, 2)

@@ -24,10 +24,11 @@ class Transfer(NamedTuple):
     def _blocks(self) -> list[Block]:
         moved = self.bytes_in + self.bytes_out
         direct = f", {self.bytes_direct / moved:.0%} directly" if moved else ""
+        between = f", {self.bytes_peer / 1e6:,.1f} MB from GPU to GPU" if self.bytes_peer else ""
         return [
             Facts(
                 [
-                    ("to the GPU", f"{self.bytes_in / 1e6:,.1f} MB"),
+                    ("to the GPU", f"{self.bytes_in / 1e6:,.1f} MB{between}"),
                     ("from the GPU", f"{self.bytes_out / 1e6:,.1f} MB{direct}"),
                     ("took", f"{self.seconds * 1e3:,.2f} ms in {self.steps} steps"),
                     ("rate", f"{self.gigabytes_per_second:.1f} GB/s, {self.threads} threads"),

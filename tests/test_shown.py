@@ -61,6 +61,7 @@ RESULTS = {
     "sectors": coalescing.stride_table,
     "choices": lambda: smemkern.choices(512, 512, 512),
     "transfer": lambda: Transfer(10**8, 10**7, 10**6, 10**8, 0, 0.01, 8, 20),
+    "transfer between GPUs": lambda: Transfer(10**8, 10**7, 0, 10**8, 3 * 10**7, 0.01, 8, 20),
     "no transfer": lambda: Transfer(0, 0, 0, 0, 0, 0.0, 0, 0),
     "roofline": lambda: smemkern.roofline("gemm", (64, 64, 64), "float32", "H200"),
     "roofline, transpose": lambda: smemkern.roofline("transpose", (64, 64), "float32", "H200"),
