@@ -57,9 +57,9 @@ static double most_of(double a, double b) {
  * what it chose took at most 6 % longer than the fastest. Those of other element types differ, but what is compared are
  * ways to cut one problem. */
 static void expect(const blocks *all, const smk_gemm *p, residence *r, int64_t outer_bytes) {
-    const double bus = 54e9, products = 58e12, start = 60e-6;
+    const double bus = 54e9, products = 58e12, start = 100e-6;
     const double half_full = ALL_OUTPUTS / 2.0; /* a unit of fewer takes as long */
-    const double late = 1.5; /* an inner block's arrival takes longer, as others come first */
+    const double late = 1.25; /* an inner block's arrival takes longer, as others come first */
     const double n_outer = (double)all->count[r->outer], n_inner = (double)all->count[!r->outer];
     const double turns = (double)ceil_div(all->count[r->outer], r->stay);
     const double runs = (double)ceil_div(all->count[r->outer], r->run), lanes = r->lanes;
