@@ -68,8 +68,9 @@ def unpack(dist: Path, work: Path, images_of_clone: bool) -> Path:
     with tarfile.open(archive(dist)) as tar:
         tar.extractall(work, filter="data")
     source = work / f"smemkern-{version()}"
-    if images_of_clone:
+    stamps = ROOT / "build" / "images.json"
+    if images_of_clone and stamps.exists():  # it has been built in
         (source / "build").mkdir()
-        shutil.copy(ROOT / "build" / "images.json", source / "build")
+        shutil.copy(stamps, source / "build")
         shutil.copytree(ROOT / "smemkern" / "images", source / "smemkern" / "images")
     return source
