@@ -133,6 +133,7 @@ def tests(arguments: str) -> Record:
 
 
 def sanitize(tool: str) -> tuple[Record, str]:
+    start = time.perf_counter()
     done = subprocess.run(
         ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
         + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda", "--tool", tool],
@@ -149,7 +150,9 @@ def sanitize(tool: str) -> tuple[Record, str]:
         "clean": clean and int(said[1]) == 0,
         "findings": int(said[1]) if said else None,
         "calls": int(calls[1]) if calls else None,
+        "seconds": round(time.perf_counter() - start),
     }
+    print(tool, record["seconds"], "s", flush=True)
     return record, "" if record["clean"] else done.stdout[-6000:]
 
 
