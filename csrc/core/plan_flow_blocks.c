@@ -1,7 +1,6 @@
 /* How large the blocks of a product and of a transpose are, and in which order they go (plan_flow.c has the picture
  * and the reasons). A batch is cut along its first dimension into groups of small matrices. Where a matrix is large,
  * or a group of them more than there is memory for, its matrices go one after the other, cut into blocks each. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -84,14 +84,21 @@ static void share_out(const flow_group *g) {
     }
 }
 
+/* They hand over from GPU to GPU if all of them can. */
+static void agree(const flow_group *g) {
+    bool all = true;
+    for (int m = 0; m < g->n; m++)
+        all &= g->members[m]->passing != NULL;
+    for (int m = 0; m < g->n && !all; m++)
+        g->members[m]->passing = NULL;
+}
+
 static void count_one(flow_group *g, flow_state *f) {
     g->complete = f && (g->met == 0 || g->complete);
-    g->passes = f && f->passing && (g->met == 0 || g->passes);
     g->met++;
     if (f) g->members[f->self] = f;
     if (g->met < g->n) return;
-    for (int m = 0; m < g->n && g->complete && !g->passes; m++)
-        g->members[m]->passing = NULL;
+    if (g->complete) agree(g);
     if (g->complete && make_room(g)) share_out(g);
     pthread_cond_broadcast(&g->changed);
 }

@@ -16,8 +16,7 @@ typedef struct flow_group {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, met, parted;
-    bool complete; /* all of them have come, and share ... */
-    bool passes;   /* ... and hand over from GPU to GPU */
+    bool complete; /* all of them have come, and share */
     const int *ordinals;
     flow_state *members[SMK_MAX_FLOWS];
 } flow_group;

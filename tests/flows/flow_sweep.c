@@ -1,5 +1,6 @@
-/* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their steps race. Prints how
- * many flows there were, in how many blocks made room for others, and in how many of these something was kept. */
+/* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their
+ * steps race. Prints how many flows there were, in how many blocks made room for others, and in how many of these
+ * something was kept. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
+import sys
 from pathlib import Path
-
-import pytest
 
 from buildtools import registry, rows_c
 
 HERE = Path(__file__).parent
-CSRC = HERE.parent.parent / "csrc"
+sys.path.insert(0, str(HERE.parent / "cuda"))
+from cuda_build import CSRC, build  # noqa: E402
 
 
 def test_flows_of_every_row(tmp_path: Path) -> None:
-    compiler = shutil.which(os.environ.get("CC", "gcc").split()[0])
-    if not compiler:
-        pytest.skip("no C compiler")
     rows = tmp_path / "registry_rows.c"
     rows.write_text(rows_c.c_source(registry.read(CSRC / "kernels")))
     program = tmp_path / "flow_sweep"
-    sources = [rows, HERE / "flow_sweep.c", HERE / "flow_order.c", *sorted(CSRC.glob("core/*.c"))]
-    command = [compiler, "-std=gnu17", "-O2", "-g", f"-I{CSRC}", *sources, "-o", program, "-lm"]
-    subprocess.run(command, check=True)
+    sources = [rows, *sorted(HERE.glob("*.c")), *sorted(CSRC.glob("core/*.c"))]
+    build(program, sources, "-O2", f"-I{CSRC}")
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     flows, in_turns, kept = map(int, done.stdout.split())
