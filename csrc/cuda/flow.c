@@ -23,7 +23,7 @@ typedef struct run {
     char what[256];
     CUstream own[MOST_STREAMS]; /* taken for this call */
     int n_own;
-    int n_computes;
+    int n_computes, n_threads;
 } run;
 
 static size_t bytes_of(const smk_flow *flow) {
@@ -123,6 +123,8 @@ static smk_code wait_for_all(run *r, smk_status *status) {
 }
 
 static smk_code time_repeats(run *r, smk_status *status) {
+    const smk_code code = wait_for_all(r, status);
+    if (code) return code;
     for (size_t i = 0; i < r->f.flow->n_steps; i++)
         if (r->f.flow->steps[i].kind == SMK_COMPUTE)
             return launch_timed(r->f.d, &r->f.steps[i].plan, r->f.flow->repeat,
@@ -130,39 +132,73 @@ static smk_code time_repeats(run *r, smk_status *status) {
     return SMK_OK;
 }
 
-static smk_code prepare(run *r, smk_status *status) {
+static smk_code make_steps(run *r, smk_status *status) {
     flow_state *f = &r->f;
     const size_t bytes = (f->flow->n_buffers + 1) * sizeof *f->addresses;
     f->addresses = calloc(1, bytes);
     if (!f->addresses) return smk_fail_memory(status, bytes, "buffer addresses");
-    smk_code code = open_streams(r, status);
-    if (!code) code = flow_steps_make(f, status);
-    return code ? code : make_launches(r, status);
+    const smk_code code = open_streams(r, status);
+    return code ? code : flow_steps_make(f, status);
+}
+
+/* Threads fill slots while memory is allocated, which takes as long as half a MiB does. */
+static smk_code work_alone(run *r, flow_crew *crew, smk_status *status) {
+    flow_state *f = &r->f;
+    smk_code code = make_steps(r, status);
+    if (!code) code = flow_begin(f, crew, &r->patience, status);
+    if (!code) code = make_launches(r, status);
+    if (!code) flow_work(f, crew);
+    return flow_end(f, crew, status);
+}
+
+/* It is said first who brings what. */
+static smk_code work_together(run *r, flow_crew *crew, smk_status *status) {
+    flow_state *f = &r->f;
+    smk_code code = make_steps(r, status);
+    if (!code) code = make_launches(r, status);
+    if (code) {
+        flow_group_miss(f->group);
+        return code;
+    }
+    flow_group_meet(f);
+    if (!flow_begin(f, crew, &r->patience, status)) flow_work(f, crew);
+    code = flow_end(f, crew, status);
+    flow_group_part(f, code != SMK_OK, &r->patience);
+    return code;
 }
 
 static smk_code run_flow(run *r, smk_status *status) {
-    const int64_t start = wait_now();
+    flow_crew crew;
+    crew.n = 0;
+    const smk_code code = (r->f.group ? work_together : work_alone)(r, &crew, status);
+    r->n_threads = crew.n;
+    return code || !r->f.flow->repeat ? code : time_repeats(r, status);
+}
+
+/* The first stream comes behind all of them. */
+static void join(run *r, smk_status *status) {
+    CUstream streams[MOST_STREAMS], first = r->f.lanes[0];
+    const int n = all_streams(&r->f, streams);
+    for (int i = 0; first && i < n; i++)
+        if (streams[i] != first) stream_follow(r->f.d, first, streams[i], status);
+}
+
+/* Memory is freed behind the work, while that still runs; only where that cannot be had, or would wait where no signal is
+ * heard, as without a pool, after it. Whether it was interrupted, and something may run on. */
+static bool finish(run *r, bool left_running, smk_status *status) {
     flow_state *f = &r->f;
-    int n_workers = 0;
-    smk_code code = prepare(r, status);
-    if (code) {
-        if (f->group) flow_group_miss(f->group);
-        return code;
-    }
-    if (f->group) flow_group_meet(f);
-    code = flow_work(f, &r->patience, &n_workers, status);
-    if (f->group) flow_group_part(f, code != SMK_OK, &r->patience);
-    if (code || (code = wait_for_all(r, status))) return code;
-    if (f->flow->transfer)
-        *f->flow->transfer = (smk_transfer){.bytes_in = f->bytes[STAGE_IN],
-                                            .bytes_out = f->bytes[STAGE_OUT],
-                                            .bytes_direct = f->bytes_direct,
-                                            .bytes_staged = f->bytes_staged,
-                                            .bytes_peer = f->bytes_peer,
-                                            .seconds = 1e-9 * (double)(wait_now() - start),
-                                            .threads = n_workers,
-                                            .steps = f->flow->n_steps};
-    return f->flow->repeat ? time_repeats(r, status) : SMK_OK;
+    smk_status waited = {0}, freed = {0};
+    join(r, &freed);
+    if (!left_running && (freed.code || !f->d->pool))
+        left_running = wait_for_all(r, &waited) == SMK_INTERRUPTED;
+    for (size_t i = 0; f->addresses && i < f->flow->n_buffers; i++)
+        if (f->addresses[i] && !(f->flow->buffers[i].access & SMK_ON_DEVICE))
+            pool_free(f->d, f->lanes[0], f->addresses[i], &freed);
+    if (!left_running) left_running = wait_for_all(r, &waited) == SMK_INTERRUPTED;
+    /* Any call tells of a kernel's failure: that which waits names it. */
+    if (waited.code) smk_fail(status, waited.code, "%s", waited.message);
+    if (freed.code) smk_fail(status, freed.code, "%s", freed.message);
+    return left_running;
 }
 
 /* Lets go of everything. After a lost context nothing is worth a call, and nothing would answer. A kernel
@@ -170,20 +206,11 @@ static smk_code run_flow(run *r, smk_status *status) {
 static smk_code release(run *r, smk_code code, smk_status *status) {
     flow_state *f = &r->f;
     device *d = f->d;
-    smk_status ignored = {0};
-    bool left_running = code == SMK_INTERRUPTED;
-    CUstream streams[MOST_STREAMS], first = f->lanes[0];
-    const int n = all_streams(f, streams);
-    if (code && !left_running && !atomic_load(&d->lost))
-        left_running = wait_for_all(r, &ignored) == SMK_INTERRUPTED;
+    const CUstream first = f->lanes[0];
+    const bool lost = atomic_load(&d->lost);
+    const bool left_running = !lost && finish(r, code == SMK_INTERRUPTED, status);
     if (atomic_load(&d->lost)) goto host;
 
-    for (int i = 0; i < n && left_running;
-         i++) /* what is freed there is freed behind all of them */
-        if (streams[i] != first) stream_follow(d, first, streams[i], &ignored);
-    for (size_t i = 0; f->addresses && i < f->flow->n_buffers; i++)
-        if (f->addresses[i] && !(f->flow->buffers[i].access & SMK_ON_DEVICE))
-            pool_free(d, first, f->addresses[i], status);
     if (left_running) {
         module_release_after(d, r->module, first, r->own, r->n_own);
     } else {
@@ -212,6 +239,7 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
         if (group) flow_group_miss(group);
         return code;
     }
+    const int64_t start = wait_now();
     const int mode = device_ignore_captures(r.f.d);
     pthread_mutex_init(&r.f.lock, NULL);
     pthread_cond_init(&r.f.changed, NULL);
@@ -226,6 +254,15 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
                  last->launches[last->n_launches - 1].entry, r.f.d->info.ordinal, r.f.d->info.name);
     r.f.what = r.what;
     code = release(&r, run_flow(&r, status), status);
+    if (!code && flow->transfer)
+        *flow->transfer = (smk_transfer){.bytes_in = r.f.bytes[STAGE_IN],
+                                         .bytes_out = r.f.bytes[STAGE_OUT],
+                                         .bytes_direct = r.f.bytes_direct,
+                                         .bytes_staged = r.f.bytes_staged,
+                                         .bytes_peer = r.f.bytes_peer,
+                                         .seconds = 1e-9 * (double)(wait_now() - start),
+                                         .threads = r.n_threads,
+                                         .steps = flow->n_steps};
     device_heed_captures(r.f.d, mode);
     device_leave(r.f.d);
     return code;

@@ -131,11 +131,23 @@ flow_answer flow_next(flow_state *f, bool helps, flow_task *out) {
 bool flow_copied(flow_state *f, const flow_task *task) {
     flow_slot *s = task->slot;
     pthread_mutex_lock(&f->lock);
-    const bool last = ++s->copied == s->cut.n;
-    if (last && task->deed == FLOW_COPY_OUT) {
+    const bool last = ++s->copied == s->cut.n, in = task->deed == FLOW_COPY_IN;
+    const bool is_due = last && in && f->may_put;
+    if (last && !in) {
         s->open = false;
         flow_change(f);
     }
     pthread_mutex_unlock(&f->lock);
-    return last;
+    return is_due;
+}
+
+int flow_slots_open(flow_state *f, flow_slot **full) {
+    flow_ring *r = &f->rings[STAGE_IN];
+    int n = 0;
+    pthread_mutex_lock(&f->lock);
+    f->may_put = true;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->slots[i].open && r->slots[i].copied == r->slots[i].cut.n) full[n++] = &r->slots[i];
+    pthread_mutex_unlock(&f->lock);
+    return n;
 }

@@ -26,7 +26,10 @@ void flow_slots_give(flow_state *f);
 /* Results first: they free the device's memory. */
 flow_answer flow_next(flow_state *f, bool helps, flow_task *out);
 
-/* The share is where it belongs. Whether it was the last of its piece: one that came in is then to be put. */
+/* The share is where it belongs. Whether its piece is now to be put, by whoever asks. */
 bool flow_copied(flow_state *f, const flow_task *task);
+
+/* From now on pieces may be put. How many are full already, and so the caller's to put; room for SLOTS_IN. */
+int flow_slots_open(flow_state *f, flow_slot **full);
 
 #endif

@@ -261,7 +261,7 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *
     if (f->stopped || i == f->flow->n_steps || (who.helps && !f->staged[way])) return FLOW_NO_MORE;
     const smk_step *step = &f->flow->steps[i];
     step_state *s = &f->steps[i];
-    if (!s->direct && !who.has_slot) return FLOW_NOT_YET;
+    if (s->direct ? !f->may_put : !who.has_slot) return FLOW_NOT_YET;
     if (s->taken == 0) {
         if (!is_ready(f, step)) return FLOW_NOT_YET;
         if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step)))

@@ -82,6 +82,7 @@ typedef struct flow_state {
     size_t first[SMK_N_KINDS]; /* the first one that is not queued */
     size_t staged[STAGE_WAYS]; /* pieces that are not handed out and go through a slot */
     flow_ring rings[STAGE_WAYS];
+    bool may_put;        /* there is memory on the device to copy to */
     atomic_bool stopped; /* failed, or interrupted */
     smk_status status;   /* why */
     size_t bytes[STAGE_WAYS], bytes_direct, bytes_staged, bytes_peer;

@@ -18,7 +18,6 @@
 #include "team.h"
 
 enum {
-    MOST_THREADS = 16,
     FEW_THREADS = 4, /* so many for FEW_BYTES each, as waking one takes as long as these; ... */
     FEW_BYTES = 512 << 10, /* ... then one for THREAD_BYTES */
     THREAD_BYTES = 2 << 20,
@@ -30,26 +29,18 @@ enum {
     ASK_NS = 1000 * 1000
 };
 
-/* One of the flow's threads. */
-typedef struct worker {
-    flow_state *flow;
-    patience *patience;        /* of the caller's thread alone */
-    int64_t idle_since, asked; /* 0: it is not */
-    smk_status status;
-} worker;
-
 /* ---- moving pieces ---- */
 
-static smk_code fail(worker *w, CUresult result, const char *call) {
+static smk_code fail(flow_worker *w, CUresult result, const char *call) {
     return flow_fail(w->flow, result, call, &w->status);
 }
 
 /* The caller's chance to hear of a signal. */
-static smk_code listen(worker *w) {
+static smk_code listen(flow_worker *w) {
     return w->patience ? patience_check(w->patience, &w->status) : SMK_OK;
 }
 
-static void deliver(worker *w, const smk_rectangle *r) {
+static void deliver(flow_worker *w, const smk_rectangle *r) {
     if (w->flow->flow->delivered) atomic_fetch_add(w->flow->flow->delivered, r->width * r->lines);
 }
 
@@ -103,7 +94,7 @@ static CUresult mark_copy(flow_state *f, stage *stage, CUstream stream, const ch
 }
 
 /* The piece's copy between the host, or its stage, and the flow's device. */
-static smk_code put_copy(worker *w, flow_state *f, const flow_piece *piece, stage *stage) {
+static smk_code put_copy(flow_worker *w, flow_state *f, const flow_piece *piece, stage *stage) {
     const smk_rectangle *r = &piece->rectangle;
     const place host = {.host = stage ? stage->memory : r->host,
                         .pitch = stage ? r->width : (size_t)r->host_pitch};
@@ -117,7 +108,7 @@ static smk_code put_copy(worker *w, flow_state *f, const flow_piece *piece, stag
 }
 
 /* The other's copy of the piece from this flow's device, once it has come here. */
-static smk_code pass_on(worker *w, flow_state *other, const flow_piece *mine,
+static smk_code pass_on(flow_worker *w, flow_state *other, const flow_piece *mine,
                         const flow_piece *theirs, stage *stage) {
     const place from = on_device(w->flow, &mine->rectangle);
     const place to = on_device(other, &theirs->rectangle);
@@ -129,7 +120,7 @@ static smk_code pass_on(worker *w, flow_state *other, const flow_piece *mine,
 }
 
 /* The piece that another flow has in common with this one goes to its GPU, too. */
-static smk_code put_for(worker *w, flow_state *other, const flow_piece *piece, stage *stage) {
+static smk_code put_for(flow_worker *w, flow_state *other, const flow_piece *piece, stage *stage) {
     device *d;
     const step_state *mine = &w->flow->steps[piece->step];
     flow_piece theirs = *piece;
@@ -146,7 +137,7 @@ static smk_code put_for(worker *w, flow_state *other, const flow_piece *piece, s
 }
 
 /* Its own flow hears of it last: with that the slot may be used again. */
-static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
+static smk_code put(flow_worker *w, const flow_piece *piece, flow_slot *slot) {
     flow_state *f = w->flow;
     stage *stage = slot ? slot->stage : NULL;
     smk_code code = put_copy(w, f, piece, stage);
@@ -158,7 +149,7 @@ static smk_code put(worker *w, const flow_piece *piece, flow_slot *slot) {
     return SMK_OK;
 }
 
-static smk_code carry_out(worker *w, const flow_task *task) {
+static smk_code carry_out(flow_worker *w, const flow_task *task) {
     const smk_rectangle *r = &task->share;
     if (task->deed == FLOW_PUT) return put(w, &task->piece, task->slot);
     const lines host = {r->host, r->host_pitch};
@@ -169,14 +160,13 @@ static smk_code carry_out(worker *w, const flow_task *task) {
     } else {
         lines_into_stage(slot, host, r->width, r->lines, w->flow->is_much);
     }
-    const bool complete = flow_copied(w->flow, task);
-    return complete && task->deed == FLOW_COPY_IN ? put(w, &task->slot->piece, task->slot) : SMK_OK;
+    return flow_copied(w->flow, task) ? put(w, &task->slot->piece, task->slot) : SMK_OK;
 }
 
 /* ---- what to do next ---- */
 
 /* A few microseconds, or until there is something new, without the lock. */
-static void spin(const worker *w, const flow_task *task, unsigned changes) {
+static void spin(const flow_worker *w, const flow_task *task, unsigned changes) {
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load(&w->flow->changes) != changes) return;
         for (int k = 0; k < task->n_watched; k++)
@@ -186,7 +176,7 @@ static void spin(const worker *w, const flow_task *task, unsigned changes) {
 }
 
 /* There was nothing to do: a little later there may be. Copies that fail never tell; a stream does. */
-static smk_code wait_a_little(worker *w, const flow_task *task, unsigned changes) {
+static smk_code wait_a_little(flow_worker *w, const flow_task *task, unsigned changes) {
     flow_state *f = w->flow;
     const int64_t time = wait_now();
     if (!w->idle_since) w->idle_since = w->asked = time;
@@ -206,7 +196,7 @@ static smk_code wait_a_little(worker *w, const flow_task *task, unsigned changes
 
 /* What this thread finds to do, until there is nothing left. It never waits for one thing while there may be
  * another. */
-static smk_code work(worker *w) {
+static smk_code work(flow_worker *w) {
     for (;;) {
         flow_state *f = w->flow;
         flow_task task;
@@ -226,18 +216,18 @@ static smk_code work(worker *w) {
     }
 }
 
-static void work_and_tell(worker *w) {
-    if (work(w) && w->status.code) flow_stop(w->flow, &w->status);
+static void tell(flow_worker *w, smk_code code) {
+    if (code && w->status.code) flow_stop(w->flow, &w->status);
 }
 
 static void help(void *argument) {
-    worker *w = argument;
+    flow_worker *w = argument;
     device *d;
     if (device_enter(w->flow->d->info.ordinal, &d, &w->status)) {
         flow_stop(w->flow, &w->status);
         return;
     }
-    work_and_tell(w);
+    tell(w, work(w));
     device_leave(d);
 }
 
@@ -260,34 +250,44 @@ static int threads_for(const flow_state *f, size_t bytes) {
     int n = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
     const size_t useful = useful_threads(bytes);
     n = f->flow->share > 1 ? n / f->flow->share : n;
-    n = n < MOST_THREADS ? n : MOST_THREADS;
+    n = n < FLOW_MOST_THREADS ? n : FLOW_MOST_THREADS;
     n = useful < (size_t)n ? (int)useful : n;
     return n < 1 ? 1 : n;
 }
 
-/* The caller works, too; where there are no threads for all of them, fewer do. */
-smk_code flow_work(flow_state *f, patience *p, int *n_workers, smk_status *status) {
-    worker workers[MOST_THREADS];
-    helper *helpers[MOST_THREADS];
+/* Where there are no threads for all of the work, fewer do. */
+smk_code flow_begin(flow_state *f, flow_crew *crew, patience *p, smk_status *status) {
     const size_t bytes = staged_bytes(f);
     const int wanted = threads_for(f, bytes);
-    int n = 1;
     f->is_much = bytes >= MUCH_BYTES;
-    if (flow_slots_take(f, status)) goto done;
+    crew->workers[0] = (flow_worker){.flow = f, .patience = p};
+    crew->n = 1;
+    if (flow_slots_take(f, status)) return status->code;
     f->ends = f->rings[STAGE_IN].slots[0].stage->ends;
-    workers[0] = (worker){.flow = f, .patience = p};
-    for (; n < wanted; n++) {
-        workers[n] = (worker){.flow = f};
-        if (!(helpers[n] = team_start(help, &workers[n]))) break;
+    for (; crew->n < wanted; crew->n++) {
+        flow_worker *w = &crew->workers[crew->n];
+        *w = (flow_worker){.flow = f};
+        if (!(crew->helpers[crew->n] = team_start(help, w))) break;
     }
-    *n_workers = n;
-    flow_start(f);
-    work_and_tell(&workers[0]);
-    for (int i = 1; i < n; i++)
-        team_end(helpers[i]);
-    if (f->stopped) smk_fail(status, f->status.code, "%s", f->status.message);
+    return SMK_OK;
+}
 
-done:
+void flow_work(flow_state *f, flow_crew *crew) {
+    flow_worker *caller = &crew->workers[0];
+    flow_slot *full[SLOTS_IN];
+    smk_code code = SMK_OK;
+    flow_start(f);
+    const int n = flow_slots_open(f, full);
+    for (int i = 0; i < n && !code; i++)
+        code = put(caller, &full[i]->piece, full[i]);
+    tell(caller, code ? code : work(caller));
+}
+
+smk_code flow_end(flow_state *f, flow_crew *crew, smk_status *status) {
+    if (status->code) flow_stop(f, status);
+    for (int i = 1; i < crew->n; i++)
+        team_end(crew->helpers[i]);
+    if (f->stopped) smk_fail(status, f->status.code, "%s", f->status.message);
     flow_slots_give(f);
     return status->code;
 }

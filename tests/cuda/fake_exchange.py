@@ -33,6 +33,7 @@ class FakeState(ctypes.Structure):
         ("kernels_hang", ctypes.c_bool),
         ("products_hang", ctypes.c_bool),
         ("total_bytes", ctypes.c_size_t),
+        ("allocation_ms", ctypes.c_int),
         ("sticky", ctypes.c_int),
         ("alive", ctypes.c_int * 4),
         ("used_bytes", ctypes.c_size_t),

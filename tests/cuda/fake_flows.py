@@ -24,9 +24,9 @@ def floats(*shape: int) -> np.ndarray:
     return random.standard_normal(shape, dtype=np.float32)
 
 
-def gemm(a: np.ndarray, b: np.ndarray, **keywords: object) -> np.ndarray:
+def gemm(a: np.ndarray, b: np.ndarray, device: str = "cuda", **keywords: object) -> np.ndarray:
     """The product, checked against float64."""
-    c = smemkern.gemm(a, b, variant="naive", device="cuda", **keywords)
+    c = smemkern.gemm(a, b, variant="naive", device=device, **keywords)
     exact = a.astype(np.float64) @ b
     bound = 1e-6 * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-30
     assert c.shape == exact.shape and c.dtype == np.float32
@@ -227,6 +227,30 @@ def threads() -> None:
     assert not errors, errors
 
 
+def early() -> None:
+    """Threads fill slots while memory is allocated, all slots if need be; or it cannot be had."""
+    fake.allocation_ms = 30
+    for device, call in (("cuda:0", b"cuMemAllocFromPoolAsync"), ("cuda:1", b"cuMemAlloc")):
+        fake.no_pools = device == "cuda:1"
+        for m, n, k in ((1500, 8, 520), (4096, 8, 1100), (64, 1500, 700)):
+            a, b = floats(m, k), floats(k, n)
+            direct = pinned(m, k)
+            direct[:] = a
+            assert np.array_equal(gemm(direct, b, device), gemm(a, b, device))
+            for nth in (1, 2, 3):
+                fake.fail_result, fake.fail_countdown, fake.fail_call = 1, nth, call
+                try:
+                    gemm(a, b, device)
+                except smemkern.Error as error:
+                    assert call.decode() in str(error)
+                else:
+                    raise AssertionError(f"allocation {nth} failed, and nothing was said")
+            gemm(a, b, device)
+        smemkern.empty_cache(device)
+    fake.allocation_ms = 0
+    assert fake.alive[0] == 0 and fake.used_bytes == 0 and fake.contexts_pushed == 0
+
+
 def kept() -> None:
     """What products make of a block is made once, and of that block; the same bits where it is not
     kept: in less memory, and where each operand has a block."""
@@ -384,6 +408,7 @@ CASES = (
     transposes,
     direct,
     threads,
+    early,
     kept,
     kept_of_runs,
     memory,

@@ -16,6 +16,7 @@ typedef struct fake_cuda {
     bool kernels_hang;  /* "spin" started while this is true runs until it is false */
     bool products_hang; /* so does "gemm_naive", if this is true as well */
     size_t total_bytes; /* memory of the device */
+    int allocation_ms;  /* what it takes to have some of it */
     int sticky;         /* the result of every call after a crash */
 
     int blocks, streams, events, modules; /* alive; blocks: in use, not held by a pool */
@@ -25,7 +26,7 @@ typedef struct fake_cuda {
     int waits;                              /* of streams for events, so far */
     void *launched_on;                      /* the stream of the latest launch */
     int launches;                           /* so far */
-    size_t searched;            /* elements of B whose largest were found, so far */
+    size_t searched;                        /* elements of B whose largest were found, so far */
     int overlapping;     /* launches that may begin before the last one has ended, so far */
     int virtual_sm;      /* what the kernels' PTX was compiled for */
     int version;         /* of the driver */

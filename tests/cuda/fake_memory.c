@@ -3,6 +3,8 @@
  */
 #include "fake_internal.h"
 
+#include <time.h>
+
 typedef struct block {
     char *memory;
     size_t bytes;
@@ -22,6 +24,11 @@ void fake_settle_memory(void) {
         fake_cuda.used_bytes -= b->bytes;
         fake_cuda.held_bytes += b->bytes;
     }
+}
+
+/* Other threads go on. */
+static void take_time(void) {
+    nanosleep(&(struct timespec){.tv_nsec = fake_cuda.allocation_ms * 1000000L}, NULL);
 }
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes, bool pooled) {
@@ -75,6 +82,7 @@ CUresult cuMemGetInfo(size_t *free, size_t *total) {
 }
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+    take_time();
     CALL(cuMemAlloc);
     return allocate(address, bytes, false);
 }
@@ -134,6 +142,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                  CUstream stream) {
+    take_time();
     CALL(cuMemAllocFromPoolAsync);
     return pool && stream ? allocate(address, bytes, true) : fail(INVALID_VALUE);
 }
