@@ -38,17 +38,19 @@ def products(results: Record | None) -> str:
     lines = _part(results, "gemm")
     if not lines or results is None:
         return NOT_YET
-    header = ("n", "smemkern", *PEERS.values(), "pinned arrays", "× best peer")
-    header = (*header, "serial floor", "of it", "both ways at once", "kernel")
+    header = ("n", "smemkern", *PEERS.values(), "pinned arrays", "× best peer", 'accuracy="norm"')
+    header = (*header, "× best peer", "serial floor", "of it", "both ways at once", "kernel")
     rows = []
     for line in lines:
         ms = line["ms"]
-        ahead = min(ms[peer] for peer in PEERS) / ms["smemkern"]
+        peer = min(ms[name] for name in PEERS)
+        ahead = peer / ms["smemkern"]
         floor = ms["smemkern"] / line["floor_ms"]
         rows.append(
             (
                 *(f"{line['n']}", number(ms["smemkern"]), *(number(ms[peer]) for peer in PEERS)),
                 *(number(ms["smemkern_pinned_inputs"]), _mark(times(ahead), ahead >= 1)),
+                *(number(ms["smemkern_norm"]), times(peer / ms["smemkern_norm"])),
                 number(line["floor_ms"]),
                 _mark(times(floor), floor <= WITHIN) if line["n"] >= SIZE else "",
                 *(number(line["overlapped_floor_ms"]), number(line["kernel_ms"])),
