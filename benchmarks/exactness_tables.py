@@ -1,0 +1,116 @@
+"""The tables of the emulator's counts beside a GPU's, from benchmarks/exact.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from cells import Record, markdown, where
+from exactness.reasons import BY_SCHEDULE, EXPLAINED, why
+
+KINDS = {
+    ("shared", "load"): "shared loads",
+    ("shared", "store"): "shared stores",
+    ("shared", "ldmatrix"): "`ldmatrix`",
+    ("shared", "stmatrix"): "`stmatrix`",
+    ("shared", "atomic"): "shared atomics",
+    ("shared", "copy_async"): "`cp.async`",
+    ("global", "load"): "global loads, sectors",
+    ("global", "store"): "global stores, sectors",
+    ("global", "atomic"): "global atomics, sectors",
+}
+
+
+def patterns(results: Record) -> str:
+    """A row a kind of operation, exact ones and modelled ones apart."""
+    lines = []
+    for modelled in (False, True):
+        for (space, kind), what in KINDS.items():
+            rows = {
+                name: row
+                for name, row in results["operations"].items()
+                if (row["space"], row["kind"], row["modelled"]) == (space, kind, modelled)
+            }
+            if not rows:
+                continue
+            drawn = sum(row["patterns"] for row in rows.values())
+            equal = [
+                str(sum(row[key] for row in rows.values()))
+                if all(key in row for row in rows.values())
+                else "–"
+                for key in ("hardware_equal", "sass_equal")
+            ]
+            said = "modelled" if modelled else "exact"
+            lines.append((what, said, str(len(rows)), str(drawn), *equal))
+    header = ("operations", "", "forms", "requests", "hardware equal", "SASS equal")
+    return f"{where(results)}, seed {results['seed']}.\n\n" + markdown(header, lines, 2)
+
+
+def _differences(calls: Sequence[Record]) -> list[tuple[str, str, str, str]]:
+    return [
+        (f"`{line['call']}`", what, str(said), str(measured))
+        for line in calls
+        for what, (said, measured) in line["differs"].items()
+    ]
+
+
+def _equal(calls: Sequence[Record]) -> str:
+    return f"{sum(not line['differs'] for line in calls)} of {len(calls)}"
+
+
+def variant_counts(results: Record) -> str:
+    part = results["variants"]
+    calls = part["calls"]
+    text = f"{where(part)}.\n\n{_equal(calls)} calls: all counts equal."
+    if earlier := part.get("earlier"):
+        text += (
+            f" {earlier['calls']} of them are from commit {earlier['commit']}, which counted "
+            "neither matrices nor bulk copies; there are none in them."
+        )
+    rows = Counter(" ".join(line["call"].split()[:2]) for line in calls)
+    groups: dict[str, dict[tuple[str, str], list[tuple[int, int]]]] = {}
+    for line in calls:
+        row = " ".join(line["call"].split()[:2])
+        for count, pair in line["differs"].items():
+            of_reason = groups.setdefault(why(line["call"], count), {})
+            of_reason.setdefault((row, count), []).append(pair)
+    header = ("row", "count", "calls", "most off: predicted", "measured")
+    parts = [f"{text} What differs:"]
+    for reason, found in groups.items():
+        lines = []
+        for (row, count), pairs in found.items():
+            said, measured = max(pairs, key=lambda pair: abs(pair[0] - pair[1]) / abs(pair[1]))
+            calls_of = f"{len(pairs)} of {rows[row]}"
+            lines.append((f"`{row}`", count, calls_of, str(said), str(measured)))
+        parts.append(f"*{reason[:1].upper()}{reason[1:]}.*\n\n{markdown(header, lines, 2)}")
+    return "\n\n".join(parts)
+
+
+def corpus_counts(results: Record) -> str:
+    part = results["corpus"]
+    lines = []
+    told = ""
+    for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0]):
+        lines.append(("", "", *rest) if name == told else (name, EXPLAINED[name.strip("`")], *rest))
+        told = name
+    left_out = "; ".join(f"`{name}`: {why}" for name, why in BY_SCHEDULE.items())
+    header = ("kernel", "why", "count", "predicted", "measured")
+    return (
+        f"{where(part)}.\n\n{_equal(part['calls'])} kernels: all twenty counts equal. The others:"
+        f"\n\n{markdown(header, lines, 3)}\n\n"
+        f"Not compared, since who comes first decides: {left_out}."
+    )
+
+
+def engine_counts(results: Record) -> str:
+    part = results["engine"]
+    kinds = {
+        "bulk copies of bytes": "bulk",
+        "boxes of tensors": "box",
+        "wgmma's operands": "wgmma",
+    }
+    lines = []
+    for what, begins in kinds.items():
+        calls = [line for line in part["calls"] if line["call"].startswith(begins)]
+        lines.append((what, "wavefronts" if begins == "wgmma" else "sectors", _equal(calls)))
+    return f"{where(part)}.\n\n" + markdown(("what", "counted", "equal"), lines, 2)
