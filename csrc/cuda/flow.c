@@ -24,6 +24,7 @@ typedef struct run {
     CUstream own[MOST_STREAMS]; /* taken for this call */
     int n_own;
     int n_computes, n_threads;
+    int64_t started, ended; /* ended: the last byte was where it belongs; 0: not yet */
 } run;
 
 static size_t bytes_of(const smk_flow *flow) {
@@ -119,6 +120,7 @@ static smk_code wait_for_all(run *r, smk_status *status) {
     smk_code code = SMK_OK;
     for (int i = 0; i < n && !code; i++)
         code = wait_for_stream(r->f.d, streams[i], &r->patience, r->what, status);
+    if (!code && !r->ended) r->ended = wait_now();
     return code;
 }
 
@@ -207,8 +209,7 @@ static smk_code release(run *r, smk_code code, smk_status *status) {
     flow_state *f = &r->f;
     device *d = f->d;
     const CUstream first = f->lanes[0];
-    const bool lost = atomic_load(&d->lost);
-    const bool left_running = !lost && finish(r, code == SMK_INTERRUPTED, status);
+    const bool left_running = !atomic_load(&d->lost) && finish(r, code == SMK_INTERRUPTED, status);
     if (atomic_load(&d->lost)) goto host;
 
     if (left_running) {
@@ -239,7 +240,7 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
         if (group) flow_group_miss(group);
         return code;
     }
-    const int64_t start = wait_now();
+    r.started = wait_now();
     const int mode = device_ignore_captures(r.f.d);
     pthread_mutex_init(&r.f.lock, NULL);
     pthread_cond_init(&r.f.changed, NULL);
@@ -260,7 +261,7 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
                                          .bytes_direct = r.f.bytes_direct,
                                          .bytes_staged = r.f.bytes_staged,
                                          .bytes_peer = r.f.bytes_peer,
-                                         .seconds = 1e-9 * (double)(wait_now() - start),
+                                         .seconds = 1e-9 * (double)(r.ended - r.started),
                                          .threads = r.n_threads,
                                          .steps = flow->n_steps};
     device_heed_captures(r.f.d, mode);

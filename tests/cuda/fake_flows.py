@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 
 import numpy as np
 from fake_exchange import FakeState
@@ -295,6 +296,15 @@ def kept_of_runs() -> None:
         assert np.array_equal(product(x, y, devices=[0, 1], max_memory=1_200_000), whole)
 
 
+def measured() -> None:
+    """What a call moved took no longer because its kernel was then timed many times."""
+    a, b = floats(200, 100), floats(100, 200)
+    started = time.perf_counter()
+    smemkern._measure("gemm", a, b, variant="naive", device="cuda", repeat=200)
+    taken = time.perf_counter() - started
+    assert 0 < smemkern.last_transfer().seconds < taken / 4
+
+
 def memory() -> None:
     """A result keeps its memory for the next one; what the host cannot hold is refused first."""
     a, b = floats(1500, 3), floats(3, 1500)
@@ -411,6 +421,7 @@ CASES = (
     early,
     kept,
     kept_of_runs,
+    measured,
     memory,
     forks,
     progress,
