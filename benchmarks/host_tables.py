@@ -43,14 +43,14 @@ def products(results: Record | None) -> str:
     rows = []
     for line in lines:
         ms = line["ms"]
-        peer = min(ms[name] for name in PEERS)
-        ahead = peer / ms["smemkern"]
+        best = min(ms[peer] for peer in PEERS)
+        ahead = best / ms["smemkern"]
         floor = ms["smemkern"] / line["floor_ms"]
         rows.append(
             (
                 *(f"{line['n']}", number(ms["smemkern"]), *(number(ms[peer]) for peer in PEERS)),
                 *(number(ms["smemkern_pinned_inputs"]), _mark(times(ahead), ahead >= 1)),
-                *(number(ms["smemkern_norm"]), times(peer / ms["smemkern_norm"])),
+                *(number(ms["smemkern_norm"]), times(best / ms["smemkern_norm"])),
                 number(line["floor_ms"]),
                 _mark(times(floor), floor <= WITHIN) if line["n"] >= SIZE else "",
                 *(number(line["overlapped_floor_ms"]), number(line["kernel_ms"])),

@@ -14,7 +14,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import exactness_tables
 import host_tables
 import ladder
 import movement
-from cells import label, markdown, number, percent, size, times, where
+from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
 from rows import ROOT, parameter_sets, table
@@ -33,24 +33,18 @@ HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
-Record = dict[str, Any]
-
 
 # ---- reading results
 
 
+def read(of: str) -> list[Record]:
+    """All results that begin so, a file each."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob(f"{of}-*.json"))]
+
+
 def gpus() -> list[Record]:
     """What benchmarks/gpu.py wrote, a file a GPU."""
-    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("nvidia-*.json"))]
-
-
-def exactness() -> list[Record]:
-    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("exactness-*.json"))]
-
-
-def machines() -> list[Record]:
-    """What benchmarks/several.py wrote, a file a machine."""
-    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("several-*.json"))]
+    return read("nvidia")
 
 
 def is_clean(results: Record) -> bool:
@@ -314,8 +308,8 @@ def sections() -> dict[str, str]:
     return {
         "ladder": "\n\n".join(rungs(g, brief=True) for g in measured),
         "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
-        "host": "\n\n".join(host_tables.summary(g) for g in measured),
-        "checked": "\n\n".join(checked(g) for g in measured),
+        "host": each(host_tables.summary, measured),
+        "checked": each(checked, measured),
     }
 
 
@@ -326,30 +320,34 @@ def report(results: Record) -> str:
     )
 
 
+def each(table: Callable[[Any], str], results: Iterable[Record | None]) -> str:
+    return "\n\n".join(map(table, results))
+
+
 def documents() -> dict[Path, dict[str, str]]:
     """The files with marked parts, and what belongs into those."""
-    measured = exactness()
+    measured, counted = gpus() or [None], read("exactness")
     return {
         README: sections(),
         PERFORMANCE: {
             "every set": numbers("gemm"),
             "every transpose": numbers("transpose"),
-            "claims": "\n\n".join(claims(g) for g in gpus() or [None]),
+            "claims": each(claims, measured),
             "emulator": emulator(),
-            "goals": "\n\n".join(goals(g) for g in gpus() or [None]),
-            "transposes": "\n\n".join(transpose_goals(g) for g in gpus() or [None]),
+            "goals": each(goals, measured),
+            "transposes": each(transpose_goals, measured),
         },
         HOST: {
-            "products": "\n\n".join(host_tables.products(g) for g in gpus() or [None]),
-            "host transposes": "\n\n".join(host_tables.transposes(g) for g in gpus() or [None]),
-            "limited": "\n\n".join(host_tables.limited(g) for g in gpus() or [None]),
-            "several": "\n\n".join(map(host_tables.several, machines())) or host_tables.NOT_YET,
+            "products": each(host_tables.products, measured),
+            "host transposes": each(host_tables.transposes, measured),
+            "limited": each(host_tables.limited, measured),
+            "several": each(host_tables.several, read("several")) or host_tables.NOT_YET,
         },
         EXACTNESS: {
-            "exactness": "\n\n".join(exactness_tables.patterns(g) for g in measured),
-            "variants": "\n\n".join(exactness_tables.variant_counts(g) for g in measured),
-            "corpus": "\n\n".join(exactness_tables.corpus_counts(g) for g in measured),
-            "engine": "\n\n".join(exactness_tables.engine_counts(g) for g in measured),
+            "exactness": each(exactness_tables.patterns, counted),
+            "variants": each(exactness_tables.variant_counts, counted),
+            "corpus": each(exactness_tables.corpus_counts, counted),
+            "engine": each(exactness_tables.engine_counts, counted),
         },
     }
 

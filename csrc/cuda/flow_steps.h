@@ -50,7 +50,7 @@ typedef struct flow_slot {
     bool queued; /* out: its copy is on a stream, so that the stage's mark will tell */
 } flow_slot;
 
-/* One way's slots, used in turn. Taken by flow_work. No more than the shared cache keeps, or what is staged goes through
+/* One way's slots, used in turn. Taken by flow_begin. No more than the shared cache keeps, or what is staged goes through
  * memory once more; results need more of them, as threads come to empty one only after what they are at. */
 enum { SLOTS_IN = 4, SLOTS_OUT = 8 };
 typedef struct flow_ring {
@@ -73,7 +73,7 @@ typedef struct flow_state {
     stage_mark *ends; /* of each lane's kernels */
     const char *what; /* the kernels, as messages name them */
     atomic_bool launched;     /* one of them, at least */
-    bool is_much;             /* what passes through slots: flow_work says how much that is */
+    bool is_much;             /* what passes through slots: flow_work.c says how much that is */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
     pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
