@@ -100,7 +100,7 @@ void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK
 
 bool smk_timing_fits(const smk_timing *t, const smk_question *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
-    if (t->side && side > t->side) return false;
+    if ((t->side && side > t->side) || (q->only && q->only != t->row)) return false;
     return can_answer(t->row, q) && !strcmp(t->dtype->name, q->dtype) &&
            t->accuracy <= q->accuracy && t->aligned == q->aligned;
 }

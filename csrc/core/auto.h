@@ -25,6 +25,7 @@ typedef struct smk_question {
     int64_t M, N, K, batch;
     smk_strides strides; /* what a row has to take to read the operands where they are */
     bool aligned;        /* rows of both operands begin at multiples of 16 bytes */
+    const smk_row *only; /* NULL: any */
 } smk_question;
 
 /* What a row's time on a GPU is made of; `busiest` is the number of tiles on the multiprocessor that

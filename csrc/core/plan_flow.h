@@ -32,7 +32,8 @@ typedef struct smk_flow_question {
     const int64_t *values;
     char *host[SMK_MAX_OPERANDS]; /* A, B, C; x, y */
     size_t memory;                /* bytes */
-    int64_t split; /* parts of K that the plan of the whole product has (smk_plan.split) */
+    int64_t split;  /* parts of K that the plan of the whole product has (smk_plan.split) */
+    double seconds; /* that the product is expected to take on the device; 0: not known */
 } smk_flow_question;
 
 /* SMK_MEMORY if not even the smallest blocks fit. smk_flow_plan_free is due in any case. */

@@ -8,6 +8,10 @@ static inline int64_t flow_least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+static inline int64_t flow_most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 static inline int64_t flow_round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }

@@ -41,6 +41,13 @@ static bool is_direct(device *d, const smk_rectangle *r) {
            is_pinned(d, high + r->width - 1);
 }
 
+/* Whether threads bring it to the engine sooner than it gets there: it takes short lines of very much memory, of many
+ * pages, at half its rate. */
+static bool is_read_slowly(const smk_rectangle *r) {
+    enum { SHORT = 8 << 10, FAR = 64 << 20 }; /* bytes */
+    return r->width <= SHORT && r->lines * (size_t)r->host_pitch > FAR;
+}
+
 /* Two at least, so that one is filled while the engine moves the other. */
 static size_t piece_bytes(size_t bytes) {
     enum { PIECES = 2, LEAST = 512 << 10 };
@@ -105,11 +112,14 @@ static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
 
 smk_code flow_steps_make(flow_state *f, smk_status *status) {
     const smk_flow *flow = f->flow;
+    bool staged = false;
     f->steps = calloc(flow->n_steps + 1, sizeof *f->steps);
     if (!f->steps) return smk_fail_memory(status, flow->n_steps * sizeof *f->steps, "a flow");
     for (size_t i = 0; i < flow->n_steps; i++) {
         const smk_step *step = &flow->steps[i];
         if (step->kind != SMK_COMPUTE) cut(f, step, &f->steps[i]);
+        if (step->kind == SMK_COPY_IN && f->steps[i].direct)
+            staged |= is_read_slowly(&f->steps[i].whole);
         if (!f->steps[i].direct) f->staged[way_of(step)] += f->steps[i].cut.n;
         for (int j = 0; j < step->n_after; j++) {
             step_state *before = &f->steps[step->after[j]];
@@ -123,6 +133,8 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
             if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
         }
     }
+    for (size_t i = 0; staged && i < flow->n_steps; i++) /* some of each would be slower yet */
+        if (flow->steps[i].kind == SMK_COPY_IN) flow_stage(f, i);
     for (int kind = 0; kind < SMK_N_KINDS; kind++) {
         f->next[kind] = find_copy(f, (smk_step_kind)kind, 0);
         f->first[kind] = find(f, (smk_step_kind)kind, 0);

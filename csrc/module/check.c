@@ -71,7 +71,8 @@ int request_choose_row(module_state *state, request *r, smk_question question) {
         raise_status(state, &status);
         return -1;
     }
-    return 0;
+    const bool is_flow = !r->on.emulated && !r->on_device && asked->op == SMK_GEMM;
+    return !automatic && is_flow ? request_expect(state, r, question) : 0;
 }
 
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {

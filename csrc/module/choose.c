@@ -153,23 +153,52 @@ static PyObject *table_of(module_state *state, int number) {
 
 /* ---- choosing ---- */
 
-static void take(const smk_timing *timing, request *r) {
-    r->row = timing->row;
-    memcpy(r->values, timing->values, sizeof r->values);
-}
-
-/* The row, and its parameters, that the question's answer is fastest by; r->row is NULL if none fits. */
-static int choose_on_gpu(module_state *state, request *r, const smk_question *q) {
+/* The fastest that the question allows; of no row, if none fits. */
+static int find_fastest(module_state *state, const request *r, const smk_question *q,
+                        smk_timing *out) {
     PyObject *capsule = table_of(state, r->on.ordinal);
     if (capsule == NULL) {
         return -1;
     }
     const timings *all = PyCapsule_GetPointer(capsule, capsule_name);
     const smk_timing *best = smk_fastest(all->entries, all->n, q);
-    if (best) {
-        take(best, r);
-    }
+    *out = best ? *best : (smk_timing){0};
     Py_DECREF(capsule);
+    return 0;
+}
+
+static double seconds_of(const smk_timing *timing, const smk_question *q) {
+    return 1e-6 * smk_timing_predicts(timing, q);
+}
+
+/* The row, and its parameters, that the question's answer is fastest by; r->row is NULL if none fits. */
+static int choose_on_gpu(module_state *state, request *r, const smk_question *q) {
+    smk_timing best;
+    if (find_fastest(state, r, q, &best)) {
+        return -1;
+    }
+    if ((r->row = best.row)) {
+        memcpy(r->values, best.values, sizeof r->values);
+        r->seconds = seconds_of(&best, q);
+    }
+    return 0;
+}
+
+static int ask_gpu(module_state *state, const request *r, smk_question *q) {
+    return device_sm(state, &r->on, &q->sm) ||
+                   device_multiprocessors(state, &r->on, &q->multiprocessors)
+               ? -1
+               : 0;
+}
+
+int request_expect(module_state *state, request *r, smk_question q) {
+    smk_timing best;
+    q.only = r->row;
+    q.accuracy = SMK_N_ACCURACIES - 1; /* any */
+    if (ask_gpu(state, r, &q) || find_fastest(state, r, &q, &best)) {
+        return -1;
+    }
+    r->seconds = best.row ? seconds_of(&best, &q) : 0;
     return 0;
 }
 
@@ -177,8 +206,7 @@ static int choose_on_gpu(module_state *state, request *r, const smk_question *q)
  * (device_copies.h). */
 int request_choose(module_state *state, request *r, smk_question q, bool *with_values) {
     const bool on_gpu = !r->on.emulated;
-    if (on_gpu && (device_sm(state, &r->on, &q.sm) ||
-                   device_multiprocessors(state, &r->on, &q.multiprocessors))) {
+    if (on_gpu && ask_gpu(state, r, &q)) {
         return -1;
     }
     for (;;) {

@@ -29,6 +29,7 @@ typedef struct request {
     smk_gemm gemm;           /* the problem, with places in the operands' buffers */
     smk_transpose transpose; /* likewise */
     smk_plan plan;
+    double seconds; /* that a product is expected to take on the GPU; 0: not known */
 } request;
 
 /* Everything that can be wrong with a call is found here, before anything runs. request_clear is

@@ -206,6 +206,39 @@ def direct() -> None:
     transpose(out, max_memory=1_000_000)
 
 
+def far() -> None:
+    """Short lines of much pinned memory are staged, and what comes beside them, too."""
+    a, wide, narrow, out = pinned(4, 8300), pinned(8300, 2100), pinned(8300, 1900), pinned(4, 2100)
+    for x in (a, wide, narrow):
+        x[:] = floats(*x.shape)
+    gemm(a, narrow)  # a block's lines follow each other
+    moved = smemkern.last_transfer()
+    assert moved.bytes_direct == moved.bytes_in == a.nbytes + narrow.nbytes
+    gemm(a, wide, out=out)
+    moved = smemkern.last_transfer()
+    assert moved.bytes_staged == moved.bytes_in == a.nbytes + wide.nbytes
+    assert moved.bytes_direct == out.nbytes
+
+
+def expected() -> None:
+    """The smaller operand is one block where the product is known to take little time."""
+
+    def steps(m: int, n: int, variant: str, microseconds: float) -> int:
+        timing = ("gemm", variant, {}, "float32", "float32", True, 0, (microseconds, *[0] * 5))
+        smemkern._core.set_timings(0, [timing])
+        gemm(floats(m, 4), floats(4, n))
+        return smemkern.last_transfer().steps
+
+    for m, n, otherwise, known in (
+        (2100, 2100, 2 + 2 + 2 * 4, 1 + 4 + 2 * 4),  # by 2 x 2 blocks; by 4 of A
+        (2100, 4200, 2 + 4 + 2 * 8, 1 + 4 + 2 * 4),  # 2 x 4; 4 of B
+        (600, 64, 3 + 1, 3 + 1),
+    ):
+        assert steps(m, n, "naive", 0.001) == known
+        assert steps(m, n, "naive", 1000) == steps(m, n, "tiled", 0.001) == otherwise
+    smemkern._core.set_timings(0, None)
+
+
 def threads() -> None:
     """Calls from many threads at once."""
     errors = []
@@ -417,6 +450,8 @@ CASES = (
     results,
     transposes,
     direct,
+    far,
+    expected,
     threads,
     early,
     kept,

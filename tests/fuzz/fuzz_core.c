@@ -159,6 +159,7 @@ static void plan_flow(input *in) {
         const int64_t elements = g.M * g.K + g.K * g.N + g.M * g.N, part = (int64_t)take(in, 1);
         if (part) /* of what all of it takes, where blocks make room for each other */
             question.memory = (size_t)(elements * dtype->itemsize * part / 256);
+        question.seconds = part % 2 ? 1e-9 : 0;
         if (smk_plan_flow_gemm(&question, &g, &plan, &status) == SMK_OK && batch.n == 0)
             flow_order_check(&plan, row, dtype->itemsize);
     } else {
