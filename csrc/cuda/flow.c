@@ -228,6 +228,7 @@ host:
     free(f->addresses);
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);
+    pthread_mutex_destroy(&f->calls);
     return status->code;
 }
 
@@ -242,6 +243,7 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
     }
     r.started = wait_now();
     const int mode = device_ignore_captures(r.f.d);
+    pthread_mutex_init(&r.f.calls, NULL);
     pthread_mutex_init(&r.f.lock, NULL);
     pthread_cond_init(&r.f.changed, NULL);
     const smk_job *last = NULL;

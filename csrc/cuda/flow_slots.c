@@ -118,7 +118,7 @@ static flow_answer next_in(flow_state *f, bool helps, flow_task *out) {
 
 flow_answer flow_next(flow_state *f, bool helps, flow_task *out) {
     out->n_watched = 0;
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     flow_answer answer = f->stopped ? FLOW_NO_MORE : next_out(f, helps, out);
     if (answer != FLOW_TAKEN && !f->stopped) {
         const flow_answer in = next_in(f, helps, out);
@@ -130,7 +130,7 @@ flow_answer flow_next(flow_state *f, bool helps, flow_task *out) {
 
 bool flow_copied(flow_state *f, const flow_task *task) {
     flow_slot *s = task->slot;
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     const bool last = ++s->copied == s->cut.n, in = task->deed == FLOW_COPY_IN;
     const bool is_due = last && in && f->may_put;
     if (last && !in) {
@@ -144,7 +144,7 @@ bool flow_copied(flow_state *f, const flow_task *task) {
 int flow_slots_open(flow_state *f, flow_slot **full) {
     flow_ring *r = &f->rings[STAGE_IN];
     int n = 0;
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     f->may_put = true;
     for (size_t i = 0; i < r->n; i++)
         if (r->slots[i].open && r->slots[i].copied == r->slots[i].cut.n) full[n++] = &r->slots[i];

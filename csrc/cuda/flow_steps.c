@@ -169,7 +169,7 @@ void flow_give_up(flow_state *f, size_t step) {
     f->next[kind] = find_copy(f, kind, f->next[kind]);
 }
 
-/* The functions below, down to the line, are called with the lock held. */
+/* The functions below, down to the line, are called with the lock held; those that call the driver for a step need none. */
 
 void flow_change(flow_state *f) {
     f->changes++;
@@ -180,12 +180,6 @@ static void stop(flow_state *f, const smk_status *why) {
     if (!f->stopped) f->status = *why;
     f->stopped = true;
     flow_change(f);
-}
-
-static void fail(flow_state *f, CUresult result, const char *call) {
-    smk_status status = {0};
-    flow_fail(f, result, call, &status);
-    stop(f, &status);
 }
 
 static bool is_ready(const flow_state *f, const smk_step *step) {
@@ -206,57 +200,82 @@ static bool has_ended(const flow_state *f, const smk_step *step) {
 }
 
 /* What the step's stream does from now on comes after all that it waits for. */
-static bool follow(flow_state *f, const smk_step *step) {
+static smk_code follow(const flow_state *f, const smk_step *step, smk_status *status) {
     const CUstream stream = stream_of(f, step);
     for (int i = 0; i < step->n_after; i++) {
         const uint32_t before = step->after[i];
         if (!f->steps[before].done || stream == stream_of(f, &f->flow->steps[before])) continue;
         CUresult result = f->d->cu->cuStreamWaitEvent(stream, f->steps[before].done, 0);
-        if (result) return fail(f, result, "cuStreamWaitEvent"), false;
+        if (result) return flow_fail(f, result, "cuStreamWaitEvent", status);
     }
-    return true;
+    return SMK_OK;
 }
 
-static bool end(flow_state *f, size_t i) {
+/* Tells of the step's end. */
+static smk_code end(flow_state *f, size_t i, smk_status *status) {
     step_state *s = &f->steps[i];
     const smk_step *step = &f->flow->steps[i];
     if (s->done) {
         CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, step));
-        if (result) return fail(f, result, "cuEventRecord"), false;
+        if (result) return flow_fail(f, result, "cuEventRecord", status);
     }
     if (s->told) {
         CUresult result = stage_expect(f->d, &f->ends[step->lane], stream_of(f, step));
-        if (result) return fail(f, result, "cuStreamWriteValue32"), false;
+        if (result) return flow_fail(f, result, "cuStreamWriteValue32", status);
         s->mark = f->ends[step->lane].expected;
     }
-    s->queued = true;
-    return true;
+    return SMK_OK;
 }
 
 /* Ends the copies that are on their stream. A queue is ended in its order, so that the last step stands for
  * those before it, whichever thread was faster. */
 static void end_copies(flow_state *f, smk_step_kind kind) {
     size_t i = f->first[kind];
-    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].cut.n && end(f, i);)
-        i = find(f, kind, i + 1);
-    f->first[kind] = i;
-}
-
-/* Puts kernels on their streams, up to the first that waits for something that is not on its own. */
-static void compute(flow_state *f) {
-    size_t i = f->first[SMK_COMPUTE];
-    while (!f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i])) {
+    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].cut.n;
+         i = find(f, kind, i + 1)) {
         smk_status status = {0};
-        if (!follow(f, &f->flow->steps[i])) break;
-        atomic_store(&f->launched, true);
-        if (launch_all(f->d, &f->steps[i].plan, &status)) {
+        if (end(f, i, &status)) {
             stop(f, &status);
             break;
         }
-        if (!end(f, i)) break;
-        i = find(f, SMK_COMPUTE, i + 1);
+        f->steps[i].queued = true;
     }
-    f->first[SMK_COMPUTE] = i;
+    f->first[kind] = i;
+}
+
+static smk_code start(flow_state *f, size_t i, smk_status *status) {
+    wait_for_lock(&f->calls);
+    smk_code code = follow(f, &f->flow->steps[i], status);
+    if (!code) {
+        atomic_store(&f->launched, true);
+        code = launch_all(f->d, &f->steps[i].plan, status);
+    }
+    if (!code) code = end(f, i, status);
+    pthread_mutex_unlock(&f->calls);
+    return code;
+}
+
+/* Puts kernels on their streams, up to the first that waits for something that is not on its own. One thread does, and
+ * lets go of the lock meanwhile, as the others have to know what to do next; it also finds what they make ready. */
+static void compute(flow_state *f) {
+    if (f->starts) return;
+    f->starts = true;
+    for (size_t i = f->first[SMK_COMPUTE];
+         !f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i]);
+         i = f->first[SMK_COMPUTE]) {
+        smk_status status = {0};
+        pthread_mutex_unlock(&f->lock);
+        const smk_code code = start(f, i, &status);
+        wait_for_lock(&f->lock);
+        if (code) {
+            stop(f, &status);
+        } else {
+            f->steps[i].queued = true;
+            f->first[SMK_COMPUTE] = find(f, SMK_COMPUTE, i + 1);
+            flow_change(f);
+        }
+    }
+    f->starts = false;
 }
 
 /* There may be more to do: after a copy, and at the start. */
@@ -278,7 +297,11 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *
         if (!is_ready(f, step)) return FLOW_NOT_YET;
         if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step)))
             return FLOW_NOT_YET;
-        if (!follow(f, step)) return FLOW_NOT_YET;
+        smk_status status = {0};
+        if (follow(f, step, &status)) {
+            stop(f, &status);
+            return FLOW_NOT_YET;
+        }
     }
     *out = (flow_piece){i, flow_part(&s->whole, &s->cut, s->taken), s->direct};
     s->taken++;
@@ -290,7 +313,7 @@ flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *
 /* ------------------------------------------------------------------------------------------- */
 
 void flow_start(flow_state *f) {
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     proceed(f);
     pthread_mutex_unlock(&f->lock);
 }
@@ -299,7 +322,7 @@ void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
     step_state *s = &f->steps[piece->step];
     const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
     const size_t bytes = piece->rectangle.width * piece->rectangle.lines;
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     *(s->elsewhere && f->passing ? &f->bytes_peer : &f->bytes[out ? STAGE_OUT : STAGE_IN]) += bytes;
     f->bytes_direct += piece->direct ? bytes : 0;
     if (slot) {
@@ -319,13 +342,13 @@ smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_s
 }
 
 void flow_stop(flow_state *f, const smk_status *why) {
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     stop(f, why);
     pthread_mutex_unlock(&f->lock);
 }
 
 void flow_rest(flow_state *f, unsigned changes) {
-    pthread_mutex_lock(&f->lock);
+    wait_for_lock(&f->lock);
     if (f->changes == changes) wait_for_change(&f->changed, &f->lock, REST_NS);
     pthread_mutex_unlock(&f->lock);
 }

@@ -75,6 +75,7 @@ typedef struct flow_state {
     atomic_bool launched;     /* one of them, at least */
     bool is_much;             /* what passes through slots: flow_work.c says how much that is */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
+    pthread_mutex_t calls;    /* for what is put on a stream: for its own locks the driver sleeps */
     pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
     size_t next
@@ -83,6 +84,7 @@ typedef struct flow_state {
     size_t staged[STAGE_WAYS]; /* pieces that are not handed out and go through a slot */
     flow_ring rings[STAGE_WAYS];
     bool may_put;        /* there is memory on the device to copy to */
+    bool starts;         /* a thread puts kernels on their streams */
     atomic_bool stopped; /* failed, or interrupted */
     smk_status status;   /* why */
     size_t bytes[STAGE_WAYS], bytes_direct, bytes_staged, bytes_peer;

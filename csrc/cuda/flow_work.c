@@ -102,8 +102,10 @@ static smk_code put_copy(flow_worker *w, flow_state *f, const flow_piece *piece,
     const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
     const CUstream stream = f->copies[out ? STAGE_OUT : STAGE_IN];
     const char *call;
+    wait_for_lock(&f->calls);
     CUresult result = copy(f->d->cu, out ? host : device, out ? device : host, r, stream, &call);
     if (!result && stage) result = mark_copy(f, stage, stream, &call);
+    pthread_mutex_unlock(&f->calls);
     return result ? flow_fail(f, result, call, &w->status) : SMK_OK;
 }
 
@@ -113,9 +115,11 @@ static smk_code pass_on(flow_worker *w, flow_state *other, const flow_piece *min
     const place from = on_device(w->flow, &mine->rectangle);
     const place to = on_device(other, &theirs->rectangle);
     const char *call = "cuStreamWaitValue32";
+    wait_for_lock(&other->calls);
     CUresult result = stage_await(other->d, &stage->copied[w->flow->self], other->passing);
     if (!result) result = copy(other->d->cu, to, from, &theirs->rectangle, other->passing, &call);
     if (!result) result = mark_copy(other, stage, other->passing, &call);
+    pthread_mutex_unlock(&other->calls);
     return result ? flow_fail(other, result, call, &w->status) : SMK_OK;
 }
 

@@ -6,7 +6,11 @@
 
 #include <time.h>
 
+#include "team.h"
+
 enum {
+    TRIES = 64, /* for a lock, 30 us in all */
+    APART = 16,
     SPIN_NS = 200 * 1000,
     LONGEST_NAP_NS = 1000 * 1000,
     NAP_PART = 16, /* of the time waited: a late wake costs at most this part */
@@ -17,6 +21,15 @@ int64_t wait_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void wait_for_lock(pthread_mutex_t *mutex) {
+    for (int i = 0; i < TRIES; i++) {
+        if (!pthread_mutex_trylock(mutex)) return;
+        for (int k = 0; k < APART; k++)
+            team_relax();
+    }
+    pthread_mutex_lock(mutex);
 }
 
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds) {

@@ -7,6 +7,10 @@
 /* Nanoseconds, since some time. */
 int64_t wait_now(void);
 
+/* Locks a mutex that is held for microseconds. Where all cores are busy, if only with threads that spin after their own
+ * work, a thread that sleeps comes back after milliseconds: so this looks again for a while first. */
+void wait_for_lock(pthread_mutex_t *mutex);
+
 /* With the mutex held: until there is a change, or for so long. */
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
 
