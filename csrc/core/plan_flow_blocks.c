@@ -12,7 +12,7 @@ enum {
     MOST_COUNT = 8,     /* more blocks along a side would gain nothing where all fit */
     PASSING_ROWS = 512, /* of a block of A that meets all of B */
     PASSING_COUNT = 16,
-    PASSING_BYTES = 5 << 20,   /* of such a block and its result */
+    PASSING_BYTES = 2 << 20,   /* of such a block and its result */
     UNITS = 4,                 /* slots of what moves as much as it computes */
     TRANSPOSE_UNIT = 16,       /* columns of a transpose's blocks are multiples of this */
     TRANSPOSE_LEAST = 4 << 20, /* bytes of such a block: its copies take 80 us each way ... */

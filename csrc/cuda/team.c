@@ -1,22 +1,15 @@
 /* Sleeping threads, each with a condition of its own, so that starting one wakes no other. */
-#define _GNU_SOURCE /* syscall, affinities */
+#define _GNU_SOURCE /* affinities */
 #include "team.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-enum {
-    MOST_HELPERS = 64,
-    STACK_BYTES = 1 << 20,
-    LOOK_OUT_NS = 100 * 1000,
-    SLICE_NS = 500 * 1000, /* less than Linux gives on two cores and more */
-    NOWHERE = -1
-};
+#include "wait.h"
+
+enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000, NOWHERE = -1 };
 
 struct helper {
     pthread_t thread;
@@ -57,40 +50,21 @@ static void send_away(helper *h) {
         h->away_from = here;
 }
 
-/* Where all cores are busy, if only with threads that spin after their own work, one that wakes waits for some
- * milliseconds, unless it has asked for short slices: since Linux 6.12 it then takes the place of one that has
- * not. Older systems take no notice. */
-static void ask_for_short_slices(void) {
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period; /* ns; of an ordinary thread, runtime is its slice */
-    } attributes = {0};
-    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) ||
-        attributes.policy != SCHED_OTHER)
-        return;
-    attributes.runtime = SLICE_NS;
-    syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 static void *live(void *own) {
     helper *h = own;
-    ask_for_short_slices();
-    pthread_mutex_lock(&mutex);
+    wait_for_lock(&mutex);
     for (;;) {
         if (h->state != GIVEN) {
             pthread_mutex_unlock(&mutex);
             look_out(h, IDLE);
-            pthread_mutex_lock(&mutex);
+            wait_for_lock(&mutex);
         }
         while (h->state != GIVEN)
             pthread_cond_wait(&h->changed, &mutex);
         h->state = BEGUN;
         pthread_mutex_unlock(&mutex);
         h->run(h->argument);
-        pthread_mutex_lock(&mutex);
+        wait_for_lock(&mutex);
         h->state = IDLE;
         pthread_cond_broadcast(&h->changed); /* who waits for it */
     }
@@ -121,7 +95,7 @@ static helper *hire(void) {
 }
 
 helper *team_start(void (*run)(void *argument), void *argument) {
-    pthread_mutex_lock(&mutex);
+    wait_for_lock(&mutex);
     helper *h = idle;
     if (h)
         idle = h->next;
@@ -143,11 +117,11 @@ bool team_is_done(const helper *h) {
 }
 
 void team_end(helper *h) {
-    pthread_mutex_lock(&mutex);
+    wait_for_lock(&mutex);
     if (h->state == GIVEN) h->state = IDLE;
     pthread_mutex_unlock(&mutex);
     look_out(h, BEGUN);
-    pthread_mutex_lock(&mutex);
+    wait_for_lock(&mutex);
     while (h->state != IDLE)
         pthread_cond_wait(&h->changed, &mutex);
     h->next = idle;

@@ -230,7 +230,7 @@ def expected() -> None:
         return smemkern.last_transfer().steps
 
     for m, n, otherwise, known in (
-        (2100, 2100, 2 + 2 + 2 * 4, 1 + 3 + 2 * 3),  # by 2 x 2 blocks; by 3 of A
+        (2100, 2100, 2 + 2 + 2 * 4, 1 + 4 + 2 * 4),  # by 2 x 2 blocks; by 4 of A
         (2100, 4200, 2 + 4 + 2 * 8, 1 + 4 + 2 * 4),  # 2 x 4; 4 of B
         (600, 64, 3 + 1, 3 + 1),
     ):
