@@ -108,7 +108,7 @@ static int plan_part(module_state *state, const request *r, const smk_flow_quest
     } else {
         smk_gemm part = r->gemm;
         question.split = r->plan.split;
-        question.seconds = all->n > 1 ? 0 : r->seconds; /* several share a bus's time otherwise */
+        question.seconds = all->n > 1 ? 0 : r->seconds; /* else operands come by several buses */
         if (all->n > 1) {
             all->n = take_part(&part, &question, i, r->asked->n_devices);
         }
