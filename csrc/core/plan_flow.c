@@ -125,7 +125,7 @@ static int64_t bring_run(builder *b, const blocks *all, int operand, const unit 
     for (int64_t i = 0; i < u->run; i++) {
         const int64_t block = u->blocks[operand] + i;
         const int64_t arrived = bring(b, all, operand, block, 1, place_in_panel(all, block));
-        last = arrived > last ? arrived : last;
+        last = flow_most(arrived, last);
     }
     return last;
 }

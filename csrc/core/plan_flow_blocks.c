@@ -50,22 +50,22 @@ static int64_t side(int64_t n, int64_t unit, int64_t most) {
  * are as long as they can be, and the engine moves long ones faster. But products begin late then, and those that take
  * longer than the other operand's way in would end late: these get as much of A as of B. (On an H200, of products of 1024
  * to 8192 in several types, those of less than 1.4 of that way took up to 16 % less, and the others more.) */
-static void size_blocks(const blocks *all, const smk_gemm *p, int64_t size[2]) {
-    const double bus = 54e9, longer = 1.4, itemsize = all->question->dtype->itemsize;
+static void size_blocks(blocks *all, const smk_gemm *p) {
+    const double longer = 1.4, itemsize = all->question->dtype->itemsize;
     const double m = (double)p->M, n = (double)p->N, k = (double)p->K;
     const bool by_rows = p->M >= p->N;
     const double passing = (by_rows ? m : n) * k * itemsize, bytes = passing + m * n * itemsize;
     const double seconds = all->question->seconds / (double)all->matrices;
-    const bool one_is_whole = seconds > 0 && seconds < longer * passing / bus;
-    size[0] = side(p->M, UNIT_ROWS, MOST_COUNT);
-    size[1] = side(p->N, UNIT_ROWS, MOST_COUNT);
+    const bool one_is_whole = seconds > 0 && seconds < longer * flow_on_bus(passing);
+    int64_t rows = side(p->M, UNIT_ROWS, MOST_COUNT), columns = side(p->N, UNIT_ROWS, MOST_COUNT);
     if (one_is_whole && by_rows) {
         const double most = bytes / PASSING_BYTES;
-        size[0] = side(p->M, PASSING_ROWS, most < PASSING_COUNT ? (int64_t)most : PASSING_COUNT);
-        size[1] = p->N;
+        rows = side(p->M, PASSING_ROWS, most < PASSING_COUNT ? (int64_t)most : PASSING_COUNT);
+        columns = p->N;
     } else if (one_is_whole) {
-        size[0] = p->M;
+        rows = p->M;
     }
+    flow_count_blocks(all, p->M, p->N, rows, columns);
 }
 
 /* Lines of y as long as it helps, which makes those of x short. */
@@ -105,9 +105,7 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     flow_order order = {0};
     const double memory = (double)all->question->memory;
     double bytes;
-    int64_t size[2];
-    size_blocks(all, p, size);
-    flow_count_blocks(all, p->M, p->N, size[0], size[1]);
+    size_blocks(all, p);
     int64_t slots[] = {all->count[0], all->count[1], all->count[0] * all->count[1]};
     for (int o = 0; o < 2; o++)
         if (all->matrices > 1 && !all->repeats[o]) slots[o] *= 2; /* the next one's, too */

@@ -16,6 +16,11 @@ static inline int64_t flow_round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
+/* Seconds that bytes take on the bus, as expected where ways to cut a problem are compared: an H200's. */
+static inline double flow_on_bus(double bytes) {
+    return bytes / 54e9;
+}
+
 enum { FLOW_NONE = -1 };
 
 /* Blocks of an operand: lines of bytes in host memory, and how they lie in a slot. */

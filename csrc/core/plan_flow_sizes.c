@@ -52,10 +52,10 @@ static smk_code size_unit(blocks *all, const unit *u, const int64_t most[2], int
     for (int o = 0; o < 2; o++) {
         const bool panel = o == all->panel;
         const int64_t slot = ceil_div((int64_t)plan.kept[o], panel ? u->run : 1);
-        kept[o] = slot > kept[o] ? slot : kept[o];
+        kept[o] = flow_most(slot, kept[o]);
         own += panel ? (int64_t)plan.kept[o] : 0; /* some units of a panel keep nothing */
     }
-    *workspace = own > *workspace ? own : *workspace;
+    *workspace = flow_most(own, *workspace);
     smk_plan_free(&plan);
     return SMK_OK;
 }

@@ -57,21 +57,21 @@ static double most_of(double a, double b) {
  * what it chose took at most 6 % longer than the fastest. Those of other element types differ, but what is compared are
  * ways to cut one problem. */
 static void expect(const blocks *all, const smk_gemm *p, residence *r, int64_t outer_bytes) {
-    const double bus = 54e9, products = 58e12, start = 100e-6;
+    const double products = 58e12, start = 100e-6;
     const double half_full = ALL_OUTPUTS / 2.0; /* a unit of fewer takes as long */
     const double late = 1.25; /* an inner block's arrival takes longer, as others come first */
     const double n_outer = (double)all->count[r->outer], n_inner = (double)all->count[!r->outer];
     const double turns = (double)ceil_div(all->count[r->outer], r->stay);
     const double runs = (double)ceil_div(all->count[r->outer], r->run), lanes = r->lanes;
-    const double arriving = (double)outer_bytes / bus;
-    const double passing = (double)all->slot_bytes[!r->outer] / bus;
+    const double arriving = flow_on_bus((double)outer_bytes);
+    const double passing = flow_on_bus((double)all->slot_bytes[!r->outer]);
     const double each = (double)p->K / products; /* seconds of an output */
     const double outputs = (double)all->size[0] * (double)all->size[1];
     const double first = each * most_of(outputs, half_full) + start;
     const double work = each * outputs * (double)r->run;
     const double alone = most_of(work, each * half_full) + start;
     r->begin = (int64_t)(lanes * arriving / first);
-    r->begin = r->begin < 1 ? 1 : flow_least(r->begin, r->inner);
+    r->begin = flow_most(1, flow_least(r->begin, r->inner));
     const double begins = n_outer * most_of((double)r->begin * first / lanes, arriving);
     const double slots = (alone + late * passing) / (double)r->inner;
     const double unit = most_of(work, most_of(alone / lanes, slots));
@@ -90,7 +90,7 @@ static smk_code reside(blocks *all, const smk_gemm *p, residence *r, int64_t *ne
     flow_count_blocks(all, p->M, p->N, r->size[0], r->size[1]);
     const int64_t outer_bytes = all->slot_bytes[r->outer], count = all->count[r->outer];
     r->run = ALL_OUTPUTS / (all->size[0] * all->size[1]);
-    r->run = r->run < 1 ? 1 : flow_least(r->run, count);
+    r->run = flow_most(1, flow_least(r->run, count));
     r->inner = flow_least(r->inner, all->count[!r->outer]);
     r->seconds = 0;
     all->panel = r->outer;

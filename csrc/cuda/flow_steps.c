@@ -169,7 +169,7 @@ void flow_give_up(flow_state *f, size_t step) {
     f->next[kind] = find_copy(f, kind, f->next[kind]);
 }
 
-/* The functions below, down to the line, are called with the lock held; those that call the driver for a step need none. */
+/* The functions below, down to the line, are called with the lock held; follow, end and start need none. */
 
 void flow_change(flow_state *f) {
     f->changes++;

@@ -75,8 +75,8 @@ typedef struct flow_state {
     atomic_bool launched;     /* one of them, at least */
     bool is_much;             /* what passes through slots: flow_work.c says how much that is */
     _Atomic unsigned changes; /* how often there was something new for a thread to take */
-    pthread_mutex_t calls;    /* for what is put on a stream: for its own locks the driver sleeps */
-    pthread_mutex_t lock;     /* guards what follows */
+    pthread_mutex_t calls; /* for copies and kernels put on streams: the driver's own locks sleep */
+    pthread_mutex_t lock;  /* guards what follows */
     pthread_cond_t changed;
     size_t next
         [SMK_N_KINDS]; /* the first step of a kind that is not wholly handed out; n_steps: none */

@@ -175,7 +175,7 @@ static void spin(const flow_worker *w, const flow_task *task, unsigned changes) 
         if (atomic_load(&w->flow->changes) != changes) return;
         for (int k = 0; k < task->n_watched; k++)
             if (stage_has_come(&task->watched[k])) return;
-        team_relax();
+        wait_relax();
     }
 }
 

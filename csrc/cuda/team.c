@@ -33,7 +33,7 @@ static void look_out(const helper *h, int from) {
     do {
         for (int i = 0; i < 50; i++) {
             if ((int)h->state != from) return;
-            team_relax();
+            wait_relax();
         }
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);

@@ -9,15 +9,6 @@
 
 typedef struct helper helper;
 
-/* What a thread does that looks again and again: leaves the core's units to its sibling. */
-static inline void team_relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Has an idle thread, or a new one, run this. NULL: there are enough already, or the system gives no more. */
 helper *team_start(void (*run)(void *argument), void *argument);
 

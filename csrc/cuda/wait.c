@@ -6,8 +6,6 @@
 
 #include <time.h>
 
-#include "team.h"
-
 enum {
     TRIES = 64, /* for a lock, 30 us in all */
     APART = 16,
@@ -27,7 +25,7 @@ void wait_for_lock(pthread_mutex_t *mutex) {
     for (int i = 0; i < TRIES; i++) {
         if (!pthread_mutex_trylock(mutex)) return;
         for (int k = 0; k < APART; k++)
-            team_relax();
+            wait_relax();
     }
     pthread_mutex_lock(mutex);
 }

@@ -7,6 +7,15 @@
 /* Nanoseconds, since some time. */
 int64_t wait_now(void);
 
+/* What a thread does that looks again and again: leaves the core's units to its sibling. */
+static inline void wait_relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Locks a mutex that is held for microseconds. Where all cores are busy, if only with threads that spin after their own
  * work, a thread that sleeps comes back after milliseconds: so this looks again for a while first. */
 void wait_for_lock(pthread_mutex_t *mutex);

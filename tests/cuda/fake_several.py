@@ -7,7 +7,8 @@ import signal
 import sys
 
 import numpy as np
-from fake_flows import fake, floats, gemm, pinned
+from fake_flows import fake, floats, gemm
+from fake_staging import pinned
 
 import smemkern
 
