@@ -14,76 +14,111 @@
 
 /* An argument or result on the caller's side. */
 typedef struct passed {
-    bool in_slot; /* a register or constant, else a .param variable */
-    uint64_t at;  /* slot, or offset in the caller's local memory */
-    uint32_t bytes;
+    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_LOCAL } by; /* _, a register or constant, a .param */
+    uint64_t at;         /* slot, or offset in the caller's local memory */
+    uint32_t bytes;      /* the parameter's */
+    uint32_t slot_bytes; /* a lane's in the slot: an 8-bit register has 2 */
 } passed;
 
 typedef struct call_site {
-    const program *callee; /* NULL: the address is in slot a */
+    const program *callee;         /* NULL: the address is in slot a */
+    const ptx_function *signature; /* the callee's, or what .callprototype or .calltargets say */
     const passed *arguments, *results;
-    uint32_t n_arguments, n_results;
 } call_site;
 
-/* ---- moving bytes ---- */
+/* ---- moving bytes ----
+ *
+ * Offsets may have any alignment: a parameter of bytes can begin in one chunk of local memory and end in the
+ * next, which is another lane's neighbour. */
 
-static void copy_local(local_memory *local, int lane, uint64_t to, uint64_t from, uint32_t bytes) {
-    for (uint32_t done = 0; done < bytes;
-         done += LOCAL_CHUNK) { /* both start at a chunk or fit in one */
-        const uint32_t n = bytes - done < LOCAL_CHUNK ? bytes - done : LOCAL_CHUNK;
-        for (uint32_t k = 0; k < n; k++)
-            *local_at(local, lane, to + done + k) = *local_at(local, lane, from + done + k);
+static void local_get(const local_memory *local, int lane, unsigned char *to, uint64_t from,
+                      uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(from, bytes);
+        memcpy(to, local_at(local, lane, from), run);
     }
+}
+
+static void local_put(local_memory *local, int lane, uint64_t to, const unsigned char *from,
+                      uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(to, bytes);
+        memcpy(local_at(local, lane, to), from, run);
+    }
+}
+
+static void local_copy(local_memory *local, int lane, uint64_t to, uint64_t from, uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(from, local_run(to, bytes));
+        memcpy(local_at(local, lane, to), local_at(local, lane, from), run);
+    }
+}
+
+static unsigned char *slot_at(const warp *w, const passed *p, int lane) {
+    return w->frame + p->at + (size_t)lane * p->slot_bytes;
 }
 
 static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
                           uint64_t to) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        if (p->in_slot)
-            memcpy(local_at(w->local, lane, to), w->frame + p->at + (size_t)lane * p->bytes,
-                   p->bytes);
+        if (p->by == PASSED_SLOT)
+            local_put(w->local, lane, to, slot_at(w, p, lane), p->bytes);
         else
-            copy_local(w->local, lane, to, caller_base + p->at, p->bytes);
+            local_copy(w->local, lane, to, caller_base + p->at, p->bytes);
     }
 }
 
+static void take_result(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+                        uint64_t from) {
+    for (; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        if (p->by == PASSED_SLOT) {
+            memset(slot_at(w, p, lane), 0, p->slot_bytes);
+            local_get(w->local, lane, slot_at(w, p, lane), from, p->bytes);
+        } else if (p->by == PASSED_LOCAL) {
+            local_copy(w->local, lane, caller_base + p->at, from, p->bytes);
+        }
+    }
+}
+
+/* A function's results are at the start of its local memory, behind the caller's. */
 static const insn *exec_results(warp *w, const insn *i) {
     const call_site *site = i->extra;
     const frame *caller = w->fragment->frame;
     const uint64_t from = caller->local_base + caller->program->local_bytes;
-    for (uint32_t k = 0; k < site->n_results; k++) {
-        const passed *p = &site->results[k];
-        for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
-            const int lane = first_lane(lanes);
-            if (p->in_slot)
-                memcpy(w->frame + p->at + (size_t)lane * p->bytes, local_at(w->local, lane, from),
-                       p->bytes);
-            else
-                copy_local(w->local, lane, caller->local_base + p->at, from, p->bytes);
-        }
-    }
+    for (uint32_t k = 0; k < site->signature->n_returns; k++)
+        take_result(w, w->active, &site->results[k], caller->local_base,
+                    from + site->signature->returns[k]->offset);
     return i + 1;
 }
 
 /* ---- calling ---- */
+
+static bool same_layout(ptx_variable *const *a, uint32_t n_a, ptx_variable *const *b,
+                        uint32_t n_b) {
+    bool same = n_a == n_b;
+    for (uint32_t k = 0; same && k < n_a; k++)
+        same = a[k]->size == b[k]->size && a[k]->offset == b[k]->offset;
+    return same;
+}
+
+/* Whether a call that was written for one function fits the other: what is copied has the sizes and places
+ * that both know. */
+static bool same_signature(const ptx_function *a, const ptx_function *b) {
+    return a == b || (same_layout(a->parameters, a->n_parameters, b->parameters, b->n_parameters) &&
+                      same_layout(a->returns, a->n_returns, b->returns, b->n_returns));
+}
 
 static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program *callee) {
     const call_site *site = i->extra;
     const frame *caller = w->fragment->frame;
     const ptx_function *f = callee->function;
     const uint64_t base = caller->local_base + caller->program->local_bytes;
-    if (f->n_parameters != site->n_arguments || f->n_returns != site->n_results) {
-        warp_fault(w, i, SMK_LAUNCH, lanes,
-                   "a call passes %u arguments for %u results to %s, which "
-                   "takes %u and returns %u",
-                   site->n_arguments, site->n_results, f->name, f->n_parameters, f->n_returns);
-        return false;
-    }
     if (caller->depth + 1 > MAX_CALL_DEPTH || base + callee->local_bytes > MAX_LOCAL_BYTES) {
         warp_fault(w, i, SMK_LAUNCH, lanes,
                    "stack overflow: call of %s at depth %u with %llu bytes of stack in use; the "
-                   "emulator allows %d calls and %d bytes a thread",
+                   "emulator allows %d calls and %d bytes per thread",
                    f->name, caller->depth, (unsigned long long)base, MAX_CALL_DEPTH,
                    MAX_LOCAL_BYTES);
         return false;
@@ -96,13 +131,9 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
         warp_fault(w, i, SMK_MEMORY, lanes, "out of memory: a frame of %s", f->name);
         return false;
     }
-    for (uint32_t k = 0; k < site->n_arguments; k++) {
-        passed argument = site->arguments[k];
-        if (argument.bytes > f->parameters[k]->size)
-            argument.bytes = (uint32_t)f->parameters[k]->size;
-        pass_argument(w, lanes, &argument, caller->local_base,
+    for (uint32_t k = 0; k < f->n_parameters; k++)
+        pass_argument(w, lanes, &site->arguments[k], caller->local_base,
                       base + callee->parameters_at + f->parameters[k]->offset);
-    }
     return true;
 }
 
@@ -113,9 +144,32 @@ static const insn *exec_call(warp *w, const insn *i) {
     return enter_function(w, i, w->active, site->callee) ? fragment_switch(w) : NULL;
 }
 
+/* The function at an address; NULL after a fault. */
+static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t address) {
+    const call_site *site = i->extra;
+    const launch *l = w->block->launch;
+    const ptx_function *f = function_at(l->module->ptx, address);
+    if (!f || f->is_entry || f->is_declaration) {
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "call of 0x%llx, which is not the address of a device function",
+                   (unsigned long long)address);
+        return NULL;
+    }
+    if (!same_signature(f, site->signature)) {
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "the number, sizes or alignments of the parameters and results of %s are not "
+                   "those of %s, by which it is called",
+                   f->name, site->signature->name);
+        return NULL;
+    }
+    smk_status status = {0};
+    const program *callee = program_get(l->module, f, l->observer != NULL, &status);
+    if (!callee) warp_fault(w, i, status.code, lanes, "%s", status.message);
+    return callee;
+}
+
 /* Through a pointer: one child for each function that some lanes call. */
 static const insn *exec_call_pointer(warp *w, const insn *i) {
-    launch *l = w->block->launch;
     const uint64_t *address = U64(w, i->a);
     w->fragment->next = i + 1;
     w->fragment->children = 0;
@@ -124,16 +178,8 @@ static const insn *exec_call_pointer(warp *w, const insn *i) {
         uint32_t lanes = 0;
         for (uint32_t left = todo; left; left &= left - 1)
             if (address[first_lane(left)] == chosen) lanes |= left & -left;
-        const ptx_function *f = function_at(l->module->ptx, chosen);
-        if (!f || f->is_entry || f->is_declaration)
-            return warp_fault(w, i, SMK_LAUNCH, lanes,
-                              "call of 0x%llx, which is not the address of "
-                              "a device function",
-                              (unsigned long long)chosen);
-        smk_status status = {0};
-        const program *callee = program_get(l->module, f, l->observer != NULL, &status);
-        if (!callee) return warp_fault(w, i, status.code, lanes, "%s", status.message);
-        if (!enter_function(w, i, lanes, callee)) return NULL;
+        const program *callee = called(w, i, lanes, chosen);
+        if (!callee || !enter_function(w, i, lanes, callee)) return NULL;
         todo &= ~lanes;
     }
     return fragment_switch(w);
@@ -152,16 +198,16 @@ static void read_string(warp *w, const insn *i, int lane, uint64_t address, char
     out[n] = 0;
 }
 
-/* What the lane passes as argument k, up to 8 bytes of it. */
+/* What the lane passes as argument k: a scalar, by the signature that `provided` has checked. */
 static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
     const call_site *site = i->extra;
-    uint64_t value = 0;
-    if (k >= site->n_arguments) return 0;
     const passed *p = &site->arguments[k];
-    const unsigned char *from =
-        p->in_slot ? w->frame + p->at + (size_t)lane * p->bytes
-                   : local_at(w->local, lane, w->fragment->frame->local_base + p->at);
-    memcpy(&value, from, p->bytes < 8 ? p->bytes : 8);
+    uint64_t value = 0;
+    if (p->by == PASSED_SLOT)
+        memcpy(&value, slot_at(w, p, lane), p->bytes);
+    else
+        local_get(w->local, lane, (unsigned char *)&value, w->fragment->frame->local_base + p->at,
+                  p->bytes);
     return value;
 }
 
@@ -198,39 +244,92 @@ static const insn *exec_external(warp *w, const insn *i) {
                       site->callee->function->name);
 }
 
-static exec_fn provided(const char *name) {
-    if (!strcmp(name, "__assertfail")) return exec_assertion;
-    return strcmp(name, "vprintf") ? exec_external : exec_print;
-}
-
 /* ---- decoding ---- */
 
-static bool decode_passed(decoder *dc, const ptx_operand *list, bool result, const passed **out,
-                          uint32_t *n) {
-    passed *p = decode_alloc(dc, (list->n_items + 1) * sizeof *p);
+static bool has_sizes(ptx_variable *const *variables, uint32_t n, const char *sizes) {
+    bool same = n == strlen(sizes);
+    for (uint32_t k = 0; same && k < n; k++)
+        same = variables[k]->size == (uint64_t)(sizes[k] - '0');
+    return same;
+}
+
+/* A handler for a function without a body. It looks at arguments as the driver's function has them, so the
+ * text must declare it so. */
+static exec_fn select_provided(decoder *dc, const ptx_function *f) {
+    static const struct {
+        const char *name, *parameters, *results; /* a digit: bytes */
+        exec_fn handler;
+    } known[] = {{"__assertfail", "88488", "", exec_assertion}, {"vprintf", "88", "4", exec_print}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (strcmp(f->name, known[k].name)) continue;
+        if (has_sizes(f->parameters, f->n_parameters, known[k].parameters) &&
+            has_sizes(f->returns, f->n_returns, known[k].results))
+            return known[k].handler;
+        return decode_refuse(dc, "%s is declared with other parameters or results than it has",
+                             f->name);
+    }
+    return exec_external;
+}
+
+/* A register or an immediate stands for a scalar. */
+static bool decode_scalar(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                          bool result, passed *out) {
+    const ptx_type declared = decode_register_type(dc, o);
+    const bool is_immediate = o->kind == PTX_IMMEDIATE;
+    if (formal->size != ptx_type_size[formal->type]) return false;
+    if (!is_immediate &&
+        (declared == PTX_PRED || o->negated || ptx_type_size[declared] != formal->size))
+        return false;
+    const ptx_type type = is_immediate ? formal->type : declared;
+    *out = (passed){.by = PASSED_SLOT,
+                    .bytes = (uint32_t)formal->size,
+                    .slot_bytes = ptx_slot_bytes(type) / LANES,
+                    .at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type)};
+    return true;
+}
+
+/* One argument or result, against the function's own. False: it does not fit. */
+static bool decode_passed(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                          bool result, passed *out) {
+    const ptx_variable *v = o->variable;
+    if (o->kind == PTX_SINK && result) {
+        *out = (passed){.by = PASSED_NOTHING};
+        return true;
+    }
+    if (o->kind == PTX_REGISTER || (o->kind == PTX_IMMEDIATE && !result))
+        return decode_scalar(dc, o, formal, result, out);
+    if (o->kind != PTX_SYMBOL || !v || v->space != PTX_PARAM || o->offset ||
+        v->size != formal->size || v->align != formal->align)
+        return false;
+    *out = (passed){.by = PASSED_LOCAL, .bytes = (uint32_t)formal->size};
+    return decode_in_local(dc, v, &out->at);
+}
+
+static bool decode_list(decoder *dc, const ptx_operand *list, ptx_variable *const *formals,
+                        uint32_t n, bool result, const char *name, const passed **out) {
+    const char *what = result ? "result" : "argument";
+    if (list->n_items != n) {
+        decode_refuse(dc, "the call has %u %ss where %.100s has %u", list->n_items, what, name, n);
+        return false;
+    }
+    passed *p = decode_alloc(dc, (n + 1) * sizeof *p);
     if (!p) return false;
-    for (uint32_t k = 0; k < list->n_items; k++) {
-        const ptx_operand *o = &list->items[k];
-        const ptx_variable *v = o->variable;
-        const ptx_type type = decode_register_type(dc, o);
-        if (type != PTX_NO_TYPE && type != PTX_PRED) {
-            p[k].in_slot = true;
-            p[k].bytes = ptx_slot_bytes(type) / LANES;
-            p[k].at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type);
-        } else if (o->kind == PTX_SYMBOL && v && v->space == PTX_PARAM) {
-            if (!decode_in_local(dc, v, &p[k].at)) return false;
-            p[k].bytes = (uint32_t)v->size;
-        } else if (o->kind == PTX_IMMEDIATE && !result) {
-            p[k].in_slot = true;
-            p[k].bytes = 8;
-            p[k].at = decode_source(dc, o, PTX_B64);
-        } else {
-            return false;
-        }
+    for (uint32_t k = 0; k < n; k++) {
+        if (decode_passed(dc, &list->items[k], formals[k], result, &p[k])) continue;
+        decode_refuse(dc,
+                      "%s %u of the call does not fit that of %.100s, which has %llu bytes aligned "
+                      "to %u",
+                      what, k + 1, name, (unsigned long long)formals[k]->size, formals[k]->align);
+        return false;
     }
     *out = p;
-    *n = list->n_items;
     return true;
+}
+
+/* What stands behind the arguments of a call through a register. */
+static const ptx_function *decode_prototype(const ptx_operand *o) {
+    if (o->kind == PTX_TARGETS) o = o->targets->items;
+    return o->kind == PTX_SYMBOL ? o->function : NULL;
 }
 
 static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
@@ -244,19 +343,31 @@ static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
     if (o < end && o->kind == PTX_VECTOR) results = o++;
     if (o == end) return NULL;
     const ptx_operand *target = o++;
-    if (o < end && o->kind == PTX_VECTOR) arguments = o;
-    if (!decode_passed(dc, results, true, &site->results, &site->n_results) ||
-        !decode_passed(dc, arguments, false, &site->arguments, &site->n_arguments))
+    if (o < end && o->kind == PTX_VECTOR) arguments = o++;
+    const bool by_pointer = target->kind == PTX_REGISTER;
+    if (by_pointer && o < end)
+        site->signature = decode_prototype(o++);
+    else if (target->kind == PTX_SYMBOL)
+        site->signature = target->function;
+    const ptx_function *f = site->signature;
+    if (!f)
+        return decode_refuse(dc, by_pointer ? "a call through a register names its .callprototype "
+                                              "or .calltargets"
+                                            : "the target of a call is a function or a register");
+    if (o < end) return decode_refuse(dc, "a call has an operand too many");
+    if (f->is_entry)
+        return decode_refuse(dc, "%.100s is a kernel, which no call can enter", f->name);
+    if (!decode_list(dc, results, f->returns, f->n_returns, true, f->name, &site->results) ||
+        !decode_list(dc, arguments, f->parameters, f->n_parameters, false, f->name,
+                     &site->arguments))
         return NULL;
-    if (site->n_results) decode_follow(dc, (insn){.exec = exec_results, .extra = site});
-    if (target->kind == PTX_REGISTER) {
+    if (f->n_returns) decode_follow(dc, (insn){.exec = exec_results, .extra = site});
+    if (by_pointer) {
         out->a = decode_source(dc, target, PTX_U64);
         return exec_call_pointer;
     }
-    if (target->kind != PTX_SYMBOL || !target->function) return NULL;
-    site->callee = decode_callee(dc, target->function);
-    if (!target->function->is_declaration) return exec_call;
-    return provided(target->function->name);
+    site->callee = decode_callee(dc, f);
+    return f->is_declaration ? select_provided(dc, f) : exec_call;
 }
 
 const opcode_row call_opcodes[] = {

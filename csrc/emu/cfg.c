@@ -27,13 +27,14 @@ static const ptx_operand *targets(const ptx_instruction *in, uint32_t *n) {
     if (!is_branch(in)) return NULL;
     for (uint32_t k = 0; k < in->n_operands; k++) {
         const ptx_operand *o = &in->operands[k];
-        if (o->kind == PTX_LABEL)
+        if (o->kind == PTX_LABEL) {
             *n = 1;
-        else if (o->kind == PTX_VECTOR)
-            *n = o->n_items;
-        else
-            continue;
-        return o->kind == PTX_LABEL ? o : o->items;
+            return o;
+        }
+        if (o->kind == PTX_TARGETS) {
+            *n = o->targets->n_items;
+            return o->targets->items;
+        }
     }
     return NULL;
 }

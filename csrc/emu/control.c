@@ -67,11 +67,11 @@ static const insn *exec_branch_table(warp *w, const insn *i) {
 }
 
 static exec_fn select_brx(decoder *dc, const ptx_instruction *p, insn *out) {
-    if (!decode_take(dc, "idx") || p->n_operands != 2 || p->operands[1].kind != PTX_VECTOR)
+    if (!decode_take(dc, "idx") || p->n_operands != 2 || p->operands[1].kind != PTX_TARGETS)
         return NULL;
     decode_take(dc, "uni");
     decode_apart(dc);
-    const ptx_operand *labels = &p->operands[1];
+    const ptx_targets *labels = p->operands[1].targets;
     branch_table *table = decode_alloc(dc, sizeof *table);
     table->n = labels->n_items;
     table->targets = decode_targets(dc, labels->n_items);

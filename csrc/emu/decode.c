@@ -6,6 +6,8 @@
  *   skip    jumps over an instruction that must not run under the guard wrapper
  *   others  follow an instruction whose select function asked for it (results of calls)
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,13 @@ void decode_apart(decoder *dc) {
 }
 void decode_follow(decoder *dc, insn follow) {
     dc->follow = follow;
+}
+exec_fn decode_refuse(decoder *dc, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(dc->reason, sizeof dc->reason, format, args);
+    va_end(args);
+    return NULL;
 }
 const ptx_function *decode_caller(decoder *dc) {
     return dc->function;
@@ -97,6 +106,9 @@ static smk_code unsupported(const decoder *dc, smk_status *status) {
     const ptx_instruction *p = dc->ptx;
     const char *file = p->file ? p->file : "PTX";
     const uint32_t line = p->file ? p->line : p->ptx_line;
+    if (*dc->reason)
+        return smk_fail(status, SMK_KERNEL_IMAGE, "%s: %s, in `%.300s` (%s:%u, PTX line %u)",
+                        dc->function->name, dc->reason, p->text, file, line, p->ptx_line);
     return smk_fail(status, SMK_UNSUPPORTED,
                     "%s: the emulator does not know the instruction `%s` (%s:%u, PTX line %u); "
                     "run the kernel on device \"cuda\" or compile it without this instruction",

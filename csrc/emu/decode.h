@@ -24,6 +24,9 @@ void decode_own_guard(decoder *dc);
  * over it where the guard does not hold. */
 void decode_apart(decoder *dc);
 
+/* The instruction is not valid PTX: says why. Returns NULL, as a select function then does. */
+exec_fn decode_refuse(decoder *dc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* A hidden instruction that stands behind this one. */
 void decode_follow(decoder *dc, insn follow);
 

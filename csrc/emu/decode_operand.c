@@ -209,7 +209,8 @@ bool decode_address(decoder *dc, const ptx_operand *o, decoded_address *out) {
     if (o->kind != PTX_ADDRESS) return false;
     unsigned kind = 0;
     out->imm = o->offset;
-    if (o->variable) out->imm += (int64_t)variable_address(dc, o->variable, &kind);
+    if (o->variable) /* whatever the offset, the sum wraps as an address does */
+        out->imm = (int64_t)((uint64_t)out->imm + variable_address(dc, o->variable, &kind));
     if (o->has_register) {
         const ptx_register *r = &dc->function->registers[o->reg];
         const uint32_t bytes = ptx_slot_bytes(r->type) / LANES;

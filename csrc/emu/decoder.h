@@ -16,6 +16,7 @@ struct decoder {
     const ptx_instruction *ptx; /* the one at hand: */
     uint32_t taken;             /* its modifiers that somebody took, as bits */
     bool refused;               /* an operand that nobody can serve */
+    char reason[256];           /* decode_refuse: why the text is wrong; "" if it is not */
     bool own_guard, apart;      /* decode_own_guard, decode_apart */
     insn follow;                /* decode_follow: hidden, behind it, if it has a handler */
     bool out_of_memory;

@@ -153,5 +153,5 @@ void async_matrix_group(watch *w, const emu_sync *event) {
         else
             end_reads(w, event->warp * LANES, reads->at[k], PIECE);
     reads->n -= k;
-    memmove(reads->at, reads->at + k, reads->n * sizeof *reads->at);
+    if (k) memmove(reads->at, reads->at + k, reads->n * sizeof *reads->at);
 }

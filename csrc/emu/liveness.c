@@ -41,6 +41,7 @@ typedef struct analysis {
 typedef enum role { USE, KILL, MAY_WRITE } role;
 typedef void (*visit_fn)(analysis *a, uint32_t reg, role r);
 
+/* Items have no items of their own but in [a, {b, c}]: the reader bounds the depth. */
 static void visit_operand(analysis *a, const ptx_operand *o, role r, visit_fn visit) {
     if (o->kind == PTX_REGISTER) visit(a, o->reg, r);
     if (o->kind == PTX_ADDRESS && o->has_register) visit(a, o->reg, USE);

@@ -65,6 +65,7 @@ typedef struct pending {
     ptx_operand *operand;
     name *name;
     uint32_t line;
+    bool of_list; /* an item of .branchtargets: a label, not another list */
 } pending;
 
 /* An operand on the way into its instruction. */
@@ -72,6 +73,7 @@ typedef struct draft {
     ptx_operand operand;
     name *pending; /* not NULL: a label to be found when its scope ends */
     uint32_t line;
+    bool of_list; /* as in pending */
 } draft;
 
 typedef struct constant {

@@ -19,7 +19,10 @@ static bool keep_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n)
         if (!drafts[i].pending) continue;
         pending *later = list_push(p, &p->pending, sizeof *later);
         if (!later) return false;
-        *later = (pending){.operand = &kept[i], .name = drafts[i].pending, .line = drafts[i].line};
+        *later = (pending){.operand = &kept[i],
+                           .name = drafts[i].pending,
+                           .line = drafts[i].line,
+                           .of_list = drafts[i].of_list};
     }
     p->drafts.count = first;
     *out = kept;
@@ -242,15 +245,17 @@ bool parser_operands(parser *p, ptx_instruction *in) {
 
 bool parser_target_list(parser *p, ptx_operand *out) {
     size_t first = p->drafts.count;
-    *out = (ptx_operand){.kind = PTX_VECTOR};
+    ptx_targets *list = parser_alloc(p, 1, sizeof *list);
+    if (!list) return false;
+    *out = (ptx_operand){.kind = PTX_TARGETS, .targets = list};
     do {
-        draft item = {0};
+        draft item = {.of_list = true};
         if (!named(p, NULL, &item)) return false;
         if (item.operand.kind != PTX_LABEL && !item.operand.function)
-            return parser_fail(p, item.line, "a label or a function should stand here");
+            return parser_fail(p, item.line, "expected a label or a function in a list of targets");
         draft *kept = list_push(p, &p->drafts, sizeof *kept);
         if (!kept) return false;
         *kept = item;
     } while (parser_take(p, ','));
-    return keep_drafts(p, first, &out->items, &out->n_items) && parser_expect(p, ';');
+    return keep_drafts(p, first, &list->items, &list->n_items) && parser_expect(p, ';');
 }

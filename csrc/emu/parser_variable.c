@@ -119,7 +119,8 @@ static bool dimensions_read(parser *p, shape *s, const char *what) {
                                (unsigned long long)most_global);
     }
     s->bytes = bytes;
-    return true;
+    return bytes || s->unsized ||
+           parser_fail(p, p->token.line, "'%.200s' is an array of 0 elements", what);
 }
 
 /* Puts size bytes at the end of a block. */

@@ -122,12 +122,12 @@ typedef enum ptx_operand_kind {
     PTX_REGISTER,  /* index; negated for !%p */
     PTX_IMMEDIATE, /* bits: an integer, or, if is_float, the bits of a double (value) */
     PTX_SPECIAL,   /* special */
-    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2), and the labels or functions
-                    * that the .branchtargets or .calltargets named here lists */
+    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2) */
     PTX_ADDRESS,   /* [variable + register + offset]: either may be absent. items: what stands after
                     * a comma in the brackets, [%rd1, {%r1, %r2}] has one item, a VECTOR */
     PTX_SYMBOL,    /* variable + offset, its address as a value; or function */
     PTX_LABEL,     /* target instruction index */
+    PTX_TARGETS,   /* targets: what the .branchtargets or .calltargets named here lists */
     PTX_SINK       /* _ */
 } ptx_operand_kind;
 
@@ -147,9 +147,17 @@ typedef struct ptx_operand {
     uint32_t target;                     /* LABEL: index into function->instructions */
     struct ptx_operand *items;           /* VECTOR, ADDRESS */
     uint32_t n_items;
-    struct ptx_operand *pair; /* "%r1|%p1": what stands after the bar, else NULL */
-    const char *selector;     /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
+    const struct ptx_targets *targets; /* TARGETS */
+    struct ptx_operand *pair;          /* "%r1|%p1": what stands after the bar, else NULL */
+    const char *selector; /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
 } ptx_operand;
+
+/* A list of targets. Many instructions may name one list, and a list names no other list: so what walks
+ * over operands does not walk over these. */
+typedef struct ptx_targets {
+    ptx_operand *items; /* LABEL, or SYMBOL of a function */
+    uint32_t n_items;
+} ptx_targets;
 
 enum {
     PTX_MAX_MODIFIERS = 16, /* the longest in PTX 9.0, mma.sp with block scales, has 14 */

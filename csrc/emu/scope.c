@@ -28,6 +28,11 @@ static bool find_labels(parser *p) {
         if (b && b->depth == p->depth) {
             if (b->kind == BOUND_LABEL)
                 items[i].operand->target = b->index;
+            else if (items[i].of_list)
+                return parser_fail(p, items[i].line,
+                                   "'%.200s' is a list of targets or a prototype; a list of "
+                                   "targets names labels or functions",
+                                   items[i].name->text);
             else
                 *items[i].operand = *b->operand;
         } else if (p->depth == 1) {

@@ -50,6 +50,12 @@ static inline unsigned char *local_at(const local_memory *local, int lane, uint6
            offset % LOCAL_CHUNK;
 }
 
+/* How many of `bytes` from an offset on lie in one chunk. */
+static inline uint64_t local_run(uint64_t offset, uint64_t bytes) {
+    const uint64_t left = LOCAL_CHUNK - offset % LOCAL_CHUNK;
+    return bytes < left ? bytes : left;
+}
+
 /* The address as its region knows it: an offset in .shared, .local, ... is completed. */
 static inline uint64_t space_address(ptx_space space, uint64_t address) {
     static const uint8_t region_of_space[] = {

@@ -112,6 +112,12 @@ bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_
         warp_fault(w, i, SMK_LAUNCH, 1u << lane, "%s", status.message);
         return false;
     }
+    if (e.address % TILE_CHUNK) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "the tensor map's address 0x%llx is not a multiple of %d",
+                   (unsigned long long)e.address, TILE_CHUNK);
+        return false;
+    }
     if (map.rank != rank) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "a copy of %u dimensions with the tensor map of a tensor of %u", rank, map.rank);

@@ -231,8 +231,9 @@ static bool *block_starts(const ptx_function *f) {
         for (uint32_t o = 0; o < p->n_operands; o++) {
             const ptx_operand *list = &p->operands[o];
             if (list->kind == PTX_LABEL) starts[list->target] = true;
-            for (uint32_t i = 0; list->kind == PTX_VECTOR && i < list->n_items; i++)
-                if (list->items[i].kind == PTX_LABEL) starts[list->items[i].target] = true;
+            for (uint32_t i = 0; list->kind == PTX_TARGETS && i < list->targets->n_items; i++)
+                if (list->targets->items[i].kind == PTX_LABEL)
+                    starts[list->targets->items[i].target] = true;
         }
     }
     return starts;
