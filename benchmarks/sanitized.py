@@ -86,7 +86,8 @@ def copied(folder: Path) -> None:
 def built(folder: Path, kind: str) -> None:
     copied(folder)
     flags = KINDS[kind].flags
-    environment = os.environ | {"CFLAGS": f"{flags} -fno-omit-frame-pointer", "LDFLAGS": flags}
+    compiled = f"{flags} -fno-omit-frame-pointer -DEMU_CHECKED"  # canaries: csrc/emu/guarded.h
+    environment = os.environ | {"CFLAGS": compiled, "LDFLAGS": flags}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     subprocess.run(command, cwd=folder, env=environment, check=True)
     if kind == "driver":

@@ -12,7 +12,6 @@
 #include "observe_lanes.h"
 
 enum {
-    IDLE_EVERY = 16,        /* slices: at most some milliseconds */
     MAX_FRUITLESS = 1 << 16 /* rounds; nobody else can end a phase of the block's mbarriers */
 };
 
@@ -43,7 +42,7 @@ block *block_new(launch *l, void *observer_state) {
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
     b->regions = malloc(l->n_regions * sizeof *b->regions);
-    b->shared = aligned_alloc(256, (l->shared_bytes + 256) & ~(uint64_t)255);
+    b->shared = guarded_alloc(l->shared_bytes);
     if (b->warps) memset(b->warps, 0, l->n_warps * sizeof *b->warps);
     if (!b->warps || !b->frames || !b->regions || !b->shared) goto fail;
     memcpy(b->regions, l->regions, l->n_regions * sizeof *b->regions);
@@ -70,7 +69,7 @@ void block_free(block *b) {
     for (uint32_t k = 0; b->warps && k < b->launch->n_warps; k++) {
         warp *w = &b->warps[k];
         if (w->copies) copy_queue_free(w->copies);
-        if (w->local) free(w->local->bytes);
+        if (w->local) guarded_free(w->local->bytes, w->local->size * LANES);
         free(w->copies);
         free(w->local);
     }
@@ -78,11 +77,12 @@ void block_free(block *b) {
         next = f->older;
         free(f);
     }
+    guarded_arena_free(&b->registers);
     fragment_free_slabs(b);
     free(b->warps);
     free(b->frames);
     free(b->regions);
-    free(b->shared);
+    guarded_free(b->shared, b->launch->shared_bytes);
     bulk_clear(b);
     free(b->printed.bytes);
     free(b);
@@ -101,8 +101,9 @@ static bool begin(block *b, uint64_t linear) {
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
     b->fruitless = 0;
-    for (uint64_t at = 0; at < l->shared_bytes; at += sizeof(uint16_t))
+    for (uint64_t at = 0; at + 1 < l->shared_bytes; at += sizeof(uint16_t))
         *(uint16_t *)(b->shared + at) = POISON;
+    if (l->shared_bytes % 2) b->shared[l->shared_bytes - 1] = POISON & 0xff;
     for (uint32_t k = 0; k < l->n_warps; k++) {
         warp *w = &b->warps[k];
         const uint32_t rest = threads - k * LANES;
@@ -190,10 +191,16 @@ static bool unblock(block *b) {
 
 /* ---- the block's life ---- */
 
+bool block_goes_on(const block *b) {
+    if (b->idle) b->idle(b->idle_arg);
+    return !atomic_load_explicit(&b->launch->stop, memory_order_relaxed);
+}
+
 void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) {
     launch *l = b->launch;
     const emu_observer *observer = l->observer;
-    uint32_t slices = 0;
+    b->idle = idle;
+    b->idle_arg = idle_arg;
     if (!begin(b, linear)) {
         launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
         return;
@@ -207,8 +214,7 @@ void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) 
             warp_run(w);
             ran = true;
             fruitless &= w->yielded;
-            if (idle && ++slices % IDLE_EVERY == 0) idle(idle_arg);
-            if (atomic_load_explicit(&l->stop, memory_order_relaxed)) break;
+            if (!block_goes_on(b)) break;
         }
         b->fruitless = ran && fruitless ? b->fruitless + 1 : 0;
         if (ran ? b->fruitless > MAX_FRUITLESS : !unblock(b)) fail_deadlock(b);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "../core/job.h"
+#include "guarded.h"
 #include "observer.h"
 #include "print.h"
 #include "program.h"
@@ -43,7 +44,7 @@ typedef struct frame {
     const program *program;
     uint64_t local_base;
     uint32_t depth;
-    unsigned char *slots; /* 64-byte aligned, behind this struct */
+    unsigned char *slots; /* 64-byte aligned */
 } frame;
 
 typedef struct fragment {
@@ -123,7 +124,8 @@ typedef struct block {
     barrier barriers[N_BARRIERS];
     uint32_t used_barriers; /* bits */
     uint32_t living_warps;
-    frame **frames; /* the entry's, by warp */
+    guarded_arena registers; /* of all frames */
+    frame **frames;          /* the entry's, by warp */
     frame *all_frames;
     frame *free_frames;
     fragment *free_fragments;
@@ -131,7 +133,9 @@ typedef struct block {
     struct bulk_copy *bulk, **bulk_end; /* bulk copies in flight, and where the next is put */
     uint64_t fruitless;                 /* rounds in which all warps only asked mbarriers in vain */
     print_buffer printed;
-    uint64_t charged; /* bytes, of MAX_BLOCK_BYTES */
+    uint64_t charged;     /* bytes, of MAX_BLOCK_BYTES */
+    void (*idle)(void *); /* polls, if this host thread is the one that does; NULL: another's */
+    void *idle_arg;
 } block;
 
 /* ---- launch.c ---- */
@@ -151,6 +155,10 @@ block *block_new(launch *l, void *observer_state);
 void block_free(block *b);
 /* Runs one block to its end; `idle` is called now and then and stops the launch by setting stop. */
 void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg);
+
+/* Polls. False: the launch has been stopped. Asked between slices, and by instructions of which a slice
+ * could take seconds. */
+bool block_goes_on(const block *b);
 
 /* Whether the block's threads may make it keep so many more bytes; if not, the launch has failed. */
 bool block_charge(block *b, uint64_t bytes);

@@ -41,6 +41,7 @@ void bulk_clear(block *b) {
 
 static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *what) {
     block *b = w->block;
+    if (!block_goes_on(b)) return NULL;
     const size_t size = sizeof(bulk_copy) + what->bytes;
     bulk_copy *copy = block_charge(b, size) ? malloc(size) : NULL;
     if (!copy) {
@@ -144,6 +145,7 @@ static bool store(const block *b, bulk_copy *copy) {
 /* Unlocks groups older than the lane's last `left`; flags: only the reading. */
 static const insn *exec_wait(warp *w, const insn *i) {
     block *b = w->block;
+    if (!block_goes_on(b)) return NULL;
     for (bulk_copy **link = &b->bulk; *link;) {
         bulk_copy *copy = *link;
         const uint64_t last = (uint64_t)copy->group + (uint64_t)i->imm;

@@ -115,6 +115,7 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
     const frame *caller = w->fragment->frame;
     const ptx_function *f = callee->function;
     const uint64_t base = caller->local_base + caller->program->local_bytes;
+    if (!block_goes_on(w->block)) return false;
     if (caller->depth + 1 > MAX_CALL_DEPTH || base + callee->local_bytes > MAX_LOCAL_BYTES) {
         warp_fault(w, i, SMK_LAUNCH, lanes,
                    "stack overflow: call of %s at depth %u with %llu bytes of stack in use; the "

@@ -153,6 +153,7 @@ static void report_done(const warp *w, const insn *i, const pending_copy *copy, 
 /* Completes the active lanes' copies, except those of the last `left` groups (imm; -1: all copies). */
 static const insn *exec_wait(warp *w, const insn *i) {
     copy_queue *queue = w->copies;
+    if (queue->n > LANES && !block_goes_on(w->block)) return NULL;
     for (uint32_t k = 0; k < queue->n; k++) {
         pending_copy *copy = nth(queue, k);
         uint32_t done = 0;

@@ -56,6 +56,7 @@ size_t emu_trim(void) {
     pthread_mutex_lock(&cache.lock);
     const size_t dropped = cache_trim(0, 0);
     pthread_mutex_unlock(&cache.lock);
+    guarded_trim();
     return dropped;
 }
 
@@ -93,6 +94,9 @@ static void module_close(emu_module *m) {
 
 /* Atomics need aligned host memory. A buffer that is not, or has no host memory, is run on a copy. */
 static bool needs_copy(const smk_buffer *b) {
+#ifdef EMU_CHECKED
+    return true; /* what lies beside it is then known */
+#endif
     return !b->host || (uintptr_t)b->host % HOST_ALIGN;
 }
 
@@ -101,7 +105,7 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
         const smk_buffer *b = &job->buffers[k];
         unsigned char *host = b->host;
         if (needs_copy(b)) {
-            host = aligned_alloc(HOST_ALIGN, (b->bytes + HOST_ALIGN) & ~(size_t)(HOST_ALIGN - 1));
+            host = guarded_alloc(b->bytes);
             if (!host) return smk_fail_memory(status, b->bytes, "an aligned copy of a buffer");
             if (b->host)
                 memcpy(host, b->host, b->bytes);
@@ -121,7 +125,7 @@ static void unmap_buffers(const smk_job *job, const region *regions) {
         unsigned char *host = regions[REGION_BUFFERS + k].host;
         if (!host || !needs_copy(b)) continue;
         if (b->host && b->access & SMK_OUT) memcpy(b->host, host, b->bytes);
-        free(host);
+        guarded_free(host, b->bytes);
     }
 }
 

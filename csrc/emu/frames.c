@@ -135,25 +135,29 @@ void frame_fill(const warp *w, frame *f, unsigned which) {
 /* ---- frames ---- */
 
 frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth) {
+    enum { LOOK = 64 }; /* what was given back last is found first; the list may be long */
     block *b = w->block;
     frame **link = &b->free_frames;
-    while (*link && (*link)->program != p)
+    for (int left = LOOK; *link && (*link)->program != p && left; left--)
         link = &(*link)->next;
-    frame *f = *link;
+    frame *f = *link && (*link)->program == p ? *link : NULL;
     if (f) {
         *link = f->next;
     } else {
-        const size_t header = (sizeof *f + 63) & ~(size_t)63;
-        const size_t bytes = header + ((p->frame_bytes + 63u) & ~63u);
-        f = block_charge(b, bytes) ? aligned_alloc(64, bytes) : NULL;
+        const size_t bytes = p->frame_bytes;
+        f = block_charge(b, sizeof *f + bytes) ? malloc(sizeof *f) : NULL;
         if (!f) return NULL;
-        /* Registers nobody wrote hold NaNs, like fresh shared memory. */
-        for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
-            memcpy((unsigned char *)f + at, &(uint16_t){POISON}, sizeof(uint16_t));
-        f->program = p;
+        unsigned char *const slots = guarded_arena_alloc(&b->registers, bytes);
+        *f = (frame){.program = p, .slots = slots};
+        if (!slots) {
+            free(f);
+            return NULL;
+        }
         f->older = b->all_frames;
         b->all_frames = f;
-        f->slots = (unsigned char *)f + header;
+        /* Registers nobody wrote hold NaNs, like fresh shared memory. */
+        for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
+            memcpy(slots + at, &(uint16_t){POISON}, sizeof(uint16_t));
         for (uint32_t k = 0; k < p->n_constants; k++)
             fill(f->slots + p->constants[k].offset, p->constants[k].bytes, p->constants[k].bits);
     }
@@ -171,13 +175,17 @@ void frame_give(block *b, frame *f) {
 bool local_reserve(warp *w, uint64_t bytes) {
     local_memory *local = w->local;
     if (bytes <= local->size) return true;
-    const uint64_t size = (bytes + 255) & ~(uint64_t)255;
-    unsigned char *larger = block_charge(w->block, (size - local->size) * LANES)
-                                ? realloc(local->bytes, size * LANES)
-                                : NULL;
+    /* At least twice as much as before, so that a recursion copies each byte about once. */
+    const uint64_t twice = 2 * local->size < MAX_LOCAL_BYTES ? 2 * local->size : MAX_LOCAL_BYTES;
+    const uint64_t size = ((bytes > twice ? bytes : twice) + 255) & ~(uint64_t)255;
+    const uint64_t before = local->size * LANES;
+    unsigned char *larger =
+        block_charge(w->block, size * LANES - before) ? guarded_alloc(size * LANES) : NULL;
     if (!larger) return false;
-    for (uint64_t at = local->size * LANES; at < size * LANES; at += sizeof(uint16_t))
+    if (before) memcpy(larger, local->bytes, before);
+    for (uint64_t at = before; at < size * LANES; at += sizeof(uint16_t))
         memcpy(larger + at, &(uint16_t){POISON}, sizeof(uint16_t));
+    guarded_free(local->bytes, before);
     *local = (local_memory){larger, size};
     return true;
 }

@@ -119,6 +119,11 @@ static void on_sync(void *state, const emu_sync *event) {
     }
 }
 
+static bool on_exhausted(void *state) {
+    const watch *w = state;
+    return w->out_of_memory || w->order.out_of_memory || w->found.out_of_memory;
+}
+
 static void on_fault(void *self, const emu_fault *fault) {
     static const smk_hazard_kind kinds[] = {[EMU_OUT_OF_BOUNDS] = SMK_HAZARD_OUT_OF_BOUNDS,
                                             [EMU_MISALIGNED] = SMK_HAZARD_MISALIGNED,
@@ -185,7 +190,7 @@ static void on_join(void *self, void *state) {
         findings_add(&h->found, w->found.items[k]);
         w->found.items[k].message = NULL;
     }
-    h->out_of_memory |= w->out_of_memory || w->order.out_of_memory || w->found.out_of_memory;
+    h->out_of_memory |= on_exhausted(w);
     w->next = h->joined;
     h->joined = w;
 }
@@ -258,6 +263,7 @@ emu_observer hazards_observer(hazards *h) {
                           .memory = on_memory,
                           .sync = on_sync,
                           .block = on_block,
+                          .exhausted = on_exhausted,
                           .fault = on_fault};
 }
 

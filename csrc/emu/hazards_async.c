@@ -121,8 +121,9 @@ void async_source_read(watch *w, const emu_sync *event) {
 
 static void note_read(watch *w, matrix_reads *reads, uint32_t at) {
     if (reads->n == reads->room) {
+        enum { MAX_READS = 1 << 22 }; /* of a warp: 16 MiB */
         const size_t room = reads->room ? 2 * reads->room : 1024;
-        uint32_t *more = realloc(reads->at, room * sizeof *more);
+        uint32_t *more = room <= MAX_READS ? realloc(reads->at, room * sizeof *more) : NULL;
         if (!more) {
             w->out_of_memory = true;
             return;

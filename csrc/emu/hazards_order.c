@@ -23,14 +23,27 @@ static knowledge *keep(knowledge *k) {
     return k;
 }
 
-static void drop(knowledge *k) {
-    if (k && !--k->holders) free(k);
+static bool charge(order *o, uint64_t bytes) {
+    if (bytes > MAX_ORDER_BYTES - o->bytes) o->out_of_memory = true;
+    if (o->out_of_memory) return false;
+    o->bytes += bytes;
+    return true;
+}
+
+static uint64_t knowledge_bytes(const order *o) {
+    return sizeof(knowledge) + o->n_threads * sizeof(uint32_t);
+}
+
+static void drop(order *o, knowledge *k) {
+    if (!k || --k->holders) return;
+    o->bytes -= knowledge_bytes(o);
+    free(k);
 }
 
 /* A copy that only the caller holds; of nothing: all zeros. */
 static knowledge *copy_of(order *o, const knowledge *k) {
-    const size_t bytes = sizeof(knowledge) + o->n_threads * sizeof(uint32_t);
-    knowledge *fresh = calloc(1, bytes);
+    const uint64_t bytes = knowledge_bytes(o);
+    knowledge *fresh = charge(o, bytes) ? calloc(1, bytes) : NULL;
     if (!fresh) {
         o->out_of_memory = true;
         return NULL;
@@ -52,7 +65,7 @@ static knowledge *own(order *o, knowledge **k) {
     if (*k && (*k)->holders == 1) return *k;
     knowledge *fresh = copy_of(o, *k);
     if (!fresh) return NULL;
-    drop(*k);
+    drop(o, *k);
     return *k = fresh;
 }
 
@@ -88,14 +101,14 @@ bool order_init(order *o, const launch *l, bool fine, bool sequential) {
 
 static void forget_knowledge(order *o) {
     for (uint32_t t = 0; o->known && t < o->n_threads; t++) {
-        drop(o->known[t]);
+        drop(o, o->known[t]);
         o->known[t] = NULL;
     }
 }
 
 static void forget_blocks(order *o) {
     for (uint64_t k = 0; o->n_direct && k < o->n_acquired; k++) {
-        drop(o->acquired[k]);
+        drop(o, o->acquired[k]);
         o->acquired[k] = NULL;
     }
     o->n_direct = 0;
@@ -104,13 +117,13 @@ static void forget_blocks(order *o) {
 void order_free(order *o) {
     forget_knowledge(o);
     for (int k = 0; k < N_BARRIERS; k++)
-        drop(o->barriers[k]);
+        drop(o, o->barriers[k]);
     for (size_t k = 0; k < o->table_size; k++)
-        drop(o->table[k].own);
+        drop(o, o->table[k].own);
     forget_blocks(o);
     for (release_note *n = o->all_notes, *next; n; n = next) {
         next = n->next;
-        drop(n->own);
+        drop(o, n->own);
         free(n->before);
         free(n);
     }
@@ -137,7 +150,7 @@ bool order_begin_block(order *o, uint64_t block) {
         forget_knowledge(o);
         memset(o->fenced, 0, o->n_threads * sizeof *o->fenced);
         for (int k = 0; k < N_BARRIERS; k++) {
-            drop(o->barriers[k]);
+            drop(o, o->barriers[k]);
             o->barriers[k] = NULL;
         }
     }
@@ -218,10 +231,10 @@ void order_lanes(order *o, uint32_t warp, uint32_t lanes) {
         learn(o, &joint, o->known[warp * LANES + (uint32_t)__builtin_ctz(todo)]);
     for (uint32_t todo = lanes; todo; todo &= todo - 1) {
         knowledge **k = &o->known[warp * LANES + (uint32_t)__builtin_ctz(todo)];
-        drop(*k);
+        drop(o, *k);
         *k = keep(joint);
     }
-    drop(joint);
+    drop(o, joint);
 }
 
 /* All that the thread knows, itself up to now, into *k. */
@@ -253,20 +266,20 @@ void order_depart(order *o, uint32_t barrier, const uint32_t *waited) {
         for (uint32_t todo = waited[warp]; todo; todo &= todo - 1) {
             knowledge **k = &o->known[warp * LANES + (uint32_t)__builtin_ctz(todo)];
             if (!after || *k != before) {
-                drop(after);
-                drop(before);
+                drop(o, after);
+                drop(o, before);
                 before = keep(*k);
                 after = copy_of(o, before);
                 if (!after) break;
                 raise_to(after, news);
             }
-            drop(*k);
+            drop(o, *k);
             *k = keep(after);
         }
-        drop(after);
-        drop(before);
+        drop(o, after);
+        drop(o, before);
     }
-    drop(news);
+    drop(o, news);
     o->barriers[barrier] = NULL;
 }
 
@@ -302,7 +315,8 @@ static released *find(order *o, uint64_t object, bool make) {
 }
 
 static release_note *make_note(order *o, knowledge *covered, release_note *previous) {
-    release_note *note = calloc(1, sizeof *note);
+    const uint64_t bytes = sizeof(release_note) + (o->n_direct + 1) * sizeof(release_note *);
+    release_note *note = charge(o, bytes) ? calloc(1, sizeof *note) : NULL;
     if (note) note->before = calloc(o->n_direct + 1, sizeof(release_note *));
     if (!note || !note->before) {
         free(note);
@@ -337,7 +351,7 @@ void order_release(order *o, uint64_t object, uint32_t thread) {
     if (r) {
         if (!r->object) o->n_table++;
         if (r->block != o->block) {
-            drop(r->own);
+            drop(o, r->own);
             r->own = NULL;
         }
         r->object = object;
@@ -346,7 +360,7 @@ void order_release(order *o, uint64_t object, uint32_t thread) {
         if (o->sequential) r->notes = make_note(o, covered, r->notes);
         ++o->time;
     }
-    drop(covered);
+    drop(o, covered);
 }
 
 static void remember_direct(order *o, release_note *note) {

@@ -25,6 +25,7 @@ enum {
     MARK_THREADS = MAX_THREADS - 1,
     MARK_SITES = (1 << (MARK_TIME_AT - MARK_SITE_AT)) - 1 /* 0: a site that is not known */
 };
+enum { MAX_ORDER_BYTES = 1 << 30 };
 #define TIME_FLYING 0xffffffffu /* a cp.async that is not complete */
 
 static inline mark mark_make(uint32_t time, uint32_t site, uint32_t thread,
@@ -65,6 +66,7 @@ typedef struct order {
     uint64_t block; /* linear number of the block at work */
     bool fine, sequential;
     bool out_of_memory;
+    uint64_t bytes; /* of knowledge and notes, of MAX_ORDER_BYTES */
 
     /* The rest only where synchronisation is fine. */
     uint32_t warp_floor[MAX_WARPS];

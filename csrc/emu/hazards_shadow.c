@@ -9,7 +9,10 @@
 
 #include "hazards_state.h"
 
-enum { LARGE = 2 * 1024 * 1024 }; /* a huge page of x86-64 */
+enum {
+    LARGE = 2 * 1024 * 1024, /* a huge page of x86-64 */
+    MAX_READERS = 1 << 26    /* 1 GiB */
+};
 
 static void *zeros_new(uint64_t bytes) {
     if (bytes < LARGE) return calloc(1, bytes);
@@ -105,7 +108,7 @@ uint32_t reader_new(watch *w) {
     }
     if (w->n_readers == w->room_readers) {
         const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
-        reader *larger = realloc(w->readers, room * sizeof *larger);
+        reader *larger = room <= MAX_READERS ? realloc(w->readers, room * sizeof *larger) : NULL;
         if (!larger) {
             w->out_of_memory = true;
             return 0;

@@ -191,7 +191,7 @@ static void poll_job(crew *c) {
 static void poll_when_due(void *arg) {
     crew *c = arg;
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* asked often, and a few milliseconds off */
     const int64_t passed =
         (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 + (now.tv_nsec - c->polled.tv_nsec);
     if (passed >= POLL_NANOSECONDS) poll_job(c);
@@ -318,7 +318,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     if (code) goto out;
     set_blocks(&l, job, shape);
     l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
-    parameters = aligned_alloc(256, (f->parameters_bytes + 256) & ~(uint64_t)255);
+    parameters = guarded_alloc(f->parameters_bytes);
     if (!parameters) {
         code = smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
         goto out;
@@ -335,6 +335,6 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     }
 out:
     pthread_mutex_destroy(&l.lock);
-    free(parameters);
+    guarded_free(parameters, f->parameters_bytes);
     return code;
 }

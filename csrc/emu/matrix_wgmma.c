@@ -172,6 +172,7 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
     const wgmma_form *f = i->extra;
     const uint32_t group = w->index / GROUP_WARPS * GROUP_WARPS;
     if (w->active != FULL) return refuse_part_of_warp(w, i);
+    if (!block_goes_on(w->block)) return NULL;
     if (group + GROUP_WARPS > w->block->launch->n_warps)
         return warp_fault(w, i, SMK_LAUNCH, w->active,
                           "wgmma needs four warps together, the first a multiple of four; this "

@@ -80,7 +80,7 @@ static void decode_object(uint64_t bits, object *o) {
 static bool open_object(warp *w, const insn *i, int lane, uint64_t address, object *o) {
     uint64_t bits;
     o->at = lane_reach(w, i, PTX_SHARED, lane, address, sizeof bits, true);
-    if (!o->at) return false;
+    if (!o->at || (w->block->bulk && !block_goes_on(w->block))) return false;
     memcpy(&bits, o->at, sizeof bits);
     if ((bits & MARK_MASK) != MARK) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,

@@ -128,6 +128,7 @@ void observe_event(const warp *w, emu_sync event) {
     event.warp = w->index;
     event.clock = (uint32_t)w->clock;
     observer->sync(w->block->observer_state, &event);
+    block_goes_on(w->block);
 }
 
 void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes) {

@@ -123,6 +123,7 @@ typedef struct emu_observer {
                     bool complete); /* an arrival; complete: this one released the block */
     void (*sync)(void *state, const emu_sync *event);
     void (*block)(void *state, const uint32_t block[3], bool begin);
+    bool (*exhausted)(void *state); /* it has no memory left, so the launch is to end */
     void (*fault)(void *self, const emu_fault *fault); /* under the launch's lock */
 } emu_observer;
 

@@ -75,6 +75,13 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
     BOTH(s->pair, block, s->first, s->second, block, begin);
 }
 
+static bool on_exhausted(void *state) {
+    const pair_state *s = state;
+    const emu_observer *first = &s->pair->first, *second = &s->pair->second;
+    return (first->exhausted && first->exhausted(s->first)) ||
+           (second->exhausted && second->exhausted(s->second));
+}
+
 static void on_fault(void *self, const emu_fault *fault) {
     const observer_pair *p = self;
     BOTH(p, fault, p->first.self, p->second.self, fault);
@@ -91,5 +98,6 @@ emu_observer observer_of_pair(observer_pair *pair) {
                           .barrier = on_barrier,
                           .sync = on_sync,
                           .block = on_block,
+                          .exhausted = on_exhausted,
                           .fault = on_fault};
 }

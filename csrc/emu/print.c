@@ -179,6 +179,7 @@ bool print_lane(warp *w, const insn *i, int lane, uint64_t format, uint64_t argu
     if (!format) return true;
     for (char c; (c = read_character(&p, p.format)) && !p.failed;) {
         p.format++;
+        if (c == '%' && !block_goes_on(w->block)) return false;
         if (c == '%')
             print_conversion(&p, out);
         else

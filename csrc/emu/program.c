@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "arena.h"
+#include "guarded.h"
 #include "spaces.h"
 
-enum { FUNCTION_SPACING = 16, VARIABLE_ALIGN = 256 };
+enum { FUNCTION_SPACING = 16 };
 
 struct allocation {
     struct allocation *next;
@@ -51,14 +52,6 @@ static void initialise(const ptx_module *module, const ptx_variable *v, unsigned
     }
 }
 
-/* Zeros from calloc: of large variables, only pages that are touched take memory. */
-static unsigned char *variables_block(uint64_t bytes, void **memory) {
-    *memory = calloc(1, bytes + 2 * VARIABLE_ALIGN);
-    const uintptr_t begin =
-        ((uintptr_t)*memory + VARIABLE_ALIGN) & ~(uintptr_t)(VARIABLE_ALIGN - 1);
-    return *memory ? (unsigned char *)begin : NULL;
-}
-
 /* ---- modules ---- */
 
 smk_code module_load(const char *key, const char *text, size_t size, emu_module **out,
@@ -70,8 +63,8 @@ smk_code module_load(const char *key, const char *text, size_t size, emu_module 
     code = ptx_parse(text, size, &m->ptx, status);
     if (code) goto fail;
     m->key = key ? strdup(key) : NULL;
-    m->globals = variables_block(m->ptx->global_bytes, &m->memory[0]);
-    m->constants = variables_block(m->ptx->const_bytes, &m->memory[1]);
+    m->globals = guarded_zeros(m->ptx->global_bytes);
+    m->constants = guarded_zeros(m->ptx->const_bytes);
     if (!m->globals || !m->constants || (key && !m->key)) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
@@ -109,9 +102,11 @@ void module_free(emu_module *m) {
         program_free(p);
     }
     pthread_mutex_destroy(&m->lock);
-    if (m->ptx) ptx_free(m->ptx);
-    free(m->memory[0]);
-    free(m->memory[1]);
+    if (m->ptx) {
+        guarded_free(m->globals, m->ptx->global_bytes);
+        guarded_free(m->constants, m->ptx->const_bytes);
+        ptx_free(m->ptx);
+    }
     free(m->key);
     free(m);
 }

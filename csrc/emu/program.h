@@ -51,8 +51,7 @@ typedef struct program {
 typedef struct emu_module {
     char *key; /* NULL: not cached */
     ptx_module *ptx;
-    unsigned char *globals, *constants; /* the module's variables ... */
-    void *memory[2];                    /* ... and what they lie in */
+    unsigned char *globals, *constants; /* the module's variables */
     size_t bytes;                       /* of all this and the text as it was read */
     program *programs;
     pthread_mutex_t lock; /* of programs */

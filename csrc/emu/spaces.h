@@ -40,7 +40,7 @@ typedef struct region {
 /* A thread's local memory: 16-byte chunk c of lane l lies at (c * 32 + l) * 16, so it can grow. */
 typedef struct local_memory {
     unsigned char *bytes;
-    uint64_t size; /* a lane */
+    uint64_t size; /* per lane */
 } local_memory;
 
 enum { LOCAL_CHUNK = 16 };

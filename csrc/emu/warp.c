@@ -44,6 +44,7 @@ static const insn *run_slice(warp *w, const insn *i) {
 static const insn *run_slice_observed(warp *w, const insn *i) {
     const uint64_t end = w->clock + w->block->launch->slice;
     const emu_observer *observer = w->block->launch->observer;
+    const _Atomic bool *stop = &w->block->launch->stop; /* an observer may take long */
     const program *at = NULL;
     emu_executed *executed = NULL;
     do {
@@ -57,7 +58,7 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
             executed[i->index].lanes += count_lanes(lanes);
         }
         i = i->exec(w, i);
-    } while (i && ++w->clock < end);
+    } while (i && ++w->clock < end && !atomic_load_explicit(stop, memory_order_relaxed));
     return i;
 }
 
@@ -80,6 +81,10 @@ void warp_run(warp *w) {
     const bool observed = l->observer != NULL;
     const insn *i = w->fragment->next;
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
+    if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
+        launch_fail(l, SMK_MEMORY,
+                    "out of memory: what a trace remembers of this kernel's accesses; trace fewer "
+                    "blocks (blocks=...), or without hazards (hazards=False)");
     if (i) fragment_rotate(w, i);
     if (l->max_instructions) count_instructions(l, w->clock - before);
 }

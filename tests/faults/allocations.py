@@ -23,7 +23,7 @@ allocator = ctypes.CDLL(None)
 LONG, ADDRESS = ctypes.c_long, ctypes.c_size_t
 requests, fail_request = (LONG.in_dll(allocator, n) for n in ("requests", "fail_request"))
 alive, failed = LONG.in_dll(allocator, "alive"), ctypes.c_bool.in_dll(allocator, "failed")
-MOST, CACHED = 5000, 64  # modules that the emulator keeps
+MOST = 5000
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 MANY_THINGS = (
@@ -187,33 +187,43 @@ def fails(run, number: int) -> bool:
     return failed.value
 
 
-def alive_after(run, times: int, wanted: int) -> int:
-    """Blocks that are alive after at most so many calls: what failed may have been kept before."""
-    for _ in range(times):
+def alive_after(run, wanted: int, base: int) -> bool:
+    """Whether so many blocks are alive after at most 3 calls, or base once nothing is kept.
+
+    What failed may have been kept before, and how many mappings the emulator keeps depends on how
+    many threads were at work at once.
+    """
+    for _ in range(3):
         gc.collect(0)
         if alive.value == wanted:
-            break
+            return True
         assert run()
+    return alive_at_least() == base
+
+
+def alive_at_least() -> int:
+    """Blocks that are alive when the emulator keeps nothing."""
+    gc.collect(0)
+    smemkern.empty_cache("emu")
     return alive.value
 
 
 def main(name: str) -> None:
     find_code()
     run, number, started = OPERATIONS[name], 0, time.monotonic()
-    settle = (
-        CACHED + 4 if name == "kernel" else 3
-    )  # calls until what is kept is what is kept for ever
-    for _ in range(settle):
+    for _ in range(3):  # until what is kept is what is kept for ever
         assert run()
+    base = alive_at_least()
+    assert run()
     reached, before = True, alive.value
     while reached and number < MOST:
         number += 1
         reached = fails(run, number)
         assert run(), f"request {number}: the next call"
         if name != "kernel":
-            assert alive_after(run, 3, before) == before, f"request {number}: memory is lost"
+            assert alive_after(run, before, base), f"request {number}: memory is lost"
     assert number < MOST
-    assert alive_after(run, 2 * settle, before) == before, "memory is lost"
+    assert alive_at_least() == base, "memory is lost"
     print(f"{name}: {number - 1} requests failed, {time.monotonic() - started:.1f} s")
 
 

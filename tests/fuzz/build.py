@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CSRC = ROOT / "csrc"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/guarded.h
 TARGETS = {
     "fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"],
     "fuzz_core": ["fuzz_core.c", "../flows/flow_order.c"],
@@ -87,7 +88,7 @@ def build(folder: Path, replay: bool, only: list[str] | None = None) -> list[Pat
     if not compiler:
         raise SystemExit("no C compiler" if replay else "no clang; --replay does without it")
     (folder / "lines.h").write_text(lines(corpus(folder)))
-    flags = ["-std=gnu17", "-O1", "-g1", *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
+    flags = ["-std=gnu17", "-O1", "-g1", CHECKED, *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
     if not replay:
         flags.append("-fsanitize=fuzzer-no-link")
     objects = folder / "objects"
