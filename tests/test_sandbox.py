@@ -325,3 +325,53 @@ def test_the_limits_of_a_text():
         with pytest.raises((smemkern.KernelImageError, ValueError)):
             smemkern.Kernel(HEAD + text, None)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
+
+
+ENTRY = ".visible .entry k() { .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p; "
+MANY = 40_000
+# Texts of one or two megabytes in which everything is looked up that a reader might look up one by
+# one: in the square of their size each would take minutes.
+LARGE = {
+    "constants": lambda n: ENTRY + "".join(f"mov.u32 %r0, {k};" for k in range(n)) + "ret; }",
+    "places in local memory": lambda n: (
+        ENTRY + ".local .b8 s[16];" + "".join(f"mov.u64 %rd0, s+{k};" for k in range(n)) + "ret; }"
+    ),
+    "functions that are called": lambda n: (
+        "".join(f".func f{k}() {{ ret; }}\n" for k in range(n))
+        + ENTRY
+        + "".join(f"call f{k};" for k in range(n))
+        + "ret; }"
+    ),
+    "addresses of functions": lambda n: (
+        "".join(f".func f{k}() {{ ret; }}\n" for k in range(n))
+        + f".global .u64 t[{n}] = {{{','.join(f'f{k}' for k in range(n))}}};{ENTRY}ret; }}"
+    ),
+    "branches": lambda n: (
+        ENTRY
+        + "".join(f"@%p bra L{k * 7919 % n}; L{k}: mov.u32 %r0, 1;" for k in range(n))
+        + "ret; }"
+    ),
+    "a list of targets that many use": lambda n: (
+        f"{ENTRY}t: .branchtargets {','.join(['L'] * (n // 20))}; mov.u32 %r0, 0; L: "
+        + "brx.idx %r0, t;" * 400
+        + "ret; }"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_texts_are_read_in_time(name):
+    k = smemkern.Kernel(HEAD + LARGE[name](MANY), None)
+    try:
+        k(1, 1, device="emu", max_instructions=100, timeout=30)
+    except smemkern.LaunchError as error:
+        assert "max_instructions" in str(error)
+
+
+def test_variables_that_many_kernels_reach():
+    """15 000 kernels that reach 20 000 variables: refused, with the limit."""
+    text = "".join(f".shared .u32 v{k};" for k in range(20_000))
+    text += ".func f() { .reg .b32 %r; " + "".join(f"mov.u32 %r, v{k};" for k in range(20_000))
+    text += "ret; }" + "".join(f".entry e{k}() {{ call f; ret; }}" for k in range(15_000))
+    with pytest.raises(smemkern.KernelImageError, match="in more than 16777216 ways"):
+        smemkern.Kernel(HEAD + text, "e0")

@@ -351,7 +351,7 @@ static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
     else if (target->kind == PTX_SYMBOL)
         site->signature = target->function;
     const ptx_function *f = site->signature;
-    if (!f)
+    if (!f || (!by_pointer && !f->number))
         return decode_refuse(dc, by_pointer ? "a call through a register names its .callprototype "
                                               "or .calltargets"
                                             : "the target of a call is a function or a register");

@@ -115,6 +115,14 @@ static smk_code unsupported(const decoder *dc, smk_status *status) {
                     dc->function->name, p->text, file, line, p->ptx_line);
 }
 
+/* A frame that no block could keep is refused before offsets in it could pass 32 bits. */
+static smk_code check_frame(const decoder *dc, smk_status *status) {
+    if (dc->program->frame_bytes <= MAX_BLOCK_BYTES) return SMK_OK;
+    return smk_fail(status, SMK_KERNEL_IMAGE,
+                    "%s: its registers and constants take more than %d bytes per warp",
+                    dc->function->name, MAX_BLOCK_BYTES);
+}
+
 static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
     dc->ptx = &dc->function->instructions[k];
     dc->first[k] = dc->n_code;
@@ -123,6 +131,7 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
     out.exec = select_handler(dc, &out);
     if (dc->out_of_memory)
         return smk_fail_memory(status, sizeof(insn) * dc->function->n_instructions, "decoded PTX");
+    if (check_frame(dc, status)) return status->code;
     if (!out.exec) return unsupported(dc, status);
     if (out.observed) { /* a memory instruction's handler, named so by memory files */
         if (dc->program->observed)
@@ -216,5 +225,7 @@ smk_code decode_function(program *p, smk_status *status) {
 out:
     free(dc.first);
     free(dc.meets);
+    free(dc.constants.numbers);
+    free(dc.specials.numbers);
     return code;
 }

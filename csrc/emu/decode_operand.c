@@ -83,17 +83,55 @@ static uint32_t element_bytes(ptx_type type) {
     return ptx_slot_bytes(type) / LANES;
 }
 
+static uint64_t mixed(uint64_t a, uint64_t b) {
+    const uint64_t x = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+    return x ^ x >> 32;
+}
+
+static uint64_t constant_hash(const program *p, uint32_t k) {
+    return mixed(p->constants[k].bits, p->constants[k].bytes);
+}
+
+static uint64_t special_hash(const program *p, uint32_t k) {
+    const special_slot *s = &p->specials[k];
+    return mixed((uint64_t)s->addend, (uint64_t)s->kind << 8 | s->bytes);
+}
+
+/* Room for one more than n numbers, at most half of the places taken; false: out of memory. */
+static bool table_grow(decoder *dc, slot_table *t, uint32_t n,
+                       uint64_t (*hash)(const program *, uint32_t)) {
+    if (2 * (n + 1) <= t->size) return true;
+    const uint32_t size = t->size ? 2 * t->size : 64;
+    uint32_t *numbers = calloc(size, sizeof *numbers);
+    if (!numbers) {
+        dc->out_of_memory = true;
+        return false;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t at = (uint32_t)hash(dc->program, k) & (size - 1);
+        while (numbers[at])
+            at = (at + 1) & (size - 1);
+        numbers[at] = k + 1;
+    }
+    free(t->numbers);
+    *t = (slot_table){numbers, size};
+    return true;
+}
+
 static uint32_t constant_slot_of(decoder *dc, uint64_t bits, uint32_t bytes) {
     program *p = dc->program;
-    for (uint32_t k = 0; k < p->n_constants; k++)
-        if (p->constants[k].bits == bits && p->constants[k].bytes == bytes)
-            return p->constants[k].offset;
+    slot_table *t = &dc->constants;
     constant_slot *larger = decoder_grow(dc, p->constants, p->n_constants, sizeof *larger);
     if (!larger) return 0;
     p->constants = larger;
-    const uint32_t at = decoder_slot(dc, bytes);
-    p->constants[p->n_constants++] = (constant_slot){at, bytes, bits};
-    return at;
+    if (!table_grow(dc, t, p->n_constants, constant_hash)) return 0;
+    uint32_t at = (uint32_t)mixed(bits, bytes) & (t->size - 1), number;
+    for (; (number = t->numbers[at]); at = (at + 1) & (t->size - 1))
+        if (larger[number - 1].bits == bits && larger[number - 1].bytes == bytes)
+            return larger[number - 1].offset;
+    larger[p->n_constants++] = (constant_slot){decoder_slot(dc, bytes), bytes, bits};
+    t->numbers[at] = p->n_constants;
+    return larger[p->n_constants - 1].offset;
 }
 
 uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
@@ -107,17 +145,22 @@ uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
 
 uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend) {
     program *p = dc->program;
-    for (uint32_t k = 0; k < p->n_specials; k++) {
-        const special_slot *s = &p->specials[k];
-        if (s->kind == kind && s->bytes == bytes && s->addend == addend) return s->offset;
-    }
+    slot_table *t = &dc->specials;
     special_slot *larger = decoder_grow(dc, p->specials, p->n_specials, sizeof *larger);
     if (!larger) return 0;
     p->specials = larger;
-    const uint32_t at = decoder_slot(dc, bytes);
-    p->specials[p->n_specials++] = (special_slot){
-        .offset = at, .kind = (uint16_t)kind, .bytes = (uint16_t)bytes, .addend = addend};
-    return at;
+    if (!table_grow(dc, t, p->n_specials, special_hash)) return 0;
+    uint32_t at = (uint32_t)mixed((uint64_t)addend, (uint64_t)kind << 8 | bytes) & (t->size - 1);
+    for (uint32_t number; (number = t->numbers[at]); at = (at + 1) & (t->size - 1)) {
+        const special_slot *s = &larger[number - 1];
+        if (s->kind == kind && s->bytes == bytes && s->addend == addend) return s->offset;
+    }
+    larger[p->n_specials++] = (special_slot){.offset = decoder_slot(dc, bytes),
+                                             .kind = (uint16_t)kind,
+                                             .bytes = (uint16_t)bytes,
+                                             .addend = addend};
+    t->numbers[at] = p->n_specials;
+    return larger[p->n_specials - 1].offset;
 }
 
 /* ---- operands ---- */
@@ -154,8 +197,7 @@ static uint64_t variable_address(decoder *dc, const ptx_variable *v, unsigned *k
 }
 
 static uint32_t symbol_slot(decoder *dc, const ptx_operand *o, ptx_type type) {
-    if (o->function)
-        return decode_constant(dc, function_address(dc->program->module->ptx, o->function), type);
+    if (o->function) return decode_constant(dc, function_address(o->function), type);
     if (!o->variable) {
         dc->refused = true;
         return 0;

@@ -10,6 +10,11 @@ typedef struct target_list {
     struct target_list *next;
 } target_list;
 
+/* Finds a constant or a special slot by its value: open addressing over their numbers, plus 1. */
+typedef struct slot_table {
+    uint32_t *numbers, size;
+} slot_table;
+
 struct decoder {
     program *program;
     const ptx_function *function;
@@ -21,6 +26,7 @@ struct decoder {
     insn follow;                /* decode_follow: hidden, behind it, if it has a handler */
     bool out_of_memory;
     uint32_t scratch; /* the sinks' slot; 0: none yet */
+    slot_table constants, specials;
     uint32_t n_code;
     uint32_t *first; /* position of each PTX instruction's first insn */
     bool *meets;     /* lanes may meet before this one */

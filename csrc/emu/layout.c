@@ -8,11 +8,15 @@
  */
 #include "parser.h"
 
-enum { MOST_FUNCTIONS = 1 << 14 }; /* of a module with .shared variables: the search is quadratic */
+enum {
+    MOST_FUNCTIONS = 1 << 14, /* of a module with .shared variables: the search is quadratic, ... */
+    MOST_STEPS = 1 << 24      /* ... in what all kernels together reach */
+};
 
 typedef struct search {
     list stack;     /* reference *: what is still to be followed */
     uint32_t visit; /* number of the entry, from 1 */
+    uint32_t steps;
 } search;
 
 static bool reach(parser *p, search *s, const reference *references) {
@@ -48,10 +52,16 @@ static bool find_entries(parser *p, search *s) {
         if (!reach_function(p, s, functions[i])) return false;
         while (s->stack.count) {
             const reference *r = ((const reference **)s->stack.items)[--s->stack.count];
-            for (; r; r = r->next)
+            for (; r; r = r->next) {
+                if (s->steps++ == MOST_STEPS)
+                    return parser_fail(p, p->token.line,
+                                       "the kernels of this module name functions and variables "
+                                       "in more than %d ways, each kernel with all that it calls",
+                                       MOST_STEPS);
                 if (r->function ? !reach_function(p, s, r->function)
                                 : !reach_variable(p, s, r->variable, i))
                     return false;
+            }
         }
     }
     return true;

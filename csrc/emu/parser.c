@@ -325,6 +325,7 @@ static bool finish(parser *p) {
             f->name = own_name;
         }
         m->functions[m->n_functions++] = f;
+        f->number = m->n_functions;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             ptx_instruction *in = &f->instructions[k];
             if (in->line && in->file_number < p->files.count)

@@ -14,11 +14,10 @@ struct allocation {
     struct allocation *next;
 };
 
-uint64_t function_address(const ptx_module *module, const ptx_function *function) {
-    for (uint32_t k = 0; k < module->n_functions; k++)
-        if (module->functions[k] == function)
-            return REGION_BASE(REGION_CODE) + (uint64_t)(k + 1) * FUNCTION_SPACING;
-    return 0;
+uint64_t function_address(const ptx_function *function) {
+    return function->number
+               ? REGION_BASE(REGION_CODE) + (uint64_t)function->number * FUNCTION_SPACING
+               : 0;
 }
 
 const ptx_function *function_at(const ptx_module *module, uint64_t address) {
@@ -32,8 +31,8 @@ const ptx_function *function_at(const ptx_module *module, uint64_t address) {
 
 /* ---- variables ---- */
 
-static uint64_t initial_address(const ptx_module *module, const struct ptx_relocation *r) {
-    if (r->function) return function_address(module, r->function) + (uint64_t)r->addend;
+static uint64_t initial_address(const struct ptx_relocation *r) {
+    if (r->function) return function_address(r->function) + (uint64_t)r->addend;
     const ptx_variable *v = r->variable;
     const uint64_t offset = v->offset + (uint64_t)r->addend;
     switch (v->space) {
@@ -44,10 +43,10 @@ static uint64_t initial_address(const ptx_module *module, const struct ptx_reloc
     }
 }
 
-static void initialise(const ptx_module *module, const ptx_variable *v, unsigned char *block) {
+static void initialise(const ptx_variable *v, unsigned char *block) {
     if (v->init) memcpy(block + v->offset, v->init, v->size);
     for (uint32_t k = 0; k < v->n_relocations; k++) {
-        const uint64_t address = initial_address(module, &v->relocations[k]);
+        const uint64_t address = initial_address(&v->relocations[k]);
         memcpy(block + v->offset + v->relocations[k].at, &address, sizeof address);
     }
 }
@@ -65,15 +64,16 @@ smk_code module_load(const char *key, const char *text, size_t size, emu_module 
     m->key = key ? strdup(key) : NULL;
     m->globals = guarded_zeros(m->ptx->global_bytes);
     m->constants = guarded_zeros(m->ptx->const_bytes);
-    if (!m->globals || !m->constants || (key && !m->key)) {
+    m->program_of = calloc(m->ptx->n_functions + 1, sizeof *m->program_of);
+    if (!m->globals || !m->constants || !m->program_of || (key && !m->key)) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
         goto fail;
     }
     for (uint32_t k = 0; k < m->ptx->n_variables; k++) {
         const ptx_variable *v = m->ptx->variables[k];
-        if (v->space == PTX_GLOBAL) initialise(m->ptx, v, m->globals);
-        if (v->space == PTX_CONST) initialise(m->ptx, v, m->constants);
+        if (v->space == PTX_GLOBAL) initialise(v, m->globals);
+        if (v->space == PTX_CONST) initialise(v, m->constants);
     }
     m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes;
     *out = m;
@@ -101,6 +101,7 @@ void module_free(emu_module *m) {
         next = p->next;
         program_free(p);
     }
+    free(m->program_of);
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) {
         guarded_free(m->globals, m->ptx->global_bytes);
@@ -114,35 +115,37 @@ void module_free(emu_module *m) {
 /* ---- programs ---- */
 
 program *program_find(emu_module *module, const ptx_function *function, bool observed) {
-    for (program *p = module->programs; p; p = p->next)
-        if (p->function == function && p->observed == observed) return p;
+    program **place = &module->program_of[function->number - 1][observed];
+    if (*place) return *place;
     program *p = calloc(1, sizeof *p);
     if (!p) return NULL;
     *p = (program){.function = function, .module = module, .observed = observed};
     p->next = module->programs;
     module->programs = p;
-    return p;
+    if (!function->is_declaration) {
+        p->next_undecoded = module->undecoded;
+        module->undecoded = p;
+    }
+    return *place = p;
 }
 
-/* Decoding finds callees and puts them at the head of the list: decode until nothing is left. Programs
- * of a failed attempt are thrown away, so that the next launch fails in the same way. */
+/* Decoding finds callees: decode until nothing is left. Programs of a failed attempt are thrown away, so that
+ * the next launch fails in the same way. */
 const program *program_get(emu_module *module, const ptx_function *function, bool observed,
                            smk_status *status) {
     pthread_mutex_lock(&module->lock);
     program *const before = module->programs;
     program *wanted = program_find(module, function, observed);
     smk_code code = wanted ? SMK_OK : smk_fail_memory(status, sizeof *wanted, "decoded PTX");
-    for (program *p = module->programs; p && !code;) {
-        if (p->decoded || p->function->is_declaration) {
-            p = p->next;
-            continue;
-        }
+    for (program *p; !code && (p = module->undecoded);) {
+        module->undecoded = p->next_undecoded;
         code = decode_function(p, status);
-        p = module->programs;
     }
+    module->undecoded = NULL;
     while (code && module->programs != before) {
         program *p = module->programs;
         module->programs = p->next;
+        module->program_of[p->function->number - 1][p->observed] = NULL;
         program_free(p);
     }
     pthread_mutex_unlock(&module->lock);

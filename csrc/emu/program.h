@@ -45,7 +45,7 @@ typedef struct program {
      * its parameters, its variables. An entry has only variables. */
     uint64_t parameters_at, variables_at, local_bytes;
     struct allocation *allocations; /* decode_alloc's */
-    struct program *next;
+    struct program *next, *next_undecoded;
 } program;
 
 typedef struct emu_module {
@@ -53,7 +53,9 @@ typedef struct emu_module {
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
     size_t bytes;                       /* of all this and the text as it was read */
-    program *programs;
+    program *programs, *undecoded;
+    program *(
+        *program_of)[2];  /* by function's number less 1, and whether observed; NULL: none yet */
     pthread_mutex_t lock; /* of programs */
     unsigned users;
     struct emu_module *next;
@@ -73,7 +75,7 @@ smk_code decode_function(program *p, smk_status *status);
 program *program_find(emu_module *module, const ptx_function *function, bool observed);
 
 /* A function's address as a value, and back; NULL for anything else. */
-uint64_t function_address(const ptx_module *module, const ptx_function *function);
+uint64_t function_address(const ptx_function *function);
 const ptx_function *function_at(const ptx_module *module, uint64_t address);
 
 #endif

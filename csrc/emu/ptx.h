@@ -192,6 +192,7 @@ typedef struct ptx_instruction {
 
 typedef struct ptx_function {
     const char *name;
+    uint32_t number; /* in module->functions, from 1; 0: a prototype, which is no function */
     bool is_entry;
     bool is_declaration;
     ptx_variable **parameters; /* space PARAM, offsets as CUDA lays them out */
