@@ -5,6 +5,7 @@
 #ifndef SMK_JOB_H
 #define SMK_JOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -93,6 +94,7 @@ typedef struct smk_job {
      * SMK_INTERRUPTED. May be NULL. */
     int (*poll)(void *poll_arg);
     void *poll_arg;
+    const _Atomic bool *cancel; /* "emu": stops all threads as soon as it is true, if not NULL */
 
     /* Timing: if repeat > 0, after the normal run the launches are run `repeat` more times and
      * milliseconds[i] is the device time (CUDA events; wall clock on "emu") of each. */

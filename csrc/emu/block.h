@@ -102,6 +102,7 @@ typedef struct launch {
     const emu_observer *observer; /* NULL: nobody watches */
     int (*poll)(void *);
     void *poll_arg;
+    const _Atomic bool *cancel;       /* NULL, or true once all threads are to stop */
     uint64_t max_instructions, slice; /* 0: no limit; the most that a warp runs at a time */
     _Atomic uint64_t instructions;    /* so far, where there is a limit */
     _Atomic uint64_t next_block;

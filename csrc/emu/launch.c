@@ -188,9 +188,16 @@ static void poll_job(crew *c) {
         launch_fail(l, SMK_INTERRUPTED, "interrupted");
 }
 
+static void stop_if_cancelled(void *arg) {
+    launch *l = ((crew *)arg)->launch;
+    if (l->cancel && !atomic_load(&l->stop) && atomic_load(l->cancel))
+        launch_fail(l, SMK_INTERRUPTED, "interrupted");
+}
+
 static void poll_when_due(void *arg) {
     crew *c = arg;
     struct timespec now;
+    stop_if_cancelled(c);
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* asked often, and a few milliseconds off */
     const int64_t passed =
         (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 + (now.tv_nsec - c->polled.tv_nsec);
@@ -223,7 +230,7 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
 
 static void *helper(void *arg) {
     crew *c = arg;
-    work(c->launch, NULL, NULL);
+    work(c->launch, stop_if_cancelled, c);
     pthread_mutex_lock(&c->lock);
     c->working--;
     pthread_cond_signal(&c->finished);
@@ -300,6 +307,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .observer = observer,
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
+                .cancel = job->cancel,
                 .finished = job->finished,
                 .max_instructions = job->max_instructions,
                 .slice = SLICE,

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "call.h"
+#include "detached.h"
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
@@ -178,7 +179,7 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
 /* What a run's thread listens with: signals, the time, and a function that is told how far the run
  * is. */
 typedef struct watch {
-    PyThreadState *thread;
+    detached call;
     double timeout, end;       /* seconds; the end is of time_now */
     PyObject *tell;            /* or NULL */
     _Atomic size_t delivered;  /* bytes, by flows */
@@ -214,9 +215,11 @@ static int check_time(const watch *w) {
 /* Called by a running device, from the thread that runs it, without the GIL. */
 static int poll_watch(void *given) {
     watch *w = given;
-    PyEval_RestoreThread(w->thread);
+    if (!attach_briefly(&w->call)) {
+        return 1;
+    }
     const int stop = PyErr_CheckSignals() || check_time(w) || (w->tell && tell(w));
-    w->thread = PyEval_SaveThread();
+    detach_again(&w->call);
     return stop;
 }
 
@@ -257,9 +260,12 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
         flows[i].share = n;
         w.all += result_bytes(&flows[i]);
     }
-    w.thread = PyEval_SaveThread();
+    if (detach(state, &w.call)) {
+        Py_XDECREF(w.tell);
+        return -1;
+    }
     smk_code code = gpu_flows(ordinals, flows, n, &status);
-    PyEval_RestoreThread(w.thread);
+    attach(&w.call);
     for (int i = 0; i < n; i++) {
         sum->bytes_in += moved[i].bytes_in;
         sum->bytes_out += moved[i].bytes_out;
@@ -295,15 +301,18 @@ int device_run(const module_state *state, const device *on, smk_job *job, PyObje
                .all = blocks_to_run(job),
                .timeout = timeout,
                .end = time_now() + timeout};
-    w.thread = PyEval_SaveThread();
     job->poll = poll_watch;
     job->poll_arg = &w;
     job->finished = w.tell ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : note_transfer();
     smk_text printed = {0};
     job->printed = &printed;
+    if (detach(state, &w.call)) {
+        return -1;
+    }
+    job->cancel = w.call.cancel;
     smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
-    PyEval_RestoreThread(w.thread);
+    attach(&w.call);
     if (code == SMK_OK && w.tell && tell(&w)) {
         free(printed.bytes);
         return -1;

@@ -1,7 +1,7 @@
 /* Where compiled kernels come from: files that the build left, or NVRTC for parameters that the
  * build did not compile ahead. Loaded images stay in the module's state.
  */
-#include "module.h"
+#include "detached.h"
 
 #include <stdio.h>
 
@@ -90,7 +90,10 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
     char *ptx = NULL;
     size_t size = 0;
     smk_status status = {0}, why = {0};
-    PyThreadState *thread = PyEval_SaveThread();
+    detached call;
+    if (detach(state, &call)) {
+        return NULL;
+    }
     if (nvrtc_version(&why) == 0) {
         smk_fail(&status, SMK_COMPILE,
                  "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
@@ -99,7 +102,7 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
         nvrtc_compile(source, file_name, entry, headers, n_headers, options, n_options, cache, &ptx,
                       &size, &status);
     }
-    PyEval_RestoreThread(thread);
+    attach(&call);
     if (status.code != SMK_OK) {
         return raise_status(state, &status);
     }

@@ -4,6 +4,7 @@
 
 #include "../emu/emu.h"
 #include "choose.h"
+#include "detached.h"
 #include "docs.h"
 #include "request.h"
 
@@ -53,6 +54,10 @@ static int make_exceptions(PyObject *module, module_state *state) {
 void *raise_status(const module_state *state, const smk_status *status) {
     if (PyErr_Occurred()) {
         return NULL; /* a signal handler raised during the run */
+    }
+    if (status->code == SMK_INTERRUPTED) { /* not by anything that raised: by detached.c */
+        PyErr_SetString(PyExc_RuntimeError, "the interpreter is ending: the call was stopped");
+        return NULL;
     }
     PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
     PyObject *message =
@@ -312,7 +317,10 @@ static int core_exec(PyObject *module) {
     if (PyModule_AddType(module, state->tensor_map_type) < 0) {
         return -1;
     }
-    return PyModule_AddType(module, state->kernel_type);
+    if (PyModule_AddType(module, state->kernel_type) < 0) {
+        return -1;
+    }
+    return detached_start(module, state);
 }
 
 static int core_traverse(PyObject *module, visitproc visit, void *arg) {
@@ -351,7 +359,9 @@ static int core_clear(PyObject *module) {
 }
 
 static void core_free(void *module) {
+    module_state *state = PyModule_GetState(module);
     core_clear(module);
+    detached_free(state->calls);
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -13,6 +13,7 @@
  *     moment.c     moments of streams, for arrays of libraries that give memory away in an order of their own
  *     tensor_map.c the type TensorMap, an argument of a Kernel
  *     device.c     which device; running a job on it without the GIL
+ *     detached.c   calls without the GIL, and the end of the interpreter
  *     image.c      where compiled kernels come from
  *     model.c      the bank model, on arrays of requests
  *     tables.c     variants, devices, configuration and traces, as plain Python objects
@@ -81,6 +82,7 @@ typedef struct module_state {
     PyObject *kernel_directory; /* str; where their sources are */
     atomic_bool nvrtc_sought;
     module_names names;
+    struct calls *calls; /* detached.c */
     /* NULL before the first use. */
     _Atomic(PyArray_Descr *) bfloat16; /* array_view.c */
     _Atomic(PyObject *) helpers;       /* device_array.c */
