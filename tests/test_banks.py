@@ -139,7 +139,7 @@ def test_the_core_checks_its_arguments():
         (addresses, active.astype(np.uint64)),
         (addresses.tolist(), active),
     ):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="contiguous uint64|must be numpy.ndarray"):
             ask(*wrong, 4, "load")
     with pytest.raises(ValueError, match="width"):
         ask(addresses, active, 32, "load")

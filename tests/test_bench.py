@@ -161,22 +161,22 @@ def test_a_broken_table_is_told(config):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        {"op": "gem"},
-        {"dtype": "int8"},
-        {"accuracy": "half"},
-        {"params": {"tile": 5000}},
-        {"params": {f"p{i}": 1 for i in range(20)}},
-        {"microseconds": (1.0,)},
-        {"microseconds": ("a",) * 6},
+        ({"op": "gem"}, "no gem variant"),
+        ({"dtype": "int8"}, "of int8"),
+        ({"accuracy": "half"}, "with accuracy 'half'"),
+        ({"params": {"tile": 5000}}, "no parameter 'tile'"),
+        ({"params": {f"p{i}": 1 for i in range(20)}}, "so many parameters"),
+        ({"microseconds": (1.0,)}, "length 6, not 1"),
+        ({"microseconds": ("a",) * 6}, "must be real number"),
     ],
 )
-def test_wrong_timings(wrong):
+def test_wrong_timings(wrong, words):
     entry = _timings.read(_timings.PACKAGED)[0]._replace(**wrong)
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises((TypeError, ValueError), match=words):
         _core.set_timings(0, [entry])
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a timing is a tuple"):
         _core.set_timings(0, [1])
 
 

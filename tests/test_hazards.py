@@ -310,7 +310,7 @@ def test_faults(statement, kind, words):
     assert f"kernel k, kernel.cu:{h.line}: " in h.message  # the file without its folders
     assert t.incomplete and t.result is None
     assert not y.any()
-    with pytest.raises(smemkern.LaunchError):
+    with pytest.raises(smemkern.LaunchError, match=re.escape(h.message.split("; block")[0])):
         traced(source, floats(64), y, hazards=False)
 
 
@@ -447,7 +447,7 @@ def test_checked_call_out_of_bounds():
 
 def test_checked_call_on_a_gpu_that_is_not_there():
     kernel = smemkern.Kernel(REVERSE % "", "k", check=True)
-    with pytest.raises(smemkern.HazardError):  # found before any GPU is asked for
+    with pytest.raises(smemkern.HazardError, match="RAW race"):  # before any GPU is asked for
         kernel(1, 64, floats(64), np.zeros(64, "f4"), device="cuda")
 
 

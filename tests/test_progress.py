@@ -79,7 +79,7 @@ def test_traces_have_a_bar_that_ends(look, soon):
     a = np.ones((64, 64), np.float32)
     t = smemkern.trace("gemm", a, a, variant="naive", progress=True)
     assert "trace" in terminal.getvalue() and f"/{t.blocks}" in terminal.getvalue()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="no variant 'none'"):
         smemkern.trace("gemm", a, a, variant="none", progress=True)
 
 

@@ -160,7 +160,9 @@ def test_bad_text(ptx, words):
 def test_the_end_of_the_text_may_be_anywhere():
     whole = kernel(".shared .align 4 .b8 x[4]; { mov.u32 %r1, (1+2); } @!%p1 bra L; L: // end")
     for length in range(len(HEAD), len(whole.rstrip()) - 1):
-        with pytest.raises((smemkern.KernelImageError, ValueError)):
+        with pytest.raises(
+            (smemkern.KernelImageError, ValueError), match=r"^PTX line \d+: |no \.entry"
+        ):
             smemkern.Kernel(whole[:length], "k")
 
 

@@ -416,5 +416,6 @@ def test_unknown_forms_are_refused(text):
         " .reg .b64 %d<2>; .reg .b16 %h<2>; .shared .align 128 .b32 t[8];"
         " .shared .align 8 .b64 b; " + text + " ret; }\n"
     )
+    k = smemkern.Kernel(ptx, "k")
     with pytest.raises(smemkern.UnsupportedInstructionError, match=r"cp\.async\.bulk\.tensor"):
-        smemkern.Kernel(ptx, "k")(1, 1, device="emu")
+        k(1, 1, device="emu")

@@ -46,7 +46,7 @@ def test_it_ends_the_call(device) -> None:
 
 def test_it_ends_a_checked_call() -> None:
     kernel, x = smemkern.Kernel(PTX, "turns", check=True), np.zeros(4, np.uint32)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="not finished after 0.25 seconds"):
         kernel(1, 1, x, LONG, timeout=0.25)
     assert not x.any()
 

@@ -47,7 +47,7 @@ def test_row(row):
     for param in row.params.values():
         assert param.default in param.legal
         assert param.doc
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         row.params["new"] = None
 
 

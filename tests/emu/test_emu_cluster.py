@@ -95,7 +95,8 @@ def test_another_rank_is_refused():
 
 def test_clusters_of_blocks_are_refused():
     ptx = KERNEL.replace("BODY", "").replace("cluster 1, 1, 1", "cluster 2, 1, 1")
+    k = smemkern.Kernel(ptx, "k")
     with pytest.raises(
         smemkern.UnsupportedInstructionError, match=r"clusters of \(2, 1, 1\) blocks"
     ):
-        smemkern.Kernel(ptx, "k")(2, 32, np.zeros(64, "i4"), device="emu")
+        k(2, 32, np.zeros(64, "i4"), device="emu")

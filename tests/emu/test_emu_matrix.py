@@ -206,36 +206,40 @@ def test_part_of_a_warp_is_refused() -> None:
     case = MMA[0]
     a, b, c = case.inputs(1, "near")
     out = np.zeros((1, case.d.count, 32), np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
     with pytest.raises(
         smemkern.LaunchError, match=r"only 24 of the warp's 32 lanes .* all of them"
     ):
-        smemkern.Kernel(case.ptx(), "matrix")(1, 24, a, b, c, out, device="emu")
+        kernel(1, 24, a, b, c, out, device="emu")
 
 
 def test_part_of_a_warpgroup_is_refused() -> None:
     case = Wgmma(8, "f16", "f16", "f32")
     memory, a, c = case.inputs("near")
     out = np.zeros((case.d_count, 128), np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
     with pytest.raises(smemkern.LaunchError, match="wgmma needs four warps"):
-        smemkern.Kernel(case.ptx(), "matrix")(1, 96, memory, a, c, out, device="emu")
+        kernel(1, 96, memory, a, c, out, device="emu")
 
 
 def test_row_address_must_be_aligned() -> None:
     case = mc.Move("ldmatrix", 2, False)
     memory, rows, fragment = case.inputs()
     rows[9] += 4
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
     with pytest.raises(smemkern.LaunchError, match=r"misaligned address.*thread \(9, 0, 0\)"):
-        smemkern.Kernel(case.ptx(), "matrix")(1, 32, memory, rows, fragment, device="emu")
+        kernel(1, 32, memory, rows, fragment, device="emu")
     rows[9], rows[20] = 0, 4  # lane 20 gives no address to .x2
-    smemkern.Kernel(case.ptx(), "matrix")(1, 32, memory, rows, fragment, device="emu")
+    kernel(1, 32, memory, rows, fragment, device="emu")
 
 
 def test_operand_beyond_shared_memory() -> None:
     case = Wgmma(256, "f16", "f16", "f32", 128, advance=32)
     text = case.ptx().replace(f"add.u32 %to, %base, {A_BYTES + 32}", "add.u32 %to, %base, 40960")
     out = np.zeros((case.d_count, 128), np.uint32)
+    kernel, inputs = smemkern.Kernel(text, "matrix"), case.inputs("near")
     with pytest.raises(smemkern.LaunchError, match="past the end of the block's shared memory"):
-        smemkern.Kernel(text, "matrix")(1, 128, *case.inputs("near"), out, device="emu")
+        kernel(1, 128, *inputs, out, device="emu")
 
 
 @pytest.mark.parametrize(
@@ -252,5 +256,6 @@ def test_unknown_forms_name_themselves(known: str, unknown: str) -> None:
     case = next(c for c in MMA if "m16n8k16.row.col.f16.f16" in c.text)
     text = case.ptx().replace(known, unknown)
     out = np.zeros((1, case.d.count, 32), np.uint32)
+    kernel, inputs = smemkern.Kernel(text, "matrix"), case.inputs(1, "near")
     with pytest.raises(smemkern.UnsupportedInstructionError, match=r"does not know .* `mma\."):
-        smemkern.Kernel(text, "matrix")(1, 32, *case.inputs(1, "near"), out, device="emu")
+        kernel(1, 32, *inputs, out, device="emu")
