@@ -48,6 +48,8 @@ class Transfer(NamedTuple):
 def last_transfer() -> Transfer | None:
     """What this thread's last call on device "cuda" moved over the bus; None: there was none.
 
+    A call on the emulator with max_memory counts, too: it takes the same steps.
+
     Returns
     -------
     Transfer or None

@@ -13,7 +13,7 @@ from cuda_build import build  # noqa: E402
 
 from checks import environment  # noqa: E402
 
-ON_EMU = "kernel gemm batches tensor_maps split transpose trace trace_bulk hazards".split()
+ON_EMU = "kernel gemm batches tensor_maps split transpose trace trace_bulk hazards blocks".split()
 ON_GPU = "gpu_blocks gpu_several gpu_transpose gpu_arrays".split()
 
 

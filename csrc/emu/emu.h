@@ -9,11 +9,14 @@
 #ifndef SMK_EMU_H
 #define SMK_EMU_H
 
-#include "../core/job.h"
+#include "../core/flow.h"
 
 enum { EMU_MULTIPROCESSORS = 132 }; /* an H200's; a block's %smid is its number modulo this */
 
 smk_code emu_run(const smk_job *job, smk_status *status);
+
+/* The same steps, in the same memory, as on a GPU, one after the other. */
+smk_code emu_flow(const smk_flow *flow, smk_status *status);
 
 /* Forgets the modules that are kept for later runs, and their variables; the bytes that they took. */
 size_t emu_trim(void);

@@ -132,7 +132,7 @@ static int show_printed(smk_text *printed) {
 
 /* ---- what calls moved ---- */
 
-static _Thread_local smk_transfer last; /* by this thread's last call on a GPU */
+static _Thread_local smk_transfer last; /* by this thread's last call that moves blocks */
 static _Thread_local bool any;
 
 PyObject *device_last_transfer(void) {
@@ -264,7 +264,8 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
         Py_XDECREF(w.tell);
         return -1;
     }
-    smk_code code = gpu_flows(ordinals, flows, n, &status);
+    smk_code code =
+        ordinals ? gpu_flows(ordinals, flows, n, &status) : emu_flow(&flows[0], &status);
     attach(&w.call);
     for (int i = 0; i < n; i++) {
         sum->bytes_in += moved[i].bytes_in;

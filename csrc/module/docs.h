@@ -43,6 +43,7 @@ static const char gemm_doc[] =
     "    Bytes of the GPU's memory that a call on host arrays may use; None: most of what is "
     "free.\n"
     "    What does not fit goes through it block by block, with the same bits in the result.\n"
+    "    The emulator takes the same steps, where it is given.\n"
     "devices : sequence of int or 'cuda:N', optional\n"
     "    GPUs that share a product of host arrays, by rows, columns or batch; in place of device.\n"
     "progress : bool or function, optional\n"

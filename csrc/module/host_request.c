@@ -1,4 +1,4 @@
-/* A request on arrays in host memory and device "cuda": a flow of blocks, into the result's own memory. */
+/* A request on arrays in host memory as a flow of blocks, into the result's own memory. */
 #include "../core/plan_flow.h"
 #include "../cuda/gpu.h"
 #include "request.h"
@@ -41,11 +41,16 @@ static int choose_target(const request *r, bool reads_result, target *t) {
 
 /* What a flow may use of the device's memory: what the caller says, or most of what is free, which is only
  * asked where it matters. */
-static int memory_of(const module_state *state, int ordinal, size_t most, size_t wanted,
+static int memory_of(const module_state *state, const request *r, int ordinal, size_t wanted,
                      size_t *memory) {
     enum { PLENTY = 16 };
+    const size_t most = r->asked->max_memory;
     smk_status status = {0};
     gpu_info info;
+    if (r->on.emulated) {
+        *memory = most;
+        return 0;
+    }
     if (gpu_describe(ordinal, &info, &status)) {
         raise_status(state, &status);
         return -1;
@@ -131,7 +136,7 @@ static int plan_parts(module_state *state, const request *r, PyArrayObject *resu
     all->n = r->asked->n_devices ? r->asked->n_devices : 1;
     for (int i = 0; i < all->n; i++) {
         all->ordinals[i] = r->asked->n_devices ? r->asked->devices[i] : r->on.ordinal;
-        if (memory_of(state, all->ordinals[i], r->asked->max_memory, wanted, &question.memory) ||
+        if (memory_of(state, r, all->ordinals[i], wanted, &question.memory) ||
             plan_part(state, r, &question, i, all)) {
             return -1;
         }
@@ -161,13 +166,15 @@ PyObject *request_run_flow(module_state *state, request *r) {
     }
     if (PyArray_SIZE(t.array) > 0) {
         if (plan_parts(state, r, t.array, all) ||
-            image_of_row(state, r->row, r->dtype, r->values, false, &image, &image_owner)) {
+            image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image,
+                         &image_owner)) {
             goto done;
         }
         for (int i = 0; i < all->n; i++) {
             all->flows[i].image = image;
         }
-        if (device_run_flows(state, all->ordinals, all->flows, all->n, r->asked->progress)) {
+        if (device_run_flows(state, r->on.emulated ? NULL : all->ordinals, all->flows, all->n,
+                             r->asked->progress)) {
             goto done;
         }
         Py_BEGIN_ALLOW_THREADS result_memory_tidy();

@@ -117,7 +117,8 @@ int stream_read(PyObject *given, void **out);
 /* Raises that the emulator has none. */
 int stream_refuse(void);
 
-/* Runs the job, or flows on GPUs, with the GIL released, listening for signals. */
+/* Runs the job, or flows on GPUs (ordinals NULL: the only one on the emulator), with the GIL released,
+ * listening for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout);
 int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,

@@ -106,23 +106,19 @@ static smk_strides strides_of_both(PyArrayObject *const arrays[2]) {
 }
 
 /* A flow copies lines, rows or columns: anything else is packed before. */
-static bool is_flow(const request *r) {
-    return !r->on_device && !r->on.emulated;
-}
-
 static smk_strides strides_of_lines(const request *r, PyArrayObject *const arrays[2]) {
-    return is_flow(r) && strides_of_both(arrays) == SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS
+    return r->is_flow && strides_of_both(arrays) == SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS
                                                                         : SMK_ROWS;
 }
 
 static smk_strides strides_taken(const request *r) {
     const smk_strides own = smk_strides_of(r->row);
-    return is_flow(r) && own > SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS : own;
+    return r->is_flow && own > SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS : own;
 }
 
 /* A flow's blocks of matrices have such rows, whatever the array has. */
 static bool will_be_chunks(const request *r, PyArrayObject *array) {
-    return (is_flow(r) && PyArray_NDIM(array) <= 2) || operand_is_chunks(array, r->on_device);
+    return (r->is_flow && PyArray_NDIM(array) <= 2) || operand_is_chunks(array, r->on_device);
 }
 
 int request_make_gemm(module_state *state, request *r) {
@@ -261,8 +257,8 @@ static const char *bits_name(PyArrayObject *array) {
 /* The result's fresh array begins as a copy of the input. To a GPU that would be a copy more than reading the
  * one and writing the other, so there only arrays that are on it already are transposed in place. */
 static bool is_in_place_on_emulator(const request *r, PyArrayObject *array) {
-    return r->on.emulated && r->row->movers.in_place && r->asked->out == (PyObject *)array &&
-           r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
+    return r->on.emulated && !r->is_flow && r->row->movers.in_place &&
+           r->asked->out == (PyObject *)array && r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
 }
 
 /* What `auto` asks of the array and of the result. */

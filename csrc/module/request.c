@@ -13,6 +13,8 @@ int request_make(module_state *state, const call *asked, bool emulate, request *
     if (request_find_arrays(state, out, emulate)) {
         return -1;
     }
+    out->is_flow = !out->on_device && asked->op != SMK_PROBE &&
+                   (!out->on.emulated || (asked->max_memory && !emulate));
     switch (asked->op) {
     case SMK_GEMM: return request_make_gemm(state, out);
     case SMK_TRANSPOSE: return request_make_transpose(state, out);
@@ -97,7 +99,7 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
     if (r->on_device) {
         return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
     }
-    if (!r->on.emulated && r->asked->op != SMK_PROBE && observed->repeat == 0) {
+    if (r->is_flow && observed->repeat == 0) {
         return request_run_flow(state, r);
     }
     PyObject *result = NULL;

@@ -15,6 +15,8 @@ typedef struct request {
     operand inputs[CALL_MAX_INPUTS];
     int n_inputs;
     bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
+    bool is_flow;   /* host arrays go through the device in blocks: on a GPU all, on the emulator
+                     * those of a call with max_memory */
     void *stream;
     void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
     size_t n_after;

@@ -72,6 +72,7 @@ HAZARDS = (
 random = np.random.default_rng(1)
 A, B = random.standard_normal((40, 30), dtype="f4"), random.standard_normal((30, 50), dtype="f4")
 BIG = random.standard_normal((300, 40), dtype="f4"), random.standard_normal((40, 270), dtype="f4")
+LITTLE = BIG[0][:140, :3], BIG[1][:3, :140]
 C, WIDE = A @ B, BIG[0] @ BIG[1]
 numbers = iter(range(10**9))
 
@@ -126,6 +127,12 @@ def hazards() -> bool:
     return len(found.hazards) >= 2
 
 
+def blocks() -> bool:
+    """The steps of a flow, on the emulator."""
+    c = smemkern.gemm(*LITTLE, variant="simt", device="emu", max_memory=200_000)
+    return close(c, LITTLE[0] @ LITTLE[1])
+
+
 def gpu_blocks() -> bool:
     c = smemkern.gemm(*BIG, variant="naive", device="cuda", max_memory=500_000)
     return close(c, WIDE)
@@ -155,7 +162,7 @@ OPERATIONS = {
     f.__name__: f
     for f in (
         *(kernel, gemm, batches, tensor_maps, split, transpose, trace, trace_bulk, hazards),
-        *(gpu_blocks, gpu_several, gpu_transpose, gpu_arrays),
+        *(blocks, gpu_blocks, gpu_several, gpu_transpose, gpu_arrays),
     )
 }
 race = smemkern.Kernel(HAZARDS, "race")
