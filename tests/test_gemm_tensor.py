@@ -28,6 +28,22 @@ def test_tf32_rounds_to_nearest(side, order, n, device, rng):
     assert np.array_equal(result, to_tf32(np.ascontiguousarray(x)))
 
 
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [64, 67], ids=["aligned", "odd"])
+def test_tf32_ties_go_away_from_zero(side, order, n, device, rng):
+    """Numbers half-way between two of tf32, and the float32 numbers next to those."""
+    kept = rng.integers(1 << 10, 1 << 11, (n, n))  # 11 bits; an odd and an even last one
+    halves = kept + rng.choice([0.5 - 2**-13, 0.5, 0.5 + 2**-13], (n, n))
+    scale = 2.0 ** rng.integers(-30, 20, (n, n)) * rng.choice([-1, 1], (n, n))
+    x = np.asarray(halves * scale, order=order, dtype="f4")
+    assert np.array_equal(x, halves * scale)
+    one = np.eye(n, dtype="f4")
+    operands = (x, one) if side == "a" else (one, x)
+    result = smemkern.gemm(*operands, variant="tf32", device=device)
+    assert np.array_equal(result, np.floor(halves + 0.5) * scale)
+
+
 @pytest.mark.parametrize(
     ("of_a", "of_b"),
     [(1e-36, 1), (1e-40, 1e35), (1e37, 1e-3), (1e-3, 1e37), (1e-30, 1e30), (1e18, 1e18)],

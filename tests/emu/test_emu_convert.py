@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import exact_float as ef
@@ -9,7 +10,17 @@ import numpy as np
 import pytest
 from exact_float import BF16, E4M3, E5M2, F16, F32, F64, TF32, Infinity, Nan, Number
 from float_models import rectified, saturated
-from ptx_rows import COUNT, TYPES, Row, check, edges, per_lane, random_bits
+from ptx_rows import (
+    COUNT,
+    TYPES,
+    Row,
+    check,
+    edges,
+    first_differences,
+    per_lane,
+    random_bits,
+    run,
+)
 
 INTEGERS = [f"{kind}{n}" for kind in "us" for n in (8, 16, 32, 64)]
 FLOATS = [F16, BF16, F32, F64]
@@ -389,3 +400,46 @@ ROWS = (
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_instruction(row: Row, device: str) -> None:
     check(row, device)
+
+
+LEAST = Fraction(1, 2**126)  # the least normal number of f32
+BELOW = Fraction(1, 2**24)  # and, as a share of it, the step of 24-bit numbers just below
+
+
+def rounded_below(share: Fraction, rounding: str) -> Fraction:
+    """A share of LEAST between 1/2 and 1, rounded to 24 bits."""
+    steps = share / BELOW
+    away = {
+        "rn": Fraction(round(steps)),  # ties to even
+        "rz": Fraction(int(steps)),
+        "rm": Fraction(steps.__floor__()),
+        "rp": Fraction(steps.__ceil__()),
+    }[rounding]
+    return away * BELOW
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_ftz_flushes_what_is_tiny_after_rounding(rounding: str, device: str) -> None:
+    """Near the least normal number: .ftz makes a zero of what 24 bits, with an exponent that goes
+    on below, keep less than it."""
+    parts = [Fraction(k, 2**28) for k in range(-40, 41)]  # sixteenths of a step
+    parts += [sign * Fraction(1, 2**52) + k * BELOW / 2 for k in range(-4, 3) for sign in (-1, 1)]
+    shares = [sign * (1 + part) for part in parts for sign in (1, -1)]
+    sources = np.array([float(share * LEAST) for share in shares])
+    expected = []
+    for share, x in zip(shares, sources, strict=True):
+        assert Fraction(x) == share * LEAST
+        tiny = abs(share) < 1 and abs(rounded_below(share, rounding)) < 1
+        plain = F32.encode(ef.number(*share_as_pair(share)), rounding)
+        expected.append(0x80000000 * (share < 0) if tiny else plain)
+    row = Row(f"cvt.{rounding}.ftz.f32.f64 {{d}}, {{a}}", ("f32",), ("f64",), per_lane(int))
+    repeated = np.resize(sources.view("u8"), COUNT)
+    want = np.resize(np.array(expected, "u4"), COUNT)
+    [got], _ = run(row, device, [repeated], np.ones(COUNT, "u4"), [np.zeros(COUNT, "u4")])
+    assert (got == want).all(), first_differences(row, got != want, [repeated], got, want)
+    assert 0 in expected and 0x80000000 in expected and 0x00800000 in expected
+
+
+def share_as_pair(share: Fraction) -> tuple[int, int]:
+    """n and e with n * 2**e == share * LEAST."""
+    return share.numerator, -126 - (share.denominator.bit_length() - 1)
