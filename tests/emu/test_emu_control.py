@@ -199,3 +199,34 @@ END:
     )
     moved = source + np.where(np.arange(N) % 2, 2, 1)
     assert result.tolist() == moved.reshape(-1, 2)[:, ::-1].reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_immediate_arguments(bits: int) -> None:
+    """A constant has the parameter's size, in every lane, and leaves the next parameter alone."""
+    register = max(bits, 16)
+    function = f"""
+.func (.param .b{bits} r) f(.param .b{bits} a, .param .b{bits} b)
+{{
+    .reg .b{register} %a, %b;
+    ld.param.u{bits} %a, [a]; ld.param.u{bits} %b, [b];
+    shl.b{register} %b, %b, 4;
+    add.u{register} %a, %a, %b;
+    st.param.b{bits} [r], %a;
+    ret;
+}}"""
+    result = run(
+        f"""
+    .reg .b{register} %r;
+    {{
+    .param .b{bits} r;
+    call (r), f, (3, 2);
+    ld.param.u{bits} %r, [r];
+    }}
+    cvt.u32.u{bits} %z, %r;
+    st.global.u32 [%to], %z;
+    ret;""",
+        np.zeros(N, "u4"),
+        function,
+    )
+    assert result.tolist() == [0x23] * N
