@@ -55,21 +55,28 @@ def smaller(body: list[Any], differs: Callable[[], bool]) -> None:
                     smaller(part, differs)
 
 
-def unoptimised(ptx: str, seed: int) -> np.ndarray:
-    """What the program leaves on the GPU as ptxas -O0 compiles it."""
+def compiled_unoptimised(ptx: str, entry: str) -> Any:
+    """The entry as ptxas -O0 compiles it, for CuPy."""
     import cupy
 
-    values, sums = programs.inputs(seed), np.zeros(2 * programs.TOTALS, np.uint32)
     major_minor = cupy.cuda.Device().compute_capability
     with tempfile.TemporaryDirectory() as folder:
         source, image = Path(folder, "program.ptx"), Path(folder, "program.cubin")
         source.write_text(ptx)
         target = f"sm_{major_minor}a" if major_minor == "90" else f"sm_{major_minor}"
         subprocess.run(["ptxas", "-O0", f"-arch={target}", source, "-o", image], check=True)
-        kernel = cupy.RawModule(path=str(image)).get_function("program")
-        on_gpu = cupy.asarray(values), cupy.asarray(sums)
-        kernel((1,), (programs.THREADS,), on_gpu)
-        values, sums = (x.get() for x in on_gpu)
+        return cupy.RawModule(path=str(image)).get_function(entry)
+
+
+def unoptimised(ptx: str, seed: int) -> np.ndarray:
+    """What the program leaves on the GPU as ptxas -O0 compiles it."""
+    import cupy
+
+    values, sums = programs.inputs(seed), np.zeros(2 * programs.TOTALS, np.uint32)
+    kernel = compiled_unoptimised(ptx, "program")
+    on_gpu = cupy.asarray(values), cupy.asarray(sums)
+    kernel((1,), (programs.THREADS,), on_gpu)
+    values, sums = (x.get() for x in on_gpu)
     return np.concatenate([values.view(np.uint8).ravel(), sums.view(np.uint8)])
 
 
@@ -94,7 +101,7 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
 
 
-def part(some: range) -> Record:
+def in_turn(some: range, difference: Callable[[int, bool], tuple[str, Record | None]]) -> Record:
     found: Record = {"differ": [], "errors": [], "digests": []}
     for seed in some:
         try:
@@ -107,6 +114,37 @@ def part(some: range) -> Record:
     return found
 
 
+def part(some: range) -> Record:
+    return in_turn(some, difference)
+
+
+def recorded(found: list[Record], options: argparse.Namespace) -> Record:
+    """What all parts have found."""
+    from gpu import facts
+
+    return {
+        **facts(options.commit),
+        "seed": options.seed,
+        "count": options.count,
+        "differ": [one for f in found for one in f["differ"]],
+        "errors": [one for f in found for one in f["errors"]],
+        "digests": [one for f in found for one in f["digests"]][:KEPT],
+    }
+
+
+def summary(record: Record, path: Path, what: str) -> bool:
+    """Writes the record; says what is not explained, and whether anything is."""
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    unexplained = [one for one in record["differ"] if not one["optimiser"]]
+    for one in (*unexplained, *record["errors"], *record["differ"])[:40]:
+        print(one)
+    print(
+        f"{record['count']} {what}, {len(record['differ'])} differ, {len(unexplained)} of them "
+        f"without ptxas's optimiser too, {len(record['errors'])} not run"
+    )
+    return bool(unexplained or record["errors"])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     seeds.add_arguments(parser, 20000)
@@ -116,28 +154,9 @@ def main() -> int:
         print(programs.module({"program": programs.statements(options.show)}))
         return 0
 
-    from gpu import facts
-
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each program runs once
-    found = seeds.in_parts(part, options, TOGETHER)
-    record: Record = {
-        **facts(options.commit),
-        "seed": options.seed,
-        "count": options.count,
-        "differ": [one for f in found for one in f["differ"]],
-        "errors": [one for f in found for one in f["errors"]],
-        "digests": [one for f in found for one in f["digests"]][:KEPT],
-    }
-    path = options.results / "random-programs.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
-    unexplained = [one for one in record["differ"] if not one["optimiser"]]
-    for one in (*unexplained, *record["errors"], *record["differ"])[:40]:
-        print(one)
-    print(
-        f"{options.count} programs, {len(record['differ'])} differ, {len(unexplained)} of them "
-        f"without ptxas's optimiser too, {len(record['errors'])} not run"
-    )
-    return bool(unexplained or record["errors"])
+    record = recorded(seeds.in_parts(part, options, TOGETHER), options)
+    return summary(record, options.results / "random-programs.json", "programs")
 
 
 if __name__ == "__main__":

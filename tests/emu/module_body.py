@@ -9,21 +9,17 @@ from typing import Any
 
 from module_model import (
     POOLS,
-    WIDTHS,
     Act,
     Family,
     Frame,
     Function,
     Leave,
-    Parameter,
     Place,
-    Shape,
     Step,
     Way,
     run,
     size_of,
 )
-from program_writer import POOLS as OPAQUE
 from program_writer import Writer as Programs
 
 K = 0x100000001B3  # of the checksum that every function keeps in %acc

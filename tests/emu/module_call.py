@@ -70,7 +70,8 @@ class CallBody(Body):
             n = len(table.members)
             place = table.address
             text = (
-                f"rem.u32 %t0, {source}, {n}; mul.wide.u32 %w0, %t0, 8; mov.b64 {to}, {table.name}; "
+                f"rem.u32 %t0, {source}, {n}; mul.wide.u32 %w0, %t0, 8; "
+                f"mov.b64 {to}, {table.name}; "
                 f"add.s64 {to}, {to}, %w0; ld{table.space}.u64 {to}, [{to}+{table.at}];"
             )
             return text, lambda f: f.thread.read(place + table.at + 8 * (f[source] % n), 8)
@@ -188,7 +189,7 @@ class CallBody(Body):
         except LookupError:
             return None
         form = self.below(3)
-        holds: Callable[[Frame], bool] = lambda f: True
+        holds: Callable[[Frame], bool] | None = None
         guard, label = "", ""
         target: Value
         if form == 0:
@@ -222,7 +223,7 @@ class CallBody(Body):
         text += [part for r in results for part in r[2]]
 
         def act(frame: Frame) -> None:
-            if not holds(frame):
+            if holds and not holds(frame):
                 return
             passed = [value(frame) for value in values]
             function = self.module.at[target(frame)]

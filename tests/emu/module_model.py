@@ -8,6 +8,7 @@ A byte that nothing has written is None, and reading it fails: modules read no u
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,10 +183,8 @@ class Function:
         for name, size in self.locals.items():
             frame.at[name] = thread.new(size)
         run(self.head, frame)
-        try:
+        with suppress(Leave):
             run(self.body, frame)
-        except Leave:
-            pass
         run(self.tail, frame)
         left = self.names[len(arguments) :]
         back = [bytes(thread.objects[frame.at[name] >> 32]) for name in left]
