@@ -140,7 +140,7 @@ class Body:
         return out
 
     def absorb(
-        self, base: str, space: str, place_align: int, size: int
+        self, base: str, space: str, place_align: int, size: int, bias: int = 0
     ) -> tuple[list[str], list[tuple[int, int]]]:
         """Lines that read all of it into %acc, and the pieces in their order."""
         lines, pieces = [], []
@@ -148,7 +148,7 @@ class Body:
             many = 2 if n == 16 else 1
             registers = "%w0" if many == 1 else "{%w0, %w1}"
             kind = f"v2.u{4 * n}" if many == 2 else f"u{8 * n}"
-            lines.append(f"ld{space}.{kind} {registers}, [{base}+{at}];")
+            lines.append(f"ld{space}.{kind} {registers}, [{base}+{at - bias}];")
             for k in range(many):
                 lines.append(f"mad.lo.u64 %acc, %acc, {K}, %w{k};")
                 pieces.append((at + k * n // many, n // many))

@@ -52,11 +52,12 @@ def parameter_place(name: str, shape: Shape, by_address: bool) -> Place:
 class WholeBody(CallBody):
     """Statements, and what comes before and after them."""
 
-    def read_parameters(self) -> Step:
+    def read(self, places: list[Place]) -> Step:
+        """All of these goes into %acc."""
         lines, acts = [f"mov.b64 %acc, {self.below(1 << 62)};"], []
-        for place in self.places[len(self.module.places) :]:
+        for place in places:
             way = self.pick(place.ways)
-            part, pieces = self.absorb(way.base, way.space, place.align, place.size)
+            part, pieces = self.absorb(way.base, way.space, place.align, place.size, way.bias)
             lines += [way.before, *part]
             acts.append(self.fold(pieces, way.locate))
         start = int(lines[0].split()[-1][:-1])

@@ -47,7 +47,10 @@ DRAWN = {"n": SIZES, "m": SIZES, "o": SIZES, "c": COUNTS, "a": ALIGNS, "h": HUGE
 DRAWN |= {"x": NAMES, "y": NAMES, "w": ("1", "2", "4", "8"), "k": ("0", "1", "31", "32", "33")}
 
 SHORT = {
-    "USE": "ld.param.b8 %r1, [r]; mov.b64 %d1, r; ld.local.b64 %d2, [%d1+{o}];"
+    "USE": "mul.wide.u32 %d3, %r0, 8; add.s64 %d3, %out, %d3; mov.b64 %d1, r; mov.b32 %r5, 0;"
+    " U: ld.local.u8 %d2, [%d1]; mad.lo.u64 %d4, %d4, 31, %d2; add.s64 %d1, %d1, 7;"
+    " add.u32 %r5, %r5, 7; setp.lt.u32 %p2, %r5, {n}; @%p2 bra U; st.global.b64 [%d3], %d4;",
+    "ONE": "ld.param.b8 %r1, [r]; mov.b64 %d1, r; ld.local.b64 %d2, [%d1+{o}];"
     " st.global.b64 [%out], %d2;",
     "WGMMA": "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3},",
     "TENSOR": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -76,7 +79,8 @@ ENTRY = """
 .reg .b32 %r<9>; .reg .b64 %d<9>, %out; .reg .f32 %f<4>; .reg .pred %p<3>;
 .shared .align 128 .b8 tile[512];
 ld.param.u64 %out, [out]; mov.u32 %r0, %tid.x; mov.b32 %r1, 3; mov.b32 %r2, 4; mov.b32 %r3, 5;
-mov.b64 %d0, 1; mov.b64 %d1, 2; mov.b64 %d2, 3; and.b32 %r4, %r0, 1; setp.ne.u32 %p0, %r4, 0;
+mov.b64 %d0, 1; mov.b64 %d1, 2; mov.b64 %d2, 3; mov.b64 %d4, 4;
+and.b32 %r4, %r0, 1; setp.ne.u32 %p0, %r4, 0;
 mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
 BODY
 END: ret;

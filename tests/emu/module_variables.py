@@ -46,6 +46,7 @@ class Variables:
         self.last = 0
         self.lines: list[str] = []
         self.tables: list[Table] = []
+        self.data = self.places()
 
     def below(self, n: int) -> int:
         return int(self.module.below(n))

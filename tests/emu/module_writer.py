@@ -1,10 +1,10 @@
 """Random PTX modules: functions, calls, tables of functions, variables and their initialisers.
 
 A module is made of its seed alone. It has families of functions, each of one signature, that call
-those of later families directly, by address and by table, and entries that call all of them. Every
-byte of a parameter, a result and an initialised variable that a function can read goes into a
-checksum. module_model.py computes what the entries leave, in plain Python; a part of each function
-is instructions of the random programs (program_writer.py), whose checksum only a GPU can confirm.
+those of later families directly, by address and by table, and entries that call them. Every byte
+of parameters, results and variables goes into checksums. module_model.py computes what the entries
+leave, in plain Python; a part of each function is instructions of the random programs
+(program_writer.py), whose checksum only a GPU can confirm.
 
 What ptxas 13.0 does not take is left out unless `all_of_ptx` is set: several results, parameters of
 .u8 and .u16.
@@ -60,7 +60,7 @@ class Module:
         self.used: dict[str, set[str]] = defaultdict(set)  # functions that a function names
         self.strings: dict[str, str] = {}
         self.variables = Variables(self)
-        self.places = self.variables.places()
+        self.places = list(self.variables.data)
         self.slices = [f"g{k}" for k in range(1)]
         self.tiles = [f"s{k}" for k in range(self.below(2))]
         self.places += [slice_of(name, ".global") for name in self.slices]
@@ -155,7 +155,7 @@ class Module:
                 out.pointers.append(Place(name, POINTEE, 8, True, [way]))
             elif parameter.role == "callback":
                 out.callbacks.append((name, parameter.family))
-        out.prologue(out.read_parameters())
+        out.prologue(out.read(out.places[len(self.places) :]))
         function.body = out.block(2 + self.below(3), 0)
         for name, shape in zip(
             function.names[len(family.parameters) :], family.results, strict=True
@@ -190,7 +190,7 @@ class Module:
         index += "mad.lo.u32 %me, %t0, %t1, %t2;"
         text = f"{index} ld.param.u64 %a0, [in]; mad.wide.u32 %a0, %me, {INPUT}, %a0;"
         lines, pieces = out.absorb("%a0", ".global", 16, INPUT)
-        read = out.read_parameters()
+        read = out.read([*self.variables.data, *out.places[len(self.places) :]])
         fold = out.fold(pieces, lambda f: f.thread.own["in"])
         first = Step(
             [*read.parts, text, *lines],
