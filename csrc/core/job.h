@@ -192,6 +192,8 @@ typedef struct smk_trace {
     size_t n_hazards;
     bool checked;    /* hazards were looked for */
     bool incomplete; /* a fault among them ended the run */
+    void *texts;     /* what the strings of sites and hazards lie in; NULL: none */
+    void (*free_texts)(void *);
 } smk_trace;
 
 void smk_trace_free(smk_trace *trace);

@@ -9,5 +9,6 @@ void smk_trace_free(smk_trace *trace) {
     for (size_t k = 0; k < trace->n_hazards; k++)
         free(trace->hazards[k].message);
     free(trace->hazards);
+    if (trace->texts) trace->free_texts(trace->texts);
     *trace = (smk_trace){0};
 }

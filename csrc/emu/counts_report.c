@@ -6,6 +6,7 @@
 
 #include "counts_table.h"
 #include "flops.h"
+#include "names.h"
 
 typedef struct site {
     smk_site site; /* what tells it from others */
@@ -40,11 +41,7 @@ static int compare_opcodes(const void *left, const void *right) {
                   ((const smk_opcode_count *)right)->opcode);
 }
 
-static const char *kept_name(const char *file) {
-    return file ? ptx_intern(file, strlen(file)) : NULL;
-}
-
-static site site_of(const ptx_instruction *p, tally *t, bool shared) {
+static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool shared) {
     static const struct {
         smk_access access;
         int direction;
@@ -60,7 +57,7 @@ static site site_of(const ptx_instruction *p, tally *t, bool shared) {
         [EMU_BULK_WRITE] = {SMK_BULK, SMK_WRITE},
         [EMU_MATRIX_READ] = {SMK_MATRIX, SMK_READ},
     };
-    smk_site s = {.file = kept_name(p->file),
+    smk_site s = {.file = names_keep(out, p->file),
                   .line = (int)(p->file ? p->line : p->ptx_line),
                   .shared = shared,
                   .access = operations[t->operation].access,
@@ -68,7 +65,7 @@ static site site_of(const ptx_instruction *p, tally *t, bool shared) {
                   .width = (int)t->width};
     const ptx_position *caller = p->file && p->position ? p->position->caller : NULL;
     for (; caller && s.n_callers < SMK_MAX_CALLERS; caller = caller->caller)
-        s.callers[s.n_callers++] = (smk_position){kept_name(caller->file), (int)caller->line};
+        s.callers[s.n_callers++] = (smk_position){names_keep(out, caller->file), (int)caller->line};
     return (site){s, t};
 }
 
@@ -136,8 +133,8 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
             const ptx_instruction *p = &f->function->instructions[k];
             const tallies *t = &f->tallies[k];
             if (!f->executed[k].warps) continue;
-            if (t->shared) found[n++] = site_of(p, t->shared, true);
-            if (t->global) found[n++] = site_of(p, t->global, false);
+            if (t->shared) found[n++] = site_of(out, p, t->shared, true);
+            if (t->global) found[n++] = site_of(out, p, t->global, false);
             const smk_opcode_count opcode = opcode_of(p, &f->executed[k]);
             out->opcodes[out->n_opcodes++] = opcode;
             out->warp_instructions += opcode.warps;

@@ -276,6 +276,7 @@ smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status) {
     out->hazards = calloc(h->found.n + 1, sizeof *out->hazards);
     if (!out->hazards || h->out_of_memory || h->found.out_of_memory)
         return smk_fail_memory(status, 0, "what a search for hazards remembers");
+    h->scene.trace = out;
     out->n_hazards = findings_tell(&h->found, &h->scene, out->hazards);
     out->checked = true;
     out->incomplete = h->stopped;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "names.h"
+
 /* ---- while the launch runs ---- */
 
 static size_t hash(const finding *f) {
@@ -85,9 +87,9 @@ static smk_party tell_party(const finding_party *p, const finding_scene *scene) 
     const ptx_instruction *ptx = p->ptx;
     if (!scene->block[0]) return out; /* no launch was begun */
     if (ptx) {
-        out.file = ptx->file ? ptx_intern(ptx->file, strlen(ptx->file)) : NULL;
+        out.file = names_keep(scene->trace, ptx->file);
         out.line = (int)(ptx->file ? ptx->line : ptx->ptx_line);
-        out.text = ptx_intern(ptx->text, strlen(ptx->text));
+        out.text = names_keep(scene->trace, ptx->text);
     }
     memcpy(out.block, p->block, sizeof out.block);
     out.thread[0] = p->thread % scene->block[0];
@@ -107,7 +109,7 @@ static void find_variable(ptx_variable *const *variables, uint32_t n, ptx_space 
         if (v->space != space || offset < at || (!endless && offset - at >= v->size)) continue;
         if (out->variable && !endless && offset - at > (uint64_t)out->variable_at) continue;
         if (out->variable && endless) continue;
-        out->variable = ptx_intern(v->name, strlen(v->name));
+        out->variable = names_keep(scene->trace, v->name);
         out->variable_at = (int64_t)(offset - at);
     }
 }

@@ -38,6 +38,7 @@ typedef struct finding_scene {
     const ptx_module *module;
     const ptx_function *entry;
     uint64_t dynamic_shared_at;
+    smk_trace *trace; /* whose the strings will be */
 } finding_scene;
 
 /* Told into `out` (which has room for all): one for each kind and pair of lines; returns how many. */

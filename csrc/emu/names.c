@@ -1,17 +1,29 @@
-/* The hash table of names, and the interning of opcodes and modifiers that is built on it. */
+/* The hash table of names, of a text or of a trace. */
 #include "names.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FIRST_CAPACITY = 1024 };
 
+/* Drawn once per process, so that nobody can write a text whose names all have one hash. */
+static uint64_t seed(void) {
+    static const char here;
+    static uint64_t chosen;
+    uint64_t known = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    if (known) return known;
+    if (getentropy(&known, sizeof known)) known = (uint64_t)(uintptr_t)&here;
+    __atomic_store_n(&chosen, known |= 1, __ATOMIC_RELAXED);
+    return known;
+}
+
 static uint32_t hash_of(const char *text, size_t length) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
+    uint64_t hash = seed(); /* FNV-1a of 64 bits, mixed */
     for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return hash;
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdu;
+    return (uint32_t)(hash >> 32);
 }
 
 bool names_start(names *table, ptx_arena *arena, ptx_arena *texts) {
@@ -68,21 +80,28 @@ name *names_get(names *table, const char *text, size_t length) {
     return *slot = n;
 }
 
-const char *ptx_intern(const char *spelling, size_t length) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static names words;
-    const char *text = NULL;
+/* ---- texts of a trace ---- */
 
-    pthread_mutex_lock(&lock);
-    if (!words.arena) {
-        ptx_arena *arena = arena_new();
-        if (arena && !names_start(&words, arena, arena)) {
-            arena_free(arena);
-            words.arena = NULL;
-        }
+static void free_texts(void *texts) {
+    names *table = texts;
+    names_free(table);
+    arena_free(table->arena); /* the table lies in it */
+}
+
+static names *texts_new(void) {
+    ptx_arena *arena = arena_new();
+    names *table = arena ? arena_alloc(arena, 1, sizeof *table) : NULL;
+    if (table && names_start(table, arena, arena)) return table;
+    if (arena) arena_free(arena);
+    return NULL;
+}
+
+const char *names_keep(smk_trace *trace, const char *text) {
+    if (!text) return NULL;
+    if (!trace->texts) {
+        trace->texts = texts_new();
+        trace->free_texts = free_texts;
     }
-    name *n = words.arena ? names_get(&words, spelling, length) : NULL;
-    if (n) text = n->text;
-    pthread_mutex_unlock(&lock);
-    return text;
+    const name *n = trace->texts ? names_get(trace->texts, text, strlen(text)) : NULL;
+    return n ? n->text : NULL;
 }

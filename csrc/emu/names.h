@@ -8,6 +8,7 @@
 #ifndef EMU_NAMES_H
 #define EMU_NAMES_H
 
+#include "../core/job.h"
 #include "arena.h"
 #include "ptx.h"
 
@@ -17,7 +18,6 @@ typedef struct name {
     const char *text; /* NUL-terminated */
     uint32_t length, hash;
     struct binding *bound[N_MEANINGS]; /* the innermost */
-    const char *interned;              /* by ptx_intern, if it was asked for */
     bool split;                        /* prefix and number are filled */
     struct name *prefix;               /* "%r12": "%r", NULL if there is no such split */
     uint64_t number;                   /* 12 */
@@ -58,5 +58,8 @@ void names_free(names *table);
 
 /* Finds or adds; NULL if out of memory. */
 name *names_get(names *table, const char *text, size_t length);
+
+/* A copy that lives as long as the trace, one for equal texts; NULL for NULL, and if out of memory. */
+const char *names_keep(smk_trace *trace, const char *text);
 
 #endif

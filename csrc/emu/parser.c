@@ -10,10 +10,6 @@
 static const size_t most_text = 256u << 20;
 enum { MOST_FILES = 1 << 16 };
 
-/* Different opcodes and modifiers in a text: the language has some hundreds, and they are kept for
- * ever. */
-enum { MOST_WORDS = 1 << 12 };
-
 /* ---- failing ---- */
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
@@ -138,17 +134,6 @@ name *parser_expect_name(parser *p, const char *what) {
     else
         parser_advance(p);
     return p->failed ? NULL : n;
-}
-
-const char *parser_intern(parser *p, name *n) {
-    if (n->interned) return n->interned;
-    if (p->words++ == MOST_WORDS) {
-        parser_fail(p, p->token.line, "more than %d different opcodes and modifiers", MOST_WORDS);
-        return NULL;
-    }
-    n->interned = ptx_intern(n->text, n->length);
-    if (!n->interned) parser_no_memory(p, n->length);
-    return n->interned;
 }
 
 bool parser_skip_braces(parser *p) {

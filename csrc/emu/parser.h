@@ -99,7 +99,6 @@ typedef struct parser {
     list functions;      /* function_note * */
     list files;          /* const char *, by number */
     list positions;      /* ptx_position *, one a .loc */
-    uint32_t words;      /* interned so far */
     uint64_t text_bytes; /* bounds what initialisers may ask for */
     uint64_t initialised_bytes;
 
@@ -138,7 +137,6 @@ bool parser_take(parser *p, char mark); /* if it is there */
 bool parser_take_dot(parser *p, const char *word);
 bool parser_expect(parser *p, char mark);
 name *parser_expect_name(parser *p, const char *what);
-const char *parser_intern(parser *p, name *n);
 bool parser_skip_braces(parser *p);                   /* { ... } of a section */
 bool parser_common_directive(parser *p, bool *known); /* those that stand in modules and bodies */
 bool parser_take_space(parser *p, ptx_space *space);

@@ -148,7 +148,7 @@ static bool end_with_return(parser *p) {
     if (!ret) return parser_no_memory(p, 3);
     ptx_instruction *in = list_push(p, &p->instructions, sizeof *in);
     if (!in) return false;
-    *in = (ptx_instruction){.opcode = parser_intern(p, ret),
+    *in = (ptx_instruction){.opcode = ret->text,
                             .text = "ret",
                             .ptx_line = p->token.line,
                             .reconvergence = PTX_NO_TARGET};

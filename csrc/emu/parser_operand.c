@@ -147,7 +147,7 @@ static bool named(parser *p, const ptx_instruction *in, draft *out) {
         if (p->token.kind == TOKEN_DOT) {
             name *selector = names_get(&p->names, p->token.text, p->token.length);
             if (!selector) return parser_no_memory(p, p->token.length);
-            out->operand.selector = parser_intern(p, selector);
+            out->operand.selector = selector->text;
             parser_advance(p);
         }
         return !p->failed;

@@ -153,7 +153,7 @@ static bool modifiers(parser *p, ptx_instruction *in) {
                                PTX_MAX_MODIFIERS);
         name *n = names_get(&p->names, p->token.text, p->token.length);
         if (!n) return parser_no_memory(p, p->token.length);
-        in->modifiers[in->n_modifiers++] = parser_intern(p, n);
+        in->modifiers[in->n_modifiers++] = n->text;
         parser_advance(p);
     }
     return !p->failed;
@@ -169,8 +169,8 @@ static bool instruction(parser *p, name *opcode, const token *first) {
     if (!opcode) {
         if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;
     }
-    in.opcode = parser_intern(p, opcode);
-    if (!in.opcode || !modifiers(p, &in) || !parser_operands(p, &in)) return false;
+    in.opcode = opcode->text;
+    if (!modifiers(p, &in) || !parser_operands(p, &in)) return false;
 
     char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);
     if (!text) return false;

@@ -173,7 +173,7 @@ typedef struct ptx_position {
 
 typedef struct ptx_instruction {
     const char *opcode;                       /* "fma" */
-    const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32": interned, so == compares */
+    const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32" */
     uint32_t n_modifiers;
     const char *text; /* the whole instruction as written, white space folded, NUL-terminated */
     bool guarded, guard_negated;
@@ -229,9 +229,6 @@ typedef struct ptx_module {
  * not judged here: decode.c does, when a function is first run. */
 smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *status);
 void ptx_free(ptx_module *module);
-
-/* Interning: one pointer for one spelling, for the life of the process; thread-safe. */
-const char *ptx_intern(const char *spelling, size_t length);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
 
