@@ -14,13 +14,13 @@ import argparse
 import datetime
 import json
 import os
-import re
 import subprocess
 import time
 from pathlib import Path
 
 import numpy as np
 
+import records
 import smemkern
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,19 +41,6 @@ VARIANTS = {
 MODES = ("bare", "counts", "hazards")  # hazards: and counts
 PEER = dict(variant="tiled", tile=16)  # as numba_simulator.py has it
 PEER_N = 64
-
-
-def cpu_name() -> str:
-    text = Path("/proc/cpuinfo").read_text()
-    found = re.search(r"model name\s*: (.*)", text) or re.search(r"CPU part\s*: (.*)", text)
-    return found[1].strip() if found else "unknown CPU"
-
-
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
-    return done.stdout.strip()
 
 
 def operands(op: str, shape: tuple[int, ...]) -> list[np.ndarray]:
@@ -111,13 +98,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--numba", help="a Python that has Numba")
-    parser.add_argument("--commit", default=commit())
+    parser.add_argument("--commit", default=records.commit())
     parser.add_argument(
         "--results", type=Path, default=ROOT / "benchmarks" / "results" / "emulator.json"
     )
     options = parser.parse_args()
     record = {
-        "cpu": cpu_name(),
+        "cpu": records.cpu_name(),
         "threads": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "date": datetime.date.today().isoformat(),

@@ -1,8 +1,9 @@
 """Ten thousand calls, right and wrong: whether memory is as large at the end as near the start.
 
-    python benchmarks/leaks.py [--calls 10000]
+    python benchmarks/leaks.py [--calls 10000] [--results FOLDER]
 
-Prints the bytes that malloc has handed out, after a tenth of the calls and at the end.
+Prints the bytes that malloc has handed out, after a tenth of the calls and at the end, and writes
+them to FOLDER/leaks.json.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import ctypes
 import gc
 import itertools
 import time
-from datetime import date
+from pathlib import Path
 
 import numpy as np
 
+import records
 import smemkern
 
 
@@ -59,6 +61,7 @@ def operations():
 
     yield lambda: smemkern.gemm(a, b, device="emu")
     yield lambda: smemkern.gemm(a, b[:, ::-1], variant="tiled", out=out, beta=0.5, device="emu")
+    yield lambda: smemkern.gemm(a[0], b, max_memory=10**6, device="emu")
     yield lambda: smemkern.transpose(a, device="emu")
     yield lambda: smemkern.trace("gemm", a[0], b, variant="pipelined")
     yield lambda: smemkern.trace(kernel, 1, 32, x)
@@ -84,7 +87,9 @@ def operations():
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=10_000)
-    calls = parser.parse_args().calls
+    parser.add_argument("--results", type=Path)
+    options = parser.parse_args()
+    calls = options.calls
     every = list(operations())
     begin, start = 0, time.perf_counter()
     for i in range(calls):
@@ -96,9 +101,12 @@ def main() -> None:
     gc.collect()
     end, seconds = used(), time.perf_counter() - start
     print(
-        f"{calls} calls in {seconds:.0f} s, {date.today()}: {begin} bytes in use after a tenth of "
-        f"them, {end} at the end: {end - begin:+d}"
+        f"{calls} calls in {seconds:.0f} s: {begin} bytes in use after a tenth of them, {end} at "
+        f"the end: {end - begin:+d}"
     )
+    if options.results:
+        measured = {"calls": calls, "seconds": round(seconds), "begin": begin, "end": end}
+        records.write(options.results / "leaks.json", {**records.facts(), **measured})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A million small calls, and many threads at once: is memory flat, is nothing slower, is all right?
 
     python benchmarks/load.py --device emu                   # writes results/load-emu.json
+    python3.14t -W error benchmarks/load.py --count 20000    # and load-emu-free-threaded.json
     python benchmarks/load.py --device cuda --threads 32 --seconds 120
 
 Threads run the random calls of tests/soak_cases.py, each checked against NumPy, and those of
@@ -189,7 +190,8 @@ def main() -> int:
         ],
         "at_once": at_once(options.device, options.threads, options.seconds, on_gpu, most),
     }
-    path = options.results / f"load-{options.device}.json"
+    free = "" if record["at_once"]["gil"] else "-free-threaded"
+    path = options.results / f"load-{options.device}{free}.json"
     path.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps(record, indent=1))
     return bool(record["at_once"]["failed"])

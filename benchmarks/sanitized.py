@@ -10,23 +10,27 @@ What stands behind -- is for pytest, leaks.py, load.py or tests/cuda/fake_thread
 the images that an ordinary build has made; --folder keeps the copy, so that the next run compiles
 little. Python itself is as it always is: its memory comes from malloc, where AddressSanitizer sees
 it. ThreadSanitizer says most with a free-threaded Python. Ends with the reports, if there are any,
-and fails then. A report of UBSan ends the process that it is about, and with it a test.
+and fails then. A report of UBSan ends the process that it is about, and with it a test. --results
+FOLDER adds a row to FOLDER/sanitizers.json, in place of an earlier one of that kind.
 """
 
 from __future__ import annotations
 
 import argparse
 import filecmp
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+import records
+from records import ROOT
 
 
 class Sanitizer(NamedTuple):
@@ -134,10 +138,34 @@ def ours(report: str) -> list[str]:
     return [leak for leak in leaks if "_core.cpython" in leak]
 
 
+def shown(command: list[str], **keywords: object) -> tuple[int, list[str]]:
+    """Runs it, and shows what it prints: its status, and the last of these lines."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keywords
+    )
+    lines: list[str] = []
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines = [*lines[-50:], line.strip()]
+    return process.wait(), lines
+
+
+def outcome(kind: str, lines: list[str], folder: Path) -> str:
+    """How much ran, in the words of what did."""
+    if kind == "thread":
+        [path] = folder.glob("load-emu*.json")
+        load = json.loads(path.read_text())["at_once"]
+        return f"{load['threads']} threads, {load['calls']} calls, {len(load['failed'])} failed"
+    if kind == "address":
+        lines = [line.strip("= ") for line in lines if re.search(r"\d (passed|failed).* in ", line)]
+    return lines[-1] if lines else ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--folder", type=Path, help="for the copy; else a temporary one")
+    parser.add_argument("--results", type=Path, help="a folder")
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options, given = parser.parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
     with tempfile.TemporaryDirectory() as temporary:
@@ -145,9 +173,17 @@ def main() -> int:
         reports.mkdir()
         built(folder.resolve(), options.kind)
         command = [sys.executable, *command_of(options.kind, reports, given)]
-        status = subprocess.run(
-            command, cwd=folder, env=environment(folder.resolve(), options.kind, reports)
-        ).returncode
+        started = time.monotonic()
+        own = environment(folder.resolve(), options.kind, reports)
+        status, lines = shown(command, cwd=folder, env=own)
+        row = {
+            "kind": options.kind,
+            "given": given,
+            "said": outcome(options.kind, lines, Path(temporary)),
+            "seconds": round(time.monotonic() - started),
+            "compiler": records.first_line("gcc", "--version"),
+            **records.facts(),
+        }
         texts = [path.read_text(errors="replace") for path in sorted(reports.iterdir())]
         if options.kind == "leaks":
             texts = [leak for text in texts for leak in ours(text)]
@@ -155,6 +191,9 @@ def main() -> int:
         for text in texts:
             print(text)
         print(f"{len(texts)} reports of {options.kind}; status {status}")
+        if options.results:
+            row |= {"reports": len(texts), "status": status}
+            records.put_row(options.results / "sanitizers.json", row, "kind")
     return 1 if texts or status else 0
 
 

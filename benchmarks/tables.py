@@ -1,5 +1,5 @@
-"""Writes the README's tables and picture, and those of docs/performance.md and docs/exactness.md,
-out of benchmarks/results/*.json.
+"""Writes the README's tables and picture, and those of pages below docs, out of
+benchmarks/results/*.json; counts of docs/reliability.md out of the tests.
 
     python benchmarks/tables.py            # rewrite what stands between the markers
     python benchmarks/tables.py --check    # fail if that would change anything
@@ -22,6 +22,7 @@ import exactness_tables
 import host_tables
 import ladder
 import movement
+import reliability_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
@@ -31,6 +32,7 @@ README = ROOT / "README.md"
 EXACTNESS = ROOT / "docs" / "exactness.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
+RELIABILITY = ROOT / "docs" / "reliability.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -349,6 +351,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "corpus": each(exactness_tables.corpus_counts, counted),
             "engine": each(exactness_tables.engine_counts, counted),
         },
+        RELIABILITY: reliability_tables.parts(),
     }
 
 
