@@ -113,6 +113,9 @@ static PyObject *close_calls(PyObject *module, PyObject *Py_UNUSED(none)) {
     calls *c = state->calls;
     c->closer = PyThread_get_thread_ident();
     atomic_store(&c->closing, true);
+    if (!any_runs(c)) {
+        Py_RETURN_NONE; /* in the end of a sub-interpreter that comes late, taking the GIL again would end this thread */
+    }
     Py_BEGIN_ALLOW_THREADS;
     for (int ms = 0; any_runs(c) && ms < STOPS_WITHIN_MS; ms += NAP_MS) {
         nap();
