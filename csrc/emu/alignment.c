@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 15, MAX_ROUNDS = 64 }; /* real code needs two or three rounds */
+enum {
+    BITS = 15,
+    MAX_ROUNDS = 64,
+    STEPS_PER_INSTRUCTION = 8
+}; /* real code needs two or three rounds */
 
 static const low_bits unknown = {0, 0, false};
 
@@ -138,7 +142,7 @@ static bool weaken(low_bits *fact, low_bits by) {
     return old.unset || fact->known != old.known;
 }
 
-low_bits *alignment_of_registers(const ptx_function *f) {
+low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller) {
     low_bits *facts = calloc(f->n_registers + 1, sizeof *facts);
     if (!facts) return NULL;
     for (uint32_t k = 0; k < f->n_registers; k++)
@@ -149,6 +153,10 @@ low_bits *alignment_of_registers(const ptx_function *f) {
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             const ptx_instruction *p = &f->instructions[k];
             const ptx_operand *to = p->operands;
+            if (interrupt_due(poller, STEPS_PER_INSTRUCTION)) {
+                free(facts);
+                return NULL;
+            }
             if (!p->n_operands) continue;
             if (to->kind == PTX_REGISTER) changed |= weaken(&facts[to->reg], result_of(p, facts));
             for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)

@@ -2,6 +2,7 @@
 #ifndef EMU_ALIGNMENT_H
 #define EMU_ALIGNMENT_H
 
+#include "interrupt.h"
 #include "ptx.h"
 
 typedef struct low_bits {
@@ -11,7 +12,7 @@ typedef struct low_bits {
 } low_bits;
 
 /* One for each register, to be freed; NULL: out of memory. */
-low_bits *alignment_of_registers(const ptx_function *f);
+low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller);
 
 /* The low bits of an address without its register: of the variable's place, and the offset. */
 low_bits alignment_of_place(const ptx_operand *address);

@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 64 }; /* compilers assign before they use: two rounds */
+enum {
+    MAX_ROUNDS = 64,
+    STEPS_PER_INSTRUCTION = 8
+}; /* compilers assign before they use: two rounds */
 
 typedef struct fact {
     const ptx_instruction *assigned; /* by this one, */
@@ -77,7 +80,7 @@ static bool gives_uniform(const ptx_instruction *p, const fact *facts) {
     return true;
 }
 
-static fact *facts_of(const ptx_function *f) {
+static fact *facts_of(const ptx_function *f, interrupt_poller *poller) {
     fact *facts = calloc(f->n_registers + 1, sizeof *facts);
     if (!facts) return NULL;
     for (uint32_t i = 0; i < f->n_instructions; i++) {
@@ -94,6 +97,10 @@ static fact *facts_of(const ptx_function *f) {
         changed = false;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
             const ptx_operand *to = f->instructions[i].operands;
+            if (interrupt_due(poller, STEPS_PER_INSTRUCTION)) {
+                free(facts);
+                return NULL;
+            }
             if (!f->instructions[i].n_operands || to->kind != PTX_REGISTER) continue;
             fact *it = &facts[to->reg];
             if (it->uniform || it->assigned != &f->instructions[i] || it->n_assigned != 1) continue;
@@ -138,8 +145,8 @@ static atomic_form form_of(const ptx_instruction *p, const fact *facts) {
                                                                                 : ATOMIC_PLAIN;
 }
 
-uint8_t *atomic_forms(const ptx_function *f) {
-    fact *facts = facts_of(f);
+uint8_t *atomic_forms(const ptx_function *f, interrupt_poller *poller) {
+    fact *facts = facts_of(f, poller);
     uint8_t *forms = calloc(f->n_instructions + 1, sizeof *forms);
     for (uint32_t k = 0; facts && forms && k < f->n_instructions; k++)
         forms[k] = (uint8_t)form_of(&f->instructions[k], facts);

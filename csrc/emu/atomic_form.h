@@ -2,6 +2,7 @@
 #ifndef EMU_ATOMIC_FORM_H
 #define EMU_ATOMIC_FORM_H
 
+#include "interrupt.h"
 #include "ptx.h"
 
 typedef enum atomic_form {
@@ -11,6 +12,6 @@ typedef enum atomic_form {
 } atomic_form;
 
 /* One for each instruction of the function, to be freed; NULL: out of memory. */
-uint8_t *atomic_forms(const ptx_function *f);
+uint8_t *atomic_forms(const ptx_function *f, interrupt_poller *poller);
 
 #endif

@@ -102,7 +102,8 @@ typedef struct launch {
     const emu_observer *observer; /* NULL: nobody watches */
     int (*poll)(void *);
     void *poll_arg;
-    const _Atomic bool *cancel;       /* NULL, or true once all threads are to stop */
+    const _Atomic bool *cancel; /* NULL, or true once all threads are to stop */
+    pthread_t caller;
     uint64_t max_instructions, slice; /* 0: no limit; the most that a warp runs at a time */
     _Atomic uint64_t instructions;    /* so far, where there is a limit */
     _Atomic uint64_t next_block;
@@ -146,6 +147,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                     region *regions, uint32_t n_regions, const emu_observer *observer,
                     smk_status *status);
 /* Stops the launch; the first failure is kept. */
+/* Of the thread that calls, for work within a launch. */
+interrupt_poller launch_poller(const launch *l);
 void launch_fail(launch *l, smk_code code, const char *message);
 /* The same with fault->message, and the observer is told. */
 void launch_fail_at(launch *l, smk_code code, const emu_fault *fault);

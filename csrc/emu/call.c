@@ -164,7 +164,8 @@ static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t ad
         return NULL;
     }
     smk_status status = {0};
-    const program *callee = program_get(l->module, f, l->observer != NULL, &status);
+    interrupt_poller poller = launch_poller(l);
+    const program *callee = program_get(l->module, f, l->observer != NULL, &poller, &status);
     if (!callee) warp_fault(w, i, status.code, lanes, "%s", status.message);
     return callee;
 }

@@ -4,6 +4,7 @@
 #define EMU_CFG_H
 
 #include "arena.h"
+#include "interrupt.h"
 #include "ptx.h"
 
 typedef struct cfg_block {
@@ -25,8 +26,9 @@ bool cfg_leaves(const ptx_instruction *in);
  * for each of them, so this can be quadratic in the size of the text. */
 uint64_t cfg_count_edges(const ptx_function *f);
 
-/* Both return false if memory ran out. */
+/* Both return false if memory ran out, or the poller says stop. */
 bool cfg_build(ptx_arena *arena, const ptx_function *f, cfg *out);
-bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph);
+bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph,
+                       interrupt_poller *poller);
 
 #endif

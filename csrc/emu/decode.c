@@ -18,6 +18,8 @@
 #include "observe.h"
 #include "widen.h"
 
+enum { STEPS_PER_INSTRUCTION = 256 }; /* as interrupt_due counts: each looks through the opcodes */
+
 /* ---- what select functions wish ---- */
 
 void decode_own_guard(decoder *dc) {
@@ -41,7 +43,7 @@ const ptx_function *decode_caller(decoder *dc) {
 }
 
 const program *decode_callee(decoder *dc, const ptx_function *function) {
-    program *callee = program_find(dc->program->module, function, dc->program->observed);
+    program *callee = program_find(dc->set, function);
     if (!callee) dc->out_of_memory = true;
     return callee;
 }
@@ -188,9 +190,9 @@ static uint64_t in_chunks(uint64_t bytes) {
     return (bytes + LOCAL_CHUNK - 1) & ~(uint64_t)(LOCAL_CHUNK - 1);
 }
 
-smk_code decode_function(program *p, smk_status *status) {
+smk_code decode_function(program *p, program_set *set, smk_status *status) {
     const ptx_function *f = p->function;
-    decoder dc = {.program = p, .function = f};
+    decoder dc = {.program = p, .set = set, .function = f};
     smk_code code = SMK_OK;
     p->frame_bytes = f->frame_bytes;
     if (!f->is_entry) {
@@ -207,7 +209,9 @@ smk_code decode_function(program *p, smk_status *status) {
     }
     find_meeting_points(&dc);
     for (uint32_t k = 0; k < f->n_instructions && !code; k++)
-        code = decode_one(&dc, k, status);
+        code = interrupt_due(set->poller, STEPS_PER_INSTRUCTION)
+                   ? smk_fail(status, SMK_INTERRUPTED, "interrupted")
+                   : decode_one(&dc, k, status);
     if (code) goto out;
     /* Where a guarded last instruction does not leave, the thread ends. */
     dc.first[f->n_instructions] = dc.n_code;
@@ -216,8 +220,10 @@ smk_code decode_function(program *p, smk_status *status) {
         code = smk_fail_memory(status, sizeof(insn) * f->n_instructions, "decoded PTX");
         goto out;
     }
-    if (p->observed && !(p->widened = widen_accesses(f))) {
-        code = smk_fail_memory(status, f->n_instructions * sizeof(widened), "decoded PTX");
+    if (p->observed && !(p->widened = widen_accesses(f, set->poller))) {
+        code = set->poller->stopped
+                   ? smk_fail(status, SMK_INTERRUPTED, "interrupted")
+                   : smk_fail_memory(status, f->n_instructions * sizeof(widened), "decoded PTX");
         goto out;
     }
     resolve_targets(&dc);

@@ -75,7 +75,8 @@ ptx_space decode_take_space(decoder *dc) {
 
 uint32_t decoder_slot(decoder *dc, uint32_t element_bytes) {
     const uint32_t at = dc->program->frame_bytes;
-    dc->program->frame_bytes += (LANES * element_bytes + 63) & ~63u;
+    const uint32_t bytes = (LANES * element_bytes + 63) & ~63u;
+    if (__builtin_add_overflow(at, bytes, &dc->program->frame_bytes)) dc->out_of_memory = true;
     return at;
 }
 

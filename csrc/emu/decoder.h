@@ -17,6 +17,7 @@ typedef struct slot_table {
 
 struct decoder {
     program *program;
+    program_set *set;
     const ptx_function *function;
     const ptx_instruction *ptx; /* the one at hand: */
     uint32_t taken;             /* its modifiers that somebody took, as bits */

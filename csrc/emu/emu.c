@@ -10,6 +10,7 @@
 #include "block.h"
 #include "counts.h"
 #include "hazards.h"
+#include "interrupt.h"
 #include "observers.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
@@ -60,22 +61,35 @@ size_t emu_trim(void) {
     return dropped;
 }
 
-static smk_code module_open(const smk_image *image, emu_module **out, smk_status *status) {
-    if (!image->key) return module_load(NULL, image->data, image->size, out, status);
-    smk_code code = SMK_OK;
+static emu_module *cache_find(const char *key) {
     pthread_mutex_lock(&cache.lock);
-    emu_module *m = cache_take(image->key);
+    emu_module *m = cache_take(key);
+    pthread_mutex_unlock(&cache.lock);
+    return m;
+}
+
+/* The module that is kept: this one, or that of another thread which has read the same text meanwhile. */
+static emu_module *cache_keep(emu_module *read) {
+    pthread_mutex_lock(&cache.lock);
+    emu_module *m = cache_take(read->key);
     if (!m) {
-        code = module_load(image->key, image->data, image->size, &m, status);
-        if (!code) {
-            m->users = 1;
-            m->next = cache.modules;
-            cache.modules = m;
-            cache_trim(MAX_CACHED, MAX_CACHED_BYTES);
-        }
+        m = read;
+        m->users = 1;
+        m->next = cache.modules;
+        cache.modules = m;
+        cache_trim(MAX_CACHED, MAX_CACHED_BYTES);
     }
     pthread_mutex_unlock(&cache.lock);
-    *out = m;
+    if (m != read) module_free(read);
+    return m;
+}
+
+/* No lock is held while a text is read: it may be long, and a signal's handler may call for the same one. */
+static smk_code module_open(const smk_image *image, interrupt_poller *poller, emu_module **out,
+                            smk_status *status) {
+    if (image->key && (*out = cache_find(image->key))) return SMK_OK;
+    const smk_code code = module_load(image->key, image->data, image->size, poller, out, status);
+    if (!code && image->key) *out = cache_keep(*out);
     return code;
 }
 
@@ -150,7 +164,8 @@ static smk_code find_entry(const emu_module *m, const char *name, const ptx_func
 
 /* All programs are made before anything runs, so that a kernel that cannot run leaves no trace. */
 static smk_code make_programs(const smk_job *job, emu_module *m, bool observed,
-                              const program **programs, smk_status *status) {
+                              const program **programs, interrupt_poller *poller,
+                              smk_status *status) {
     for (size_t k = 0; k < job->n_launches; k++) {
         const char *name = job->launches[k].entry;
         const ptx_function *entry;
@@ -159,7 +174,7 @@ static smk_code make_programs(const smk_job *job, emu_module *m, bool observed,
             continue;
         }
         if (find_entry(m, name, &entry, status)) return status->code;
-        programs[k] = program_get(m, entry, observed, status);
+        programs[k] = program_get(m, entry, observed, poller, status);
         if (!programs[k]) return status->code;
     }
     return SMK_OK;
@@ -223,7 +238,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     emu_module *m = NULL;
     region *regions = NULL;
     const program **plain = NULL, **observed;
-    smk_code code = module_open(&job->image, &m, status);
+    interrupt_poller poller = interrupt_start(job->poll, job->poll_arg, job->cancel);
+    smk_code code = module_open(&job->image, &poller, &m, status);
     if (code) return code;
     plain = calloc(2 * job->n_launches, sizeof(program *));
     if (!plain) {
@@ -231,8 +247,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
         goto out;
     }
     observed = plain + job->n_launches;
-    if (!job->trace || job->repeat > 0) code = make_programs(job, m, false, plain, status);
-    if (!code && job->trace) code = make_programs(job, m, true, observed, status);
+    if (!job->trace || job->repeat > 0) code = make_programs(job, m, false, plain, &poller, status);
+    if (!code && job->trace) code = make_programs(job, m, true, observed, &poller, status);
     if (code) goto out;
     regions = calloc(REGION_BUFFERS + job->n_buffers, sizeof *regions);
     if (!regions) {

@@ -37,8 +37,9 @@ typedef struct emu_signature {
     size_t static_shared_bytes;
 } emu_signature;
 
-/* name NULL: the only entry. SMK_VALUE lists the entries if there is no such one. */
-smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_signature *out,
+/* name NULL: the only entry. SMK_VALUE lists the entries if there is no such one. `poll`: as in smk_job. */
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
+                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
                             smk_status *status);
 void emu_signature_free(emu_signature *signature);
 

@@ -177,31 +177,29 @@ typedef struct crew {
     launch *launch;
     pthread_mutex_t lock;
     pthread_cond_t finished;
-    unsigned working;       /* threads beside the caller */
-    struct timespec polled; /* by the caller, last */
+    unsigned working;        /* threads beside the caller */
+    interrupt_poller poller; /* the caller's */
 } crew;
 
-static void poll_job(crew *c) {
-    launch *l = c->launch;
-    clock_gettime(CLOCK_MONOTONIC, &c->polled);
-    if (l->poll && !atomic_load(&l->stop) && l->poll(l->poll_arg))
-        launch_fail(l, SMK_INTERRUPTED, "interrupted");
+interrupt_poller launch_poller(const launch *l) {
+    const bool caller = pthread_equal(pthread_self(), l->caller);
+    return (interrupt_poller){.poll = caller ? l->poll : NULL,
+                              .poll_arg = l->poll_arg,
+                              .cancel = caller ? l->cancel : &l->stop};
+}
+
+static void stop(launch *l) {
+    launch_fail(l, SMK_INTERRUPTED, "interrupted");
 }
 
 static void stop_if_cancelled(void *arg) {
-    launch *l = ((crew *)arg)->launch;
-    if (l->cancel && !atomic_load(&l->stop) && atomic_load(l->cancel))
-        launch_fail(l, SMK_INTERRUPTED, "interrupted");
+    launch *l = arg;
+    if (l->cancel && !atomic_load(&l->stop) && atomic_load(l->cancel)) stop(l);
 }
 
 static void poll_when_due(void *arg) {
     crew *c = arg;
-    struct timespec now;
-    stop_if_cancelled(c);
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* asked often, and a few milliseconds off */
-    const int64_t passed =
-        (int64_t)(now.tv_sec - c->polled.tv_sec) * 1000000000 + (now.tv_nsec - c->polled.tv_nsec);
-    if (passed >= POLL_NANOSECONDS) poll_job(c);
+    if (!atomic_load(&c->launch->stop) && interrupt_look(&c->poller)) stop(c->launch);
 }
 
 static void work(launch *l, void (*idle)(void *), void *idle_arg) {
@@ -230,7 +228,7 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
 
 static void *helper(void *arg) {
     crew *c = arg;
-    work(c->launch, stop_if_cancelled, c);
+    work(c->launch, stop_if_cancelled, c->launch);
     pthread_mutex_lock(&c->lock);
     c->working--;
     pthread_cond_signal(&c->finished);
@@ -248,7 +246,7 @@ static void wait_for_helpers(crew *c) {
         until.tv_nsec %= 1000000000;
         if (pthread_cond_timedwait(&c->finished, &c->lock, &until) != ETIMEDOUT) continue;
         pthread_mutex_unlock(&c->lock);
-        poll_job(c);
+        poll_when_due(c);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);
@@ -264,7 +262,7 @@ static unsigned host_threads(const smk_job *job, uint64_t n_blocks) {
 static void run_blocks(launch *l, unsigned threads) {
     pthread_t ids[MAX_HOST_THREADS];
     unsigned started = 0;
-    crew c = {.launch = l};
+    crew c = {.launch = l, .poller = interrupt_start(l->poll, l->poll_arg, l->cancel)};
     pthread_condattr_t monotonic;
     sigset_t all, before;
     pthread_condattr_init(&monotonic);
@@ -272,7 +270,6 @@ static void run_blocks(launch *l, unsigned threads) {
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    clock_gettime(CLOCK_MONOTONIC, &c.polled);
     sigfillset(&all); /* signals are for the caller's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (started + 1 < threads) { /* fewer threads than wished for are no failure */
@@ -308,6 +305,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .poll = job->poll,
                 .poll_arg = job->poll_arg,
                 .cancel = job->cancel,
+                .caller = pthread_self(),
                 .finished = job->finished,
                 .max_instructions = job->max_instructions,
                 .slice = SLICE,

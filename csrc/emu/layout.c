@@ -58,6 +58,7 @@ static bool find_entries(parser *p, search *s) {
                                        "the kernels of this module name functions and variables "
                                        "in more than %d ways, each kernel with all that it calls",
                                        MOST_STEPS);
+                if (!parser_goes_on(p, 1)) return false;
                 if (r->function ? !reach_function(p, s, r->function)
                                 : !reach_variable(p, s, r->variable, i))
                     return false;

@@ -17,11 +17,12 @@
  * block to another, a fraction of a second. */
 static const uint64_t most_words = 1 << 23, most_crossings = 1 << 22, most_work = 1 << 26;
 
-enum { NONE = 0xffffffff };
+enum { NONE = 0xffffffff, STEPS_PER_INSTRUCTION = 64 };
 
 typedef struct analysis {
     const ptx_function *f;
     const cfg *graph;
+    interrupt_poller *poller;
     uint32_t *killed_in; /* of a register: 1 + the last block that wrote it for certain */
     uint32_t *number;    /* of a register: its bit, or NONE */
     uint32_t *numbered;  /* of a bit: its register */
@@ -65,6 +66,7 @@ static void walk(analysis *a, visit_fn visit) {
     for (a->block = 0; a->block < a->graph->n_blocks; a->block++) {
         const cfg_block *b = &a->graph->blocks[a->block];
         for (a->at = b->first; a->at <= b->last; a->at++) {
+            if (interrupt_due(a->poller, STEPS_PER_INSTRUCTION)) return;
             visit_reads(a, &a->f->instructions[a->at], visit);
             visit_writes(a, &a->f->instructions[a->at], visit);
         }
@@ -174,6 +176,7 @@ static void find_segments(analysis *a) {
         const cfg_block *b = &a->graph->blocks[block];
         open_outs(a, b);
         for (uint32_t i = b->last + 1; i-- > b->first;) {
+            if (interrupt_due(a->poller, STEPS_PER_INSTRUCTION)) return;
             const ptx_instruction *in = &a->f->instructions[i];
             a->at = 2 * i + ptx_may_write_in_place(in);
             visit_writes(a, in, segment_register);
@@ -184,12 +187,14 @@ static void find_segments(analysis *a) {
     }
 }
 
-bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph, liveness *out) {
+bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph,
+                   interrupt_poller *poller, liveness *out) {
     size_t n = f->n_registers;
     uint64_t crossings;
     *out = (liveness){.of = arena_alloc(arena, n, sizeof *out->of)};
     analysis a = {.f = f,
                   .graph = graph,
+                  .poller = poller,
                   .out = out,
                   .killed_in = arena_alloc(arena, n, sizeof *a.killed_in),
                   .number = arena_alloc(arena, n, sizeof *a.number),
@@ -201,6 +206,7 @@ bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph, li
         a.number[r] = a.open[r] = NONE;
     }
     walk(&a, number_register);
+    if (poller->stopped) return false;
 
     a.words = (a.n_numbered + 63u) / 64;
     if (a.words * graph->n_blocks > most_words) return true;
@@ -208,11 +214,12 @@ bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph, li
     a.kills = arena_alloc(arena, a.words * graph->n_blocks, sizeof *a.kills);
     if (!a.in || !a.kills) return false;
     walk(&a, fill_sets);
-    if (!iterate(&a, &crossings)) return true;
+    if (!iterate(&a, &crossings)) return true; /* in a fraction of a second */
+    if (interrupt_look(poller)) return false;
 
     out->segments = arena_alloc(arena, a.n_occurrences + crossings + 1, sizeof *out->segments);
     if (!out->segments) return false;
     find_segments(&a);
     out->bounded = true;
-    return true;
+    return !poller->stopped;
 }

@@ -19,7 +19,8 @@ typedef struct liveness {
     bool bounded; /* false: the function is too large to be analysed; the rest is not filled */
 } liveness;
 
-/* False if memory ran out. */
-bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph, liveness *out);
+/* False if memory ran out, or the poller says stop. */
+bool liveness_find(ptx_arena *arena, const ptx_function *f, const cfg *graph,
+                   interrupt_poller *poller, liveness *out);
 
 #endif

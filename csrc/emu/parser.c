@@ -10,7 +10,16 @@
 static const size_t most_text = 256u << 20;
 enum { MOST_FILES = 1 << 16 };
 
+enum { WORK_PER_TOKEN = 16 }; /* as interrupt_due counts */
+
 /* ---- failing ---- */
+
+static bool end(parser *p, uint32_t line) {
+    p->failed = true;
+    p->lexer.at = p->lexer.end;
+    p->token = (token){.kind = TOKEN_END, .line = line};
+    return false;
+}
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
     if (!p->failed) {
@@ -23,10 +32,14 @@ bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
             if (*c < ' ' || *c > '~') *c = '?'; /* a quoted token may hold any bytes */
         smk_fail(p->status, SMK_KERNEL_IMAGE, "PTX line %u: %s", line, why);
     }
-    p->failed = true;
-    p->lexer.at = p->lexer.end;
-    p->token = (token){.kind = TOKEN_END, .line = line};
-    return false;
+    return end(p, line);
+}
+
+bool parser_goes_on(parser *p, uint64_t work) {
+    if (!interrupt_due(p->poller, work < UINT32_MAX ? (uint32_t)work : UINT32_MAX))
+        return !p->failed;
+    smk_fail(p->status, SMK_INTERRUPTED, "interrupted");
+    return end(p, p->token.line);
 }
 
 bool parser_no_memory(parser *p, size_t bytes) {
@@ -94,6 +107,7 @@ void list_free(list *l) {
 void parser_advance(parser *p) {
     p->token = lexer_next(&p->lexer);
     if (p->token.kind == TOKEN_BAD) parser_fail(p, p->token.line, "%s", p->token.text);
+    parser_goes_on(p, WORK_PER_TOKEN);
 }
 
 bool parser_at(const parser *p, char mark) {
@@ -311,6 +325,7 @@ static bool finish(parser *p) {
         }
         m->functions[m->n_functions++] = f;
         f->number = m->n_functions;
+        if (!parser_goes_on(p, f->n_instructions)) return false;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             ptx_instruction *in = &f->instructions[k];
             if (in->line && in->file_number < p->files.count)
@@ -345,7 +360,8 @@ static bool parse(parser *p, const char *text, size_t size) {
     return finish(p);
 }
 
-smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *status) {
+smk_code ptx_parse(const char *text, size_t size, interrupt_poller *poller, ptx_module **out,
+                   smk_status *status) {
     *out = NULL;
     while (size > 0 && text[size - 1] == 0)
         size--; /* NVRTC counts its terminator */
@@ -356,6 +372,7 @@ smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *
     parser *p = calloc(1, sizeof *p);
     if (!p) return smk_fail_memory(status, sizeof *p, "the PTX reader");
     p->status = status;
+    p->poller = poller;
     p->text_bytes = size;
     p->arena = arena_new();
     p->scratch = arena_new();

@@ -17,6 +17,7 @@
 #ifndef EMU_PARSER_H
 #define EMU_PARSER_H
 
+#include "interrupt.h"
 #include "lexer.h"
 #include "names.h"
 
@@ -87,6 +88,7 @@ typedef struct parser {
     lexer lexer;
     token token; /* the next one, not yet taken */
     smk_status *status;
+    interrupt_poller *poller;
     bool failed;
     ptx_arena *arena;   /* the module's */
     ptx_arena *scratch; /* until the end of the parse */
@@ -125,6 +127,7 @@ bool parser_unexpected(parser *p, const char *wanted);    /* names the token at 
 void *parser_alloc(parser *p, size_t count, size_t size); /* from the module's arena */
 void *parser_scratch(parser *p, size_t count, size_t size);
 bool parser_no_memory(parser *p, size_t bytes);
+bool parser_goes_on(parser *p, uint64_t work); /* unless the caller wants it to stop: a failure */
 bool list_extend(parser *p, list *l, size_t more, size_t size); /* by items of zeros */
 void *list_push(parser *p, list *l, size_t size);               /* one */
 void list_free(list *l);

@@ -6,7 +6,7 @@
 #include "parser.h"
 #include "slots.h"
 
-enum { MOST_EDGES = 1 << 22 };
+enum { MOST_EDGES = 1 << 22, MOST_INSTRUCTIONS = 1 << 22 };
 
 function_note *parser_function_named(parser *p, name *n, uint32_t line) {
     binding *b = n->bound[AS_VALUE];
@@ -133,6 +133,9 @@ static bool body(parser *p) {
                                p->note->function->name, line);
         } else if (!parser_statement(p)) {
             return false;
+        } else if (p->instructions.count > MOST_INSTRUCTIONS) {
+            return parser_fail(p, p->token.line, "'%.200s' has more than %d instructions",
+                               p->note->function->name, MOST_INSTRUCTIONS);
         }
     } while (p->depth > outside);
     return true;
@@ -173,9 +176,9 @@ static bool complete(parser *p, ptx_function *f) {
         goto out;
     }
     cfg graph;
-    if (!cfg_build(arena, f, &graph) || !cfg_reconvergence(arena, f, &graph) ||
-        !slots_assign(arena, f, &graph)) {
-        parser_no_memory(p, f->n_instructions);
+    if (!cfg_build(arena, f, &graph) || !cfg_reconvergence(arena, f, &graph, p->poller) ||
+        !parser_goes_on(p, f->n_instructions) || !slots_assign(arena, f, &graph, p->poller)) {
+        if (parser_goes_on(p, 0)) parser_no_memory(p, f->n_instructions);
         goto out;
     }
     f->is_declaration = false;

@@ -1,6 +1,7 @@
 /* Loaded modules: parsed text, the module's variables in memory, and programs decoded so far. */
 #include "program.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,19 +54,20 @@ static void initialise(const ptx_variable *v, unsigned char *block) {
 
 /* ---- modules ---- */
 
-smk_code module_load(const char *key, const char *text, size_t size, emu_module **out,
-                     smk_status *status) {
+smk_code module_load(const char *key, const char *text, size_t size, interrupt_poller *poller,
+                     emu_module **out, smk_status *status) {
     smk_code code;
     emu_module *m = calloc(1, sizeof *m);
     if (!m) return smk_fail_memory(status, sizeof *m, "a PTX module");
     pthread_mutex_init(&m->lock, NULL);
-    code = ptx_parse(text, size, &m->ptx, status);
+    code = ptx_parse(text, size, poller, &m->ptx, status);
     if (code) goto fail;
     m->key = key ? strdup(key) : NULL;
     m->globals = guarded_zeros(m->ptx->global_bytes);
     m->constants = guarded_zeros(m->ptx->const_bytes);
-    m->program_of = calloc(m->ptx->n_functions + 1, sizeof *m->program_of);
-    if (!m->globals || !m->constants || !m->program_of || (key && !m->key)) {
+    for (int k = 0; k < 2; k++)
+        m->known[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->known[k]);
+    if (!m->globals || !m->constants || (key && !m->key) || !m->known[0] || !m->known[1]) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
         goto fail;
@@ -75,7 +77,8 @@ smk_code module_load(const char *key, const char *text, size_t size, emu_module 
         if (v->space == PTX_GLOBAL) initialise(v, m->globals);
         if (v->space == PTX_CONST) initialise(v, m->constants);
     }
-    m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes;
+    m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes +
+               2 * sizeof *m->known[0] * m->ptx->n_functions;
     *out = m;
     return SMK_OK;
 fail:
@@ -95,13 +98,18 @@ static void program_free(program *p) {
     free(p);
 }
 
-void module_free(emu_module *m) {
-    if (!m) return;
-    for (program *p = m->programs, *next; p; p = next) {
+static void programs_free(program *first) {
+    for (program *p = first, *next; p; p = next) {
         next = p->next;
         program_free(p);
     }
-    free(m->program_of);
+}
+
+void module_free(emu_module *m) {
+    if (!m) return;
+    programs_free(m->programs);
+    free(m->known[0]);
+    free(m->known[1]);
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) {
         guarded_free(m->globals, m->ptx->global_bytes);
@@ -114,40 +122,61 @@ void module_free(emu_module *m) {
 
 /* ---- programs ---- */
 
-program *program_find(emu_module *module, const ptx_function *function, bool observed) {
-    program **place = &module->program_of[function->number - 1][observed];
-    if (*place) return *place;
-    program *p = calloc(1, sizeof *p);
+/* Of prototypes, which have no number, nothing is known: each call of one gets a program that has no code. */
+program *program_find(program_set *set, const ptx_function *function) {
+    const uint32_t number = function->number;
+    program *p = NULL;
+    if (number) p = atomic_load(&set->module->known[set->observed][number]);
+    if (number && !p) p = set->own[number];
+    if (p) return p;
+    p = calloc(1, sizeof *p);
     if (!p) return NULL;
-    *p = (program){.function = function, .module = module, .observed = observed};
-    p->next = module->programs;
-    module->programs = p;
+    *p = (program){
+        .function = function, .module = set->module, .observed = set->observed, .next = set->made};
+    set->made = p;
+    if (number) set->own[number] = p;
     if (!function->is_declaration) {
-        p->next_undecoded = module->undecoded;
-        module->undecoded = p;
+        p->next_undecoded = set->undecoded;
+        set->undecoded = p;
     }
-    return *place = p;
+    return p;
 }
 
-/* Decoding finds callees: decode until nothing is left. Programs of a failed attempt are thrown away, so that
- * the next launch fails in the same way. */
+/* Two threads may have made the same at the same time: then both stay, for each is complete in itself, and the
+ * first is found from now on. */
+static void publish(program_set *set) {
+    emu_module *m = set->module;
+    pthread_mutex_lock(&m->lock);
+    while (set->made) {
+        program *p = set->made;
+        program *none = NULL;
+        set->made = p->next;
+        p->next = m->programs;
+        m->programs = p;
+        if (p->function->number)
+            atomic_compare_exchange_strong(&m->known[p->observed][p->function->number], &none, p);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Decoding finds callees: decode until nothing is left. Programs of a failed attempt are thrown away, so that the
+ * next launch fails in the same way. */
 const program *program_get(emu_module *module, const ptx_function *function, bool observed,
-                           smk_status *status) {
-    pthread_mutex_lock(&module->lock);
-    program *const before = module->programs;
-    program *wanted = program_find(module, function, observed);
+                           interrupt_poller *poller, smk_status *status) {
+    const program *known = atomic_load(&module->known[observed][function->number]);
+    if (known) return known;
+    program_set set = {.module = module, .observed = observed, .poller = poller};
+    set.own = calloc(module->ptx->n_functions + 1u, sizeof(program *));
+    const program *wanted = set.own ? program_find(&set, function) : NULL;
     smk_code code = wanted ? SMK_OK : smk_fail_memory(status, sizeof *wanted, "decoded PTX");
-    for (program *p; !code && (p = module->undecoded);) {
-        module->undecoded = p->next_undecoded;
-        code = decode_function(p, status);
+    for (program *p; !code && (p = set.undecoded);) {
+        set.undecoded = p->next_undecoded;
+        code = decode_function(p, &set, status);
     }
-    module->undecoded = NULL;
-    while (code && module->programs != before) {
-        program *p = module->programs;
-        module->programs = p->next;
-        module->program_of[p->function->number - 1][p->observed] = NULL;
-        program_free(p);
-    }
-    pthread_mutex_unlock(&module->lock);
+    if (code)
+        programs_free(set.made);
+    else
+        publish(&set);
+    free(set.own);
     return code ? NULL : wanted;
 }

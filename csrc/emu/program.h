@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "exec.h"
+#include "interrupt.h"
 
 /* Frame slots whose value a launch, a block, a warp or a call knows: special registers, and addresses
  * of what stands at another place in each frame. */
@@ -45,7 +46,8 @@ typedef struct program {
      * its parameters, its variables. An entry has only variables. */
     uint64_t parameters_at, variables_at, local_bytes;
     struct allocation *allocations; /* decode_alloc's */
-    struct program *next, *next_undecoded;
+    struct program *next;           /* of the module, or of the set that is being made */
+    struct program *next_undecoded;
 } program;
 
 typedef struct emu_module {
@@ -53,26 +55,35 @@ typedef struct emu_module {
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
     size_t bytes;                       /* of all this and the text as it was read */
-    program *programs, *undecoded;
-    program *(
-        *program_of)[2];  /* by function's number less 1, and whether observed; NULL: none yet */
-    pthread_mutex_t lock; /* of programs */
+    _Atomic(program *)
+        *known[2];        /* by the function's number: decoded, and decoded to be observed */
+    program *programs;    /* all of them */
+    pthread_mutex_t lock; /* of that list */
     unsigned users;
     struct emu_module *next;
 } emu_module;
 
 /* Parses and loads; emu.c keeps it. */
-smk_code module_load(const char *key, const char *text, size_t size, emu_module **out,
-                     smk_status *status);
+smk_code module_load(const char *key, const char *text, size_t size, interrupt_poller *poller,
+                     emu_module **out, smk_status *status);
 void module_free(emu_module *module);
 
 /* The function, decoded, with all that it calls. */
 const program *program_get(emu_module *module, const ptx_function *function, bool observed,
-                           smk_status *status);
+                           interrupt_poller *poller, smk_status *status);
+
+/* Programs on the way into their module, by one thread: nobody else sees them, and no lock is held. */
+typedef struct program_set {
+    emu_module *module;
+    bool observed;
+    program **own; /* by the function's number */
+    program *made, *undecoded;
+    interrupt_poller *poller;
+} program_set;
 
 /* decode.c: fills program from its function; asks program_find for what it calls. */
-smk_code decode_function(program *p, smk_status *status);
-program *program_find(emu_module *module, const ptx_function *function, bool observed);
+smk_code decode_function(program *p, program_set *set, smk_status *status);
+program *program_find(program_set *set, const ptx_function *function);
 
 /* A function's address as a value, and back; NULL for anything else. */
 uint64_t function_address(const ptx_function *function);

@@ -226,8 +226,10 @@ typedef struct ptx_module {
 } ptx_module;
 
 /* SMK_KERNEL_IMAGE, with the line, for text that is not well-formed PTX. Opcodes and modifiers are
- * not judged here: decode.c does, when a function is first run. */
-smk_code ptx_parse(const char *text, size_t size, ptx_module **out, smk_status *status);
+ * not judged here: decode.c does, when a function is first run. SMK_INTERRUPTED if the poller says so. */
+struct interrupt_poller;
+smk_code ptx_parse(const char *text, size_t size, struct interrupt_poller *poller, ptx_module **out,
+                   smk_status *status);
 void ptx_free(ptx_module *module);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);

@@ -43,6 +43,7 @@ typedef struct analysis {
     uint32_t *stack, *next; /* of a search: blocks, and the next edge of each block */
     uint32_t *dominator;
     uint64_t steps;
+    interrupt_poller *poller;
 } analysis;
 
 static const ptx_instruction *last_of(const analysis *a, uint32_t block) {
@@ -123,12 +124,16 @@ static uint32_t latch_of(const analysis *a, uint32_t head) {
 static void find_exits(analysis *a) {
     search(a, 0, true);
     for (uint32_t i = 0; i < a->n_order && a->n_exits < MOST_EXITS; i++)
-        if (is_exit(a, a->order[i])) add_exit(a, a->order[i]);
+        if (is_exit(a, a->order[i])) {
+            add_exit(a, a->order[i]);
+            if (interrupt_look(a->poller)) return;
+        }
     for (uint32_t i = a->n_order; i-- > 0 && a->n_exits < MOST_EXITS;) {
         uint32_t b = a->order[i];
         if (a->exits[b] || a->only_leaves[b]) continue;
         uint32_t latch = latch_of(a, b);
         if (latch != NONE) add_exit(a, latch);
+        if (latch != NONE && interrupt_look(a->poller)) return;
     }
 }
 
@@ -156,10 +161,9 @@ static uint8_t choose_exit(const analysis *a, uint32_t block) {
     return (uint8_t)best;
 }
 
-/* The nearest block that both have on all their ways to the exit. */
+/* The nearest block that both have on all their ways to the exit; any, once the bound on steps is reached. */
 static uint32_t meet(analysis *a, uint32_t x, uint32_t y) {
-    while (x != y) {
-        a->steps++;
+    while (x != y && a->steps++ < most_steps) {
         if (a->rank[x] < a->rank[y])
             x = a->dominator[x];
         else
@@ -168,7 +172,8 @@ static uint32_t meet(analysis *a, uint32_t x, uint32_t y) {
     return x;
 }
 
-/* Immediate post-dominators on the ways to one exit; false if the bound on steps was reached. */
+/* Immediate post-dominators on the ways to one exit; false if the bound on steps was reached, or the poller says
+ * stop. */
 static bool find_dominators(analysis *a, uint32_t exit_block) {
     search(a, exit_block, false);
     memset(a->dominator, 0xff, a->graph->n_blocks * sizeof *a->dominator);
@@ -177,6 +182,7 @@ static bool find_dominators(analysis *a, uint32_t exit_block) {
         changed = false;
         for (uint32_t i = a->n_order - 1; i-- > 0;) {
             const cfg_block *b = &a->graph->blocks[a->order[i]];
+            const uint64_t before = a->steps;
             uint32_t found = NONE;
             for (uint32_t k = 0; k < b->n_successors; k++) {
                 uint32_t to = b->successors[k];
@@ -186,6 +192,7 @@ static bool find_dominators(analysis *a, uint32_t exit_block) {
             changed |= a->dominator[a->order[i]] != found;
             a->dominator[a->order[i]] = found;
             if ((a->steps += b->n_successors) > most_steps) return false;
+            if (interrupt_due(a->poller, (uint32_t)(a->steps - before))) return false;
         }
     }
     return true;
@@ -204,10 +211,12 @@ static void mark_branches(analysis *a, uint32_t exit) {
     }
 }
 
-bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph) {
+bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph,
+                       interrupt_poller *poller) {
     size_t n = graph->n_blocks;
     analysis a = {.f = f,
                   .graph = graph,
+                  .poller = poller,
                   .only_leaves = arena_alloc(arena, n, sizeof *a.only_leaves),
                   .exits = arena_alloc(arena, n, sizeof *a.exits),
                   .main_exit = arena_alloc(arena, n, sizeof *a.main_exit),
@@ -226,7 +235,7 @@ bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph) {
     find_exits(&a);
     for (uint32_t b = 0; b < n; b++)
         a.main_exit[b] = parts_lanes(last_of(&a, b)) ? choose_exit(&a, b) : MOST_EXITS;
-    for (uint32_t e = 0; e < a.n_exits; e++)
+    for (uint32_t e = 0; e < a.n_exits && !interrupt_look(poller); e++)
         mark_branches(&a, e);
-    return true;
+    return !interrupt_look(poller);
 }

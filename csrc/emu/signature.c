@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "emu.h"
+#include "interrupt.h"
 #include "ptx.h"
 
 static char kind_of(ptx_type type) {
@@ -66,12 +67,14 @@ static smk_code find_entry(const ptx_module *module, const char *name, const ptx
     return SMK_OK;
 }
 
-smk_code emu_signature_read(const char *ptx, size_t size, const char *name, emu_signature *out,
+smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
+                            int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
                             smk_status *status) {
     ptx_module *module = NULL;
     const ptx_function *f;
     *out = (emu_signature){0};
-    smk_code code = ptx_parse(ptx, size, &module, status);
+    interrupt_poller poller = interrupt_start(poll, poll_arg, NULL);
+    smk_code code = ptx_parse(ptx, size, &poller, &module, status);
     if (code == SMK_OK) code = find_entry(module, name, &f, status);
     if (code != SMK_OK) goto out;
     if (strlen(f->name) >= sizeof out->entry) {

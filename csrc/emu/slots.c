@@ -109,13 +109,13 @@ static uint32_t sort_registers(ptx_arena *arena, const ptx_function *f, const li
     return n;
 }
 
-bool slots_assign(ptx_arena *arena, ptx_function *f, const cfg *graph) {
+bool slots_assign(ptx_arena *arena, ptx_function *f, const cfg *graph, interrupt_poller *poller) {
     static const uint32_t bytes[N_SIZES] = {512, 256, 128, 64};
     pool pools[N_SIZES] = {0};
     uint32_t base[N_SIZES], frame = 0, n_sorted = 0, *sorted;
     uint64_t steps = 0;
     liveness live;
-    if (!liveness_find(arena, f, graph, &live)) return false;
+    if (!liveness_find(arena, f, graph, poller, &live)) return false;
     if (live.bounded && (n_sorted = sort_registers(arena, f, &live, &sorted)) == NONE) return false;
     for (uint32_t s = 0; s < N_SIZES; s++) {
         pools[s].taken = arena_alloc(arena, f->n_registers, sizeof *pools[s].taken);
@@ -124,9 +124,11 @@ bool slots_assign(ptx_arena *arena, ptx_function *f, const cfg *graph) {
     for (uint32_t i = 0; i < n_sorted; i++) {
         ptx_register *r = &f->registers[sorted[i]];
         pool *p = &pools[size_index(r->type)];
+        const uint64_t before = steps;
         uint32_t own = live.of[sorted[i]];
         r->slot = choose_slot(p, live.segments, own, &steps);
         p->taken[r->slot] = merge(live.segments, p->taken[r->slot], own, &steps);
+        if (interrupt_due(poller, (uint32_t)(steps - before))) return false;
     }
     if (!live.bounded)
         for (uint32_t r = 0; r < f->n_registers; r++)

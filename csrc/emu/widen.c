@@ -239,10 +239,10 @@ static bool *block_starts(const ptx_function *f) {
     return starts;
 }
 
-widened *widen_accesses(const ptx_function *f) {
-    low_bits *facts = alignment_of_registers(f);
+widened *widen_accesses(const ptx_function *f, interrupt_poller *poller) {
+    low_bits *facts = alignment_of_registers(f, poller);
     bool *starts = block_starts(f);
-    uint8_t *forms = atomic_forms(f);
+    uint8_t *forms = atomic_forms(f, poller);
     search *s = malloc(sizeof *s);
     widened *out = calloc(f->n_instructions + 1, sizeof *out);
     if (facts && starts && forms && s && out) {

@@ -3,6 +3,7 @@
 #ifndef EMU_WIDEN_H
 #define EMU_WIDEN_H
 
+#include "interrupt.h"
 #include "ptx.h"
 
 /* What becomes of an instruction of PTX. */
@@ -14,6 +15,6 @@ typedef struct widened {
 } widened;
 
 /* One for each instruction of the function, to be freed; NULL: out of memory. */
-widened *widen_accesses(const ptx_function *f);
+widened *widen_accesses(const ptx_function *f, interrupt_poller *poller);
 
 #endif

@@ -161,7 +161,7 @@ PyObject *device_trim(const module_state *state, PyObject *given) {
     const size_t results = result_memory_trim();
     if (on.emulated) {
         size_t modules;
-        Py_BEGIN_ALLOW_THREADS modules = emu_trim(); /* may wait for a text that is being read */
+        Py_BEGIN_ALLOW_THREADS modules = emu_trim(); /* frees up to some hundred megabytes */
         Py_END_ALLOW_THREADS return PyLong_FromSize_t(results + modules);
     }
     const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
@@ -221,6 +221,22 @@ static int poll_watch(void *given) {
     const int stop = PyErr_CheckSignals() || check_time(w) || (w->tell && tell(w));
     detach_again(&w->call);
     return stop;
+}
+
+int device_read_signature(const module_state *state, PyObject *ptx, const char *entry,
+                          emu_signature *out) {
+    smk_status status = {0};
+    watch w = {.end = Py_HUGE_VAL};
+    if (detach(state, &w.call)) {
+        return -1;
+    }
+    const smk_code code = emu_signature_read(PyBytes_AS_STRING(ptx), (size_t)PyBytes_GET_SIZE(ptx),
+                                             entry, poll_watch, &w, out, &status);
+    attach(&w.call);
+    if (code) {
+        raise_status(state, &status);
+    }
+    return code ? -1 : 0;
 }
 
 /* True asks for a bar of our own. A new reference, or NULL with or without an exception. */

@@ -27,7 +27,6 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     kernel_source read = {0};
-    smk_status status = {0};
     const char *entry = NULL;
     kernel *self = (kernel *)type->tp_alloc(type, 0);
     if (self == NULL || kernel_source_read(state, source, name, options, &read)) {
@@ -43,9 +42,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (self->key == NULL || (read.entry && (entry = PyUnicode_AsUTF8(read.entry)) == NULL)) {
         goto fail;
     }
-    if (emu_signature_read(PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), entry,
-                           &self->signature, &status)) {
-        raise_status(state, &status);
+    if (device_read_signature(state, self->ptx, entry, &self->signature)) {
         goto fail;
     }
     Py_XDECREF(read.entry);

@@ -124,6 +124,11 @@ int device_run(const module_state *state, const device *on, smk_job *job, PyObje
 int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
                      PyObject *progress);
 
+/* The parameters of an entry (NULL: the only one) of the PTX, a bytes; read without the GIL, too. */
+struct emu_signature;
+int device_read_signature(const module_state *state, PyObject *ptx, const char *entry,
+                          struct emu_signature *out);
+
 /* What this thread's last run on a GPU moved: a tuple with smk_transfer's fields, or None. */
 PyObject *device_last_transfer(void);
 

@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!text) return 0;
     memcpy(text, data, size);
     text[size] = 0;
-    if (emu_signature_read(text, size, NULL, &signature, &status) == SMK_OK)
+    if (emu_signature_read(text, size, NULL, NULL, NULL, &signature, &status) == SMK_OK)
         run(text, size, &signature, checksum(data, size));
     emu_signature_free(&signature);
     free(text);
