@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from module_call import CallBody
-from module_model import POOLS, Frame, Place, Shape, Step, Way
+from module_model import POOLS, WIDTHS, Frame, Place, Shape, Step, Way
 
 SLICE = 32  # bytes that a thread has of each variable that is written
 TRAIL = 4  # words of a thread's checksums
@@ -78,6 +78,10 @@ class WholeBody(CallBody):
         for letter, n in POOLS.items():
             for k in range(n):
                 register, factor = f"%{letter}{k}", 2 * self.below(1 << 40) + 1
+                if self.module.small and k:
+                    lines.append(f"mov.b{8 * WIDTHS[letter]} {register}, %{letter}0;")
+                    values.append((register, values[-1][1]))
+                    continue
                 values.append((register, factor))
                 multiply = f"mul.lo.u64 %w0, %acc, {factor};"
                 lines.append(
@@ -120,6 +124,8 @@ class WholeBody(CallBody):
         """All registers and local variables go into the thread's checksums."""
         function, word = self.function, 8 * self.below(TRAIL)
         registers = [f"%{letter}{k}" for letter, n in POOLS.items() for k in range(n)]
+        if self.module.small:
+            registers = [f"%{letter}0" for letter in POOLS]
         lines, acts = [], []
         for place in self.places[len(self.module.places) :]:
             if place.writable:

@@ -52,8 +52,8 @@ class Launch:
 class Module:
     """Text, launches and model."""
 
-    def __init__(self, seed: int, all_of_ptx: bool = False) -> None:
-        self.seed, self.all_of_ptx = seed, all_of_ptx
+    def __init__(self, seed: int, all_of_ptx: bool = False, small: bool = False) -> None:
+        self.seed, self.all_of_ptx, self.small = seed, all_of_ptx, small
         self.random = Random(seed)
         self.numbers = 0
         self.at: dict[int, Function] = {}
@@ -65,10 +65,10 @@ class Module:
         self.tiles = [f"s{k}" for k in range(self.below(2))]
         self.places += [slice_of(name, ".global") for name in self.slices]
         self.places += [slice_of(name, ".shared") for name in self.tiles]
-        self.families: list[Family] = [self.family(k) for k in range(2 + self.below(2))]
+        self.families: list[Family] = [self.family(k) for k in range(2 if small else 2 + self.below(2))]
         for level in reversed(range(len(self.families))):
             self.members(level)
-        self.entries = [self.entry(k) for k in range(1 + (self.below(4) == 0))]
+        self.entries = [self.entry(k) for k in range(1 + (not small and self.below(4) == 0))]
 
     def below(self, n: int) -> int:
         return self.random.getrandbits(32) % n
@@ -119,7 +119,7 @@ class Module:
                 else:
                     family.parameters[k] = Parameter(Shape("b64"))
         # Members call one another only by recursion, so all are there before any has a body.
-        for k in range(1 + self.below(2)):
+        for k in range(1 if self.small else 1 + self.below(2)):
             function = Function(f"f{level}_{k}", self.variables.address(), family)
             function.linkage = ("", "", ".visible ", ".weak ")[self.below(4)]
             n = len(family.parameters)
@@ -156,7 +156,7 @@ class Module:
             elif parameter.role == "callback":
                 out.callbacks.append((name, parameter.family))
         out.prologue(out.read(out.places[len(self.places) :]))
-        function.body = out.block(2 + self.below(3), 0)
+        function.body = out.block(1 if self.small else 2 + self.below(3), 0)
         for name, shape in zip(
             function.names[len(family.parameters) :], family.results, strict=True
         ):
@@ -205,7 +205,7 @@ class Module:
         function.head.append(
             Step([clear], lambda f: f.thread.write(f.thread.own["trail"], 8 * TRAIL, 0))
         )
-        function.body = [self.first_call(out), *out.block(3 + self.below(4), 0)]
+        function.body = [self.first_call(out), *out.block(1 if self.small else 3 + self.below(4), 0)]
         for place in written:
             way = out.pick(place.ways)
             part, pieces = out.absorb(way.base, way.space, place.align, place.size)

@@ -5,10 +5,12 @@ r"""Compiles the fuzz targets, each from the sources it is about, with AddressSa
     python tests/fuzz/build.py FOLDER --short    the first if there is clang, else the second; then
                                                  both programs run for some seconds, as in CI
 
-FOLDER/ptx is what fuzz_ptx begins with: the texts that libFuzzer has kept (corpus.tar.xz), and
-those of tests/corpus/ptx. A long run, which keeps what it finds in FOLDER/found:
+FOLDER/ptx is what fuzz_ptx begins with: the texts that libFuzzer has kept (corpus.tar.xz), those
+of tests/corpus/ptx, and random modules, right ones and some with a mistake (module_writer.py and
+module_mistakes.py in tests/emu): --modules of them, from --seed on. A long run, which keeps what
+it finds in FOLDER/found:
 
-    FOLDER/fuzz_ptx -fork=2 -seed=1 -max_len=3000 -timeout=25 -rss_limit_mb=3000 \
+    FOLDER/fuzz_ptx -fork=2 -seed=1 -max_len=16000 -timeout=25 -rss_limit_mb=3000 \
         -malloc_limit_mb=6000 FOLDER/found FOLDER/ptx
     FOLDER/fuzz_core -fork=2 -seed=1 -max_len=600 -timeout=25 FOLDER/found_core
 """
@@ -24,10 +26,12 @@ import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CSRC = ROOT / "csrc"
+MOST_BYTES = 16000  # of an input
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/guarded.h
 TARGETS = {
@@ -56,7 +60,22 @@ def registry_rows(folder: Path) -> Path:
     return path
 
 
-def corpus(folder: Path) -> Path:
+def modules(texts: Path, count: int, seed: int) -> None:
+    """Random modules, small ones: half of them with a mistake of any kind, half of them right."""
+    sys.path.append(str(ROOT / "tests" / "emu"))
+    import module_mistakes
+    from module_writer import HEADER, Module
+
+    kinds = module_mistakes.kinds()
+    for k in range(seed, seed + count // 2):
+        text = Module(k, k % 2 == 0, small=True).text()
+        mistake = module_mistakes.written(kinds[k % len(kinds)], HEADER, Random(k))
+        for name, module in (("module", text), ("mistake", mistake)):
+            if len(module) < MOST_BYTES:
+                (texts / f"{name}{k}.ptx").write_text(module)
+
+
+def corpus(folder: Path, count: int, seed: int) -> Path:
     """The texts that fuzz_ptx begins with."""
     texts = folder / "ptx"
     texts.mkdir(parents=True, exist_ok=True)
@@ -65,29 +84,36 @@ def corpus(folder: Path) -> Path:
             (texts / Path(member.name).name).write_bytes(archive.extractfile(member).read())
     for path in (ROOT / "tests" / "corpus" / "ptx").glob("*.ptx"):
         shutil.copy(path, texts)
+    modules(texts, count, seed)
     return texts
 
 
 def lines(texts: Path) -> str:
-    """Each line of the texts that differs from those before in more than names and numbers."""
+    """Each line of the texts that differs from those before in more than names and numbers; those
+    of calls and what they name come first."""
     kinds: dict[str, str] = {}
+    varying = re.compile(r"[%$]\w+|\b\d\w*|\b(?<!\.)[A-Za-z]+\d\w*")
+    calls = re.compile(r"call|targets|prototype|\.func|\.param .*;|\(.*\)|= *{?[a-z]")
     for path in sorted(texts.iterdir()):
         for line in path.read_text(errors="replace").splitlines():
             line = line.strip()
-            if 0 < len(line) < 200 and line.isascii():
-                kinds.setdefault(re.sub(r"[%$]\w+|\b\d\w*", "#", line), line)
-    quoted = [
-        '"' + line.replace("\\", "\\\\").replace('"', '\\"') + '\\n",' for line in kinds.values()
-    ]
-    return "static const char *const lines[] = {\n" + "\n".join(quoted) + "\n};\n"
+            if 0 < len(line) < 300 and line.isascii():
+                kinds.setdefault(varying.sub("#", line), line)
+    ordered = sorted(kinds.values(), key=lambda line: not calls.search(line))
+    few = sum(bool(calls.search(line)) for line in ordered)
+    quoted = ['"' + line.replace("\\", "\\\\").replace('"', '\\"') + '\\n",' for line in ordered]
+    table = "static const char *const lines[] = {\n" + "\n".join(quoted) + "\n};\n"
+    return f"enum {{ n_lines_of_calls = {few} }};\n{table}"
 
 
-def build(folder: Path, replay: bool, only: list[str] | None = None) -> list[Path]:
+def build(
+    folder: Path, replay: bool, only: list[str] | None = None, count: int = 200, seed: int = 1
+) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     compiler = shutil.which(os.environ.get("CC", "gcc").split()[0] if replay else "clang")
     if not compiler:
         raise SystemExit("no C compiler" if replay else "no clang; --replay does without it")
-    (folder / "lines.h").write_text(lines(corpus(folder)))
+    (folder / "lines.h").write_text(lines(corpus(folder, count, seed)))
     flags = ["-std=gnu17", "-O1", "-g1", CHECKED, *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
     if not replay:
         flags.append("-fsanitize=fuzzer-no-link")
@@ -126,7 +152,12 @@ def short(folder: Path) -> None:
         else:
             found = folder / f"found_{program.name}"
             found.mkdir()
-            options = [f"-max_total_time={SECONDS}", "-seed=1", "-max_len=3000", "-timeout=25"]
+            options = [
+                f"-max_total_time={SECONDS}",
+                "-seed=1",
+                f"-max_len={MOST_BYTES}",
+                "-timeout=25",
+            ]
             options += ["-rss_limit_mb=3000", "-malloc_limit_mb=6000", found]
             options += [texts] if inputs else []
         subprocess.run([program, *options], check=True, cwd=folder)
@@ -137,10 +168,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--replay", action="store_true")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--modules", type=int, default=2000, help="random modules in the corpus")
+    parser.add_argument("--seed", type=int, default=1, help="of the first random module")
     given = parser.parse_args()
     if given.short:
         return short(given.folder)
-    for program in build(given.folder, given.replay):
+    for program in build(given.folder, given.replay, count=given.modules, seed=given.seed):
         print(program)
 
 
