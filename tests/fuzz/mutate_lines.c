@@ -6,6 +6,7 @@
  * Whole blocks, { ... } with what stands before the brace, are repeated, dropped, and go from text to
  * text: a call needs its function, its variables and its prototype.
  */
+#define _GNU_SOURCE /* memmem */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,10 +50,32 @@ static int is_word(uint8_t c) {
            c == '_' || c == '$';
 }
 
-/* A word of the text, drawn by lot: its place and length. */
-static size_t some_word(const uint8_t *text, size_t size, size_t *n, unsigned *state) {
+/* The beginning of a line that has one of the signs: the first one of those drawn. */
+static size_t some_line_with(const uint8_t *text, size_t size, const char *const signs[],
+                             unsigned *state) {
+    enum { DRAWS = 50 };
+    size_t at = 0;
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        at = some_line(text, size, state);
+        const size_t n = line_end(text, size, at) - at;
+        for (size_t k = 0; signs[k]; k++)
+            if (memmem(text + at, n, signs[k], strlen(signs[k]))) return at;
+    }
+    return at;
+}
+
+/* A word of the text, drawn by lot: its place and length; `of_names`: of a line of labels, branches or
+ * calls. */
+static size_t some_word(const uint8_t *text, size_t size, int of_names, size_t *n,
+                        unsigned *state) {
     size_t at = size ? next(state) % size : 0;
-    while (at > 0 && !is_word(text[at]))
+    if (of_names) {
+        static const char *const signs[] = {"call", "targets", "bra", "brx", ": ", NULL};
+        const size_t begin = some_line_with(text, size, signs, state);
+        const size_t end = line_end(text, size, begin);
+        at = end > begin ? begin + next(state) % (end - begin) : begin;
+    }
+    while (at > 0 && (at == size || !is_word(text[at])))
         at--;
     while (at > 0 && is_word(text[at - 1]))
         at--;
@@ -64,22 +87,22 @@ static size_t some_word(const uint8_t *text, size_t size, size_t *n, unsigned *s
 static size_t change_word(uint8_t *text, size_t size, size_t most, unsigned *state) {
     uint8_t word[64];
     size_t from_n, to_n;
-    const size_t from = some_word(text, size, &from_n, state);
+    const int of_names = next(state) % 2;
+    const size_t from = some_word(text, size, of_names, &from_n, state);
     if (from_n > sizeof word) return size;
     memcpy(word, text + from, from_n);
-    const size_t to = some_word(text, size, &to_n, state);
+    const size_t to = some_word(text, size, of_names, &to_n, state);
     return insert(text, erase(text, size, to, to_n), most, to, word, from_n);
 }
 
-/* A number of the text; half of the time a size, an index or an offset, which follow a bracket, or an
- * alignment. */
+/* A number of the text: any, an index or an offset, the size of a parameter, an alignment. */
 static size_t some_number(const uint8_t *text, size_t size, size_t *n, unsigned *state) {
-    size_t at = size ? next(state) % size : 0;
-    if (next(state) % 2) {
-        const int alignment = next(state) % 4 == 0;
-        for (; at + 6 < size; at++)
-            if (alignment ? !memcmp(text + at, "align ", 6) : text[at] == '[') break;
-    }
+    static const char *const parameters[] = {".param", "prototype", NULL};
+    const unsigned kind = next(state) % 4;
+    size_t at =
+        kind == 2 ? some_line_with(text, size, parameters, state) : (size ? next(state) % size : 0);
+    for (; kind && at + 6 < size; at++)
+        if (kind == 3 ? !memcmp(text + at, "align ", 6) : text[at] == '[') break;
     while (at < size && !(text[at] >= '0' && text[at] <= '9'))
         at++;
     for (*n = 0; at + *n < size && text[at + *n] >= '0' && text[at + *n] <= '9'; ++*n) {
@@ -191,7 +214,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *text, size_t size, size_t most, unsigned
     if (next(&state) % 2) return LLVMFuzzerMutate(text, size, most);
     for (unsigned times = 1 + next(&state) % 4; times; times--) {
         const size_t at = some_line(text, size, &state), n = line_end(text, size, at) - at;
-        switch (next(&state) % 9) {
+        switch (next(&state) % 11) {
         case 0:
         case 1:
         case 2: {
@@ -205,8 +228,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *text, size_t size, size_t most, unsigned
             memcpy(line, text + at, n);
             size = insert(text, size, most, some_line(text, size, &state), line, n);
             break;
-        case 5: size = change_number(text, size, most, &state); break;
-        case 6: size = change_block(text, size, most, &state); break;
+        case 5:
+        case 6:
+        case 7: size = change_number(text, size, most, &state); break;
+        case 8: size = change_block(text, size, most, &state); break;
         default: size = change_word(text, size, most, &state);
         }
     }
