@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import c_mutant_tables
 import exactness_tables
 import host_tables
 import ladder
@@ -351,7 +352,10 @@ def documents() -> dict[Path, dict[str, str]]:
             "corpus": each(exactness_tables.corpus_counts, counted),
             "engine": each(exactness_tables.engine_counts, counted),
         },
-        RELIABILITY: reliability_tables.parts(),
+        RELIABILITY: {
+            **reliability_tables.parts(),
+            "C mutants": c_mutant_tables.summary(RESULTS / "c-mutants.json"),
+        },
     }
 
 

@@ -10,10 +10,13 @@
 
 #include "exec.h"
 
+/* -DISA_VARIANTS=0: the baseline only, so that who changes one of those files compiles it once. */
+#ifndef ISA_VARIANTS
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define ISA_VARIANTS 1
 #else
 #define ISA_VARIANTS 0
+#endif
 #endif
 
 #ifndef ISA_SUFFIX

@@ -1,0 +1,156 @@
+"""A copy of the tree in which c_mutants.py changes a file of C, compiles it and links it.
+
+Everything is compiled once for the baseline instruction set alone (ISA_VARIANTS=0), so that a
+change to one of the emulator's vector files is not compiled three times. Of a mutant only what
+includes the changed file is compiled again; the other objects are linked as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy
+
+from c_mutant_sites import Site, mutate
+from sanitized import ROOT, copied
+
+FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"]
+FLAGS += ["-DISA_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
+FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
+FOLDERS = ("module", "core", "cuda", "emu")
+QUICK = "-O1"  # mutants; also what they are compared with
+COUNTED = ["-O1", "-g", "-fsanitize-coverage=inline-8bit-counters,pc-table,no-prune"]
+LIBRARIES = ["-ldl", "-lpthread", "-lm"]
+COMPILE_SECONDS = 120
+
+
+class Equivalent(Exception):
+    """The mutant's objects are the original's."""
+
+
+class DoesNotCompile(Exception):
+    pass
+
+
+class Tree:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.path = self.folder / "tree"
+        self.extension = self.path / "smemkern" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+        self.ccache = ["ccache"] if shutil.which("ccache") else []
+
+    # ---- all of it, once
+
+    def prepare(self, workers: int) -> None:
+        """The copy, and an object of each file."""
+        copied(self.path)
+        rows = self.path / "build" / "registry_rows.c"
+        rows.write_bytes((ROOT / "build" / "registry_rows.c").read_bytes())
+        self.compile_all("reference", "gcc", ["-O2"], workers)
+        self.write_compiler()
+
+    def write_compiler(self) -> None:
+        """What tests that compile C call: a mutant is not refused for a warning."""
+        wrapper = self.folder / "cc"
+        wrapper.write_text(f'#!/bin/sh\nexec {" ".join(self.ccache)} gcc "$@" -Wno-error\n')
+        wrapper.chmod(0o755)
+
+    def sources(self) -> list[str]:
+        """Those that are compiled for themselves, in the tree."""
+        csrc = self.path / "csrc"
+        part = ("alu_", "matrix_")
+        files = [
+            f"csrc/{name}/{path.name}"
+            for name in FOLDERS
+            for path in sorted((csrc / name).glob("*.c"))
+            if not (name == "emu" and path.name.startswith(part)) and "exec_v" not in path.name
+        ]
+        return [*files, "build/registry_rows.c"]
+
+    def object_of(self, kind: str, source: str) -> Path:
+        return self.folder / kind / f"{source.replace('/', '.')}.o"
+
+    def compile(self, source: str, target: Path, compiler: str, flags: list[str]) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = [*self.ccache, compiler, *FLAGS, *flags, "-c", source, "-o", str(target)]
+        environment = {**os.environ, "CCACHE_NOHASHDIR": "1"}
+        done = subprocess.run(
+            command,
+            cwd=self.path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+        )
+        if done.returncode:
+            raise DoesNotCompile(done.stderr)
+
+    def compile_all(self, kind: str, compiler: str, flags: list[str], workers: int) -> None:
+        def one(source: str) -> None:
+            self.compile(source, self.object_of(kind, source), compiler, flags)
+
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(one, self.sources()))
+
+    def link(self, objects: list[Path], *more: str) -> None:
+        target = self.extension.with_suffix(".new")
+        command = ["gcc", "-shared", *map(str, objects), *more, "-o", str(target), *LIBRARIES]
+        subprocess.run(command, check=True, capture_output=True)
+        target.replace(self.extension)  # a process that has the old one mapped keeps it
+
+    def link_reference(self) -> None:
+        self.link([self.object_of("reference", source) for source in self.sources()])
+
+    def link_counted(self, workers: int) -> None:
+        """With a counter in each basic block."""
+        self.compile_all("counted", "clang", COUNTED, workers)
+        counters = self.folder / "counted" / "counters.o"
+        source = str(ROOT / "benchmarks" / "c_mutant_counters.c")
+        self.compile(source, counters, "clang", ["-O1"])
+        self.link([self.object_of("counted", s) for s in self.sources()], str(counters))
+
+    # ---- one mutant
+
+    def compiled_from(self, file: str) -> list[str]:
+        """The sources whose objects are made of the file."""
+        if file in self.sources():
+            return [file]
+        found = []
+        for source in self.sources():
+            listing = self.object_of("reference", source).with_suffix(".d").read_text()
+            if file in listing.replace("\\\n", " ").split():
+                found.append(source)
+        return found
+
+    def build(self, site: Site) -> None:
+        """Leaves the mutant in the tree, source and extension, until restore()."""
+        changed = self.compiled_from(site.file)
+        if not changed:
+            raise DoesNotCompile("nothing is made of it")
+        for source in changed:
+            original = self.object_of("original", source)
+            if not original.exists():
+                self.compile(source, original, "gcc", [QUICK])
+        path = self.path / site.file
+        path.write_text(mutate(path.read_text(), site))
+        for source in changed:
+            self.compile(source, self.object_of("mutant", source), "gcc", [QUICK])
+        objects = [(self.object_of("original", s), self.object_of("mutant", s)) for s in changed]
+        if all(a.read_bytes() == b.read_bytes() for a, b in objects):
+            raise Equivalent
+        self.link_mutant(site)
+
+    def link_mutant(self, site: Site) -> None:
+        changed = self.compiled_from(site.file)
+        kinds = {
+            source: "mutant" if source in changed else "reference" for source in self.sources()
+        }
+        self.link([self.object_of(kind, source) for source, kind in kinds.items()])
+
+    def restore(self, site: Site) -> None:
+        shutil.copyfile(ROOT / site.file, self.path / site.file)

@@ -1,0 +1,312 @@
+"""How good are the tests of our C? Changes one place at a time of csrc/emu, csrc/core, csrc/module.
+
+    python benchmarks/c_mutants.py --measure           # which test runs which line; needs clang
+    python benchmarks/c_mutants.py --count 300 --seed 21   # resumes; writes results/c-mutants.json
+    python benchmarks/c_mutants.py --again --measure   # survivors once more: all tests, as they are
+    python benchmarks/c_mutants.py --only csrc/emu/barrier.c --count 20 --results /tmp/m.json
+
+(mutation.py mutates kernels, to try the hazard detector.) c_mutant_sites.py says what changes: a
+comparison, a bound, a mask, a rounding, one more or less, a call or a guard that goes, a condition
+negated, && for ||. Mutants are drawn by seed from all such places. Each is compiled and linked in
+build/c_mutants, a copy of the tree, and the tests that run its line run there, quickest and best
+killers first, until one fails: ten seconds' worth, and with --again all of them. A mutant is
+
+    killed       by a test that fails, crashes, or takes too long, and passes without the mutant
+    survived     no test fails that runs the line; it needs a reason in c_mutant_reasons.py
+
+One that does not compile, or into the same machine code, does not count, and another is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import c_mutant_sites
+import c_mutant_tests
+from c_mutant_build import DoesNotCompile, Equivalent, Tree
+from c_mutant_reach import Reach, measure
+from c_mutant_reasons import reason_of
+from c_mutant_sites import OPERATORS, Site
+from sanitized import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results" / "c-mutants.json"
+FOLDER = ROOT / "build" / "c_mutants"
+FIRST_SECONDS, FIRST_FILES = 10, 8  # of the tests that come first
+THEN_SECONDS = 60  # with --again of those after them, before all others
+Record = dict[str, Any]
+
+
+# ---- which tests
+
+
+class Choice:
+    """The tests that run a mutant's line, in the order in which they are likely to kill it."""
+
+    def __init__(self, reach: Reach, records: list[Record]) -> None:
+        self.reach, self.distrusted = reach, set[str]()
+        self.killers: dict[str, Counter[str]] = {}
+        for record in records:
+            self.note(record)
+
+    def note(self, record: Record) -> None:
+        if record.get("test"):
+            killer = record["test"].partition("::")[0]
+            for place in (record["file"], record["file"].rpartition("/")[0]):
+                self.killers.setdefault(place, Counter())[killer] += 1
+
+    def worth(self, file: str, tests: list[str], site: Site) -> tuple[float, ...]:
+        """Greatest first: a file that killed others like it, or whose tests are quick."""
+        here = self.killers.get(site.file, Counter())[file]
+        near = self.killers.get(site.file.rpartition("/")[0], Counter())[file]
+        seconds = sorted(self.reach.seconds.get(name, 5) for name in tests)
+        return (10 * here + near, -seconds[len(seconds) // 4])
+
+    def ordered(self, site: Site) -> list[str]:
+        groups: dict[str, list[str]] = {}
+        for name in self.reach.tests(site.file, site.line):
+            if name not in self.distrusted:
+                groups.setdefault(name.partition("::")[0], []).append(name)
+        files = sorted(groups, key=lambda f: self.worth(f, groups[f], site), reverse=True)
+        shuffled = random.Random(site.line)
+        for tests in groups.values():
+            shuffled.shuffle(tests)
+            tests.sort(key=lambda name: max(1, round(self.reach.seconds.get(name, 5))))
+        first = self.in_turns([groups[file] for file in files[:FIRST_FILES]])
+        return first + self.in_turns([groups[file] for file in files[FIRST_FILES:]])
+
+    @staticmethod
+    def in_turns(groups: list[list[str]]) -> list[str]:
+        return [name for name in chain(*zip_longest(*groups)) if name]
+
+    def stages(self, site: Site, thorough: bool) -> Iterator[list[str]]:
+        every, start = self.ordered(site), 0
+        for budget in (FIRST_SECONDS, THEN_SECONDS, math.inf)[: 3 if thorough else 1]:
+            end, spent = start, 0.0
+            while end < len(every) and spent < budget:
+                spent += self.reach.seconds.get(every[end], 5)
+                end += 1
+            if end > start:
+                yield every[start:end]
+            start = end
+
+
+# ---- one mutant
+
+
+class Trial:
+    def __init__(self, tree: Tree, choice: Choice, thorough: bool) -> None:
+        self.tree, self.choice, self.thorough = tree, choice, thorough
+        self.trusted: set[str] = set()
+
+    def of(self, site: Site) -> Record:
+        text = (ROOT / site.file).read_text()
+        before, after = c_mutant_sites.shown(text, site)
+        record: Record = {"file": site.file, "line": site.line, "operator": site.operator}
+        record |= {"before": before, "after": after}
+        began = time.monotonic()
+        try:
+            self.tree.build(site)
+            record |= self.verdict(site)
+        except Equivalent:
+            record["verdict"] = "equivalent"
+        except (DoesNotCompile, subprocess.SubprocessError):
+            record["verdict"] = "not compiled"
+        finally:
+            self.tree.restore(site)
+        return record | {"seconds": round(time.monotonic() - began, 1)}
+
+    def verdict(self, site: Site) -> Record:
+        tried = 0
+        for chosen in self.choice.stages(site, self.thorough):
+            while chosen:
+                outcome = c_mutant_tests.run(self.tree.path, chosen, self.choice.reach.seconds)
+                if outcome.how == "passed":
+                    tried += len(chosen)
+                    break
+                if self.passes_without(outcome.test, site):
+                    return {"verdict": "killed", "how": outcome.how, "test": outcome.test}
+                self.choice.distrusted.add(outcome.test)
+                chosen = [name for name in chosen if name != outcome.test]
+        return {"verdict": "survived", "tests": tried}
+
+    def passes_without(self, test: str, site: Site) -> bool:
+        """Whether the test passes with the file as it is. What is no test's name is an import."""
+        if test in self.trusted or "::" not in test:
+            return True
+        mutant = (self.tree.path / site.file).read_bytes()
+        self.tree.restore(site)
+        self.tree.link_reference()
+        outcome = c_mutant_tests.run(self.tree.path, [test], self.choice.reach.seconds)
+        if outcome.how == "passed":
+            self.trusted.add(test)
+        else:
+            print(f"not to be trusted: {test} ({outcome.how} without a mutant)", flush=True)
+            (self.tree.path / site.file).write_bytes(mutant)
+            self.tree.link_mutant(site)
+        return outcome.how == "passed"
+
+
+# ---- all of them
+
+
+Key = tuple[str, int, str, str]
+
+
+def drawn(seed: int, only: list[str]) -> dict[Key, Site]:
+    """Every site, in the order of the draw."""
+    sites = [s for s in c_mutant_sites.every_site(ROOT) if not only or s.file in only]
+    random.Random(seed).shuffle(sites)
+    texts = {name: (ROOT / name).read_text() for name in {s.file for s in sites}}
+    return {(s.file, s.line, *c_mutant_sites.shown(texts[s.file], s)): s for s in sites}
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class Journal:
+    """A line for each mutant, written at once: what stops early has not been for nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.records: dict[Key, Record] = {}
+        for record in map(json.loads, lines):
+            self.records[self.key(record)] = record
+
+    @staticmethod
+    def key(record: Record) -> Key:
+        return record["file"], record["line"], record["before"], record["after"]
+
+    def add(self, record: Record) -> None:
+        self.records[self.key(record)] = record
+        with self.path.open("a") as out:
+            out.write(json.dumps(record) + "\n")
+
+    def mutants(self, order: dict[Key, Site], count: int) -> list[Record]:
+        """Of the draw the first so many that count, as far as they have been tried."""
+        found: list[Record] = []
+        for place in order:
+            if place not in self.records or len(found) == count:
+                break
+            if self.records[place]["verdict"] in ("killed", "survived"):
+                found.append(self.records[place])
+        return found
+
+
+def untried(order: dict[Key, Site], journal: Journal, count: int) -> Iterator[Site]:
+    """What is to be tried until there are so many; whoever takes one adds its record."""
+    found = 0
+    for place, site in order.items():
+        if found == count:
+            return
+        if place not in journal.records:
+            yield site
+        found += journal.records[place]["verdict"] in ("killed", "survived")
+
+
+def survivors(order: dict[Key, Site], journal: Journal, count: int) -> list[Site]:
+    mutants = journal.mutants(order, count)
+    left = [m for m in mutants if m["verdict"] == "survived" and not reason_of(m)]
+    return [order[journal.key(m)] for m in left]
+
+
+def summary(options: argparse.Namespace, order: dict[Key, Site], journal: Journal) -> Record:
+    mutants = journal.mutants(order, options.count)
+    for record in mutants:
+        record.pop("reason", None)
+        if record["verdict"] == "survived" and (reason := reason_of(record)):
+            record["reason"] = reason
+    every = journal.records.values()
+    by_operator = {
+        operator: [
+            sum(m["verdict"] == "killed" for m in mutants if m["operator"] == operator),
+            sum(m["operator"] == operator for m in mutants),
+        ]
+        for operator in OPERATORS
+    }
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": options.commit or commit(),
+        "seed": options.seed,
+        "sites": len(order),
+        "mutants": len(mutants),
+        "killed": sum(m["verdict"] == "killed" for m in mutants),
+        "how": dict(Counter(m["how"] for m in mutants if m["verdict"] == "killed")),
+        "not counted": {
+            verdict: sum(r["verdict"] == verdict for r in every)
+            for verdict in ("equivalent", "not compiled")
+        },
+        "operators": by_operator,
+        "records": mutants,
+    }
+
+
+def write(record: Record, path: Path) -> None:
+    """JSON with a line for each mutant."""
+    lines = ",\n".join(f"  {json.dumps(line)}" for line in record["records"])
+    text = json.dumps({**record, "records": []}, indent=1)
+    path.write_text(text.replace('"records": []', f'"records": [\n{lines}\n ]') + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=21)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--only", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--measure", action="store_true", help="tests that are new or have changed")
+    parser.add_argument("--again", action="store_true", help="what survived, with all tests")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--workers", type=int, default=1, help="compilers at a time")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    tree = Tree(options.folder)
+    tree.prepare(options.workers)
+    c_mutant_tests.import_once()
+    if options.measure:
+        measure(tree, options.workers)
+    order = drawn(options.seed, options.only)
+    journal = Journal(options.folder / f"seed-{options.seed}.jsonl")
+    reach = Reach(options.folder)
+    trial = Trial(tree, Choice(reach, list(journal.records.values())), options.again)
+
+    todo = untried(order, journal, options.count)
+    if options.again:
+        todo = chain(survivors(order, journal, options.count), todo)
+    try:
+        for site in todo:
+            record = trial.of(site)
+            journal.add(record)
+            trial.choice.note(record)
+            said = (record["verdict"], record.get("test") or record["after"], record["seconds"])
+            print(f"{site.file}:{site.line} {site.operator}:", *said, flush=True)
+    finally:
+        tree.link_reference()
+        result = summary(options, order, journal)
+        write(result, options.results)
+    print(f"{result['killed']} of {result['mutants']} killed")
+    left = [r for r in result["records"] if r["verdict"] == "survived" and "reason" not in r]
+    for record in left:
+        print(record["file"], record["line"], record["before"], "->", record["after"])
+    return 1 if left or result["mutants"] < options.count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
