@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import difflib
+import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,31 +115,54 @@ def test_files(tree: Path) -> list[str]:
     return sorted(name for name in found if not name.startswith(LEFT_OUT))
 
 
+def digest(paths: Iterable[Path]) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def versions(folder: Path) -> list[Path]:
+    """One for each state of the C code that tests were measured with, the newest first."""
+    found = folder.glob("reach/*/lines.npz")
+    return [path.parent for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
+
+
+def known(folder: Path, tree: Path) -> dict[str, Path]:
+    """Where each test file was measured last, if it has not changed since."""
+    found: dict[str, Path] = {}
+    for version in versions(folder):
+        for path in version.glob("tests.*.npz"):
+            one = np.load(path)
+            file = tree / str(one["of"])
+            if file.exists() and str(one["digest"]) == digest([file]):
+                found.setdefault(str(one["of"]), path)
+    return found
+
+
 def measure(tree: Tree, workers: int) -> None:
-    """A file in folder/reach for each test file; those that are there stay."""
-    out, left = tree.folder / "reach", tree.folder / "left"
-    out.mkdir(exist_ok=True)
+    """What tests run that are new or have changed; the others stay as they were measured."""
+    todo = [file for file in test_files(tree.path) if file not in known(tree.folder, tree.path)]
+    if not todo:
+        return
+    csrc, left = tree.path / "csrc", tree.folder / "left"
+    out = tree.folder / "reach" / digest(sorted(csrc.rglob("*.[ch]")))
+    shutil.copytree(csrc, out / "csrc", dirs_exist_ok=True)
     left.mkdir(exist_ok=True)
     tree.link_counted(workers)
     np.savez_compressed(out / "lines.npz", **lines_of(tree))
     os.environ["C_MUTANT_COUNTERS"] = str(left)
-    for file in test_files(tree.path):
+    for file in todo:
         target = out / f"{file.replace('/', '.')}.npz"
-        if target.exists():
-            continue
         recorder = Recorder(tree, left)
 
         def work(log: int, file: str = file, target: Path = target, r: Recorder = recorder) -> int:
             options = [*c_mutant_tests.OPTIONS, f"--basetemp={tree.folder / 'scratch'}", file]
             pytest.main(options, [r])
-            blocks = np.array(r.blocks) if r.blocks else np.zeros((0, 0), np.uint8)
-            failed = [name for name, how in r.bad.items() if how == "failed"]
             np.savez_compressed(
                 target,
+                of=np.array(file),
+                digest=np.array(digest([tree.path / file])),
                 names=np.array(r.names, str),
                 seconds=np.array(r.seconds),
-                blocks=blocks,
-                failed=np.array(failed, str),
+                blocks=np.array(r.blocks) if r.blocks else np.zeros((0, 0), np.uint8),
             )
             return 0
 
@@ -180,33 +206,61 @@ def lines_of(tree: Tree) -> dict[str, np.ndarray]:
     return {"files": np.array(list(files), str), "rows": np.array(sorted(rows), np.int32)}
 
 
-class Reach:
-    """What measure() has found."""
+class Version:
+    """What was measured with one state of the C code."""
 
-    def __init__(self, folder: Path) -> None:
-        lines = np.load(folder / "reach" / "lines.npz")
-        self.files = [str(name) for name in lines["files"]]
+    def __init__(self, folder: Path, paths: list[Path]) -> None:
+        self.folder = folder
+        lines = np.load(folder / "lines.npz")
+        files = [str(name) for name in lines["files"]]
         self.rows: dict[tuple[str, int], list[int]] = {}
         for file, line, block in lines["rows"].tolist():
-            self.rows.setdefault((self.files[file], line), []).append(block)
-        names, seconds, blocks = [], [], []
-        for path in sorted((folder / "reach").glob("tests.*.npz")):
-            one = np.load(path)
-            if len(one["names"]):
-                names += [str(name) for name in one["names"]]
-                seconds += one["seconds"].tolist()
-                blocks.append(one["blocks"])
-        self.seconds = dict(zip(names, seconds, strict=True))
-        self.names = names
-        self.blocks = np.concatenate(blocks)  # of each test, packed
+            self.rows.setdefault((files[file], line), []).append(block)
+        measured = [one for path in paths if len((one := np.load(path))["names"])]
+        self.names = [str(name) for one in measured for name in one["names"]]
+        self.seconds = [float(x) for one in measured for x in one["seconds"]]
+        self.blocks = np.concatenate([one["blocks"] for one in measured])  # of each test, packed
+        self.moved: dict[str, dict[int, int]] = {}
 
-    def tests(self, file: str, line: int) -> list[str]:
-        """Those that run the line, or the nearest line above it that has instructions."""
-        names = [name for name, folder in COMPILED.items() if file.startswith(folder)]
+    def lines(self, file: str, now: Path) -> dict[int, int]:
+        """Where the lines of the file that have stayed were then."""
+        if file not in self.moved:
+            then = self.folder / file
+            texts = [p.read_text().splitlines() if p.exists() else [] for p in (now / file, then)]
+            match = difflib.SequenceMatcher(None, *texts, autojunk=False)
+            self.moved[file] = {
+                block.a + k + 1: block.b + k + 1
+                for block in match.get_matching_blocks()
+                for k in range(block.size)
+            }
+        return self.moved[file]
+
+    def tests(self, file: str, line: int, now: Path) -> list[str]:
+        lines = self.lines(file, now)
         for above in range(line, max(0, line - 12), -1):
-            if blocks := self.rows.get((file, above)):
+            if blocks := self.rows.get((file, lines.get(above, 0))):
                 ran = np.zeros(len(self.names), bool)
                 for block in blocks:
                     ran |= self.blocks[:, block // 8] >> (7 - block % 8) & 1 > 0
-                return [name for name, did in zip(self.names, ran, strict=True) if did] + names
-        return names
+                return [name for name, did in zip(self.names, ran, strict=True) if did]
+        return []
+
+
+class Reach:
+    """What measure() has found."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree.path
+        paths = known(tree.folder, tree.path).values()
+        used = {path.parent: [p for p in paths if p.parent == path.parent] for path in paths}
+        self.versions = [Version(*item) for item in used.items()]
+        self.seconds = {
+            name: seconds
+            for v in self.versions
+            for name, seconds in zip(v.names, v.seconds, strict=True)
+        }
+
+    def tests(self, file: str, line: int) -> list[str]:
+        """Those that run the line, or the nearest line above it that has instructions."""
+        found = [name for v in self.versions for name in v.tests(file, line, self.tree)]
+        return found + [name for name, folder in COMPILED.items() if file.startswith(folder)]
