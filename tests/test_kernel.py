@@ -208,6 +208,28 @@ def test_no_such_entry():
     assert smemkern.Kernel(AXPY, None).name == "axpy"
 
 
+HEADER = ".version 8.3\n.target sm_90\n.address_size 64\n"
+
+
+def test_entries_are_listed():
+    """Those with a body, as many as fit, and how many more there are."""
+    others = ".func helper() { ret; }\n.entry declared();\n"
+    text = HEADER + others + "".join(f".entry k{n}() {{ ret; }}\n" for n in range(3))
+    with pytest.raises(ValueError, match=r"no kernel 'helper'; it has: k0, k1, k2$"):
+        smemkern.Kernel(text, "helper")
+    with pytest.raises(ValueError, match=r"no kernel 'declared'; it has: k0, k1, k2$"):
+        smemkern.Kernel(text, "declared")
+    with pytest.raises(ValueError, match="several kernels; name one of: k0, k1, k2$"):
+        smemkern.Kernel(text, None)
+    names = [f"{'long' * 24}_{n:03}" for n in range(100)]
+    text = HEADER + "".join(f".entry {name}() {{ ret; }}\n" for name in names)
+    with pytest.raises(ValueError, match=r" and \d+ more$") as error:
+        smemkern.Kernel(text, "none")
+    listed = str(error.value).partition("it has: ")[2].split(", ")
+    assert listed[:-1] == names[: len(listed) - 1] and len(listed) > 15
+    assert listed[-1] == f"and {100 - len(listed) + 1} more"
+
+
 def test_options_are_not_for_ptx():
     with pytest.raises(ValueError, match="PTX already"):
         smemkern.Kernel(AXPY, "axpy", ("-G",))

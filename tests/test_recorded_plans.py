@@ -118,7 +118,9 @@ def calls() -> list[Call]:
         dtype, batch = one_of(("float32", "float32", "float64", "float16")), one_of(BATCHES)
         m, n, inner = size(), size(), size()
         if k % 2:
-            options = {"accuracy": one_of(("float32", "norm", "tf32"))} if dtype == "float32" else {}
+            options = (
+                {"accuracy": one_of(("float32", "norm", "tf32"))} if dtype == "float32" else {}
+            )
             pair = operand(batch, m, inner, dtype), operand(batch, inner, n, dtype)
             found.append(Call("gemm", pair, options))
         else:
@@ -144,7 +146,9 @@ def planned(call: Call) -> list[str]:
 
 
 def text(plans: dict[str, list[str]]) -> str:
-    return "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in plans.items()) + "\n}\n"
+    return (
+        "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in plans.items()) + "\n}\n"
+    )
 
 
 def test_plans_are_those_recorded() -> None:

@@ -158,6 +158,9 @@ CASES = [
     ((5, 7, 12), (3, 2, 8), (3, 6, 8), "i4"),
     ((3, 4, 5, 16), (2, 3, 2, 8), (2, 3, 4, 8), "u2"),
     ((2, 3, 4, 5, 8), (2, 2, 3, 2, 4), (1, 2, 2, 4, 4), "f4"),
+    ((1, 24), (2, 8), (0, 20), "f4"),
+    ((5, 1, 12), (3, 1, 8), (3, 0, 8), "f4"),
+    ((1, 1, 4), (2, 2, 4), (0, 0, 0), "f4"),
 ]
 # Only loads may begin before the tensor does.
 BEFORE = [
@@ -214,6 +217,15 @@ def test_a_view_with_gaps(nvrtc, device, rng):
     array = base[1::3, 4:24]
     got, n = load(array, (5, 8), (3, 16), device)
     assert got[:n].tobytes() == box_of(array, (5, 8), (3, 16)).tobytes()
+
+
+def test_strides_of_dimensions_of_one_mean_nothing(nvrtc, device, rng):
+    base = random_array(rng, (7, 3, 4), "f4")
+    array = base[2:3, :, :1]  # rows of one element, 16 bytes apart
+    strange = np.lib.stride_tricks.as_strided(array, strides=(5, 16, 3))
+    for view in (array, strange):
+        got, n = load(view, (1, 4, 4), (0, 1, 0), device)
+        assert got[:n].tobytes() == box_of(array, (1, 4, 4), (0, 1, 0)).tobytes()
 
 
 @pytest.mark.parametrize(("shape", "box", "start", "dtype"), CASES)
