@@ -24,7 +24,7 @@ FLAGS += ["-DISA_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
 FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
 FOLDERS = ("module", "core", "cuda", "emu")
 QUICK = "-O1"  # mutants; also what they are compared with
-COUNTED = ["-O1", "-g", "-fsanitize-coverage=inline-8bit-counters,pc-table,no-prune"]
+FLAGGED = ["-O1", "-g", "-fsanitize-coverage=inline-bool-flag,pc-table,no-prune"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 COMPILE_SECONDS = 120
 
@@ -106,13 +106,13 @@ class Tree:
     def link_reference(self) -> None:
         self.link([self.object_of("reference", source) for source in self.sources()])
 
-    def link_counted(self, workers: int) -> None:
-        """With a counter in each basic block."""
-        self.compile_all("counted", "clang", COUNTED, workers)
-        counters = self.folder / "counted" / "counters.o"
-        source = str(ROOT / "benchmarks" / "c_mutant_counters.c")
-        self.compile(source, counters, "clang", ["-O1"])
-        self.link([self.object_of("counted", s) for s in self.sources()], str(counters))
+    def link_flagged(self, workers: int) -> None:
+        """With a flag in each basic block, which is set when it runs."""
+        self.compile_all("flagged", "clang", FLAGGED, workers)
+        flags = self.folder / "flagged" / "flags.o"
+        source = str(ROOT / "benchmarks" / "c_mutant_flags.c")
+        self.compile(source, flags, "clang", ["-O1"])
+        self.link([self.object_of("flagged", s) for s in self.sources()], str(flags))
 
     # ---- one mutant
 

@@ -10,6 +10,7 @@ import bisect
 import ctypes
 import difflib
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ import pytest
 import c_mutant_tests
 from c_mutant_build import Tree
 
-TEST_SECONDS = 40  # one that takes longer, counted, is left out
+TEST_SECONDS = 40  # one that takes longer, with flags, is left out
 FILE_SECONDS = 900
 MOST = 250  # tests of a file: of more, which are one test over many sizes, an even sample
 # Which say nothing of the emulator, the planners or the module, or only by the clock, or by way
@@ -43,25 +44,25 @@ LEFT_OUT = (
 COMPILED = {"tests/flows/test_flow_order.py::test_flows_of_every_row": "csrc/core/"}
 
 
-class Counted:
-    """The counters of the extension in this process."""
+class Flags:
+    """The flags of the extension in this process."""
 
     def __init__(self, extension: Path, folder: Path) -> None:
         library = ctypes.CDLL(str(extension))
         first, last = (
-            ctypes.c_void_p.in_dll(library, f"c_mutant_counters{end}").value for end in ("", "_end")
+            ctypes.c_void_p.in_dll(library, f"c_mutant_flags{end}").value for end in ("", "_end")
         )
         assert first and last
-        self.counters = np.ctypeslib.as_array((ctypes.c_uint8 * (last - first)).from_address(first))
+        self.flags = np.ctypeslib.as_array((ctypes.c_uint8 * (last - first)).from_address(first))
         self.folder = folder
 
     def reset(self) -> None:
-        self.counters[:] = 0
+        self.flags[:] = 0
         for path in self.folder.iterdir():
             path.unlink()
 
     def taken(self) -> np.ndarray:
-        ran = self.counters > 0
+        ran = self.flags > 0
         for path in self.folder.iterdir():
             theirs = np.fromfile(path, np.uint8)
             if theirs.size == ran.size:
@@ -74,7 +75,7 @@ class Recorder:
 
     def __init__(self, tree: Tree, folder: Path) -> None:
         self.tree, self.folder = tree, folder
-        self.counted: Counted | None = None
+        self.flags_here: Flags | None = None
         self.names: list[str] = []
         self.seconds: list[float] = []
         self.blocks: list[np.ndarray] = []
@@ -91,9 +92,9 @@ class Recorder:
         def too_long(*_: object) -> None:
             raise TimeoutError("too long to be of use here")
 
-        if self.counted is None:
-            self.counted = Counted(self.tree.extension, self.folder)
-        self.counted.reset()
+        if self.flags_here is None:
+            self.flags_here = Flags(self.tree.extension, self.folder)
+        self.flags_here.reset()
         signal.signal(signal.SIGALRM, too_long)
         signal.alarm(TEST_SECONDS)
         began = time.monotonic()
@@ -102,7 +103,7 @@ class Recorder:
         if item.nodeid not in self.bad:
             self.names.append(item.nodeid)
             self.seconds.append(time.monotonic() - began)
-            self.blocks.append(self.counted.taken())
+            self.blocks.append(self.flags_here.taken())
         return result
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -146,9 +147,10 @@ def measure(tree: Tree, workers: int) -> None:
     out = tree.folder / "reach" / digest(sorted(csrc.rglob("*.[ch]")))
     shutil.copytree(csrc, out / "csrc", dirs_exist_ok=True)
     left.mkdir(exist_ok=True)
-    tree.link_counted(workers)
-    np.savez_compressed(out / "lines.npz", **lines_of(tree))
-    os.environ["C_MUTANT_COUNTERS"] = str(left)
+    tree.link_flagged(workers)
+    with multiprocessing.get_context("fork").Pool(1) as pool:  # or each child had this extension
+        np.savez_compressed(out / "lines.npz", **pool.apply(lines_of, (tree,)))
+    os.environ["C_MUTANT_FLAGS"] = str(left)
     for file in todo:
         target = out / f"{file.replace('/', '.')}.npz"
         recorder = Recorder(tree, left)
@@ -171,7 +173,7 @@ def measure(tree: Tree, workers: int) -> None:
         )
         said = "ended early" if status else f"{len(np.load(target)['names'])} tests"
         print(f"{file}: {said} in {took:.0f} s", flush=True)
-    del os.environ["C_MUTANT_COUNTERS"]
+    del os.environ["C_MUTANT_FLAGS"]
     tree.link_reference()
 
 
