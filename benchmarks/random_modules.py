@@ -34,6 +34,7 @@ from module_writer import Launch, Module  # noqa: E402
 import seeds  # noqa: E402
 from random_programs import (  # noqa: E402
     Record,
+    add_apart,
     compiled_unoptimised,
     digest,
     in_turn,
@@ -53,7 +54,7 @@ def unoptimised(module: Module) -> modules.Left:
 
     def launched(launch: Launch, out: np.ndarray, scalars: list[object]) -> None:
         kernel, on_gpu = compiled_unoptimised(text, launch.entry), cupy.asarray(out)
-        by_value = [np.frombuffer(bits, np.uint8) for _, bits in launch.scalars]
+        by_value = [np.frombuffer(bits, f"V{len(bits)}") for _, bits in launch.scalars]
         kernel((launch.grid,), (launch.block,), (on_gpu, given, *by_value))
         out[:] = on_gpu.get()
 
@@ -92,8 +93,8 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     }
 
 
-def part(some: range) -> Record:
-    return in_turn(some, difference)
+def part(some: range, apart: int) -> Record:
+    return in_turn(some, difference, apart)
 
 
 def count_mistakes(options: argparse.Namespace) -> Record:
@@ -116,6 +117,7 @@ def count_mistakes(options: argparse.Namespace) -> Record:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     seeds.add_arguments(parser, 20000)
+    add_apart(parser)
     parser.add_argument("--mistakes", type=int, default=0, help="how many modules with mistakes")
     parser.add_argument("--show", type=int, metavar="SEED")
     parser.add_argument("--show-mistake", type=int, metavar="SEED")
@@ -132,7 +134,7 @@ def main() -> int:
     record: Record = json.loads(path.read_text()) if path.exists() else {}
     kept = record.get("mistakes")
     if options.count:
-        record = recorded(seeds.in_parts(part, options, TOGETHER), options)
+        record = recorded(seeds.in_parts(part, options, TOGETHER, options.apart), options)
         if kept:
             record["mistakes"] = kept
         failed = summary(record, path, "modules")

@@ -35,7 +35,7 @@ import seeds  # noqa: E402
 
 Record = dict[str, Any]
 KEPT = 2000  # programs whose digests the record keeps
-TAKEN_APART = 8  # differences that a process takes apart
+TAKEN_APART = 8  # differences that a process takes apart, unless it is told otherwise
 TOGETHER = 50  # programs a process takes at a time
 
 
@@ -101,11 +101,13 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
 
 
-def in_turn(some: range, difference: Callable[[int, bool], tuple[str, Record | None]]) -> Record:
+def in_turn(
+    some: range, difference: Callable[[int, bool], tuple[str, Record | None]], apart: int
+) -> Record:
     found: Record = {"differ": [], "errors": [], "digests": []}
     for seed in some:
         try:
-            kept, differs = difference(seed, len(found["differ"]) < TAKEN_APART)
+            kept, differs = difference(seed, len(found["differ"]) < apart)
             found["digests"].append(kept)
             found["differ"] += [differs] if differs else []
         except Exception as error:  # one program's must not end the others
@@ -114,8 +116,8 @@ def in_turn(some: range, difference: Callable[[int, bool], tuple[str, Record | N
     return found
 
 
-def part(some: range) -> Record:
-    return in_turn(some, difference)
+def part(some: range, apart: int) -> Record:
+    return in_turn(some, difference, apart)
 
 
 def recorded(found: list[Record], options: argparse.Namespace) -> Record:
@@ -145,9 +147,16 @@ def summary(record: Record, path: Path, what: str) -> bool:
     return bool(unexplained or record["errors"])
 
 
+def add_apart(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--apart", type=int, default=TAKEN_APART, help="differences that a process takes apart"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     seeds.add_arguments(parser, 20000)
+    add_apart(parser)
     parser.add_argument("--show", type=int, metavar="SEED")
     options = parser.parse_args()
     if options.show is not None:
@@ -155,7 +164,7 @@ def main() -> int:
         return 0
 
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each program runs once
-    record = recorded(seeds.in_parts(part, options, TOGETHER), options)
+    record = recorded(seeds.in_parts(part, options, TOGETHER, options.apart), options)
     return summary(record, options.results / "random-programs.json", "programs")
 
 
