@@ -65,7 +65,9 @@ class Module:
         self.tiles = [f"s{k}" for k in range(self.below(2))]
         self.places += [slice_of(name, ".global") for name in self.slices]
         self.places += [slice_of(name, ".shared") for name in self.tiles]
-        self.families: list[Family] = [self.family(k) for k in range(2 if small else 2 + self.below(2))]
+        self.families: list[Family] = [
+            self.family(k) for k in range(2 if small else 2 + self.below(2))
+        ]
         for level in reversed(range(len(self.families))):
             self.members(level)
         self.entries = [self.entry(k) for k in range(1 + (not small and self.below(4) == 0))]
@@ -205,7 +207,10 @@ class Module:
         function.head.append(
             Step([clear], lambda f: f.thread.write(f.thread.own["trail"], 8 * TRAIL, 0))
         )
-        function.body = [self.first_call(out), *out.block(1 if self.small else 3 + self.below(4), 0)]
+        function.body = [
+            self.first_call(out),
+            *out.block(1 if self.small else 3 + self.below(4), 0),
+        ]
         for place in written:
             way = out.pick(place.ways)
             part, pieces = out.absorb(way.base, way.space, place.align, place.size)
