@@ -12,7 +12,8 @@
 #include "tensor_map.h"
 
 struct array_argument {
-    PyArrayObject *array;
+    PyArrayObject *array; /* a view of the caller's */
+    PyObject *hold;       /* see array_hold */
     char *begin, *end;
     size_t pointer; /* index into pointers */
     int index;      /* of the argument */
@@ -68,10 +69,12 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
     return 0;
 }
 
-static void append_array(arguments *a, PyArrayObject *array, char *end, uint32_t at,
+/* Steals the array, which is held. */
+static void append_array(arguments *a, PyArrayObject *array, PyObject *hold, char *end, uint32_t at,
                          Py_ssize_t index) {
     a->arrays[a->n_arrays++] = (struct array_argument){
-        .array = (PyArrayObject *)Py_NewRef((PyObject *)array),
+        .array = array,
+        .hold = hold,
         .begin = PyArray_BYTES(array),
         .end = end,
         .pointer = a->n_pointers,
@@ -94,8 +97,12 @@ static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *pa
             index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
         return -1;
     }
-    PyArrayObject *array = tensor_map_read(given, map, &end);
-    append_array(a, array, end, parameter->offset, index);
+    PyObject *hold;
+    PyArrayObject *array = tensor_map_read(given, map, &end, &hold);
+    if (array == NULL) {
+        return -1;
+    }
+    append_array(a, array, hold, end, parameter->offset, index);
     map->arg_offset = parameter->offset;
     a->n_tensor_maps++;
     return 0;
@@ -106,31 +113,25 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
     if (parameter_is_struct(parameter)) {
         return pack_array(array, parameter, index, a->block + parameter->offset);
     }
-    if (check_pointer(parameter, index) || check_layout(array, index)) {
+    PyObject *hold;
+    PyArrayObject *view = array_hold(array, &hold);
+    if (view == NULL) {
         return -1;
     }
-    append_array(a, array, PyArray_BYTES(array) + PyArray_NBYTES(array), parameter->offset, index);
+    if (check_pointer(parameter, index) || check_layout(view, index)) {
+        Py_DECREF(view);
+        Py_XDECREF(hold);
+        return -1;
+    }
+    append_array(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), parameter->offset,
+                 index);
     return 0;
 }
 
-static int add_view(arguments *a, PyArrayObject *view, const emu_parameter *parameter,
-                    Py_ssize_t index) {
-    int failed = view == NULL || add_array(a, view, parameter, index);
-    Py_XDECREF(view);
-    return failed ? -1 : 0;
-}
-
-/* An array of another library, as arguments_start has found out. */
-static int add_foreign(arguments *a, PyObject *given, const emu_parameter *parameter,
-                       Py_ssize_t index) {
+/* An array of another library in a GPU's memory, as arguments_start has found out. */
+static int add_foreign(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
     const device_array *read = &a->read[index];
     const array_label label = {.index = index};
-    if (read->place == ARRAY_HOST) {
-        return add_view(a, host_array_view(given), parameter, index);
-    }
-    if (read->place == ARRAY_HOST_DESCRIBED) {
-        return add_view(a, device_array_view(a->state, read, given, label), parameter, index);
-    }
     if (check_pointer(parameter, index)) {
         return -1;
     }
@@ -286,9 +287,10 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
     out->tensor_maps = PyMem_RawCalloc(room, sizeof *out->tensor_maps);
     out->read = PyMem_RawCalloc(room, sizeof *out->read);
+    out->views = PyMem_RawCalloc(room, sizeof *out->views);
     out->after = PyMem_RawCalloc(room, sizeof *out->after);
     if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->tensor_maps ||
-        !out->read || !out->after) {
+        !out->read || !out->views || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
@@ -309,20 +311,43 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
     return 0;
 }
 
+/* What is not NumPy's array becomes one, or bytes of the parameter block. This calls Python: of objects, of other libraries. */
+static int convert(arguments *a, PyObject *given, const emu_parameter *parameter,
+                   Py_ssize_t index) {
+    const device_array *read = &a->read[index];
+    const array_label label = {.index = index};
+    switch (read->place) {
+    case ARRAY_HOST: a->views[index] = host_array_view(given); break;
+    case ARRAY_HOST_DESCRIBED:
+        a->views[index] = device_array_view(a->state, read, given, label);
+        break;
+    case ARRAY_DEVICE: return 0;
+    case ARRAY_UNKNOWN: return scalar_pack(given, parameter, index, a->block + parameter->offset);
+    }
+    return a->views[index] ? 0 : -1;
+}
+
+/* No Python code runs here that could change an array which has been looked at. */
 static int add_argument(arguments *a, PyObject *given, const emu_parameter *parameter,
                         Py_ssize_t index) {
     if (Py_IS_TYPE(given, a->state->tensor_map_type)) {
         return add_tensor_map(a, given, parameter, index);
     }
-    if (PyArray_Check(given)) {
-        return add_array(a, (PyArrayObject *)given, parameter, index);
+    PyArrayObject *array = PyArray_Check(given) ? (PyArrayObject *)given : a->views[index];
+    if (array) {
+        return add_array(a, array, parameter, index);
     }
-    return a->read[index].place != ARRAY_UNKNOWN
-               ? add_foreign(a, given, parameter, index)
-               : scalar_pack(given, parameter, index, a->block + parameter->offset);
+    return a->read[index].place == ARRAY_DEVICE ? add_foreign(a, parameter, index) : 0;
 }
 
 int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a) {
+    for (size_t i = 0; i < signature->n_parameters; i++) {
+        const bool is_ready =
+            PyArray_Check(given[i]) || Py_IS_TYPE(given[i], a->state->tensor_map_type);
+        if (!is_ready && convert(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) {
+            return -1;
+        }
+    }
     for (size_t i = 0; i < signature->n_parameters; i++) {
         if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) {
             return -1;
@@ -339,10 +364,13 @@ void arguments_free(arguments *a) {
     }
     for (size_t i = 0; i < a->n_arrays; i++) {
         Py_DECREF(a->arrays[i].array);
+        Py_XDECREF(a->arrays[i].hold);
     }
     for (size_t i = 0; i < a->n_read; i++) {
         device_array_clear(&a->read[i]);
+        Py_XDECREF(a->views[i]);
     }
+    PyMem_RawFree(a->views);
     PyMem_RawFree(a->read);
     PyMem_RawFree(a->after);
     PyMem_RawFree(a->block);

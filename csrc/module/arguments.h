@@ -18,7 +18,8 @@ typedef struct arguments {
     size_t n_tensor_maps;
     module_state *state;
 
-    device_array *read; /* one an argument, of arrays of other libraries */
+    device_array *read;    /* one an argument, of arrays of other libraries */
+    PyArrayObject **views; /* likewise: those of them in host memory */
     size_t n_read;
     int ordinal;      /* of all device arrays among them */
     Py_ssize_t first; /* the argument that says so; -1: none */

@@ -172,9 +172,15 @@ int request_find_arrays(module_state *state, request *r, bool emulate) {
 PyArrayObject *request_array(module_state *state, request *r, int i) {
     PyObject *given = r->asked->inputs[i];
     const array_label label = request_label(r, i);
-    return r->arrays[i].place >= ARRAY_HOST_DESCRIBED
-               ? device_array_view(state, &r->arrays[i], given, label)
-               : operand_array(given, label.op, label.name);
+    PyArrayObject *array = r->arrays[i].place >= ARRAY_HOST_DESCRIBED
+                               ? device_array_view(state, &r->arrays[i], given, label)
+                               : operand_array(given, label.op, label.name);
+    if (array == NULL || r->on_device) {
+        return array;
+    }
+    PyArrayObject *view = array_hold(array, &r->holds[i]);
+    Py_DECREF(array);
+    return view;
 }
 
 int request_refuse_elements(const request *r, const char *name, PyArrayObject *array,

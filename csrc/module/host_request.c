@@ -6,7 +6,7 @@
 
 /* Where the result's elements go. */
 typedef struct target {
-    PyArrayObject *array; /* new, or the caller's out */
+    PyArrayObject *array; /* new, or a view of the caller's out */
     bool is_out;
 } target;
 
@@ -28,11 +28,21 @@ static bool can_be_target(const request *r, PyArrayObject *out) {
     return true;
 }
 
-static int choose_target(const request *r, bool reads_result, target *t) {
+static int choose_target(request *r, bool reads_result, target *t) {
     PyArrayObject *out = (PyArrayObject *)r->asked->out;
-    if (out && can_be_target(r, out)) {
-        *t = (target){(PyArrayObject *)Py_NewRef(out), true};
-        return 0;
+    if (out) {
+        t->array = array_hold(out, &r->holds[r->n_inputs]);
+        if (t->array == NULL ||
+            request_fits_result(r, t->array,
+                                PyArray_EquivTypes(PyArray_DESCR(t->array),
+                                                   r->descr))) { /* still, whatever ran since */
+            return -1;
+        }
+        if (can_be_target(r, t->array)) {
+            t->is_out = true;
+            return 0;
+        }
+        Py_CLEAR(t->array);
     }
     Py_INCREF(r->descr);
     t->array = result_memory_array(r->descr, r->ndim, r->dims);
@@ -180,9 +190,11 @@ PyObject *request_run_flow(module_state *state, request *r) {
         Py_BEGIN_ALLOW_THREADS result_memory_tidy();
         Py_END_ALLOW_THREADS
     }
-    if (t.is_out || r->asked->out == NULL) {
-        result = t.is_out ? Py_NewRef((PyObject *)t.array) : PyArray_Return(t.array);
-        t.array = t.is_out ? t.array : NULL;
+    if (t.is_out) {
+        result = Py_NewRef(r->asked->out);
+    } else if (r->asked->out == NULL) {
+        result = PyArray_Return(t.array); /* steals */
+        t.array = NULL;
     } else if (PyArray_CopyInto((PyArrayObject *)r->asked->out, t.array) == 0) {
         result = Py_NewRef(r->asked->out);
     }

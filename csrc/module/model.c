@@ -28,12 +28,14 @@ static int read_op(const char *op, bool *load) {
 }
 
 PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
-    PyArrayObject *addresses, *active;
+    PyObject *given[2], *holds[2] = {NULL}, *result[3] = {NULL}, *answer = NULL;
+    PyArrayObject *addresses = NULL, *active = NULL;
+    uint32_t *out[3];
     long width;
     const char *op;
     bool load;
-    if (!PyArg_ParseTuple(args, "O!O!ls:shared_requests", &PyArray_Type, &addresses, &PyArray_Type,
-                          &active, &width, &op) ||
+    if (!PyArg_ParseTuple(args, "O!O!ls:shared_requests", &PyArray_Type, &given[0], &PyArray_Type,
+                          &given[1], &width, &op) ||
         read_op(op, &load)) {
         return NULL;
     }
@@ -41,21 +43,24 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "width should be 1, 2, 4, 8 or 16 bytes, not %ld",
                             width);
     }
+    addresses = array_hold((PyArrayObject *)given[0], &holds[0]);
+    active = addresses ? array_hold((PyArrayObject *)given[1], &holds[1]) : NULL;
+    if (active == NULL) {
+        goto done;
+    }
     if (PyArray_TYPE(addresses) != NPY_UINT64 || PyArray_TYPE(active) != NPY_UINT32 ||
         PyArray_NDIM(addresses) != 2 || PyArray_NDIM(active) != 1 ||
         PyArray_DIM(addresses, 1) != LANES || PyArray_DIM(addresses, 0) != PyArray_DIM(active, 0) ||
         !PyArray_ISCARRAY_RO(addresses) || !PyArray_ISCARRAY_RO(active)) {
         PyErr_SetString(PyExc_TypeError,
                         "addresses should be contiguous uint64 (n, 32), active uint32 (n,)");
-        return NULL;
+        goto done;
     }
     npy_intp n = PyArray_DIM(active, 0);
-    PyObject *result[3] = {NULL};
-    uint32_t *out[3];
     for (int i = 0; i < 3; i++) {
         result[i] = PyArray_SimpleNew(1, &n, NPY_UINT32);
         if (result[i] == NULL) {
-            goto fail;
+            goto done;
         }
         out[i] = PyArray_DATA((PyArrayObject *)result[i]);
     }
@@ -67,10 +72,14 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
         out[2][i] = banks_group_lanes(address, mask[i], (uint32_t)width, load);
     }
     Py_END_ALLOW_THREADS;
-    return Py_BuildValue("(NNN)", result[0], result[1], result[2]);
-fail:
+    answer = PyTuple_Pack(3, result[0], result[1], result[2]);
+done:
     for (int i = 0; i < 3; i++) {
         Py_XDECREF(result[i]);
     }
-    return NULL;
+    Py_XDECREF(addresses);
+    Py_XDECREF(active);
+    Py_XDECREF(holds[0]);
+    Py_XDECREF(holds[1]);
+    return answer;
 }

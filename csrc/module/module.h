@@ -8,6 +8,7 @@
  *     result_memory.c  memory of large results, kept for the next ones
  *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
  *                  scalar.c is a part of that
+ *     hold.c       arrays that stay as they are while a call works on them
  *     device_array.c  arrays of other libraries, whatever protocol they speak; array_view.c shows them
  *                  as NumPy's
  *     moment.c     moments of streams, for arrays of libraries that give memory away in an order of their own
@@ -167,6 +168,12 @@ typedef struct observation {
     bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
     PyObject *progress; /* on the emulator: called with blocks done and in all; or NULL */
 } observation;
+
+/* ---- hold.c ---- */
+
+/* A new view of the array, whose memory nobody resizes as long as *hold lives: a new reference, or NULL where the
+ * memory is not NumPy's. */
+PyArrayObject *array_hold(PyArrayObject *array, PyObject **hold);
 
 /* ---- kernel.c ---- */
 

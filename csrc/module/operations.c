@@ -256,9 +256,11 @@ static const char *bits_name(PyArrayObject *array) {
 
 /* The result's fresh array begins as a copy of the input. To a GPU that would be a copy more than reading the
  * one and writing the other, so there only arrays that are on it already are transposed in place. */
-static bool is_in_place_on_emulator(const request *r, PyArrayObject *array) {
-    return r->on.emulated && !r->is_flow && r->row->movers.in_place &&
-           r->asked->out == (PyObject *)array && r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
+static bool is_in_place_on_emulator(const request *r) {
+    PyObject *out = r->asked->out;
+    const bool is_out = out == r->asked->inputs[0] && PyArray_CheckExact(out);
+    return r->on.emulated && !r->is_flow && r->row->movers.in_place && is_out &&
+           r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
 }
 
 /* What `auto` asks of the array and of the result. */
@@ -335,7 +337,7 @@ int request_make_transpose(module_state *state, request *r) {
         goto done;
     }
     problem->x = x->matrix;
-    if (is_in_place_on_emulator(r, array)) {
+    if (is_in_place_on_emulator(r)) {
         r->in_place = true;
         x->buffer = (smk_buffer){0};
         problem->x = problem->y;

@@ -31,6 +31,7 @@ void request_clear(request *r) {
     smk_plan_free(&r->plan);
     for (int i = 0; i <= CALL_MAX_INPUTS; i++) {
         device_array_clear(&r->arrays[i]);
+        Py_CLEAR(r->holds[i]);
     }
     Py_CLEAR(r->written);
     Py_CLEAR(r->descr);

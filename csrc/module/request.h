@@ -21,6 +21,7 @@ typedef struct request {
     void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
     size_t n_after;
     device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
+    PyObject *holds[CALL_MAX_INPUTS + 1];     /* likewise, of those in host memory: array_hold */
     PyObject *written; /* on_device: the caller's `out`, or a new array of the same library */
     operand result;    /* on_device: as a kernel writes it */
     struct device_copies *copies; /* on_device: before and behind the kernels; NULL: none */

@@ -9,16 +9,6 @@ typedef struct tensor_map {
     smk_tensor_map map;
 } tensor_map;
 
-PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end) {
-    const tensor_map *self = (const tensor_map *)object;
-    *out = self->map;
-    *end = PyArray_BYTES(self->array) + smk_tensor_type_bytes(self->map.type);
-    for (uint32_t d = 0; d < self->map.rank; d++) {
-        *end += (self->map.size[d] - 1) * self->map.stride[d];
-    }
-    return self->array;
-}
-
 /* ---- reading what is given ---- */
 
 static int read_type(PyArrayObject *array, smk_tensor_type *out) {
@@ -122,6 +112,32 @@ static int read_layout(PyArrayObject *array, smk_tensor_map *map) {
         map->stride[d] = (uint64_t)stride;
     }
     return 0;
+}
+
+/* The array may have been resized since, or have another shape. */
+PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end, PyObject **hold) {
+    const tensor_map *self = (const tensor_map *)object;
+    smk_tensor_map now = self->map;
+    PyArrayObject *array = array_hold(self->array, hold);
+    if (array == NULL) {
+        return NULL;
+    }
+    *out = self->map;
+    if (PyArray_ITEMSIZE(array) != (npy_intp)smk_tensor_type_bytes(now.type) ||
+        read_layout(array, &now) || now.rank != out->rank ||
+        memcmp(now.size, out->size, now.rank * sizeof *now.size) ||
+        memcmp(now.stride, out->stride, now.rank * sizeof *now.stride)) {
+        PyErr_SetString(PyExc_ValueError, "the array of a TensorMap has another shape, or other "
+                                          "strides, than when the map was made: make a new one");
+        Py_DECREF(array);
+        Py_CLEAR(*hold);
+        return NULL;
+    }
+    *end = PyArray_BYTES(array) + smk_tensor_type_bytes(now.type);
+    for (uint32_t d = 0; d < now.rank; d++) {
+        *end += (now.size[d] - 1) * now.stride[d];
+    }
+    return array;
 }
 
 static PyObject *tensor_map_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {

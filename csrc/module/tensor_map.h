@@ -5,7 +5,7 @@
 #include "module.h"
 
 /* Of an object of state->tensor_map_type: the description, checked, without arg_offset. Returns its array
- * (borrowed), whose bytes end at *end. */
-PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end);
+ * as array_hold does, whose bytes end at *end. */
+PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end, PyObject **hold);
 
 #endif
