@@ -142,6 +142,7 @@ GEMM = [
     case("devices emu", ValueError, "devices must be", gemm, S, S, devices=["emu"]),
     case("devices negative", ValueError, "devices must be", gemm, S, S, devices=[-1]),
     case("devices huge", ValueError, "devices must be", gemm, S, S, devices=[1 << 70]),
+    case("devices 2**32", ValueError, "devices must be", gemm, S, S, devices=[1 << 32]),
     case("devices too many", ValueError, "devices must be", gemm, S, S, devices=[0] * 1000),
     case("devices beside device", ValueError, "devices", gemm, S, S, devices=[0], device="emu"),
     case("max_memory 0", ValueError, "above 0", gemm, S, S, max_memory=0),

@@ -245,7 +245,7 @@ smk_code flow_run(int ordinal, const smk_flow *flow, flow_group *group, int self
     const int mode = device_ignore_captures(r.f.d);
     pthread_mutex_init(&r.f.calls, NULL);
     pthread_mutex_init(&r.f.lock, NULL);
-    pthread_cond_init(&r.f.changed, NULL);
+    wait_init(&r.f.changed);
     const smk_job *last = NULL;
     for (size_t i = 0; i < flow->n_steps; i++)
         if (flow->steps[i].kind == SMK_COMPUTE) {

@@ -10,7 +10,7 @@ enum { LISTEN_NS = 10 * 1000 * 1000 };
 void flow_group_make(flow_group *g, const int *ordinals, int n) {
     *g = (flow_group){.n = n, .ordinals = ordinals};
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->changed, NULL);
+    wait_init(&g->changed);
 }
 
 void flow_group_free(flow_group *g) {

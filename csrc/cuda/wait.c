@@ -30,13 +30,19 @@ void wait_for_lock(pthread_mutex_t *mutex) {
     pthread_mutex_lock(mutex);
 }
 
+void wait_init(pthread_cond_t *changed) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    nanoseconds += until.tv_nsec;
-    until.tv_sec += nanoseconds / 1000000000;
-    until.tv_nsec = nanoseconds % 1000000000;
-    pthread_cond_timedwait(changed, mutex, &until);
+    const int64_t until = wait_now() + nanoseconds;
+    pthread_cond_timedwait(
+        changed, mutex,
+        &(struct timespec){.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000});
 }
 
 patience patience_start(int (*poll)(void *poll_arg), void *poll_arg) {

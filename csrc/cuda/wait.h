@@ -20,6 +20,9 @@ static inline void wait_relax(void) {
  * work, a thread that sleeps comes back after milliseconds: so this looks again for a while first. */
 void wait_for_lock(pthread_mutex_t *mutex);
 
+/* For wait_for_change, which no change of the system's time makes longer. */
+void wait_init(pthread_cond_t *changed);
+
 /* With the mutex held: until there is a change, or for so long. */
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
 

@@ -83,8 +83,10 @@ static int read_devices(PyObject *given, call *c) {
         PyObject *item = PyTuple_GET_ITEM(list, i);
         device on = {0};
         if (PyLong_Check(item)) {
-            on.ordinal = (int)PyLong_AsLong(item);
-            failed = on.ordinal < 0;
+            int overflow;
+            const long ordinal = PyLong_AsLongAndOverflow(item, &overflow);
+            failed = overflow || ordinal < 0 || ordinal > INT32_MAX;
+            on.ordinal = failed ? 0 : (int)ordinal;
         } else {
             failed = !PyUnicode_Check(item) || device_read(NULL, item, &on) || on.emulated;
         }
