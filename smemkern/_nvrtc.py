@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 
-def _wheels() -> Iterator[Path]:
-    """Folders of NVIDIA's wheels on sys.path: one a package for CUDA 12, one in all from 13 on."""
+def _installed() -> Iterator[Path]:
+    """Folders that packages are installed in, as far as they are on sys.path.
+
+    Not all of sys.path: the first of it is the current folder, or a program's. A library would be
+    loaded from there, and who starts Python in a folder does not mean to run what lies in it.
+    """
+    known = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    known.update(getattr(site, "getsitepackages", list)())  # which old virtualenvs lack
+    if getattr(site, "ENABLE_USER_SITE", False):
+        known.add(site.getusersitepackages())
+    if not sys.flags.ignore_environment:  # as of pip install --target
+        known.update(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     for folder in sys.path:
-        yield Path(folder or ".", "nvidia")
+        if folder in known and os.path.isabs(folder):
+            yield Path(folder)
+
+
+def _wheels() -> Iterator[Path]:
+    """Folders of NVIDIA's wheels: one a package for CUDA 12, one in all from 13 on."""
+    for folder in _installed():
+        yield folder / "nvidia"
 
 
 def library() -> str | None:
-    """Path of the newest libnvrtc among NVIDIA's wheels on sys.path, or None."""
+    """Path of the newest libnvrtc among NVIDIA's wheels that are installed, or None."""
     found: list[Path] = []
     for nvidia in _wheels():
         for place in ("cu[0-9]*/lib", "cuda_nvrtc/lib"):

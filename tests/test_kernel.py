@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import environment
 
 AXPY = """
 // a comment before the version
@@ -430,3 +431,69 @@ def test_no_nvrtc_says_what_to_install():
     if shown == "on the system\n":
         pytest.skip("NVRTC is installed on the system, where it cannot be hidden")
     assert "pip install smemkern[nvrtc]" in shown
+
+
+@pytest.mark.parametrize("start", ["-m", "-c", "file"])
+def test_no_library_of_the_current_folder(tmp_path, start):
+    """Nor headers: it is no place where packages are installed."""
+    for name in ("cu13/lib", "cuda_nvrtc/lib", "cuda_runtime/include", "cu13/include"):
+        (tmp_path / "nvidia" / name).mkdir(parents=True)
+    for name in ("cu13/lib/libnvrtc.so.99", "cuda_nvrtc/lib/libnvrtc.so.98"):
+        (tmp_path / "nvidia" / name).write_bytes(b"not a library")
+    for name in ("cuda_runtime/include/cuda_fp16.h", "cu13/include/cuda_fp16.h"):
+        (tmp_path / "nvidia" / name).touch()
+    code = "import smemkern._nvrtc as place; print(place.library(), place.include_options())"
+    (tmp_path / "program.py").write_text(code)
+    how = {"-m": ["-m", "program"], "-c": ["-c", code], "file": ["program.py"]}[start]
+    given = environment()
+
+    def shown():
+        command = [sys.executable, *how]
+        done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert str(tmp_path) not in shown()
+    given["PYTHONPATH"] += f":{tmp_path}"  # here somebody has said so
+    assert str(tmp_path) in shown()
+
+
+ESCAPE = "a\x1b[31m\x07\x9b1m\x7f\r\x01ü.cu"
+SHOWN = "a?[31m???1m???ü.cu"
+
+
+def named(name):
+    return (
+        f'.version 8.0\n.target sm_80\n.address_size 64\n.file 1 "{name}"\n'
+        ".visible .entry k(.param .u64 x)\n{\n.reg .b64 %d<2>; .reg .b32 %r<2>;\n"
+        ".shared .b32 s[4];\n.loc 1 3 1\nld.param.u64 %d0, [x];\nld.shared.u32 %r0, [s];\n"
+        "st.global.u32 [%d0], %r0;\n.loc 1 4 1\n{more}\nret;\n}\n"
+    )
+
+
+def test_names_of_files_are_printable():
+    """PTX may come from anybody, and a terminal obeys control characters."""
+    x = np.zeros(1, "u4")
+    seen = smemkern.trace(
+        smemkern.Kernel(named(ESCAPE).replace("{more}", ""), "k"), 1, 1, x, hazards=True
+    )
+    assert seen.hazards
+    assert {row.file for row in seen.shared} == {hazard.file for hazard in seen.hazards} == {SHOWN}
+    for text in (repr(seen), str(seen), seen._repr_html_(), *map(str, seen.hazards)):
+        assert not set(text) & set("\x1b\x07\x9b\x7f\r\x01")
+    with pytest.raises(smemkern.UnsupportedInstructionError) as caught:
+        smemkern.Kernel(named(ESCAPE).replace("{more}", "nonsense;"), "k")(1, 1, x, device="emu")
+    assert SHOWN in str(caught.value)
+
+
+def test_messages_are_printable():
+    kernel = named("a.cu").replace("{more}", "")
+    with pytest.raises(ValueError, match=r"no kernel '\?\[31m'"):
+        smemkern.Kernel(kernel, "\x1b[31m")
+
+
+def test_the_log_of_the_compiler_is_printable(nvrtc):
+    source = '#line 7 "a\x1b[31mb.cu"\nextern "C" __global__ void k() { nonsense }'
+    with pytest.raises(smemkern.CompileError) as caught:
+        smemkern.Kernel(source, "k")
+    assert "nonsense" in str(caught.value) and "\x1b" not in str(caught.value)

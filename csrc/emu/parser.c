@@ -202,6 +202,17 @@ static bool address_size(parser *p) {
                        (unsigned long long)bits);
 }
 
+/* Names of files are shown: on terminals, in tables, pages and messages, where a control character would be obeyed.
+ * These are C0, DEL, and in UTF-8 C1. */
+static void make_printable(char *text) {
+    unsigned char before = 0;
+    for (unsigned char *c = (unsigned char *)text; *c; before = *c++) {
+        const bool c1 = before == 0xc2 && *c >= 0x80 && *c < 0xa0;
+        if (*c < ' ' || *c == 0x7f || c1) *c = '?';
+        if (c1) c[-1] = '?';
+    }
+}
+
 /* .file 1 "name.cu" [, time, size] */
 static bool file(parser *p) {
     uint64_t number, ignored;
@@ -209,6 +220,7 @@ static bool file(parser *p) {
     if (p->token.kind != TOKEN_STRING) return parser_unexpected(p, "a file name in quotes");
     char *text = arena_string(p->arena, p->token.text, p->token.length);
     if (!text) return parser_no_memory(p, p->token.length);
+    make_printable(text);
     parser_advance(p);
     while (parser_take(p, ','))
         if (!parser_integer(p, UINT64_MAX, "a number", &ignored)) return false;

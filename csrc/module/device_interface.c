@@ -23,7 +23,7 @@ static int read_data(PyObject *data, device_array *a) {
 static int read_typestr(PyObject *typestr, device_array *a) {
     const char *text = typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8(typestr) : NULL;
     a->itemsize = text && strlen(text) > 2 ? strtoll(text + 2, NULL, 10) : 0;
-    if (a->itemsize <= 0) {
+    if (a->itemsize <= 0 || a->itemsize > INT32_MAX) {
         return PyErr_Occurred() ? -1 : refuse_interface("has no usable typestr");
     }
     const bool swapped = text[0] == '>' && a->itemsize > 1;

@@ -51,6 +51,23 @@ static int make_exceptions(PyObject *module, module_state *state) {
     return 0;
 }
 
+/* Messages quote what compilers, kernels and callers wrote; a terminal would obey its control characters. */
+static PyObject *printable(const char *text) {
+    PyObject *whole = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    const Py_ssize_t n = whole ? PyUnicode_GET_LENGTH(whole) : 0;
+    Py_UCS4 *copy = whole ? PyUnicode_AsUCS4Copy(whole) : NULL;
+    Py_XDECREF(whole);
+    for (Py_ssize_t i = 0; copy && i < n; i++) {
+        const bool control = copy[i] < ' ' || (copy[i] >= 0x7f && copy[i] < 0xa0);
+        if (control && copy[i] != '\n' && copy[i] != '\t') {
+            copy[i] = '?';
+        }
+    }
+    PyObject *result = copy ? PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, copy, n) : NULL;
+    PyMem_Free(copy);
+    return result;
+}
+
 void *raise_status(const module_state *state, const smk_status *status) {
     if (PyErr_Occurred()) {
         return NULL; /* a signal handler raised during the run */
@@ -60,8 +77,7 @@ void *raise_status(const module_state *state, const smk_status *status) {
         return NULL;
     }
     PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
-    PyObject *message =
-        PyUnicode_DecodeUTF8(status->message, (Py_ssize_t)strlen(status->message), "replace");
+    PyObject *message = printable(status->message);
     if (message) {
         PyErr_SetObject(type, message);
         Py_DECREF(message);
