@@ -113,6 +113,7 @@ def test_an_exception_in_the_main_thread() -> None:
 def test_control_c_while_python_waits_for_a_thread() -> None:
     """Its kernel never ends; Ctrl-C ends Python's waiting, and with it the kernel."""
     code = f"""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup, as a parent, ignores it
     start(lambda: {WORKS["endless kernels"]}, daemon=False)
     def again():
         while True:  # on a busy machine the first may come before Python waits
