@@ -11,19 +11,21 @@ import os
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
 
 from c_mutant_sites import Site, mutate
-from sanitized import ROOT, copied
+from sanitized import KINDS, ROOT, copied
 
 FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"]
 FLAGS += ["-DISA_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
 FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
 FOLDERS = ("module", "core", "cuda", "emu")
-QUICK = "-O1"  # mutants; also what they are compared with
+QUICK = ["-O1"]  # mutants; also what they are compared with
+SANITIZED = [*QUICK, "-g1", "-fno-omit-frame-pointer", *KINDS["address"].flags.split()]
 FLAGGED = ["-O1", "-g", "-fsanitize-coverage=inline-bool-flag,pc-table,no-prune"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 COMPILE_SECONDS = 120
@@ -38,8 +40,8 @@ class DoesNotCompile(Exception):
 
 
 class Tree:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
+    def __init__(self, folder: Path, sanitized: bool = False) -> None:
+        self.folder, self.sanitized = folder.resolve(), sanitized
         self.path = self.folder / "tree"
         self.extension = self.path / "smemkern" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
         self.ccache = ["ccache"] if shutil.which("ccache") else []
@@ -49,6 +51,8 @@ class Tree:
     def prepare(self, workers: int) -> None:
         """The copy, and an object of each file."""
         copied(self.path)
+        for kind in ("original", "original-sanitized"):
+            shutil.rmtree(self.folder / kind, ignore_errors=True)
         rows = self.path / "build" / "registry_rows.c"
         rows.write_bytes((ROOT / "build" / "registry_rows.c").read_bytes())
         self.compile_all("reference", "gcc", ["-O2"], workers)
@@ -132,25 +136,35 @@ class Tree:
         changed = self.compiled_from(site.file)
         if not changed:
             raise DoesNotCompile("nothing is made of it")
-        for source in changed:
-            original = self.object_of("original", source)
+        flags = SANITIZED if self.sanitized else QUICK
+        originals = [self.original_of(source) for source in changed]
+        for source, original in zip(changed, originals, strict=True):
             if not original.exists():
-                self.compile(source, original, "gcc", [QUICK])
+                self.compile(source, original, "gcc", flags)
         path = self.path / site.file
         path.write_text(mutate(path.read_text(), site))
         for source in changed:
-            self.compile(source, self.object_of("mutant", source), "gcc", [QUICK])
-        objects = [(self.object_of("original", s), self.object_of("mutant", s)) for s in changed]
-        if all(a.read_bytes() == b.read_bytes() for a, b in objects):
+            self.compile(source, self.object_of("mutant", source), "gcc", flags)
+        mutants = [self.object_of("mutant", source) for source in changed]
+        if [m.read_bytes() for m in mutants] == [o.read_bytes() for o in originals]:
             raise Equivalent
         self.link_mutant(site)
 
+    def original_of(self, source: str) -> Path:
+        """As it is, compiled as its mutants are."""
+        return self.object_of("original-sanitized" if self.sanitized else "original", source)
+
     def link_mutant(self, site: Site) -> None:
-        changed = self.compiled_from(site.file)
-        kinds = {
-            source: "mutant" if source in changed else "reference" for source in self.sources()
-        }
-        self.link([self.object_of(kind, source) for source, kind in kinds.items()])
+        self.link_with(site, lambda source: self.object_of("mutant", source))
+
+    def link_original(self, site: Site) -> None:
+        self.link_with(site, self.original_of)
+
+    def link_with(self, site: Site, changed: Callable[[str], Path]) -> None:
+        own = self.compiled_from(site.file)
+        self.link(
+            [changed(s) if s in own else self.object_of("reference", s) for s in self.sources()]
+        )
 
     def restore(self, site: Site) -> None:
         shutil.copyfile(ROOT / site.file, self.path / site.file)

@@ -1,6 +1,6 @@
 """Which tests run which lines of C, for c_mutants.py.
 
-Each test runs once on an extension in which clang counts basic blocks. The line table says which
+Each test runs once on an extension in which clang flags basic blocks. The line table says which
 blocks a line has instructions in. A test that starts processes has what those ran, too.
 """
 
@@ -252,7 +252,7 @@ class Reach:
     """What measure() has found."""
 
     def __init__(self, tree: Tree) -> None:
-        self.tree = tree.path
+        self.tree, self.sanitized = tree.path, tree.sanitized
         paths = known(tree.folder, tree.path).values()
         used = {path.parent: [p for p in paths if p.parent == path.parent] for path in paths}
         self.versions = [Version(*item) for item in used.items()]

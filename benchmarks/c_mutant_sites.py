@@ -197,10 +197,20 @@ class File:
             self.add("mask", k, k, spelt(value >> 1 if value > 1 else value ^ 1))
             if value > 1:
                 self.add("mask", k, k, spelt(value << 1 | (value & 1)))
-        elif before in COMPARISONS or behind in COMPARISONS or (before == "[" and behind == "]"):
+        elif before in COMPARISONS or behind in COMPARISONS or self.is_index(k):
             self.add("bound", k, k, spelt(value + 1))
             if value:
                 self.add("bound", k, k, spelt(value - 1))
+
+    def is_index(self, k: int) -> bool:
+        """Whether it is one, and not the size of an array that is declared: type name[2][n]."""
+        if self.text_at(k - 1) != "[" or self.text_at(k + 1) != "]":
+            return False
+        first = k - 1
+        while self.text_at(first - 1) == "]":
+            first = self.pairs[first - 1]
+        declares = self.tokens[first - 2] if first >= 2 else None
+        return not (declares and declares.kind == "name" and declares.text not in KEYWORDS)
 
     def name_at(self, k: int, before: str, behind: str) -> None:
         name = self.text_at(k)

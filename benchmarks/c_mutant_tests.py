@@ -68,7 +68,11 @@ def import_once() -> None:
 
 
 def forked(
-    tree: Path, work: Callable[[int], int], output: Path, limit: Callable[[str], float]
+    tree: Path,
+    work: Callable[[int], int],
+    output: Path,
+    limit: Callable[[str], float],
+    memory: int | None = MEMORY,
 ) -> tuple[int | None, list[str], float]:
     """work(log) in a child within the tree: its status (None: it took longer than limit(the last
     line of its log) for one more line), the lines of its log, seconds."""
@@ -79,7 +83,8 @@ def forked(
         try:
             os.close(reads)
             os.setsid()
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            if memory:
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             into = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(into, 1)
@@ -116,7 +121,9 @@ def forked(
     return status, text.splitlines(), time.monotonic() - began
 
 
-def run(tree: Path, chosen: Sequence[str], seconds: dict[str, float]) -> Outcome:
+def run(
+    tree: Path, chosen: Sequence[str], seconds: dict[str, float], memory: int | None = MEMORY
+) -> Outcome:
     """The tests in their order, up to the first that fails; seconds: what each takes."""
     scratch = tree.parent / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -131,7 +138,7 @@ def run(tree: Path, chosen: Sequence[str], seconds: dict[str, float]) -> Outcome
         what, _, name = line.partition(" ")
         return 60 if what != "begins" else 15 + 6 * seconds.get(name, 1)
 
-    status, lines, took = forked(tree, work, scratch / "output", limit)
+    status, lines, took = forked(tree, work, scratch / "output", limit, memory)
     failed = [line.split(" ", 1)[1] for line in lines if line.startswith("failed ")]
     last = lines[-1].split(" ", 1)[1] if lines else "import"
     if failed:

@@ -2,7 +2,8 @@
 
     python benchmarks/c_mutants.py --measure           # which test runs which line; needs clang
     python benchmarks/c_mutants.py --count 300 --seed 21   # resumes; writes results/c-mutants.json
-    python benchmarks/c_mutants.py --again --measure   # survivors once more: more tests, as they are
+    python benchmarks/c_mutants.py --again --measure   # survivors once more, and tests as they are
+    python benchmarks/c_mutants.py --sanitized         # survivors with AddressSanitizer and UBSan
     python benchmarks/c_mutants.py --only csrc/emu/barrier.c --count 20 --results /tmp/m.json
 
 (mutation.py mutates kernels, to try the hazard detector.) c_mutant_sites.py says what changes: a
@@ -11,7 +12,8 @@ negated, && for ||. Mutants are drawn by seed from all such places. Each is comp
 build/c_mutants, a copy of the tree, and the tests that run its line run there, quickest and best
 killers first, until one fails: ten seconds' worth, with --again five minutes'. A mutant is
 
-    killed       by a test that fails, crashes, or takes too long, and passes without the mutant
+    killed       by a test that fails, crashes, or takes too long, and passes without the mutant;
+                 with --sanitized also by a report about the file that changed
     survived     no test fails that runs the line; it needs a reason in c_mutant_reasons.py
 
 One that does not compile, or into the same machine code, does not count, and another is drawn.
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import random
@@ -39,11 +42,11 @@ from c_mutant_build import DoesNotCompile, Equivalent, Tree
 from c_mutant_reach import Reach, measure
 from c_mutant_reasons import reason_of
 from c_mutant_sites import OPERATORS, Site
-from sanitized import ROOT
+from sanitized import KINDS, LEFT_OUT, ROOT, path_of
 
 RESULTS = ROOT / "benchmarks" / "results" / "c-mutants.json"
 FOLDER = ROOT / "build" / "c_mutants"
-FIRST_SECONDS, FIRST_FILES = 10, 8  # of the tests that come first
+FIRST_SECONDS, FIRST_FILES = 20, 6  # of the tests that come first, on a busy machine
 THEN_SECONDS = 300  # of those after them, with --again
 Record = dict[str, Any]
 
@@ -56,6 +59,8 @@ class Choice:
 
     def __init__(self, reach: Reach, records: list[Record]) -> None:
         self.reach, self.distrusted = reach, set[str]()
+        self.left_out = tuple(LEFT_OUT) if reach.sanitized else ()
+        self.of_file = Counter(name.partition("::")[0] for name in reach.seconds)
         self.killers: dict[str, Counter[str]] = {}
         for record in records:
             self.note(record)
@@ -66,19 +71,23 @@ class Choice:
             for place in (record["file"], record["file"].rpartition("/")[0]):
                 self.killers.setdefault(place, Counter())[killer] += 1
 
-    def worth(self, file: str, tests: list[str], site: Site) -> tuple[float, ...]:
-        """Greatest first: a file that killed others like it, or whose tests are quick."""
+    def worth(self, file: str, tests: list[str], site: Site, all_tests: int) -> float:
+        """More: a file that has killed others like it, and more of whose tests run the line than of
+        all files' tests do."""
         here = self.killers.get(site.file, Counter())[file]
         near = self.killers.get(site.file.rpartition("/")[0], Counter())[file]
+        share = len(tests) / max(1, self.of_file[file])
+        lift = share * len(self.reach.seconds) / max(1, all_tests)
         seconds = sorted(self.reach.seconds.get(name, 5) for name in tests)
-        return (10 * here + near, -seconds[len(seconds) // 4])
+        return (min(lift, 30) + 10 * here + near) / (0.2 + seconds[len(seconds) // 4])
 
     def ordered(self, site: Site) -> list[str]:
         groups: dict[str, list[str]] = {}
-        for name in self.reach.tests(site.file, site.line):
-            if name not in self.distrusted:
+        every = self.reach.tests(site.file, site.line)
+        for name in every:
+            if name not in self.distrusted and not name.startswith(self.left_out):
                 groups.setdefault(name.partition("::")[0], []).append(name)
-        files = sorted(groups, key=lambda f: self.worth(f, groups[f], site), reverse=True)
+        files = sorted(groups, key=lambda f: -self.worth(f, groups[f], site, len(every)))
         shuffled = random.Random(site.line)
         for tests in groups.values():
             shuffled.shuffle(tests)
@@ -110,11 +119,12 @@ class Trial:
         self.tree, self.choice, self.thorough = tree, choice, thorough
         self.trusted: set[str] = set()
 
-    def of(self, site: Site) -> Record:
+    def of(self, place: Key, site: Site) -> Record:
         text = (ROOT / site.file).read_text()
         before, after = c_mutant_sites.shown(text, site)
         record: Record = {"file": site.file, "line": site.line, "operator": site.operator}
         record |= {"before": before, "after": after}
+        record |= {"alike": place[-1]} if place[-1] else {}
         began = time.monotonic()
         try:
             self.tree.build(site)
@@ -131,15 +141,21 @@ class Trial:
         tried = 0
         for chosen in self.choice.stages(site, self.thorough):
             while chosen:
-                outcome = c_mutant_tests.run(self.tree.path, chosen, self.choice.reach.seconds)
+                outcome = self.run(chosen)
                 if outcome.how == "passed":
                     tried += len(chosen)
                     break
                 if self.passes_without(outcome.test, site):
-                    return {"verdict": "killed", "how": outcome.how, "test": outcome.test}
+                    crashed = self.tree.sanitized and outcome.how == "crashed"
+                    how = "sanitizer" if crashed else outcome.how
+                    return {"verdict": "killed", "how": how, "test": outcome.test}
                 self.choice.distrusted.add(outcome.test)
                 chosen = [name for name in chosen if name != outcome.test]
         return {"verdict": "survived", "tests": tried}
+
+    def run(self, chosen: list[str]) -> c_mutant_tests.Outcome:
+        memory = None if self.tree.sanitized else c_mutant_tests.MEMORY
+        return c_mutant_tests.run(self.tree.path, chosen, self.choice.reach.seconds, memory)
 
     def passes_without(self, test: str, site: Site) -> bool:
         """Whether the test passes with the file as it is. What is no test's name is an import."""
@@ -147,8 +163,8 @@ class Trial:
             return True
         mutant = (self.tree.path / site.file).read_bytes()
         self.tree.restore(site)
-        self.tree.link_reference()
-        outcome = c_mutant_tests.run(self.tree.path, [test], self.choice.reach.seconds)
+        self.tree.link_original(site)
+        outcome = self.run([test])
         if outcome.how == "passed":
             self.trusted.add(test)
         else:
@@ -161,15 +177,24 @@ class Trial:
 # ---- all of them
 
 
-Key = tuple[str, int, str, str]
+Key = tuple[str, str, str, int]  # file, the line before and after, which of those alike
 
 
 def drawn(seed: int, only: list[str]) -> dict[Key, Site]:
-    """Every site, in the order of the draw."""
-    sites = [s for s in c_mutant_sites.every_site(ROOT) if not only or s.file in only]
-    random.Random(seed).shuffle(sites)
-    texts = {name: (ROOT / name).read_text() for name in {s.file for s in sites}}
-    return {(s.file, s.line, *c_mutant_sites.shown(texts[s.file], s)): s for s in sites}
+    """Every site, in the order of the draw: that of a hash, so that code that comes or goes
+    elsewhere changes nothing about it."""
+    texts: dict[str, str] = {}
+    found: dict[tuple[str, ...], list[Site]] = {}
+    for site in c_mutant_sites.every_site(ROOT):
+        if not only or site.file in only:
+            text = texts.setdefault(site.file, (ROOT / site.file).read_text())
+            found.setdefault((site.file, *c_mutant_sites.shown(text, site)), []).append(site)
+    order: list[tuple[bytes, Key, Site]] = []
+    for (file, before, after), alike in found.items():
+        for k, site in enumerate(alike):
+            drawn = hashlib.sha256("\0".join((str(seed), file, before, after, str(k))).encode())
+            order.append((drawn.digest(), (file, before, after, k), site))
+    return {place: site for _, place, site in sorted(order)}
 
 
 def commit() -> str:
@@ -190,7 +215,7 @@ class Journal:
 
     @staticmethod
     def key(record: Record) -> Key:
-        return record["file"], record["line"], record["before"], record["after"]
+        return record["file"], record["before"], record["after"], record.get("alike", 0)
 
     def add(self, record: Record) -> None:
         self.records[self.key(record)] = record
@@ -208,21 +233,24 @@ class Journal:
         return found
 
 
-def untried(order: dict[Key, Site], journal: Journal, count: int) -> Iterator[Site]:
+Draw = Iterator[tuple[Key, Site]]
+
+
+def untried(order: dict[Key, Site], journal: Journal, count: int) -> Draw:
     """What is to be tried until there are so many; whoever takes one adds its record."""
     found = 0
     for place, site in order.items():
         if found == count:
             return
         if place not in journal.records:
-            yield site
+            yield place, site
         found += journal.records[place]["verdict"] in ("killed", "survived")
 
 
-def survivors(order: dict[Key, Site], journal: Journal, count: int) -> list[Site]:
-    mutants = journal.mutants(order, count)
-    left = [m for m in mutants if m["verdict"] == "survived" and not reason_of(m)]
-    return [order[journal.key(m)] for m in left]
+def survivors(order: dict[Key, Site], journal: Journal, count: int) -> Draw:
+    for mutant in journal.mutants(order, count):
+        if mutant["verdict"] == "survived" and not reason_of(mutant):
+            yield journal.key(mutant), order[journal.key(mutant)]
 
 
 def summary(options: argparse.Namespace, order: dict[Key, Site], journal: Journal) -> Record:
@@ -263,20 +291,36 @@ def write(record: Record, path: Path) -> None:
     path.write_text(text.replace('"records": []', f'"records": [\n{lines}\n ]') + "\n")
 
 
+def sanitized_environment() -> dict[str, str]:
+    kind = KINDS["address"]
+    options = {
+        k: f"{v}:abort_on_error=1:hard_rss_limit_mb=8192"
+        for k, v in kind.options.items()
+        if k.endswith("OPTIONS")
+    }
+    libraries = " ".join(map(path_of, kind.libraries))
+    return {**os.environ, **kind.options, **options, "LD_PRELOAD": libraries}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--measure", action="store_true", help="tests that are new or have changed")
-    parser.add_argument("--again", action="store_true", help="what survived, with all tests")
+    parser.add_argument("--again", action="store_true", help="what survived, with more tests")
+    parser.add_argument(
+        "--sanitized", action="store_true", help="what survived, with AddressSanitizer and UBSan"
+    )
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--workers", type=int, default=1, help="compilers at a time")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    tree = Tree(options.folder)
+    if options.sanitized and "LD_PRELOAD" not in os.environ:
+        os.execve(sys.executable, [sys.executable, *sys.argv], sanitized_environment())
+    tree = Tree(options.folder, sanitized=options.sanitized)
     tree.prepare(options.workers)
     c_mutant_tests.import_once()
     if options.measure:
@@ -287,11 +331,11 @@ def main() -> int:
     trial = Trial(tree, Choice(reach, list(journal.records.values())), options.again)
 
     todo = untried(order, journal, options.count)
-    if options.again:
+    if options.again or options.sanitized:
         todo = chain(survivors(order, journal, options.count), todo)
     try:
-        for site in todo:
-            record = trial.of(site)
+        for place, site in todo:
+            record = trial.of(place, site)
             journal.add(record)
             trial.choice.note(record)
             said = (record["verdict"], record.get("test") or record["after"], record["seconds"])

@@ -46,6 +46,7 @@ WANTED = {
         ("bound", "x = a > (LANES - 1);"),
     },
     "x = a[0];": {("bound", "x = a[1];")},
+    "return a[0];": {("bound", "return a[1];")},
     "x = a & 0xff;": {
         ("mask", "x = a | 0xff;"),
         ("mask", "x = a & 0x7f;"),
@@ -103,6 +104,7 @@ def test_changes(statement):
         '#define Y(a) f(a); \\\n g(a < 1)',
         'return warp_fault(w, i, SMK_LAUNCH, w->active, "%u", a < 1);',
         "return f(a);",
+        "int x[2][4] = {a};",
         "x = f(a);",
     ],
 )  # fmt: skip
