@@ -32,8 +32,8 @@ def test_tf32_rounds_to_nearest(side, order, n, device, rng):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [64, 67], ids=["aligned", "odd"])
 def test_tf32_ties(side, order, n, device, rng):
-    """Half-way between two numbers of tf32, and next to it. A is rounded by its tensor map, to even; B
-    by cvt.rna, away from zero."""
+    """Half-way between two numbers of tf32, and next to it: A's tensor map rounds to even, cvt.rna,
+    which rounds B, away from zero."""
     kept = rng.integers(1 << 10, 1 << 11, (n, n))  # 11 bits; an odd and an even last one
     halves = kept + rng.choice([0.5 - 2**-13, 0.5, 0.5 + 2**-13], (n, n))
     scale = 2.0 ** rng.integers(-30, 20, (n, n)) * rng.choice([-1, 1], (n, n))

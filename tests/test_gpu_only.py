@@ -48,6 +48,10 @@ GPU_ONLY = {
         "emu/test_random_programs.py::test_the_emulator_leaves_what_the_gpu_left",
         f"{BOTH} an H200's digests",
     ),
+    "emu/test_random_modules.py::test_both_devices_leave_the_same": (
+        "emu/test_random_modules.py::test_the_emulator_leaves_what_the_model_leaves",
+        f"{BOTH} a model in Python, which leaves out a checksum of arithmetic",
+    ),
     "test_corpus.py::test_devices_agree_bit_for_bit": (
         "test_corpus.py::test_results",
         f"{BOTH} NumPy within a tolerance: another compiler makes other bits of a source",

@@ -481,8 +481,9 @@ def test_names_of_files_are_printable():
     assert {row.file for row in seen.shared} == {hazard.file for hazard in seen.hazards} == {SHOWN}
     for text in (repr(seen), str(seen), seen._repr_html_(), *map(str, seen.hazards)):
         assert not set(text) & set("\x1b\x07\x9b\x7f\r\x01")
+    unknown = smemkern.Kernel(named(ESCAPE).replace("{more}", "nonsense;"), "k")
     with pytest.raises(smemkern.UnsupportedInstructionError) as caught:
-        smemkern.Kernel(named(ESCAPE).replace("{more}", "nonsense;"), "k")(1, 1, x, device="emu")
+        unknown(1, 1, x, device="emu")
     assert SHOWN in str(caught.value)
 
 

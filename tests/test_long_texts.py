@@ -46,8 +46,9 @@ def interrupted(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(Stop):
+        with pytest.raises(Stop) as caught:
             call()
+        assert caught.value
         return time.perf_counter() - began - 0.1
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -95,7 +96,7 @@ def test_an_interrupt_ends_the_reading(unread: smemkern.Kernel) -> None:
 
 
 def test_the_time_to_read_counts(unread: smemkern.Kernel) -> None:
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="after 0.1 seconds"):
         unread(1, 1, device="emu", timeout=0.1)
     unread(1, 1, device="emu", timeout=600)
 

@@ -6,7 +6,8 @@
 
 /* Where the result's elements go. */
 typedef struct target {
-    PyArrayObject *array; /* new, or a view of the caller's out */
+    PyArrayObject *out;   /* a view of the caller's; NULL: none */
+    PyArrayObject *array; /* new, or that view */
     bool is_out;
 } target;
 
@@ -29,24 +30,20 @@ static bool can_be_target(const request *r, PyArrayObject *out) {
 }
 
 static int choose_target(request *r, bool reads_result, target *t) {
-    PyArrayObject *out = (PyArrayObject *)r->asked->out;
-    if (out) {
-        t->array = array_hold(out, &r->holds[r->n_inputs]);
-        if (t->array == NULL ||
-            request_fits_result(r, t->array,
-                                PyArray_EquivTypes(PyArray_DESCR(t->array),
-                                                   r->descr))) { /* still, whatever ran since */
+    if (r->asked->out) {
+        t->out = request_hold_out(r);
+        if (t->out == NULL) {
             return -1;
         }
-        if (can_be_target(r, t->array)) {
+        if (can_be_target(r, t->out)) {
+            t->array = (PyArrayObject *)Py_NewRef(t->out);
             t->is_out = true;
             return 0;
         }
-        Py_CLEAR(t->array);
     }
     Py_INCREF(r->descr);
     t->array = result_memory_array(r->descr, r->ndim, r->dims);
-    return t->array == NULL || (reads_result && PyArray_CopyInto(t->array, out) < 0) ? -1 : 0;
+    return t->array == NULL || (reads_result && PyArray_CopyInto(t->array, t->out) < 0) ? -1 : 0;
 }
 
 /* What a flow may use of the device's memory: what the caller says, or most of what is free, which is only
@@ -163,7 +160,7 @@ static int plan_parts(module_state *state, const request *r, PyArrayObject *resu
 
 PyObject *request_run_flow(module_state *state, request *r) {
     const bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
-    target t = {NULL, false};
+    target t = {0};
     PyObject *image_owner = NULL, *result = NULL;
     smk_image image;
     parts *all = PyMem_Calloc(1, sizeof *all);
@@ -195,7 +192,7 @@ PyObject *request_run_flow(module_state *state, request *r) {
     } else if (r->asked->out == NULL) {
         result = PyArray_Return(t.array); /* steals */
         t.array = NULL;
-    } else if (PyArray_CopyInto((PyArrayObject *)r->asked->out, t.array) == 0) {
+    } else if (PyArray_CopyInto(t.out, t.array) == 0) {
         result = Py_NewRef(r->asked->out);
     }
 
@@ -206,5 +203,6 @@ done:
     PyMem_Free(all);
     Py_XDECREF(image_owner);
     Py_XDECREF(t.array);
+    Py_XDECREF(t.out);
     return result;
 }

@@ -96,6 +96,14 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
     return failed;
 }
 
+PyArrayObject *request_hold_out(request *r) {
+    PyArrayObject *out = array_hold((PyArrayObject *)r->asked->out, &r->holds[r->n_inputs]);
+    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr))) {
+        Py_CLEAR(out); /* code of the caller has run since it was looked at */
+    }
+    return out;
+}
+
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
     if (r->on_device) {
         return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
@@ -106,26 +114,29 @@ PyObject *request_run(module_state *state, request *r, const observation *observ
     PyObject *result = NULL;
     bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
     Py_INCREF(r->descr);
+    PyArrayObject *out = NULL;
     PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
                                                                  r->dims, NULL, NULL, 0, NULL);
-    if (fresh == NULL) {
+    if (fresh == NULL || (r->asked->out != NULL && (out = request_hold_out(r)) == NULL)) {
+        Py_XDECREF(fresh);
         return NULL;
     }
     const smk_buffer buffer = {PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
                                reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
-    if ((reads_result && PyArray_CopyInto(fresh, (PyArrayObject *)r->asked->out) < 0) ||
+    if ((reads_result && PyArray_CopyInto(fresh, out) < 0) ||
         run_plan(state, r, &buffer, observed)) {
         goto done;
     }
-    if (r->asked->out == NULL) {
+    if (out == NULL) {
         result = PyArray_Return(fresh); /* steals; a 0-d array becomes a scalar, as in NumPy */
         fresh = NULL;
-    } else if (PyArray_CopyInto((PyArrayObject *)r->asked->out, fresh) == 0) {
+    } else if (PyArray_CopyInto(out, fresh) == 0) {
         result = Py_NewRef(r->asked->out);
     }
 
 done:
     Py_XDECREF(fresh);
+    Py_XDECREF(out);
     return result;
 }
 

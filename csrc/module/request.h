@@ -85,6 +85,9 @@ int request_place_result(module_state *state, request *r, operand_shape shape,
 /* What the caller gets, on a device, when all is queued. A new reference. */
 PyObject *request_settle(module_state *state, const request *r);
 
+/* A view of the caller's out, whose memory stays as long as the request. NULL: it no longer fits. */
+PyArrayObject *request_hold_out(request *r);
+
 /* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
 
