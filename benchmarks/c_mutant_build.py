@@ -83,16 +83,19 @@ class Tree:
         target.parent.mkdir(parents=True, exist_ok=True)
         command = [*self.ccache, compiler, *FLAGS, *flags, "-c", source, "-o", str(target)]
         environment = {**os.environ, "CCACHE_NOHASHDIR": "1"}
-        done = subprocess.run(
-            command,
-            cwd=self.path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_SECONDS,
-        )
+        for _ in range(3):
+            done = subprocess.run(
+                command,
+                cwd=self.path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=COMPILE_SECONDS,
+            )
+            if done.returncode >= 0:  # else somebody has ended it
+                break
         if done.returncode:
-            raise DoesNotCompile(done.stderr)
+            raise DoesNotCompile(f"{done.returncode}: {done.stderr}")
 
     def compile_all(self, kind: str, compiler: str, flags: list[str], workers: int) -> None:
         def one(source: str) -> None:

@@ -254,7 +254,7 @@ class File:
         end = self.pairs[k + 1]
         if self.text_at(end + 1) != ";":
             return
-        begins = before in (";", "{", "}", "else", ":")
+        begins = before in (";", "{", "}", "else")
         if before == ")":
             begins = self.text_at(self.pairs[k - 1] - 1) in ("if", "while", "for")
         if begins and self.text_at(k) != "va_end":
