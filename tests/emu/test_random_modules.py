@@ -47,11 +47,11 @@ def test_the_long_run_is_whole() -> None:
     assert all(one["optimiser"] for one in record["differ"])  # ptxas's mistakes, not the emulator's
 
 
-@pytest.mark.skipif(not RECORD.exists(), reason="no run on a GPU is recorded")
+@pytest.mark.skipif(not RECORD.exists(), reason="no run is recorded")
 def test_the_emulator_leaves_what_the_gpu_left() -> None:
     record = json.loads(RECORD.read_text())
     if "digests" not in record:
-        pytest.skip("no run on a GPU is recorded")
+        pytest.skip("no run is recorded")
     differs = {one["seed"] for one in record["differ"]}
     seeds = range(record["seed"], record["seed"] + len(record["digests"]), EVERY)
     known, wrong = 0, []
