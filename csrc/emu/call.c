@@ -200,7 +200,7 @@ static void read_string(warp *w, const insn *i, int lane, uint64_t address, char
     out[n] = 0;
 }
 
-/* What the lane passes as argument k: a scalar, by the signature that `provided` has checked. */
+/* What the lane passes as argument k: a scalar, by the signature that select_provided has checked. */
 static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
     const call_site *site = i->extra;
     const passed *p = &site->arguments[k];

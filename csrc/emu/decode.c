@@ -231,7 +231,6 @@ smk_code decode_function(program *p, program_set *set, smk_status *status) {
 out:
     free(dc.first);
     free(dc.meets);
-    free(dc.constants.numbers);
-    free(dc.specials.numbers);
+    free(dc.slots.entries);
     return code;
 }

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "decoder.h"
+#include "names.h"
+
+enum { CONSTANT_KIND = 0xffff }; /* in slot_table, where others have a slot_kind */
 
 struct allocation {
     struct allocation *next;
@@ -84,55 +87,49 @@ static uint32_t element_bytes(ptx_type type) {
     return ptx_slot_bytes(type) / LANES;
 }
 
-static uint64_t mixed(uint64_t a, uint64_t b) {
-    const uint64_t x = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-    return x ^ x >> 32;
+/* Where the slot is, or where it would be put. */
+static slot_entry *table_place(const slot_table *t, const slot_entry *of) {
+    const uint64_t key = (of->value ^ (uint64_t)of->kind << 40 ^ (uint64_t)of->bytes << 56);
+    uint32_t at = (uint32_t)(key * names_seed() >> 32) & (t->size - 1);
+    for (slot_entry *e; (e = &t->entries[at])->bytes; at = (at + 1) & (t->size - 1))
+        if (e->value == of->value && e->kind == of->kind && e->bytes == of->bytes) break;
+    return &t->entries[at];
 }
 
-static uint64_t constant_hash(const program *p, uint32_t k) {
-    return mixed(p->constants[k].bits, p->constants[k].bytes);
-}
-
-static uint64_t special_hash(const program *p, uint32_t k) {
-    const special_slot *s = &p->specials[k];
-    return mixed((uint64_t)s->addend, (uint64_t)s->kind << 8 | s->bytes);
-}
-
-/* Room for one more than n numbers, at most half of the places taken; false: out of memory. */
-static bool table_grow(decoder *dc, slot_table *t, uint32_t n,
-                       uint64_t (*hash)(const program *, uint32_t)) {
-    if (2 * (n + 1) <= t->size) return true;
-    const uint32_t size = t->size ? 2 * t->size : 64;
-    uint32_t *numbers = calloc(size, sizeof *numbers);
-    if (!numbers) {
-        dc->out_of_memory = true;
-        return false;
+/* The slot of that value, a new one (offset 0 until it is placed) if there is none; NULL: out of memory. */
+static slot_entry *table_find(decoder *dc, unsigned kind, uint32_t bytes, uint64_t value) {
+    const slot_table old = dc->slots;
+    if (2 * (old.n + 1) > old.size) {
+        const uint32_t size = old.size ? 2 * old.size : 64;
+        slot_table larger = {calloc(size, sizeof *larger.entries), old.n, size};
+        if (!larger.entries) {
+            dc->out_of_memory = true;
+            return NULL;
+        }
+        for (uint32_t k = 0; k < old.size; k++)
+            if (old.entries[k].bytes) *table_place(&larger, &old.entries[k]) = old.entries[k];
+        free(old.entries);
+        dc->slots = larger;
     }
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t at = (uint32_t)hash(dc->program, k) & (size - 1);
-        while (numbers[at])
-            at = (at + 1) & (size - 1);
-        numbers[at] = k + 1;
+    const slot_entry wanted = {.value = value, .kind = kind, .bytes = bytes};
+    slot_entry *e = table_place(&dc->slots, &wanted);
+    if (!e->bytes) {
+        *e = wanted;
+        dc->slots.n++;
     }
-    free(t->numbers);
-    *t = (slot_table){numbers, size};
-    return true;
+    return e;
 }
 
 static uint32_t constant_slot_of(decoder *dc, uint64_t bits, uint32_t bytes) {
     program *p = dc->program;
-    slot_table *t = &dc->constants;
+    slot_entry *e = table_find(dc, CONSTANT_KIND, bytes, bits);
+    if (!e || e->offset) return e ? e->offset : 0;
     constant_slot *larger = decoder_grow(dc, p->constants, p->n_constants, sizeof *larger);
     if (!larger) return 0;
     p->constants = larger;
-    if (!table_grow(dc, t, p->n_constants, constant_hash)) return 0;
-    uint32_t at = (uint32_t)mixed(bits, bytes) & (t->size - 1), number;
-    for (; (number = t->numbers[at]); at = (at + 1) & (t->size - 1))
-        if (larger[number - 1].bits == bits && larger[number - 1].bytes == bytes)
-            return larger[number - 1].offset;
-    larger[p->n_constants++] = (constant_slot){decoder_slot(dc, bytes), bytes, bits};
-    t->numbers[at] = p->n_constants;
-    return larger[p->n_constants - 1].offset;
+    e->offset = decoder_slot(dc, bytes);
+    larger[p->n_constants++] = (constant_slot){e->offset, bytes, bits};
+    return e->offset;
 }
 
 uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
@@ -146,22 +143,15 @@ uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
 
 uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend) {
     program *p = dc->program;
-    slot_table *t = &dc->specials;
+    slot_entry *e = table_find(dc, kind, bytes, (uint64_t)addend);
+    if (!e || e->offset) return e ? e->offset : 0;
     special_slot *larger = decoder_grow(dc, p->specials, p->n_specials, sizeof *larger);
     if (!larger) return 0;
     p->specials = larger;
-    if (!table_grow(dc, t, p->n_specials, special_hash)) return 0;
-    uint32_t at = (uint32_t)mixed((uint64_t)addend, (uint64_t)kind << 8 | bytes) & (t->size - 1);
-    for (uint32_t number; (number = t->numbers[at]); at = (at + 1) & (t->size - 1)) {
-        const special_slot *s = &larger[number - 1];
-        if (s->kind == kind && s->bytes == bytes && s->addend == addend) return s->offset;
-    }
-    larger[p->n_specials++] = (special_slot){.offset = decoder_slot(dc, bytes),
-                                             .kind = (uint16_t)kind,
-                                             .bytes = (uint16_t)bytes,
-                                             .addend = addend};
-    t->numbers[at] = p->n_specials;
-    return larger[p->n_specials - 1].offset;
+    e->offset = decoder_slot(dc, bytes);
+    larger[p->n_specials++] = (special_slot){
+        .offset = e->offset, .kind = (uint16_t)kind, .bytes = (uint16_t)bytes, .addend = addend};
+    return e->offset;
 }
 
 /* ---- operands ---- */

@@ -10,9 +10,16 @@ typedef struct target_list {
     struct target_list *next;
 } target_list;
 
-/* Finds a constant or a special slot by its value: open addressing over their numbers, plus 1. */
+/* A slot behind the registers, by the value that it holds. */
+typedef struct slot_entry {
+    uint64_t value;
+    uint32_t kind, bytes; /* bytes of an element; 0: an empty place of the table */
+    uint32_t offset;
+} slot_entry;
+
 typedef struct slot_table {
-    uint32_t *numbers, size;
+    slot_entry *entries; /* open addressing */
+    uint32_t n, size;
 } slot_table;
 
 struct decoder {
@@ -27,7 +34,7 @@ struct decoder {
     insn follow;                /* decode_follow: hidden, behind it, if it has a handler */
     bool out_of_memory;
     uint32_t scratch; /* the sinks' slot; 0: none yet */
-    slot_table constants, specials;
+    slot_table slots;
     uint32_t n_code;
     uint32_t *first; /* position of each PTX instruction's first insn */
     bool *meets;     /* lanes may meet before this one */

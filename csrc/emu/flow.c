@@ -5,16 +5,14 @@
 #include <time.h>
 
 #include "emu.h"
-
-enum { ALIGN = 256 /* as the device's allocations */ };
+#include "guarded.h"
 
 /* The flow's buffers in host memory, filled with a number that reads as NaN. */
 static smk_code make_buffers(const smk_flow *flow, smk_buffer *buffers, smk_status *status) {
     for (size_t i = 0; i < flow->n_buffers; i++) {
         const size_t bytes = flow->buffers[i].bytes;
         buffers[i] = (smk_buffer){.bytes = bytes, .access = SMK_IN | SMK_OUT};
-        if (bytes > SIZE_MAX - ALIGN) return smk_fail_memory(status, bytes, "a flow's blocks");
-        buffers[i].host = aligned_alloc(ALIGN, (bytes + ALIGN) & ~(size_t)(ALIGN - 1));
+        buffers[i].host = guarded_alloc(bytes); /* aligned as the device's allocations */
         if (!buffers[i].host) return smk_fail_memory(status, bytes, "a flow's blocks");
         memset(buffers[i].host, 0xff, bytes);
     }
@@ -73,7 +71,7 @@ smk_code emu_flow(const smk_flow *flow, smk_status *status) {
         (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     if (!code && flow->transfer) *flow->transfer = moved;
     for (size_t i = 0; i < flow->n_buffers; i++)
-        free(buffers[i].host);
+        guarded_free(buffers[i].host, buffers[i].bytes);
     free(buffers);
     return code;
 }

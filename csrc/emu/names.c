@@ -1,25 +1,26 @@
 /* The hash table of names, of a text or of a trace. */
 #include "names.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { FIRST_CAPACITY = 1024 };
 
-/* Drawn once per process, so that nobody can write a text whose names all have one hash. */
-static uint64_t seed(void) {
+uint64_t names_seed(void) {
     static const char here;
-    static uint64_t chosen;
-    uint64_t known = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    static _Atomic uint64_t chosen;
+    uint64_t known = atomic_load(&chosen), drawn;
     if (known) return known;
-    if (getentropy(&known, sizeof known)) known = (uint64_t)(uintptr_t)&here;
-    __atomic_store_n(&chosen, known |= 1, __ATOMIC_RELAXED);
-    return known;
+    if (getentropy(&drawn, sizeof drawn)) drawn = (uint64_t)(uintptr_t)&here;
+    drawn |= 1;
+    /* Another thread may have been first: tables already rely on its seed. */
+    return atomic_compare_exchange_strong(&chosen, &known, drawn) ? drawn : known;
 }
 
 static uint32_t hash_of(const char *text, size_t length) {
-    uint64_t hash = seed(); /* FNV-1a of 64 bits, mixed */
+    uint64_t hash = names_seed(); /* FNV-1a of 64 bits, mixed */
     for (size_t i = 0; i < length; i++)
         hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
     hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdu;

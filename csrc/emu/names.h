@@ -53,6 +53,9 @@ typedef struct binding {
     struct binding *next;   /* of the same scope */
 } binding;
 
+/* Odd, and drawn once per process: so nobody can write a text whose names, or constants, all have one hash. */
+uint64_t names_seed(void);
+
 bool names_start(names *table, ptx_arena *arena, ptx_arena *texts);
 void names_free(names *table);
 

@@ -122,19 +122,17 @@ void module_free(emu_module *m) {
 
 /* ---- programs ---- */
 
-/* Of prototypes, which have no number, nothing is known: each call of one gets a program that has no code. */
 program *program_find(program_set *set, const ptx_function *function) {
     const uint32_t number = function->number;
-    program *p = NULL;
-    if (number) p = atomic_load(&set->module->known[set->observed][number]);
-    if (number && !p) p = set->own[number];
+    program *p = atomic_load(&set->module->known[set->observed][number]);
+    if (!p) p = set->own[number];
     if (p) return p;
     p = calloc(1, sizeof *p);
     if (!p) return NULL;
     *p = (program){
         .function = function, .module = set->module, .observed = set->observed, .next = set->made};
     set->made = p;
-    if (number) set->own[number] = p;
+    set->own[number] = p;
     if (!function->is_declaration) {
         p->next_undecoded = set->undecoded;
         set->undecoded = p;
@@ -153,8 +151,7 @@ static void publish(program_set *set) {
         set->made = p->next;
         p->next = m->programs;
         m->programs = p;
-        if (p->function->number)
-            atomic_compare_exchange_strong(&m->known[p->observed][p->function->number], &none, p);
+        atomic_compare_exchange_strong(&m->known[p->observed][p->function->number], &none, p);
     }
     pthread_mutex_unlock(&m->lock);
 }
