@@ -4,9 +4,10 @@
     python benchmarks/fuzz.py fuzz_core --seed 8001 --executions 2000000 --workers 2
 
 Builds the targets in FOLDER by tests/fuzz/build.py (needs clang), and begins with the inputs that
-FOLDER/found-TARGET has of earlier runs. What ends a process is kept in FOLDER/reports-TARGET, with
-the log beside it; the run goes on. Adds a row to RESULTS/fuzz.json: another run of the same seed
-and commit takes its place. Fails if there was a report.
+FOLDER/found-TARGET has of earlier runs. Each worker is a process with a seed of its own, counted
+from --seed; a report ends it, and the others go on. What ended it is in FOLDER/reports-TARGET, its
+log in FOLDER. Adds a row to RESULTS/fuzz.json: another run of the same seed and commit takes its
+place. Fails if there was a report.
 """
 
 from __future__ import annotations
@@ -25,50 +26,58 @@ sys.path.insert(0, str(records.ROOT / "tests" / "fuzz"))
 import build  # noqa: E402
 
 LIMITS = {"fuzz_ptx": ["-max_len=3000", "-malloc_limit_mb=6000"], "fuzz_core": ["-max_len=600"]}
-PROGRESS = re.compile(
-    r"^#(\d+): cov: (\d+) .*corp: (\d+) .*oom/timeout/crash: (\d+)/(\d+)/(\d+)", re.MULTILINE
-)
+EXECUTED = re.compile(r"^stat::number_of_executed_units: +(\d+)", re.MULTILINE)
+EDGES = re.compile(r"^#\d+\t.* cov: (\d+)", re.MULTILINE)
+REPORTS = {"out_of_memory": "libFuzzer: out-of-memory", "timeouts": "libFuzzer: timeout"}
 
 
-def outcome(log: str) -> records.Record:
-    """From the last line in which libFuzzer's parent process sums up its workers."""
-    lines = PROGRESS.findall(log)
-    if not lines:
-        raise SystemExit(f"libFuzzer did not run:\n{log[-3000:]}")
-    names = ("executions", "edges", "inputs", "out_of_memory", "timeouts", "crashes")
-    return dict(zip(names, map(int, lines[-1]), strict=True))
+def outcome(logs: list[str]) -> records.Record:
+    """Of workers' logs: what they have run together, and how many of them ended by a report."""
+    executed, edges = ([regex.findall(log) for log in logs] for regex in (EXECUTED, EDGES))
+    if not all(executed):
+        raise SystemExit(f"libFuzzer did not run:\n{logs[0][-3000:]}")
+    ends = ["".join(re.findall(r"^SUMMARY: (.*)", log, re.MULTILINE)) for log in logs]
+    counts = {kind: sum(said in end for end in ends) for kind, said in REPORTS.items()}
+    return {
+        "executions": sum(int(found[-1]) for found in executed),
+        "edges": max(int(n) for found in edges for n in found),
+        **counts,
+        "crashes": sum(map(bool, ends)) - sum(counts.values()),
+    }
 
 
-def command_of(program: Path, folder: Path, options: argparse.Namespace) -> list[str]:
+def commands(program: Path, folder: Path, options: argparse.Namespace) -> list[list[str]]:
+    """One for each worker."""
     found, reports = (folder / f"{what}-{options.target}" for what in ("found", "reports"))
     found.mkdir(exist_ok=True)
     reports.mkdir(exist_ok=True)
     begin = [folder / "ptx"] if options.target == "fuzz_ptx" else []
-    given = [
-        *(f"-fork={options.workers}", f"-seed={options.seed}", "-timeout=25"),
-        *("-rss_limit_mb=3000", f"-artifact_prefix={reports}/", *LIMITS[options.target]),
-        *("-ignore_crashes=1", "-ignore_timeouts=1", "-ignore_ooms=1"),
-    ]
+    given = ["-timeout=25", "-rss_limit_mb=3000", f"-artifact_prefix={reports}/"]
+    given += [*LIMITS[options.target], "-entropic=0", "-print_final_stats=1"]
     if options.seconds:
         given.append(f"-max_total_time={options.seconds}")
-    return [*map(str, (program, *given, found, *begin))]
+    else:
+        given.append(f"-runs={-(-options.executions // options.workers)}")
+    return [
+        [*map(str, (program, f"-seed={options.seed + k}", *given, found, *begin))]
+        for k in range(options.workers)
+    ]
 
 
-def run(command: list[str], log: Path, executions: int | None) -> float:
-    """Until libFuzzer ends, or has run so many executions: the seconds that it took."""
-    started = time.monotonic()
-    with log.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=log.parent)
-        try:
-            while process.poll() is None:
-                time.sleep(1)
-                lines = PROGRESS.findall(log.read_text(errors="replace")) if executions else []
-                if lines and int(lines[-1][0]) >= executions:
-                    process.terminate()
-                    process.wait()
-        finally:
-            if process.poll() is None:
-                process.terminate()
+def run(commands: list[list[str]], logs: list[Path]) -> float:
+    """All at once, until the last one ends: the seconds that it took."""
+    started, processes = time.monotonic(), []
+    try:
+        for command, log in zip(commands, logs, strict=True):
+            with log.open("w") as out:
+                processes.append(
+                    subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=log.parent)
+                )
+        for process in processes:
+            process.wait()
+    finally:
+        for process in processes:
+            process.kill()
     return time.monotonic() - started
 
 
@@ -86,9 +95,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.folder or Path(temporary)).resolve()
         [program] = build.build(folder, replay=False, only=[options.target])
-        log = folder / f"{options.target}-{options.seed}.log"
-        seconds = run(command_of(program, folder, options), log, options.executions)
-        came = outcome(log.read_text(errors="replace"))
+        logs = [folder / f"{options.target}-{options.seed + k}.log" for k in range(options.workers)]
+        seconds = run(commands(program, folder, options), logs)
+        came = outcome([log.read_text(errors="replace") for log in logs])
     row = {
         "target": options.target,
         "seed": options.seed,

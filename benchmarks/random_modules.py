@@ -10,6 +10,10 @@ GPU, and but for one checksum with the model in Python. The record keeps digests
 Modules with a mistake run on the emulator only, so without a GPU too (--count 0): the record counts
 how each kind ends. A process that dies of one is a failure, and so
 is a mistake without any meaning that is not refused.
+
+A kernel that leaves memory breaks its process's use of the GPU, and one that does not end keeps it:
+modules run in processes, --part, and those behind one that fails run in another. The record is
+written as they end.
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -37,13 +43,13 @@ from random_programs import (  # noqa: E402
     add_apart,
     compiled_unoptimised,
     digest,
-    in_turn,
     recorded,
     smaller,
     summary,
 )
 
-TOGETHER = 25
+TOGETHER = 100
+SECONDS = 150  # of a process; some of them wait for one that does not end
 
 
 def unoptimised(module: Module) -> modules.Left:
@@ -93,14 +99,63 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     }
 
 
+def print_part(some: range, apart: int) -> None:
+    """A line for each module, up to one that fails."""
+    differ = 0
+    for seed in some:
+        record: Record = {"digest": "", "differs": None, "error": None}
+        try:
+            record["digest"], record["differs"] = difference(seed, differ < apart)
+        except Exception as error:
+            record["error"] = f"{type(error).__name__}: {error}"[:300]
+        print(json.dumps(record), flush=True)
+        if record["error"]:
+            return
+        differ += record["differs"] is not None
+
+
 def part(some: range, apart: int) -> Record:
-    return in_turn(some, difference, apart)
+    """What print_part says of them, in as many processes as it takes."""
+    found: Record = {"differ": [], "errors": [], "digests": []}
+    while some:
+        command = [sys.executable, __file__, "--part", f"{some.start}:{some.stop}"]
+        try:
+            done = subprocess.run(
+                [*command, "--apart", str(apart)], stdout=subprocess.PIPE, timeout=SECONDS
+            )
+            said, why = done.stdout, f"its process ended with status {done.returncode}"
+        except subprocess.TimeoutExpired as late:
+            said, why = late.stdout or b"", f"no end within {SECONDS} seconds"
+        records = [json.loads(line) for line in said.splitlines()]
+        if len(records) < len(some) and not (records and records[-1]["error"]):
+            records.append({"digest": "", "differs": None, "error": why})
+        for seed, record in zip(some, records, strict=False):
+            found["digests"].append(record["digest"])
+            found["differ"] += [record["differs"]] if record["differs"] else []
+            found["errors"] += [{"seed": seed, "error": record["error"]}] if record["error"] else []
+        some = some[len(records) :]
+    return found
+
+
+def run_modules(options: argparse.Namespace, path: Path, kept: Record) -> bool:
+    """Writes the record, with what is kept of the one before, as parts end."""
+    starts = range(options.seed, options.seed + options.count, TOGETHER)
+    parts = [range(k, min(k + TOGETHER, starts.stop)) for k in starts]
+    found: list[Record] = []
+    with ThreadPoolExecutor(options.processes) as pool:
+        for some, one in zip(parts, pool.map(lambda s: part(s, options.apart), parts), strict=True):
+            found.append(one)
+            options.count = some.stop - options.seed
+            if len(found) % 20 == 0 or some is parts[-1]:
+                record = recorded(found, options) | kept
+                path.write_text(json.dumps(record, indent=1) + "\n")
+    return summary(record, path, "modules")
 
 
 def count_mistakes(options: argparse.Namespace) -> Record:
     """How modules with mistakes end."""
     options.count = options.mistakes
-    found = [e for f in seeds.in_parts(mistakes.run_apart, options, 4 * TOGETHER) for e in f]
+    found = [e for f in seeds.in_parts(mistakes.run_apart, options, TOGETHER) for e in f]
     kinds: dict[str, Counter[str]] = {}
     for end in found:
         kinds.setdefault(end.kind, Counter())[end.how] += 1
@@ -121,6 +176,7 @@ def main() -> int:
     parser.add_argument("--mistakes", type=int, default=0, help="how many modules with mistakes")
     parser.add_argument("--show", type=int, metavar="SEED")
     parser.add_argument("--show-mistake", type=int, metavar="SEED")
+    parser.add_argument("--part", metavar="FIRST:END", help="a line of JSON for each of these")
     options = parser.parse_args()
     if options.show is not None:
         print(Module(options.show).text())
@@ -130,15 +186,16 @@ def main() -> int:
         return 0
 
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each module runs once
+    if options.part:
+        print_part(range(*map(int, options.part.split(":"))), options.apart)
+        os._exit(0)  # Python's own end would wait for a kernel that has none
     path, failed = options.results / "random-modules.json", False
     record: Record = json.loads(path.read_text()) if path.exists() else {}
-    kept = record.get("mistakes")
     if options.count:
-        record = recorded(seeds.in_parts(part, options, TOGETHER, options.apart), options)
-        if kept:
-            record["mistakes"] = kept
-        failed = summary(record, path, "modules")
+        kept = {key: record[key] for key in ("mistakes",) if key in record}
+        failed = run_modules(options, path, kept)
     if options.mistakes:
+        record: Record = json.loads(path.read_text()) if path.exists() else {}
         record["mistakes"] = found = count_mistakes(options)
         path.write_text(json.dumps(record, indent=1) + "\n")
         print(f"{found['count']} modules with mistakes:", found["ended"])

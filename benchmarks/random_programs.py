@@ -101,9 +101,7 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     return kept, {"seed": seed, "registers": registers, "optimiser": optimiser, "left": left}
 
 
-def in_turn(
-    some: range, difference: Callable[[int, bool], tuple[str, Record | None]], apart: int
-) -> Record:
+def part(some: range, apart: int) -> Record:
     found: Record = {"differ": [], "errors": [], "digests": []}
     for seed in some:
         try:
@@ -114,10 +112,6 @@ def in_turn(
             found["digests"].append("")
             found["errors"].append({"seed": seed, "error": str(error)[:300]})
     return found
-
-
-def part(some: range, apart: int) -> Record:
-    return in_turn(some, difference, apart)
 
 
 def recorded(found: list[Record], options: argparse.Namespace) -> Record:

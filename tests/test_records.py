@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-LOG = """INFO: -fork=2: fuzzing in separate process(s)
-#2187: cov: 901 ft: 1557 corp: 211 exec/s 728 oom/timeout/crash: 0/0/0 time: 3s job: 1 dft_time: 0
-#9021: cov: 1443 ft: 3120 corp: 340 exec/s 911 oom/timeout/crash: 1/2/3 time: 9s job: 4 dft_time: 0
-INFO: exiting: 0 time: 12s
+LOG = """#4252\tINITED cov: 901 ft: 1557 corp: 2341/3057Kb exec/s: 2126 rss: 450Mb
+#9021\tDONE   cov: 1443 ft: 3120 corp: 3693/5107Kb lim: 3000 exec/s: 6747 rss: 502Mb
+Done 9021 runs in 2 second(s)
+stat::number_of_executed_units: 9021
+stat::average_exec_per_sec:     4510
+"""
+ENDED = """#512\tINITED cov: 702 ft: 1557 corp: 2341/3057Kb exec/s: 2126 rss: 450Mb
+SUMMARY: {}
+stat::number_of_executed_units: 600
 """
 
 
@@ -36,19 +41,20 @@ def test_facts_name_no_machine():
     assert set(records.facts()) == {"date", "commit", "cpu", "cores", "python"}
 
 
-def test_the_last_line_of_libfuzzer_counts():
+def test_what_workers_of_libfuzzer_say():
     import fuzz
 
-    assert fuzz.outcome(LOG) == {
-        "executions": 9021,
+    ends = ["AddressSanitizer: SEGV in f", "libFuzzer: timeout", "libFuzzer: out-of-memory (4)"]
+    assert fuzz.outcome([LOG, *map(ENDED.format, [*ends, ends[0]])]) == {
+        "executions": 9021 + 4 * 600,
         "edges": 1443,
-        "inputs": 340,
         "out_of_memory": 1,
-        "timeouts": 2,
-        "crashes": 3,
+        "timeouts": 1,
+        "crashes": 2,
     }
+    assert fuzz.outcome([LOG])["crashes"] == 0
     with pytest.raises(SystemExit, match="did not run"):
-        fuzz.outcome("clang: no such file")
+        fuzz.outcome([LOG, "clang: no such file"])
 
 
 def test_what_a_sanitized_run_says(tmp_path):

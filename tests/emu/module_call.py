@@ -155,9 +155,16 @@ class CallBody(Body):
 
     # ---- results ----
 
+    def registers_for(self, shape: Shape) -> str:
+        """Letters of the registers that may take a result. ptxas 13.0 takes an untyped register for
+        a float once a call has left one in it: st.u8 of it stores the float as an integer."""
+        letters = registers_of(shape)
+        floats_only = shape.kind[0] == "f" and not self.module.all_of_ptx
+        return letters[1:] if floats_only else letters
+
     def result(self, shape: Shape, name: str, guard: str) -> tuple[str, list[str], list[str], Any]:
         """How it is written in the call, lines before and after that, and what takes its bytes."""
-        letters = registers_of(shape)
+        letters = self.registers_for(shape)
         if letters and (guard or self.below(2)):
             register = self.any(self.pick(letters))
 
@@ -207,7 +214,7 @@ class CallBody(Body):
                 self.module.used[self.function.name].update(names)
                 before.insert(0, f"{label}: .calltargets {', '.join(names)};")
         # ptxas takes no ld.param under a guard where a call has one.
-        if self.below(5) == 0 and all(registers_of(shape) for shape in family.results):
+        if self.below(5) == 0 and all(self.registers_for(shape) for shape in family.results):
             text, holds = self.condition()
             before.append(text)
             guard = "@%p0 "

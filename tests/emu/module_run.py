@@ -17,6 +17,7 @@ from module_frame import SLICE, TRAIL
 from module_model import Exit, Shape, Thread
 from module_writer import INPUT, OUTPUT, THREADS, UNTOUCHED, Launch, Module
 
+SECONDS = 20  # that a kernel may take on a GPU
 STACK = 8192  # bytes that a thread of a GPU gets: ptxas cannot tell what recursion takes
 
 # Of each entry: what it leaves, and the lines it prints, sorted, as threads come in any order.
@@ -102,7 +103,8 @@ def run(module: Module, device: str) -> Left:
 
     def launched(launch: Launch, out: np.ndarray, scalars: list[object]) -> None:
         kernel = smemkern.Kernel(text, launch.entry)
-        kernel(launch.grid, launch.block, out, inputs(module), *scalars, device=device)
+        limit = {"timeout": SECONDS} if device == "cuda" else {}
+        kernel(launch.grid, launch.block, out, inputs(module), *scalars, device=device, **limit)
 
     return [run_entry(launch, device, launched) for launch in module.entries]
 

@@ -10,9 +10,11 @@ of tests/corpus/ptx, and random modules, right ones and some with a mistake (mod
 module_mistakes.py in tests/emu): --modules of them, from --seed on. A long run, which keeps what
 it finds in FOLDER/found:
 
-    FOLDER/fuzz_ptx -fork=2 -seed=1 -max_len=16000 -timeout=25 -rss_limit_mb=3000 \
+    FOLDER/fuzz_ptx -seed=1 -max_len=16000 -timeout=25 -rss_limit_mb=3000 \
         -malloc_limit_mb=6000 FOLDER/found FOLDER/ptx
-    FOLDER/fuzz_core -fork=2 -seed=1 -max_len=600 -timeout=25 FOLDER/found_core
+    FOLDER/fuzz_core -seed=1 -max_len=600 -timeout=25 FOLDER/found_core
+
+benchmarks/fuzz.py does so, and keeps a record.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ CSRC = ROOT / "csrc"
 MOST_BYTES = 16000  # of an input
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/guarded.h
+# Not -fsanitize=fuzzer-no-link: that looks at each comparison, too, at half of the executions.
+COVERAGE = "-fsanitize-coverage=inline-8bit-counters,pc-table"
 TARGETS = {
     "fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"],
     "fuzz_core": ["fuzz_core.c", "../flows/flow_order.c"],
@@ -116,7 +120,7 @@ def build(
     (folder / "lines.h").write_text(lines(corpus(folder, count, seed)))
     flags = ["-std=gnu17", "-O1", "-g1", CHECKED, *SANITIZERS, f"-I{CSRC}", f"-I{folder}", "-w"]
     if not replay:
-        flags.append("-fsanitize=fuzzer-no-link")
+        flags.append(COVERAGE)
     objects = folder / "objects"
     objects.mkdir(exist_ok=True)
 
