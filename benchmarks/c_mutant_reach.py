@@ -26,6 +26,7 @@ import pytest
 
 import c_mutant_tests
 from c_mutant_build import Tree
+from sanitized import ROOT
 
 TEST_SECONDS = 40  # one that takes longer, with flags, is left out
 FILE_SECONDS = 900
@@ -252,7 +253,7 @@ class Reach:
     """What measure() has found."""
 
     def __init__(self, tree: Tree) -> None:
-        self.tree, self.sanitized = tree.path, tree.sanitized
+        self.sanitized = tree.sanitized
         paths = known(tree.folder, tree.path).values()
         used = {path.parent: [p for p in paths if p.parent == path.parent] for path in paths}
         self.versions = [Version(*item) for item in used.items()]
@@ -263,6 +264,7 @@ class Reach:
         }
 
     def tests(self, file: str, line: int) -> list[str]:
-        """Those that run the line, or the nearest line above it that has instructions."""
-        found = [name for v in self.versions for name in v.tests(file, line, self.tree)]
+        """Those that run the line, or the nearest line above it that has instructions. The tree has
+        a mutant there, so the lines are those of the files as they are."""
+        found = [name for v in self.versions for name in v.tests(file, line, ROOT)]
         return found + [name for name, folder in COMPILED.items() if file.startswith(folder)]

@@ -26,6 +26,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,14 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     }
 
 
+def right_unoptimised(seed: int) -> bool:
+    """Whether a module that failed leaves what it should as ptxas -O0 compiles it."""
+    module = Module(seed)
+    emu = modules.run(module, "emu")
+    wrong = modules.differences(emu, modules.model(module), True)
+    return not wrong and not modules.differences(emu, unoptimised(module))
+
+
 def print_part(some: range, apart: int) -> None:
     """A line for each module, up to one that fails."""
     differ = 0
@@ -114,25 +123,31 @@ def print_part(some: range, apart: int) -> None:
         differ += record["differs"] is not None
 
 
+def said_apart(*arguments: str) -> tuple[list[Any], str]:
+    """The lines of JSON that this script prints in a process of its own, and how that ends."""
+    command = [sys.executable, __file__, *arguments]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=SECONDS)
+        said, end = done.stdout, f"its process ended with status {done.returncode}"
+    except subprocess.TimeoutExpired as late:
+        said, end = late.stdout or b"", f"no end within {SECONDS} seconds"
+    return [json.loads(line) for line in said.splitlines()], end
+
+
 def part(some: range, apart: int) -> Record:
     """What print_part says of them, in as many processes as it takes."""
     found: Record = {"differ": [], "errors": [], "digests": []}
     while some:
-        command = [sys.executable, __file__, "--part", f"{some.start}:{some.stop}"]
-        try:
-            done = subprocess.run(
-                [*command, "--apart", str(apart)], stdout=subprocess.PIPE, timeout=SECONDS
-            )
-            said, why = done.stdout, f"its process ended with status {done.returncode}"
-        except subprocess.TimeoutExpired as late:
-            said, why = late.stdout or b"", f"no end within {SECONDS} seconds"
-        records = [json.loads(line) for line in said.splitlines()]
+        span = f"{some.start}:{some.stop}"
+        records, end = said_apart("--part", span, "--apart", str(apart))
         if len(records) < len(some) and not (records and records[-1]["error"]):
-            records.append({"digest": "", "differs": None, "error": why})
+            records.append({"digest": "", "differs": None, "error": end})
         for seed, record in zip(some, records, strict=False):
             found["digests"].append(record["digest"])
             found["differ"] += [record["differs"]] if record["differs"] else []
-            found["errors"] += [{"seed": seed, "error": record["error"]}] if record["error"] else []
+            if record["error"]:
+                right = said_apart("--unoptimised", str(seed))[0] == [True]
+                found["errors"].append({"seed": seed, "error": record["error"], "optimiser": right})
         some = some[len(records) :]
     return found
 
@@ -176,6 +191,7 @@ def main() -> int:
     parser.add_argument("--mistakes", type=int, default=0, help="how many modules with mistakes")
     parser.add_argument("--show", type=int, metavar="SEED")
     parser.add_argument("--show-mistake", type=int, metavar="SEED")
+    parser.add_argument("--unoptimised", type=int, metavar="SEED", help="true: right with -O0")
     parser.add_argument("--part", metavar="FIRST:END", help="a line of JSON for each of these")
     options = parser.parse_args()
     if options.show is not None:
@@ -186,6 +202,9 @@ def main() -> int:
         return 0
 
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each module runs once
+    if options.unoptimised is not None:
+        print(json.dumps(right_unoptimised(options.unoptimised)), flush=True)
+        os._exit(0)
     if options.part:
         print_part(range(*map(int, options.part.split(":"))), options.apart)
         os._exit(0)  # Python's own end would wait for a kernel that has none

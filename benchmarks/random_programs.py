@@ -131,14 +131,16 @@ def recorded(found: list[Record], options: argparse.Namespace) -> Record:
 def summary(record: Record, path: Path, what: str) -> bool:
     """Writes the record; says what is not explained, and whether anything is."""
     path.write_text(json.dumps(record, indent=1) + "\n")
-    unexplained = [one for one in record["differ"] if not one["optimiser"]]
-    for one in (*unexplained, *record["errors"], *record["differ"])[:40]:
+    unexplained, failed = (
+        [one for one in record[which] if not one.get("optimiser")] for which in ("differ", "errors")
+    )
+    for one in (*unexplained, *failed, *record["differ"])[:40]:
         print(one)
     print(
         f"{record['count']} {what}, {len(record['differ'])} differ, {len(unexplained)} of them "
         f"without ptxas's optimiser too, {len(record['errors'])} not run"
     )
-    return bool(unexplained or record["errors"])
+    return bool(unexplained or failed)
 
 
 def add_apart(parser: argparse.ArgumentParser) -> None:

@@ -238,6 +238,31 @@ def load() -> str:
     return markdown(("`benchmarks/load.py`", "what came of it"), lines, 2)
 
 
+def pythons() -> str:
+    record = read("pythons")
+    if not record:
+        return "Not yet run."
+    lines = []
+    for name, row in sorted(
+        record.items(), key=lambda item: [*map(int, item[0].rstrip("t").split("."))]
+    ):
+        suite, ended = row["suite"], row["shutdown"]
+        well = ended["statuses"].get("0", 0)
+        ends = f"{well} of {ended['runs']} with status 0"
+        counts = f"{suite['passed']} passed, {suite['failed']} failed"
+        lines.append((name, row["version"], row["numpy"], counts, ends, row["date"], row["commit"]))
+    header = (
+        "Python",
+        "version",
+        "NumPy",
+        "part of the suite",
+        "processes ended",
+        "date",
+        "commit",
+    )
+    return markdown(header, lines, 3)
+
+
 def parts() -> dict[str, str]:
     return {
         "wrong calls": wrong_calls(),
@@ -246,6 +271,7 @@ def parts() -> dict[str, str]:
         "leaks": leaks(),
         "fuzz": fuzz(),
         "sanitizers": sanitizers(),
+        "pythons": pythons(),
         "load": load(),
     }
 

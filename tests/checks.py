@@ -1,6 +1,7 @@
 """What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
 tolerances from K and the precision."""
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -19,6 +20,24 @@ def environment(*folders, **variables):
     paths = [Path(smemkern.__file__).parent.parent, *folders, os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(str(p) for p in paths if p)
     return {**os.environ, **{k: str(v) for k, v in variables.items()}, "PYTHONPATH": path}
+
+
+class Mallinfo(ctypes.Structure):
+    """struct mallinfo2 of glibc."""
+
+    NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
+
+
+def malloc_bytes():
+    """What malloc has handed out in this process; 0 where there is no glibc to say so."""
+    try:
+        mallinfo = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return 0
+    mallinfo.restype = Mallinfo
+    info = mallinfo()
+    return info.uordblks + info.hblkhd
 
 
 def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):

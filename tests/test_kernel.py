@@ -458,8 +458,8 @@ def test_no_library_of_the_current_folder(tmp_path, start):
     assert str(tmp_path) in shown()
 
 
-ESCAPE = "a\x1b[31m\x07\x9b1m\x7f\r\x01ü.cu"
-SHOWN = "a?[31m???1m???ü.cu"
+ESCAPE = "a\x1b[31m\x07\x9b1m\x7f\r\x01üÀ~\x80\x9f\xa0.cu"
+SHOWN = "a?[31m???1m???üÀ~????\xa0.cu"
 
 
 def named(name):

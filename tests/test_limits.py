@@ -42,8 +42,8 @@ def initialised(n):
 
 # The limit as the page says it, a text at the limit, one past it, what the error says.
 READER = {
-    "braces": ("126", nested(124), nested(127), "braces are nested deeper than 126"),
-    "parentheses": ("128", parentheses(60), parentheses(129), "nested deeper than 128"),
+    "braces": ("126", nested(125), nested(126), "braces are nested deeper than 126"),
+    "parentheses": ("128", parentheses(128), parentheses(129), "nested deeper than 128"),
     "operands": (
         "3 levels",
         body("mov.b64 %rd0, {%r0, %r1};"),
@@ -151,6 +151,21 @@ def test_of_calls():
     with pytest.raises(smemkern.LaunchError, match="the emulator allows 256 calls"):
         k(1, 1, x, device="emu")
     assert "256 calls" in PAGE.read_text()
+
+
+def test_of_the_stack():
+    """Local memory of all calls of a thread together: 512 KiB, and not 16 bytes more."""
+    x, half = np.zeros(4, "u4"), 1 << 18
+    for more in (0, 16):
+        f = f".func f() {{ .local .align 16 .b8 v[{half + more}]; .reg .b32 %r; " + (
+            "ld.local.u32 %r, [v]; ret; }"
+        )
+        local = f".local .align 16 .b8 w[{half}]; ld.local.u32 %r1, [w]; call f;"
+        k = smemkern.Kernel(HEAD + f + body(local), "k")
+        if not more:
+            k(1, 1, x, device="emu")
+    with pytest.raises(smemkern.LaunchError, match="256 calls and 524288 bytes per thread"):
+        k(1, 1, x, device="emu")
 
 
 def test_of_shared_memory():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import malloc_bytes
 
 MIB = 1 << 20
 # Each run returns one more. The text is new to the emulator, and has so many bytes of variables.
@@ -45,6 +46,18 @@ def test_empty_cache_forgets():
     assert smemkern.empty_cache("emu") > len(COUNTS)
     assert smemkern.empty_cache("emu") == 0
     assert [run(), run()] == [1, 2]
+
+
+def test_empty_cache_gives_memory_back():
+    def rounds(first):
+        for name in range(first, first + 40):
+            counter(name)()
+            smemkern.empty_cache("emu")
+
+    rounds(5000)
+    before = malloc_bytes()
+    rounds(6000)
+    assert malloc_bytes() - before < 40 * 200  # one of these kernels takes some 10 KB
 
 
 def test_the_number_is_bounded():

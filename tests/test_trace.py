@@ -132,3 +132,56 @@ def test_refused(ab):
         smemkern.trace(3, *ab)
     with pytest.raises(ValueError, match="beta = 0"):
         smemkern._measure("gemm", *ab, out=ab[0].copy(), beta=1.0)
+
+
+ACCESSES = (
+    "ld.shared.u32 %r4, [%r1];",
+    "ld.shared.v2.u32 {%r4, %r5}, [%r1];",
+    "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r1];",
+    "st.shared.u32 [%r1], %r0;",
+    "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};",
+    "atom.shared.add.u32 %r4, [%r1], 1;",
+    "atom.shared.exch.b64 %d1, [%r1], %d0;",
+    "ld.global.u32 %r4, [%d2];",
+    "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d2];",
+    "st.global.v2.u32 [%d2], {%r0, %r0};",
+)
+
+
+def at_random_places(accesses, offsets, room):
+    ptx = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 offsets, .param .u64 room)
+{{
+.reg .b32 %r<8>; .reg .b64 %d<4>; .shared .align 16 .b8 tile[4096];
+ld.param.u64 %d0, [offsets]; ld.param.u64 %d2, [room];
+mov.u32 %r0, %tid.x; mad.wide.u32 %d0, %r0, 4, %d0; ld.global.u32 %r2, [%d0];
+mov.u32 %r1, tile; add.u32 %r1, %r1, %r2; mad.wide.u32 %d2, %r2, 1, %d2;
+{" ".join(accesses)}
+ret;
+}}
+"""
+    t = smemkern.trace(smemkern.Kernel(ptx, "k"), 1, len(offsets), offsets, room)
+    return [
+        (
+            row.op,
+            row.width,
+            row.requests,
+            row.ideal,
+            getattr(row, "wavefronts", None) or row.sectors,
+        )
+        for row in (*t.shared, *t.global_)
+    ]
+
+
+def test_an_access_costs_the_same_beside_others(rng):
+    """Of several widths and kinds, all at the same places; each is also counted alone."""
+    room = np.zeros(4096, "u1")
+    for lanes in (32, 32, 32, 21):
+        offsets = (16 * rng.integers(0, 255, lanes)).astype("u4")
+        together = at_random_places(ACCESSES, offsets, room)
+        first = at_random_places([], offsets, room)
+        alone = [row for a in ACCESSES for row in at_random_places([a], offsets, room)]
+        assert sorted(together) == sorted([*first, *(row for row in alone if row not in first)])
+        assert len({row[4] for row in alone}) > 3

@@ -6,6 +6,7 @@ Run by test_fake_driver.py, with LD_LIBRARY_PATH set to the fake's folder; a fun
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 
 import numpy as np
@@ -185,7 +186,21 @@ def refused() -> None:
     refuse(ValueError, "memory of no GPU", x, y, y, 50)
 
 
-CASES = (interface, dlpack, beside_numpy, empty, streams, refused)
+def nothing_is_kept() -> None:
+    """Neither of an array that is asked the new way nor of one that only knows the old one."""
+    x, y, z, _want = arrays(DlPack)
+    times, stream = 300, create("cuStreamCreate", 1)
+    for _ in range(3):
+        gc.collect()
+        before = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(y)
+        for _ in range(times):
+            kernel(1, 1, x, y, z, 50, stream=stream)
+        gc.collect()
+        after = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(y)
+    assert after[0] - before[0] < times / 2 and after[1:] == before[1:], (before, after)
+
+
+CASES = (interface, dlpack, beside_numpy, empty, streams, refused, nothing_is_kept)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

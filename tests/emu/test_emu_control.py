@@ -177,6 +177,34 @@ END:
     assert result.tolist() == expected
 
 
+def test_lanes_compare_all_of_their_bits_across_a_branch(source) -> None:
+    """64-bit values whose lower halves are equal, from two sides and two depths of calls."""
+    result = run(
+        """
+    .reg .b64 %value; .reg .b32 %high;
+    and.b32 %y, %i, 1;
+    shr.u32 %high, %i, 2; and.b32 %high, %high, 3;
+    mov.b64 %value, {%y, %high};
+    setp.eq.u32 %p1, %y, 1;
+    @%p1 bra ODD;
+    match.any.sync.b64 %z, %value, 0xffffffff;
+    bra END;
+ODD:
+    mov.b64 %value, {0, %high};
+    call (%z), matched, (%value);
+END:
+    st.global.u32 [%to], %z;
+    ret;""",
+        source,
+        ".func (.param .b32 r) matched(.param .b64 x) {"
+        " .reg .b64 %a; .reg .b32 %z; ld.param.b64 %a, [x];"
+        " match.any.sync.b64 %z, %a, 0xffffffff; st.param.b32 [r], %z; ret; }",
+    )
+    high = np.arange(32) >> 2 & 3
+    masks = [sum(1 << k for k in range(32) if high[k] == own) for own in high]
+    assert result.tolist() == masks * (N // 32)
+
+
 def test_lanes_exchange_across_a_branch(source) -> None:
     """Both sides of a branch meet in one shuffle, though they stand at different instructions."""
     result = run(

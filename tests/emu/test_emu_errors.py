@@ -68,6 +68,14 @@ UNKNOWN = [
     "mov.b64 %rd1, {%rd2, %rd3}",
     "cvt.u32.u64 %r1, %r2",
     "cvt.rn.f32.s32 %p1, %r2",
+    "atom.global.add.u32 %r1, [%rd1]",
+    "atom.global.cas.b32 %r1, [%rd1], %r2",
+    "red.global.add.u32 [%rd1]",
+    "isspacep.shared %p1",
+    "isspacep.shared %p1, %rd1, %rd2",
+    "isspacep %p1, %rd1",
+    "bfe.u32 %r1, %r2, %r3",
+    "bfe.b32 %r1, %r2, %r3, %r4",
 ]
 
 

@@ -222,6 +222,15 @@ def test_part_of_a_warpgroup_is_refused() -> None:
         kernel(1, 96, memory, a, c, out, device="emu")
 
 
+def test_part_of_a_warp_of_a_warpgroup_is_refused() -> None:
+    case = Wgmma(8, "f16", "f16", "f32")
+    memory, a, c = case.inputs("near")
+    out = np.zeros((case.d_count, 128), np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
+    with pytest.raises(smemkern.LaunchError, match=r"only 16 of the warp's 32 lanes"):
+        kernel(1, 112, memory, a, c, out, device="emu")
+
+
 def test_row_address_must_be_aligned() -> None:
     case = mc.Move("ldmatrix", 2, False)
     memory, rows, fragment = case.inputs()

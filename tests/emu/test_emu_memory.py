@@ -45,6 +45,46 @@ def rng(request) -> np.random.Generator:
     return np.random.default_rng(len(request.node.name))
 
 
+# ---- spaces ----
+
+SPACES = ("global", "shared", "local", "const", "param")
+
+
+def test_addresses_say_their_space() -> None:
+    """isspacep of a generic address of each space, for each space, by lanes that differ."""
+    out = np.full((len(SPACES), N), 9, "u4")
+    asks = "".join(
+        f"isspacep.{space} %in, %at; selp.u32 %yes, 1, 0, %in;"
+        f" mad.wide.u32 %to, %i, 4, %p0; st.global.u32 [%to+{4 * N * k}], %yes;"
+        for k, space in enumerate(SPACES)
+    )
+    places = "".join(
+        f"mov.b64 %from, {name}; cvta.{space}.u64 %from, %from;"
+        f" rem.u32 %yes, %i, 5; setp.eq.u32 %in, %yes, {k}; @%in mov.b64 %at, %from;"
+        for k, (space, name) in enumerate(
+            zip(SPACES[1:], ("tile", "own", "table", "p0"), strict=True)
+        )
+    )
+    text = f"""
+.version 8.3
+.target sm_90
+.address_size 64
+.const .u32 table[4];
+.visible .entry spaces(.param .u64 p0)
+{{
+    .reg .b64 %at, %from, %to, %p0; .reg .b32 %i, %yes; .reg .pred %in;
+    .shared .align 16 .b8 tile[64]; .local .align 16 .b8 own[64];
+    ld.param.u64 %p0, [p0]; mov.u32 %i, %tid.x; mov.b64 %at, %p0;
+    {places} {asks}
+    ret;
+}}
+"""
+    smemkern.Kernel(text, "spaces")(1, N, out, device="emu")
+    k = np.arange(N) % 5
+    place = np.where(k < 4, k + 1, 0)
+    assert np.array_equal(out, place[None] == np.arange(len(SPACES))[:, None])
+
+
 # ---- loads and stores ----
 
 LOADED = [f"{kind}{n}" for kind in "us" for n in (8, 16, 32, 64)]

@@ -1,6 +1,6 @@
 /* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their
- * steps race. Prints how many flows there were, in how many blocks made room for others, and in how many of these
- * something was kept. */
+ * steps race. Prints for each row how many flows there were, in how many blocks made room for others, in how many of
+ * these something was kept, how many steps they have together, and a digest of these. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +16,8 @@ static const int64_t shapes[][3] = {
 
 typedef struct tally {
     int flows, in_turns, kept;
+    size_t steps;
+    uint64_t digest;
 } tally;
 
 static int64_t round_up(int64_t n) {
@@ -26,6 +28,27 @@ static int64_t round_up(int64_t n) {
 static smk_matrix matrix(int64_t rows, int64_t columns, bool across) {
     return across ? (smk_matrix){.ld = 1, .step = round_up(rows)}
                   : (smk_matrix){.ld = round_up(columns), .step = 1};
+}
+
+static void fold(tally *t, uint64_t number) {
+    t->digest = (t->digest ^ number) * 1099511628211u;
+    t->digest ^= t->digest >> 29;
+}
+
+static void fold_steps(tally *t, const smk_flow_plan *plan) {
+    for (size_t i = 0; i < SMK_FLOW_BUFFERS; i++)
+        fold(t, plan->buffers[i].bytes);
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const smk_step *step = &plan->steps[i];
+        const smk_rectangle *r = &step->rectangle;
+        fold(t, (uint64_t)step->kind << 32 | (uint32_t)step->lane);
+        for (int k = 0; k < step->n_after; k++)
+            fold(t, step->after[k]);
+        if (!step->job)
+            fold(t, (uintptr_t)r->host), fold(t, (uint64_t)r->host_pitch), fold(t, r->buffer),
+                fold(t, r->offset), fold(t, r->pitch), fold(t, r->width), fold(t, r->lines);
+    }
+    t->steps += plan->n_steps;
 }
 
 static void check(const smk_flow_question *q, smk_flow_plan *plan, smk_code code,
@@ -45,6 +68,7 @@ static void check(const smk_flow_question *q, smk_flow_plan *plan, smk_code code
             abort();
         }
         flow_order_check(plan, q->row, q->dtype->itemsize);
+        fold_steps(t, plan);
         t->flows++;
         t->in_turns += !plan->resident;
         t->kept += !plan->resident && kept;
@@ -67,7 +91,7 @@ static void plan_product(smk_flow_question *q, const int64_t *shape, int form, s
     smk_status status = {0};
     smk_flow_plan plan = {0};
     q->split = form & 4 ? 4 : 1;
-    q->seconds = form & 1 ? 1e-9 : 0;
+    q->seconds = form & 1 ? 1e-9 : form & 2 ? 1e-11 * (double)(m * n) : 0;
     q->memory = memory;
     check(q, &plan, smk_plan_flow_gemm(q, &g, &plan, &status), &status, t);
 }
@@ -104,9 +128,9 @@ static void plan_shape(smk_flow_question *q, const int64_t *shape, tally *t) {
 }
 
 int main(void) {
-    tally t = {0};
     for (size_t r = 0; r < smk_n_rows; r++) {
         const smk_row *row = &smk_rows[r];
+        tally t = {0};
         for (int d = 0; row->op != SMK_PROBE && d < row->n_dtypes; d++) {
             int64_t values[SMK_MAX_PARAMS];
             smk_status status = {0};
@@ -115,7 +139,9 @@ int main(void) {
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 plan_shape(&q, shapes[s], &t);
         }
+        if (t.flows)
+            printf("%s %s: %d %d %d %zu %016llx\n", smk_op_names[row->op], row->name, t.flows,
+                   t.in_turns, t.kept, t.steps, (unsigned long long)t.digest);
     }
-    printf("%d %d %d\n", t.flows, t.in_turns, t.kept);
     return 0;
 }
