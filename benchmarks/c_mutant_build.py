@@ -26,7 +26,9 @@ FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
 FOLDERS = ("module", "core", "cuda", "emu")
 QUICK = ["-O1"]  # mutants; also what they are compared with
 SANITIZED = [*QUICK, "-g1", "-fno-omit-frame-pointer", *KINDS["address"].flags.split()]
-FLAGGED = ["-O1", "-g", "-fsanitize-coverage=inline-bool-flag,pc-table,no-prune"]
+# Returns that look alike stay apart, so that it is seen which tests a guard keeps out.
+FLAGGED = ["-O1", "-g", "-mllvm", "-simplifycfg-sink-common=false"]
+FLAGGED += ["-fsanitize-coverage=inline-bool-flag,pc-table,no-prune"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 COMPILE_SECONDS = 120
 

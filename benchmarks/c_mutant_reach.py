@@ -238,15 +238,16 @@ class Version:
             }
         return self.moved[file]
 
-    def tests(self, file: str, line: int, now: Path) -> list[str]:
+    def tests(self, file: str, line: int, now: Path) -> dict[str, int]:
+        """Of each test: how many run that of the line's blocks which the fewest run of its own."""
         lines = self.lines(file, now)
         for above in range(line, max(0, line - 12), -1):
             if blocks := self.rows.get((file, lines.get(above, 0))):
-                ran = np.zeros(len(self.names), bool)
-                for block in blocks:
-                    ran |= self.blocks[:, block // 8] >> (7 - block % 8) & 1 > 0
-                return [name for name, did in zip(self.names, ran, strict=True) if did]
-        return []
+                ran = np.array([self.blocks[:, b // 8] >> (7 - b % 8) & 1 > 0 for b in blocks])
+                fewest = np.where(ran, ran.sum(1)[:, None], len(self.names) + 1).min(0)
+                found = zip(self.names, fewest.tolist(), strict=True)
+                return {name: n for name, n in found if n <= len(self.names)}
+        return {}
 
 
 class Reach:
@@ -263,8 +264,9 @@ class Reach:
             for name, seconds in zip(v.names, v.seconds, strict=True)
         }
 
-    def tests(self, file: str, line: int) -> list[str]:
+    def tests(self, file: str, line: int) -> dict[str, int]:
         """Those that run the line, or the nearest line above it that has instructions. The tree has
-        a mutant there, so the lines are those of the files as they are."""
-        found = [name for v in self.versions for name in v.tests(file, line, ROOT)]
-        return found + [name for name, folder in COMPILED.items() if file.startswith(folder)]
+        a mutant there, so the lines are those of the files as they are. With each: how many tests
+        run that part of the line which the fewest run of those that it does."""
+        found = {name: n for v in self.versions for name, n in v.tests(file, line, ROOT).items()}
+        return found | {name: 1 for name, folder in COMPILED.items() if file.startswith(folder)}

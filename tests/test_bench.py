@@ -228,7 +228,12 @@ TABLE = {(t.variant, *t.params.items(), t.dtype): t for t in _timings.read(_timi
 @pytest.mark.parametrize("timing", TABLE.values(), ids=lambda t: f"{t.name}-{t.dtype}")
 def test_terms_are_counts_of_the_plan(timing):
     wgmma = timing.variant in ("tf32", "tf32x3", "fp16x3", "fp16", "bf16")
-    for shape in [(64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3]:
+    packed = {"tf32x3": (16, 4), "fp16x3": (8, 4)}.get(timing.variant, (0, 0))
+    itemsize = 2 if timing.dtype == "bfloat16" else np.dtype(timing.dtype).itemsize
+    for shape in [
+        *((64, 72, 40), (256, 512, 8192), (3, 4096, 4096), (2048, 5, 8192), (2048,) * 3),
+        *((1024, 1024, 4096), (512, 1024, 2048)),  # some in two parts
+    ]:
         terms = terms_of(timing.variant, shape, timing.dtype, **timing.params)
         launches = planned(timing.variant, shape, timing.dtype, **timing.params)["launches"]
         split = launches[-1]["args"]["split"]
@@ -236,6 +241,11 @@ def test_terms_are_counts_of_the_plan(timing):
             shape[2] / 1024 if timing.variant in ("tf32x3", "fp16x3") else shape[2] / 1024 / split
         )
         assert terms["call"] == 1 and terms["parts"] == (split > 1)
+        m, n, k = shape
+        moved = (itemsize + packed[0]) * m * k + (itemsize + packed[1]) * k * n + itemsize * m * n
+        if split > 1:  # the parts are written and read, as floats or doubles
+            moved += 2 * split * m * n * max(4, itemsize)
+        assert terms["bytes"] == pytest.approx(moved * 1e-6)
         assert terms["depth"] == pytest.approx(depth)
         if not wgmma:  # of which a block makes several tiles
             blocks = launches[-1 - (split > 1)]["grid"][0]

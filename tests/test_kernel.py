@@ -433,6 +433,22 @@ def test_no_nvrtc_says_what_to_install():
     assert "pip install smemkern[nvrtc]" in shown
 
 
+def test_an_error_of_the_search_for_the_compiler_is_passed_on():
+    code = """
+import smemkern._nvrtc as place
+def library():
+    raise OSError("no disk")
+place.library = library
+import smemkern
+for call in (smemkern._core.config, lambda: smemkern.Kernel("__global__ void k() {}", "k")):
+    try: call()
+    except OSError as error: print(error)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("no disk\n" * 2, "")
+
+
 @pytest.mark.parametrize("start", ["-m", "-c", "file"])
 def test_no_library_of_the_current_folder(tmp_path, start):
     """Nor headers: it is no place where packages are installed."""

@@ -237,6 +237,15 @@ def test_float_constants(constant, value):
     assert run(kernel(body), np.zeros(1, np.float32))[0] == value
 
 
+def test_initialisers_of_textures_are_passed_over():
+    declarations = ".global .texref t = {addr_mode_0 = wrap, { 1 }};\n.global .samplerref s = {};"
+    smemkern.Kernel(module(declarations), "k")(1, 1, device="emu")
+    assert "'{'" in refusal(module(".global .texref t = 7;"))
+    assert "line 4: the { of this line has no }" in refusal(
+        HEAD + ".global .texref t = { addr_mode_0 = wrap"
+    )
+
+
 def test_initialisers():
     declarations = """
     .global .align 8 .u64 table[] = {generic(later)+4, later, 0x10U, -1};

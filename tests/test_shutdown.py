@@ -84,6 +84,18 @@ def test_daemon_threads_of_every_kind() -> None:
         ends_well(f"start({calls}); time.sleep({random.uniform(0, 0.4)})")
 
 
+def test_calls_that_have_ended_are_not_waited_for() -> None:
+    """Hooks of atexit run in the reverse of their order: the extension's between these two."""
+    before = """
+    import atexit, time
+    began = []
+    atexit.register(lambda: print(time.monotonic() - began[0]))
+    """
+    code = "short(4, 32, x, device='emu'); atexit.register(lambda: began.append(time.monotonic()))"
+    done = run(code, start=before + START)
+    assert done.returncode == 0 and float(done.stdout) < 1  # of 5 seconds at most
+
+
 def test_other_threads_are_waited_for() -> None:
     """As Python does: what they began they end."""
     code = """

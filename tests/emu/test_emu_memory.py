@@ -85,6 +85,33 @@ def test_addresses_say_their_space() -> None:
     assert np.array_equal(out, place[None] == np.arange(len(SPACES))[:, None])
 
 
+@pytest.mark.parametrize("lanes", [32, 7])
+@pytest.mark.parametrize("width", ["u32", "v4.u32", "u8"])
+@pytest.mark.parametrize(
+    ("space", "holder"), [("const", "table"), ("const", "p0"), ("local", "p0")]
+)
+def test_an_address_of_another_space_is_refused(space, holder, width, lanes) -> None:
+    values = "{%a, %b, %c, %e}" if width.startswith("v4") else "%a"
+    text = f"""
+.version 8.3
+.target sm_90
+.address_size 64
+.global .align 16 .u32 table[256];
+.visible .entry spaces(.param .u64 p0)
+{{
+    .reg .b64 %at; .reg .b32 %i, %a, %b, %c, %e; .local .align 16 .b8 own[512];
+    {"mov.b64 %at, table" if holder == "table" else "ld.param.u64 %at, [p0]"};
+    mov.u32 %i, %tid.x; mad.wide.u32 %at, %i, 16, %at;
+    st.local.u32 [own], %i;
+    ld.{space}.{width} {values}, [%at];
+    ret;
+}}
+"""
+    kernel = smemkern.Kernel(text, "spaces")
+    with pytest.raises(smemkern.LaunchError, match=f"an access to {space}.* has the address"):
+        kernel(1, lanes, np.zeros(256, "u4"), device="emu")
+
+
 # ---- loads and stores ----
 
 LOADED = [f"{kind}{n}" for kind in "us" for n in (8, 16, 32, 64)]
