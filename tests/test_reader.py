@@ -336,6 +336,24 @@ def test_calls_through_aliases_and_prototypes():
     assert y.tolist() == [4 * lane for lane in range(32)]
 
 
+def test_variables_may_name_each_other():
+    """In a ring; and each the next one twice, so that there are 2^60 ways through them."""
+    chain = ".global .u64 v60[2] = {ring0, 9};" + "".join(
+        f".global .u64 v{k}[2] = {{v{k + 1}, v{k + 1}}};" for k in reversed(range(60))
+    )
+    declarations = f"""
+    .extern .global .u64 ring1[2]; .extern .func used();
+    .global .u64 ring0[2] = {{ring1, 7}}; .global .u64 ring1[2] = {{ring0, used}}; {chain}
+    .shared .b32 tile[8]; .shared .b32 other[1024];
+    .func used() {{ .reg .b32 %r; ld.shared.u32 %r, [tile]; ret; }}
+    """
+    body = STORE + "ld.global.u64 %rd2, [v0+8]; ld.global.u64 %rd3, [%rd2+8];"
+    body += "ld.global.u64 %rd3, [ring0+8]; st.global.u64 [%rd1], %rd3;"
+    k, y = smemkern.Kernel(kernel(body, declarations), "k"), np.zeros(2, np.int32)
+    k(1, 1, y, device="emu")
+    assert y.tolist() == [7, 0] and k.shared_bytes == 32
+
+
 def test_shared_variables_are_those_that_the_kernel_reaches():
     ptx = f"""{HEAD}
     .shared .align 4 .b8 a[100];

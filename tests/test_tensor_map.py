@@ -219,6 +219,12 @@ def test_a_view_with_gaps(nvrtc, device, rng):
     assert got[:n].tobytes() == box_of(array, (5, 8), (3, 16)).tobytes()
 
 
+def test_one_row_stands_for_all(nvrtc, device, rng):
+    array = np.broadcast_to(random_array(rng, (1, 32), "f4"), (20, 32))
+    got, n = load(array, (6, 8), (16, 16), device)
+    assert got[:n].tobytes() == box_of(array, (6, 8), (16, 16)).tobytes()
+
+
 def test_strides_of_dimensions_of_one_mean_nothing(nvrtc, device, rng):
     base = random_array(rng, (7, 3, 4), "f4")
     array = base[2:3, :, :1]  # rows of one element, 16 bytes apart
