@@ -24,6 +24,7 @@ HOW = {
     "crashed": "by a crash",
     "hung": "by a test that does not end",
     "broken": "by an import that fails",
+    "sanitizer": "by a report of AddressSanitizer or UBSan",
 }
 
 

@@ -17,6 +17,7 @@ struct array_argument {
     char *begin, *end;
     size_t pointer; /* index into pointers */
     int index;      /* of the argument */
+    int stretch;    /* the least index of the arrays that overlap with it, one by one */
     bool writable;
 };
 
@@ -149,13 +150,38 @@ static int by_address(const void *left, const void *right) {
     return (l->begin > r->begin) - (l->begin < r->begin);
 }
 
-/* One buffer for each stretch of memory that overlapping arrays cover. */
-static int share_buffers(arguments *a) {
+static int by_stretch(const void *left, const void *right) {
+    const struct array_argument *l = left, *r = right;
+    return l->stretch != r->stretch ? (l->stretch > r->stretch) - (l->stretch < r->stretch)
+                                    : by_address(left, right);
+}
+
+/* Brings together the arrays that overlap, in the order of the arguments: kernels see where their arrays are, and
+ * nothing of where the host has them. */
+static void find_stretches(arguments *a) {
     qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_address);
     for (size_t first = 0, next; first < a->n_arrays; first = next) {
-        char *begin = a->arrays[first].begin, *end = a->arrays[first].end;
-        bool writable = a->arrays[first].writable;
+        char *end = a->arrays[first].end;
+        int least = a->arrays[first].index;
         for (next = first + 1; next < a->n_arrays && a->arrays[next].begin < end; next++) {
+            end = a->arrays[next].end > end ? a->arrays[next].end : end;
+            least = a->arrays[next].index < least ? a->arrays[next].index : least;
+        }
+        for (size_t i = first; i < next; i++) {
+            a->arrays[i].stretch = least;
+        }
+    }
+    qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_stretch);
+}
+
+/* One buffer for each stretch of memory that overlapping arrays cover. */
+static int share_buffers(arguments *a) {
+    find_stretches(a);
+    for (size_t first = 0, next; first < a->n_arrays; first = next) {
+        char *begin = a->arrays[first].begin, *end = begin;
+        bool writable = false;
+        for (next = first;
+             next < a->n_arrays && a->arrays[next].stretch == a->arrays[first].stretch; next++) {
             end = a->arrays[next].end > end ? a->arrays[next].end : end;
             writable |= a->arrays[next].writable;
         }

@@ -85,6 +85,26 @@ def test_addresses_say_their_space() -> None:
     assert np.array_equal(out, place[None] == np.arange(len(SPACES))[:, None])
 
 
+def test_addresses_say_nothing_of_the_host() -> None:
+    """Which of two arrays the host has first, a kernel does not see; nor which it has between."""
+    room = np.zeros(4 * 256, "u8")
+    parts = [room[256 * k :][:16] for k in range(4)]
+    whole = room[256:784]  # the second part, and all up to the fourth one's first half
+
+    def seen(*arrays: np.ndarray) -> list[int]:
+        out = np.zeros(len(arrays), "u8")
+        stores = "".join(f"st.global.u64 [%p0+{8 * k}], %p{k + 1};" for k in range(len(arrays)))
+        run(f"setp.eq.u32 %in, %i, 0; @!%in bra E; {stores} E:", out, *arrays)
+        return out.tolist()
+
+    a, b, c, d = parts
+    assert seen(a, b, c, d) == seen(d, c, b, a) == seen(c, a, d, b)
+    assert len(set(seen(a, b, c, d))) == 4
+    first, shared, inside = seen(a, whole, c)
+    assert inside - shared == c.ctypes.data - whole.ctypes.data
+    assert seen(a, c, whole) == [first, inside, shared]
+
+
 @pytest.mark.parametrize("lanes", [32, 7])
 @pytest.mark.parametrize("width", ["u32", "v4.u32", "u8"])
 @pytest.mark.parametrize(
