@@ -42,7 +42,10 @@ LEFT_OUT = (
     "tests/test_api.py::test_import_is_cheap",
 )
 # They compile these files by themselves, which is not seen here.
-COMPILED = {"tests/flows/test_flow_order.py::test_flows_of_every_row": "csrc/core/"}
+COMPILED = {
+    "tests/flows/test_flow_order": "csrc/core/",
+    "tests/emu/test_guarded": "csrc/emu/guarded",
+}
 
 
 class Flags:
@@ -269,4 +272,7 @@ class Reach:
         a mutant there, so the lines are those of the files as they are. With each: how many tests
         run that part of the line which the fewest run of those that it does."""
         found = {name: n for v in self.versions for name, n in v.tests(file, line, ROOT).items()}
-        return found | {name: 1 for name, folder in COMPILED.items() if file.startswith(folder)}
+        compile_it = tuple(test for test, files in COMPILED.items() if file.startswith(files))
+        return found | {
+            name: 1 for name in self.seconds if compile_it and name.startswith(compile_it)
+        }

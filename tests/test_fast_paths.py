@@ -202,3 +202,20 @@ def test_races_of_random_programs(rng, whats, barriers):
         assert bool(t.hazards) == bool(wanted), body_of(steps)
         seen[wanted] = seen.get(wanted, 0) + 1
     assert seen[frozenset()] > 40 and sum(seen.values()) - seen[frozenset()] > 40
+
+
+def test_readers_of_words_of_which_some_have_been_read(rng):
+    """A word that two threads have read notes no third; those around it note all of theirs."""
+    found = 0
+    for n in range(60):
+        read, lanes = np.zeros(THREADS, int), np.arange(THREADS)
+        gathered = np.where(lanes < (n % 22), lanes, 0) if n % 2 else rng.permutation(THREADS)
+        stored = np.full(THREADS, -1)
+        stored[40] = rng.integers(1, 24)
+        steps = [("ld", 1, read), ("ld", 1, np.where(lanes < 32, gathered, -1)), ("st", 1, stored)]
+        table = np.array([words for _, _, words in steps], np.int32)
+        kernel = smemkern.Kernel(table_kernel(body_of(steps)), "k")
+        t = smemkern.trace(kernel, 1, THREADS, table, np.zeros(1, "u4"), hazards=True)
+        assert bool(t.hazards) == bool(races(steps)), gathered
+        found += bool(t.hazards)
+    assert 10 < found < 50

@@ -252,6 +252,46 @@ def test_each_part_is_needed(name, removed):
     assert found <= {"RAW", "WAR", "WAW", "deadlock", "barrier"}
 
 
+CHAINS = """
+extern "C" __global__ void k(const int *waits, int reader, int q, int *flags, int *x, int *y) {
+    int b = blockIdx.x;
+    x[b] = b + 1;
+    for (int p = 0; p < b; p++)
+        if (waits[gridDim.x * b + p]) {
+            while (*(volatile int *)&flags[p] == 0) {}
+            __threadfence();
+        }
+    __threadfence();
+    atomicExch(&flags[b], 1);
+    if (b == reader) y[0] = x[q];
+}"""
+
+
+def test_what_blocks_learn_from_each_other_goes_on(rng):
+    """Each block waits for some before it. What it reads must be in one of those, or of those that
+    these have waited for, and so on; what other blocks have learned helps it nothing."""
+    kernel, n, clean = smemkern.Kernel(CHAINS, "k", ("-std=c++17",)), 7, 0
+    for case in range(80):
+        waits = np.tril(rng.random((n, n)) < 0.25, -1)
+        reader, q = rng.integers(0, n, 2).tolist()
+        knows = np.eye(n, dtype=bool)
+        for b in range(n):
+            for p in np.flatnonzero(waits[b]):
+                knows[b] |= knows[p]
+        args = (
+            waits.astype("i4"),
+            reader,
+            q,
+            np.zeros(n, "i4"),
+            np.zeros(n, "i4"),
+            np.zeros(1, "i4"),
+        )
+        found = smemkern.trace(kernel, n, 1, *args, hazards=True).hazards
+        assert bool(found) == (not knows[reader, q]), (case, reader, q, waits)
+        clean += not found
+    assert 10 < clean < 70
+
+
 def test_cooperative_groups():
     include = Path("/usr/local/cuda/include")
     if not (include / "cooperative_groups.h").exists():

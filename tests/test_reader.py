@@ -143,6 +143,7 @@ def test_bad_declaration(declarations, words):
     [
         (".version abc\n", "'abc' stands where a version"),
         (".version 8\n", "'8' stands where a version"),
+        (".version 12345.67\n", "'12345.67' stands where a version"),
         (".version 8.0\n.address_size 64\n", "'.target'"),
         (kernel("")[:-3], "the text ends inside 'k', which starts on line 6"),
         (kernel("mov.u32 %r1,")[:-8], "the text ends where a constant should stand"),
@@ -203,6 +204,56 @@ def run(ptx, y, *args, **kw):
 STORE = "ld.param.u64 %rd1, [y]; "
 
 
+def of_64_bits(n, unsigned):
+    return n % 2**64 - (0 if unsigned or n % 2**64 < 2**63 else 2**64)
+
+
+def quotient(a, b):
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+BINARY = {
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "/": quotient,
+    "%": lambda a, b: a - b * quotient(a, b),
+    "<<": lambda a, b: a << b if b < 64 else 0,
+    "&": int.__and__,
+    "|": int.__or__,
+    "^": int.__xor__,
+    "<": int.__lt__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    ">=": int.__ge__,
+    "==": int.__eq__,
+    "!=": int.__ne__,
+    "&&": lambda a, b: a and b and 1,
+    "||": lambda a, b: (a or b) and 1,
+}
+
+
+@pytest.mark.parametrize("operator", BINARY)
+def test_expressions_of_constants(operator):
+    """Of 64 bits, signed as long as both sides are."""
+    numbers = [0, 1, 2, 3, 7, 63, 2**31, 2**63 - 1, -1, -2, -9, -(2**31), 1 - 2**63]
+    texts, values = [], []
+    for a, b, u in ((a, b, u) for a in numbers for b in numbers for u in ("", "U")):
+        if (operator in "/%" and b == 0) or (operator == "<<" and b < 0) or (u and b < 0):
+            continue
+        x = of_64_bits(a, u)
+        texts.append(f"({x}{u} {operator} {b}{u})")
+        values.append(of_64_bits(int(BINARY[operator](x, b)), False))
+    table = f".global .align 8 .s64 t[{len(texts)}] = {{{', '.join(texts)}}};"
+    copies = "".join(
+        f"ld.global.u64 %rd2, [t+{8 * k}]; st.global.u64 [%rd1+{8 * k}], %rd2;"
+        for k in range(len(texts))
+    )
+    got = run(kernel(STORE + copies, table), np.zeros(len(texts), np.int64))
+    wrong = [(t, g, v) for t, g, v in zip(texts, got.tolist(), values, strict=True) if g != v]
+    assert not wrong
+
+
 @pytest.mark.parametrize(
     "constant, value",
     [
@@ -219,6 +270,8 @@ STORE = "ld.param.u64 %rd1, [y]; "
         ("(!5) + ~0", -1),
         ("(.s64)0xffffffffffffffff < 0", 1),
         ("0xffffffffffffffff < 0", 0),
+        ("0x8000000000000000 < 0", 0),
+        ("0x7fffffffffffffff + 1 < 0", 1),
         ("WARP_SZ", 32),
         ("0f3f800000", 0x3F800000),
     ],

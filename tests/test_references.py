@@ -1,11 +1,12 @@
 """No call keeps an object, right or wrong: of each public function, and of each wrong call.
 
-Counted are the blocks of memory that Python has handed out, and the bytes that malloc has.
+Counted are the blocks of memory that Python has handed out, the bytes that malloc has, and pages.
 """
 
 import contextlib
 import gc
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,9 +81,10 @@ CALLS = [*right(), *((f"api {n}", call) for n, call in enumerate(calls())), *wro
 
 def in_use():
     """Blocks of Python's, which has let go of the free ones that it keeps; units of 16 bytes of
-    malloc's, the least that it hands out."""
+    malloc's, the least that it hands out; stretches of pages."""
     gc.collect()
-    return sys.getallocatedblocks(), malloc_bytes() // 16
+    pages = Path("/proc/self/maps").read_text().count("\n")
+    return sys.getallocatedblocks(), malloc_bytes() // 16, pages
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])

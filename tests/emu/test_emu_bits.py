@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from ptx_rows import COUNT, Row, check, per_lane, random_bits
 
+import smemkern
+
 U32 = 0xFFFFFFFF
 
 
@@ -351,3 +353,29 @@ ROWS = logic() + lop3() + shifts() + permutes() + counts() + fields()
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_instruction(row: Row, device: str) -> None:
     check(row, device)
+
+
+def test_the_predicate_of_lop3_is_one_for_other_instructions() -> None:
+    """Negated, as a guard and in logic: it holds in all of its bits, or in none."""
+    out = np.full((4, 32), 9, "u4")
+    text = """
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 y)
+{
+    .reg .b32 %i, %d, %v; .reg .b64 %y; .reg .pred %p<4>;
+    ld.param.u64 %y, [y]; mov.u32 %i, %tid.x; mad.wide.u32 %y, %i, 4, %y;
+    setp.lt.u32 %p0, %i, 16;
+    lop3.and.b32 %d|%p1, %i, 5, -1, 0x80, %p0;
+    not.pred %p2, %p1; selp.u32 %v, 1, 0, %p2; st.global.u32 [%y], %v;
+    mov.u32 %v, 0; @!%p1 mov.u32 %v, 1; st.global.u32 [%y+128], %v;
+    xor.pred %p2, %p1, %p0; selp.u32 %v, 1, 0, %p2; st.global.u32 [%y+256], %v;
+    mov.u32 %v, 0; @%p1 mov.u32 %v, 1; st.global.u32 [%y+384], %v;
+    ret;
+}
+"""
+    smemkern.Kernel(text, "k")(1, 32, out, device="emu")
+    i = np.arange(32)
+    p = (i & 5 != 0) & (i < 16)
+    assert np.array_equal(out, [~p, ~p, p ^ (i < 16), p])
