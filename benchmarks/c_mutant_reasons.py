@@ -14,6 +14,31 @@ REASONS: dict[tuple[str, str, str], str] = {
         "(void)0;",
     ): "only without memory for an entry of a dict comes here, and the image is in use",
     (
+        "csrc/module/tables.c",
+        "Py_CLEAR(list);",
+        "(void)0;",
+    ): "only without memory for a row of the table comes here, and the call fails all the same",
+    (
+        "csrc/emu/counts.c",
+        "enum { SOURCE = 1 << 2, LINE = 128 };",
+        "enum { SOURCE = 1 << 3, LINE = 128 };",
+    ): "any number without the lowest bit keeps these kinds apart from those of kind_of",
+    (
+        "csrc/core/plan_flow_sizes.c",
+        "if (code) return code;",
+        ";",
+    ): "a plan that fails here fails again as the flow's steps are made, with the same message",
+    (
+        "csrc/module/operand.c",
+        "*(reach < 0 ? low : &high) += reach;",
+        "*(reach <= 0 ? low : &high) += reach;",
+    ): "it adds 0 to the one or to the other",
+    (
+        "csrc/emu/reconvergence.c",
+        "if (interrupt_look(a->poller)) return;",
+        ";",
+    ): "only how soon the reading of millions of branches ends; the next look is not far",
+    (
         "csrc/module/device.c",
         "Py_XDECREF(w.tell);",
         "(void)0;",

@@ -111,6 +111,12 @@ READER = {
         '.file 65537 "a.cu"\n' + body(""),
         "a file number .* 65536",
     ),
+    "instructions": (
+        "2²² instructions",
+        body("ret;" * (2**22 - 1)),
+        body("ret;" * 2**22),
+        "more than 4194304 instructions",
+    ),
     "targets of branches": (
         "2²²",
         body(f"t: .branchtargets {','.join(['L'] * 2000)}; L: " + "brx.idx %r0, t;" * 1000),

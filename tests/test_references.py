@@ -40,8 +40,9 @@ def right():
     yield "variants", smemkern.variants
     yield "empty_cache", lambda: smemkern.empty_cache("emu")
     yield "last_transfer", smemkern.last_transfer
-    texts = (TEXT + f"// {n}\n" for n in range(10**9))  # never read before
-    yield "what is new", lambda: smemkern.Kernel(next(texts), "scale")(1, 8, x, 1.0, 8)
+    new = (smemkern.Kernel(TEXT + f"// {n}\n", "scale") for n in range(10**9))  # never read before
+    yield "what is new", lambda: next(new)(1, 8, x, 1.0, 8)
+    yield "what is new, traced", lambda: smemkern.trace(next(new), 1, 8, x, 1.0, 8, hazards=True)
     yield "hazards", lambda: smemkern.trace("gemm", S, S, variant="mma_tf32x3", hazards=True)
     yield "progress", lambda: smemkern.trace("gemm", S, S, progress=lambda *_: None)
 

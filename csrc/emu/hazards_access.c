@@ -123,7 +123,6 @@ static void synchronise(watch *w, const emu_request *r, const site *at) {
         if (r->operation != EMU_STORE) order_acquire(&w->order, object, thread);
         if (r->operation != EMU_LOAD) order_release(&w->order, object, thread);
     }
-    watch_set_limits(w);
 }
 
 static uint32_t site_number(watch *w, const emu_request *r) {
