@@ -245,6 +245,18 @@ extern "C" __global__ void k(float *x, float *y) {
     assert {(h.kind, h.block) for h in t.hazards} == {("uninitialised", (1, 0, 3))}
 
 
+def test_threads_have_three_indexes():
+    source = """
+extern "C" __global__ void k(float *x, float *y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    tile[t] = x[t];
+    if (threadIdx.x == 3 && threadIdx.y == 1 && threadIdx.z == 5) y[0] = tile[0]; // load
+}"""
+    t = traced(source, floats(64), np.zeros(1, "f4"), block=(4, 2, 8))
+    assert {(h.kind, max(h.threads)) for h in t.hazards} == {("RAW", (3, 1, 5))}
+
+
 ONE_PLACE = """
 extern "C" __global__ void k(float *x, float *y) {
     %s // store

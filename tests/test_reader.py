@@ -144,6 +144,7 @@ def test_bad_declaration(declarations, words):
         (".version abc\n", "'abc' stands where a version"),
         (".version 8\n", "'8' stands where a version"),
         (".version 12345.67\n", "'12345.67' stands where a version"),
+        (".version 8.0\n/* ", "a /* comment has no end"),
         (".version 8.0\n.address_size 64\n", "'.target'"),
         (kernel("")[:-3], "the text ends inside 'k', which starts on line 6"),
         (kernel("mov.u32 %r1,")[:-8], "the text ends where a constant should stand"),
@@ -288,6 +289,11 @@ def test_constants(constant, value):
 def test_float_constants(constant, value):
     body = STORE + f"mov.f32 %f1, {constant}; st.global.f32 [%rd1], %f1;"
     assert run(kernel(body), np.zeros(1, np.float32))[0] == value
+
+
+def test_parameters_without_a_name():
+    f = ".func f(.param .b32 _, .param .b64 _) { ret; }"
+    smemkern.Kernel(module(f), "k")(1, 1, device="emu")
 
 
 def test_initialisers_of_textures_are_passed_over():

@@ -379,3 +379,38 @@ def test_the_predicate_of_lop3_is_one_for_other_instructions() -> None:
     i = np.arange(32)
     p = (i & 5 != 0) & (i < 16)
     assert np.array_equal(out, [~p, ~p, p ^ (i < 16), p])
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+def test_fields_of_every_length(kind: str) -> None:
+    """Their ends at the top of the word, beyond it, and one before."""
+    bits, signed = int(kind[1:]), kind[0] == "s"
+    rng = np.random.default_rng(bits)
+    places = [(p, n) for p in range(0, 66, 1) for n in (0, 1, 31, 32, 33, 62, 63, 64, 65, 255)]
+    values = rng.integers(0, 1 << 63, len(places), dtype="u8") * 2 + 1
+    values[::3] |= np.uint64(3 << 62)
+    out, args = np.zeros_like(values), np.array(places, "u4")
+    text = f"""
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 z)
+{{
+    .reg .b32 %i, %p, %n; .reg .b64 %x, %y, %z, %a; .reg .b{bits} %v;
+    ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u64 %z, [z];
+    mad.lo.u32 %i, %ctaid.x, %ntid.x, %tid.x;
+    mad.wide.u32 %x, %i, 8, %x; mad.wide.u32 %y, %i, 8, %y; mad.wide.u32 %z, %i, 8, %z;
+    ld.global.b{bits} %v, [%x]; ld.global.v2.u32 {{%p, %n}}, [%y];
+    bfe.{kind} %v, %v, %p, %n; st.global.b{bits} [%z], %v;
+    ret;
+}}
+"""
+    smemkern.Kernel(text, "k")(len(places) // 33, 33, values, args, out, device="emu")
+    for value, (position, length), got in zip(values.tolist(), places, out.tolist(), strict=True):
+        word = value % (1 << bits)
+        if signed and word >> (bits - 1):
+            word -= 1 << bits
+        field = (word >> position) % (1 << length)
+        if signed and length and field >> (length - 1):
+            field -= 1 << length
+        assert got % (1 << bits) == field % (1 << bits), (value, position, length)

@@ -205,6 +205,21 @@ END:
     assert result.tolist() == masks * (N // 32)
 
 
+def test_each_half_of_a_warp_compares_its_own(source) -> None:
+    """Both halves are at the instruction, with masks of their own."""
+    result = run(
+        """
+    and.b32 %y, %i, 3; and.b32 %z, %i, 16; setp.eq.u32 %p0, %z, 0;
+    selp.b32 %x, 0x0000ffff, 0xffff0000, %p0;
+    match.any.sync.b32 %z, %y, %x;
+    st.global.u32 [%to], %z;
+    ret;""",
+        source,
+    )
+    i = np.arange(N)
+    assert np.array_equal(result, (0x1111 << (i & 3)) << (i & 16))
+
+
 def test_lanes_exchange_across_a_branch(source) -> None:
     """Both sides of a branch meet in one shuffle, though they stand at different instructions."""
     result = run(

@@ -79,6 +79,9 @@ UNKNOWN = [
     "isspacep.shared %p1, %rd1, %rd2",
     "isspacep %p1, %rd1",
     "bfe.u32 %r1, %r2, %r3",
+    "cvt.u32 %r1, %r2",
+    "cvt.rn.f32.b32 %f1, %r2",
+    "cvt.b32.u32 %r1, %r2",
     "bfe.b32 %r1, %r2, %r3, %r4",
 ]
 

@@ -60,9 +60,9 @@ def test_addresses_say_their_space() -> None:
     )
     places = "".join(
         f"mov.b64 %from, {name}; cvta.{space}.u64 %from, %from;"
-        f" rem.u32 %yes, %i, 5; setp.eq.u32 %in, %yes, {k}; @%in mov.b64 %at, %from;"
+        f" rem.u32 %yes, %i, 6; setp.eq.u32 %in, %yes, {k}; @%in mov.b64 %at, %from;"
         for k, (space, name) in enumerate(
-            zip(SPACES[1:], ("tile", "own", "table", "p0"), strict=True)
+            zip(SPACES, ("values", "tile", "own", "table", "p0"), strict=True)
         )
     )
     text = f"""
@@ -70,6 +70,7 @@ def test_addresses_say_their_space() -> None:
 .target sm_90
 .address_size 64
 .const .u32 table[4];
+.global .u32 values[4];
 .visible .entry spaces(.param .u64 p0)
 {{
     .reg .b64 %at, %from, %to, %p0; .reg .b32 %i, %yes; .reg .pred %in;
@@ -80,8 +81,8 @@ def test_addresses_say_their_space() -> None:
 }}
 """
     smemkern.Kernel(text, "spaces")(1, N, out, device="emu")
-    k = np.arange(N) % 5
-    place = np.where(k < 4, k + 1, 0)
+    k = np.arange(N) % 6  # the last one's address is the array's
+    place = np.where(k < 5, k, 0)
     assert np.array_equal(out, place[None] == np.arange(len(SPACES))[:, None])
 
 
@@ -103,6 +104,12 @@ def test_addresses_say_nothing_of_the_host() -> None:
     first, shared, inside = seen(a, whole, c)
     assert inside - shared == c.ctypes.data - whole.ctypes.data
     assert seen(a, c, whole) == [first, inside, shared]
+
+
+def test_a_copy_that_is_told_to_read_more_than_it_has() -> None:
+    body = "mov.u64 %at, tile; mov.u32 %i, 5; cp.async.ca.shared.global [%at], [%p0], 4, %i;"
+    with pytest.raises(smemkern.LaunchError, match="cp.async of 4 bytes is told to read 5"):
+        run(body, np.zeros(64, "u4"))
 
 
 @pytest.mark.parametrize("lanes", [32, 7])
