@@ -120,3 +120,15 @@ def test_few_columns(row, dtype, columns, device, rng):
         assert_gemm(smemkern.gemm(x, y, variant=row.name, device=device), a, b, row=row)
         x, y = lying(b.T, left), lying(a.T, right)
         assert_gemm(smemkern.gemm(x, y, variant=row.name, device=device), b.T, a.T, row=row)
+
+
+@pytest.mark.parametrize("row", smemkern.variants("gemm"), ids=lambda row: row.name)
+def test_two_elements_that_lie_apart(row, rng):
+    """Two are a row, too, whose elements are as far apart as any."""
+    for dtype in row.dtypes:
+        for m, n, k in ((5, 7, 2), (2, 9, 4), (6, 2, 3), (2, 2, 2)):
+            a = random_matrix(rng, (2 * m, 3 * k), dtype)[::2, ::3]
+            b = random_matrix(rng, (k, 2 * n), dtype)[:, ::2]
+            for x, y in ((a, b), (a, b.copy()), (lying(a, "F")[:, ::1], b[::-1])):
+                result = smemkern.gemm(x, y, variant=row.name, device="emu")
+                assert_gemm(result, x, y, row=row)

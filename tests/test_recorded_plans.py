@@ -31,6 +31,9 @@ READABLE = 1 << 20  # elements of an operand that may have to be copied first
 BATCHES = ((), (), (), (2,), (7,), (300,), (3, 5), (70000,))
 OF_BITS = {"b8": "u1", "b16": "u2", "b32": "f4", "b64": "f8", "b128": "c16"}
 EACH = 9  # calls of a variant
+# In 2, 7 and 14 parts of K; in as many blocks as keep an H200 busy, and one more.
+AT_AN_EDGE = [(1, 7360, 1536), (256, 256, 4096), (512, 512, 1792), (384, 640, 1792)]
+AT_AN_EDGE += [(128, 128, 7168), (64, 64, 2048), (64, 1024, 1792), (1, 3680, 8192), (1, 3712, 8192)]
 
 
 class Operand(NamedTuple):
@@ -126,6 +129,13 @@ def calls() -> list[Call]:
         else:
             dtype = one_of(list(OF_BITS.values()))
             found.append(Call("transpose", (operand(batch, m, n, dtype),), {}))
+    for row in smemkern.variants("gemm"):
+        for m, n, inner in AT_AN_EDGE:
+            pair = (
+                Operand((m, inner), "C", row.dtypes[0], False),
+                Operand((inner, n), "C", row.dtypes[0], False),
+            )
+            found.append(Call("gemm", pair, {"variant": row.name}))
     return found
 
 

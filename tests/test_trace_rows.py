@@ -57,6 +57,26 @@ def test_callers_of_inlined_code():
     assert "deep.cuh:30 < middle.cuh:20 < main.cu:10" in repr(t)
 
 
+def test_the_worst_request_names_its_block_and_warp():
+    ptx = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %x, %y, %z, %n, %i, %a; .reg .pred %p<2>; .shared .b32 tile[1024];
+    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
+    mad.lo.u32 %n, %y, 2, %x; mad.lo.u32 %n, %z, 6, %n; setp.eq.u32 %p0, %n, 19;
+    mov.u32 %i, %tid.x; setp.ge.and.u32 %p0, %i, 32, %p0;
+    and.b32 %i, %i, 31; selp.u32 %n, 128, 4, %p0; mov.u32 %a, tile; mad.lo.u32 %a, %i, %n, %a;
+    ld.shared.u32 %x, [%a];
+    ret;
+}
+"""
+    t = smemkern.trace(smemkern.Kernel(ptx, "k"), (2, 3, 4), 64, np.zeros(1, "u4"), hazards=False)
+    worst = t.shared[0].worst_request
+    assert (worst.cost, worst.block, worst.warp) == (32, (1, 0, 3), 1)
+
+
 def test_worst_request():
     t, _ = run()
     deep, main = (row.worst_request for row in t.shared)
