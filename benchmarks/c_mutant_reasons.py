@@ -9,6 +9,71 @@ from typing import Any
 
 REASONS: dict[tuple[str, str, str], str] = {
     (
+        "csrc/core/plan.c",
+        "if (args.split > 1) { /* what a block holds may be as long as its part of K */",
+        "if (args.split > 2) { /* what a block holds may be as long as its part of K */",
+    ): "of two parts each is longer than what a block holds at a time, or K is too short for two",
+    (
+        "csrc/module/device_array.c",
+        "if ((outside || low < 0) && !empty) {",
+        "if ((outside || low < 1) && !empty) {",
+    ): "no array has an element at address 0",
+    (
+        "csrc/module/device_array.c",
+        "bool outside = low < 0, empty = false;",
+        "bool outside = low <= 0, empty = false;",
+    ): "address 0 has been refused before, with its own words",
+    (
+        "csrc/core/plan_flow_blocks.c",
+        ": share < TRANSPOSE_MOST ? (int64_t)share",
+        ": share <= TRANSPOSE_MOST ? (int64_t)share",
+    ): "the lesser of two, either way",
+    (
+        "csrc/module/request.c",
+        "if (r->plan.n_launches == 0) { return 0; }",
+        ";",
+    ): "a plan of no launches is run then, which does nothing",
+    (
+        "csrc/emu/observe.c",
+        "if (!next) return NULL;",
+        ";",
+    ): "the launch has failed by then, and what its trace counted is thrown away",
+    (
+        "csrc/module/device_request.c",
+        "if (r->on.ordinal < 0) {",
+        "if (r->on.ordinal <= 0) {",
+    ): "a GPU that is named beside arrays on GPU 0 is GPU 0: any other has been refused above",
+    (
+        "csrc/core/plan_wgmma.c",
+        "const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;",
+        "const int64_t z = walk_z_size(w) < (MAX_GRID_Z + 1) ? walk_z_size(w) : MAX_GRID_Z;",
+    ): "the lesser of two, either way",
+    (
+        "csrc/emu/alu_convert.c",
+        "if (frequent) return frequent;",
+        ";",
+    ): "the general conversion gives the same bits, and takes longer",
+    (
+        "csrc/emu/scope.c",
+        "if (!b) return NULL;",
+        ";",
+    ): "only without memory comes here, and the reading has failed by then",
+    (
+        "csrc/emu/hazards_order.c",
+        "if (o->peers) memset(o->peers, 0, o->n_warps * sizeof *o->peers);",
+        "if (o->peers) (void)0;",
+    ): "only after 2^31 steps of order in one launch; hours of emulation",
+    (
+        "csrc/emu/hazards_order.c",
+        "if (!fresh) return NULL;",
+        ";",
+    ): "only without memory comes here, and the trace is a MemoryError by then",
+    (
+        "csrc/emu/alu_half.c",
+        "if (flags & FLAG_SAT) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
+        "if (flags & FLAG_SAT) x = x > 0 ? x <= 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
+    ): "where x is 1, both give 1",
+    (
         "csrc/module/image.c",
         "Py_CLEAR(image);",
         "(void)0;",

@@ -59,8 +59,8 @@ Record = dict[str, Any]
 class Choice:
     """The tests that run a mutant's line, in the order in which they are likely to kill it."""
 
-    def __init__(self, reach: Reach, records: list[Record]) -> None:
-        self.reach, self.distrusted = reach, set[str]()
+    def __init__(self, reach: Reach, records: list[Record], first: list[str]) -> None:
+        self.reach, self.first, self.distrusted = reach, tuple(first), set[str]()
         self.left_out = tuple(LEFT_OUT) if reach.sanitized else ()
         self.of_file = Counter(name.partition("::")[0] for name in reach.seconds)
         self.killers: dict[str, Counter[str]] = {}
@@ -100,7 +100,8 @@ class Choice:
         few = [name for name in first + then if every[name] * FEW < len(every)]
         rarest = sorted(few, key=lambda name: every[name])[:MOST_FEW]
         leaks = [n for n in first + then if n.startswith(LEAKS)] if "call" in site.operator else []
-        return list(dict.fromkeys(rarest + leaks[:MOST_FEW] + first + then))
+        asked = [n for n in first + then if n.startswith(self.first)] if self.first else []
+        return list(dict.fromkeys(asked + rarest + leaks[:MOST_FEW] + first + then))
 
     @staticmethod
     def in_turns(groups: list[list[str]]) -> list[str]:
@@ -314,6 +315,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE")
+    parser.add_argument("--first", nargs="*", default=[], metavar="TEST", help="these come first")
     parser.add_argument("--measure", action="store_true", help="tests that are new or have changed")
     parser.add_argument("--again", action="store_true", help="what survived, with more tests")
     parser.add_argument(
@@ -335,7 +337,8 @@ def main() -> int:
     order = drawn(options.seed, options.only)
     journal = Journal(options.folder / f"seed-{options.seed}.jsonl")
     reach = Reach(tree)
-    trial = Trial(tree, Choice(reach, list(journal.records.values())), options.again)
+    choice = Choice(reach, list(journal.records.values()), options.first)
+    trial = Trial(tree, choice, options.again)
 
     todo = untried(order, journal, options.count)
     if options.again or options.sanitized:

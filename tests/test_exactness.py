@@ -122,6 +122,8 @@ def machine_requests(body: str, op: str, mnemonic: str) -> int:
         ("ld.shared.f32 %f1, [%r4+12]; ld.shared.f32 %f2, [%r4+16];", 2),  # two pieces of 16
         ("ld.shared.f32 %f1, [%r8]; ld.shared.f32 %f2, [%r8+4];", 2),  # multiples of 4 only
         ("ld.shared.f32 %f1, [%r4]; ld.shared.f32 %f2, [%r8+4];", 2),  # two registers
+        # Of the upper half of a product nothing is known.
+        ("mul.hi.u32 %r4, %r4, 16; ld.shared.f32 %f1, [%r4]; ld.shared.f32 %f2, [%r4+4];", 2),
         ("ld.shared.f32 %f1, [%r4]; bar.sync 0; ld.shared.f32 %f2, [%r4+4];", 2),
         ("ld.shared.f32 %f1, [%r4]; st.shared.f32 [%r8], %f1; ld.shared.f32 %f2, [%r4+4];", 2),
         ("ld.shared.f32 %f1, [%r4]; add.u32 %r4, %r4, 16; ld.shared.f32 %f2, [%r4+4];", 2),

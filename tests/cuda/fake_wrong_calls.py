@@ -125,6 +125,7 @@ row(ValueError, "read-only", gemm, good, other, out=lying(data=(out.address, Tru
 row(ValueError, "2 dimensions, and no shape", gemm, Capsule(shape=None), good, out=out)
 row(ValueError, "address 0; was it freed", gemm, Capsule(data=None), good, out=out)
 row(ValueError, "-1 dimensions", gemm, Capsule(n_dims=-1), good, out=out)
+row(ValueError, "65 dimensions; there may be 64", gemm, Capsule(n_dims=65), good, out=out)
 row(ValueError, "1000000 dimensions", gemm, Capsule(n_dims=1000000), good, out=out)
 row(ValueError, "-4 elements", gemm, Capsule(shape=(-4, 4)), good, out=out)
 row(ValueError, "more bytes than", gemm, Capsule(shape=(1 << 62, 4)), good, out=out)
