@@ -1,4 +1,4 @@
-"""Why no test can kill a mutant of c_mutants.py: a reason for each file, line and change.
+"""Why no test kills a mutant of c_mutants.py: a reason for each file, line and change.
 
 Looked up by the file and by what the line was and became, not by its number.
 """
@@ -7,17 +7,30 @@ from __future__ import annotations
 
 from typing import Any
 
-REASONS: dict[tuple[str, str, str], str] = {
+Reasons = dict[tuple[str, str, str], str]
+
+# No input tells these from the original: they do not count.
+EQUIVALENT: Reasons = {
+    (
+        "csrc/emu/alu_convert.c",
+        "if (to == PTX_NO_TYPE || from == PTX_NO_TYPE) return NULL;",
+        "if (to == PTX_NO_TYPE && from == PTX_NO_TYPE) return NULL;",
+    ): "what has one type only is refused by each of the ways that come after it",
+    (
+        "csrc/emu/parser.c",
+        "if (p->failed) return false;",
+        ";",
+    ): "an error is not replaced by a later one, and the reading fails all the same",
+    (
+        "csrc/emu/matrix_exact.c",
+        "for (uint32_t column = 0; column < n; column++) {",
+        "for (uint32_t column = 0; column <= n; column++) {",
+    ): "a sum too many is made, in a place that the array has, and never read",
     (
         "csrc/core/plan.c",
         "if (args.split > 1) { /* what a block holds may be as long as its part of K */",
         "if (args.split > 2) { /* what a block holds may be as long as its part of K */",
     ): "of two parts each is longer than what a block holds at a time, or K is too short for two",
-    (
-        "csrc/module/device_array.c",
-        "if ((outside || low < 0) && !empty) {",
-        "if ((outside || low < 1) && !empty) {",
-    ): "no array has an element at address 0",
     (
         "csrc/module/device_array.c",
         "bool outside = low < 0, empty = false;",
@@ -54,6 +67,49 @@ REASONS: dict[tuple[str, str, str], str] = {
         ";",
     ): "the general conversion gives the same bits, and takes longer",
     (
+        "csrc/emu/alu_half.c",
+        "if (flags & FLAG_SAT) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
+        "if (flags & FLAG_SAT) x = x > 0 ? x <= 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
+    ): "where x is 1, both give 1",
+    (
+        "csrc/emu/counts.c",
+        "enum { SOURCE = 1 << 2, LINE = 128 };",
+        "enum { SOURCE = 1 << 3, LINE = 128 };",
+    ): "any number without the lowest bit keeps these kinds apart from those of kind_of",
+    (
+        "csrc/module/operand.c",
+        "*(reach < 0 ? low : &high) += reach;",
+        "*(reach <= 0 ? low : &high) += reach;",
+    ): "it adds 0 to the one or to the other",
+    (
+        "csrc/emu/hazards_findings.c",
+        "if (a->party.thread != b->party.thread) return a->party.thread < b->party.thread;",
+        "if (a->party.thread != b->party.thread) return a->party.thread <= b->party.thread;",
+    ): "the threads differ here, so `<` and `<=` say the same",
+}
+# These could be told, by what a test cannot bring about.
+REASONS: Reasons = {
+    (
+        "csrc/emu/hazards_findings.c",
+        "if (out->variable && !endless && offset - at > (uint64_t)out->variable_at) continue;",
+        ";",
+    ): "variables overlap only where kernels share memory: no test has such a hazard yet",
+    (
+        "csrc/emu/reconvergence.c",
+        "if (latch != NONE && interrupt_look(a->poller)) return;",
+        "if (latch != NONE || interrupt_look(a->poller)) return;",
+    ): "only where lanes of several endless loops meet; they never leave these",
+    (
+        "csrc/module/device.c",
+        "for (size_t i = 0; i < flow->n_steps; i++) {",
+        "for (size_t i = 0; i <= flow->n_steps; i++) {",
+    ): "one step more is read where there is room for one, and none has been written there",
+    (
+        "csrc/module/device_array.c",
+        "if ((outside || low < 0) && !empty) {",
+        "if ((outside || low < 1) && !empty) {",
+    ): "no array has an element at address 0",
+    (
         "csrc/emu/scope.c",
         "if (!b) return NULL;",
         ";",
@@ -69,11 +125,6 @@ REASONS: dict[tuple[str, str, str], str] = {
         ";",
     ): "only without memory comes here, and the trace is a MemoryError by then",
     (
-        "csrc/emu/alu_half.c",
-        "if (flags & FLAG_SAT) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
-        "if (flags & FLAG_SAT) x = x > 0 ? x <= 1 ? x : 1 : 0; /* NaN and -0 give +0 */",
-    ): "where x is 1, both give 1",
-    (
         "csrc/module/image.c",
         "Py_CLEAR(image);",
         "(void)0;",
@@ -84,20 +135,10 @@ REASONS: dict[tuple[str, str, str], str] = {
         "(void)0;",
     ): "only without memory for a row of the table comes here, and the call fails all the same",
     (
-        "csrc/emu/counts.c",
-        "enum { SOURCE = 1 << 2, LINE = 128 };",
-        "enum { SOURCE = 1 << 3, LINE = 128 };",
-    ): "any number without the lowest bit keeps these kinds apart from those of kind_of",
-    (
         "csrc/core/plan_flow_sizes.c",
         "if (code) return code;",
         ";",
     ): "a plan that fails here fails again as the flow's steps are made, with the same message",
-    (
-        "csrc/module/operand.c",
-        "*(reach < 0 ? low : &high) += reach;",
-        "*(reach <= 0 ? low : &high) += reach;",
-    ): "it adds 0 to the one or to the other",
     (
         "csrc/emu/reconvergence.c",
         "if (interrupt_look(a->poller)) return;",
@@ -108,11 +149,6 @@ REASONS: dict[tuple[str, str, str], str] = {
         "Py_XDECREF(w.tell);",
         "(void)0;",
     ): "only a call that is refused as the interpreter ends comes here: what it keeps goes with it",
-    (
-        "csrc/emu/hazards_findings.c",
-        "if (a->party.thread != b->party.thread) return a->party.thread < b->party.thread;",
-        "if (a->party.thread != b->party.thread) return a->party.thread <= b->party.thread;",
-    ): "the threads differ here, so `<` and `<=` say the same",
     (
         "csrc/emu/block.c",
         "if (bytes <= MAX_BLOCK_BYTES - b->charged) {",
@@ -126,5 +162,9 @@ REASONS: dict[tuple[str, str, str], str] = {
 }
 
 
+def is_equivalent(record: dict[str, Any]) -> bool:
+    return (record["file"], record["before"], record["after"]) in EQUIVALENT
+
+
 def reason_of(record: dict[str, Any]) -> str | None:
-    return REASONS.get((record["file"], record["before"], record["after"]))
+    return (EQUIVALENT | REASONS).get((record["file"], record["before"], record["after"]))

@@ -48,7 +48,9 @@ def summary(path: Path) -> str:
         f"{record['mutants']} mutants drawn by seed {record['seed']} from {record['sites']} "
         f"places: {record['killed']} killed ({how}), {record['date']}, commit "
         f"{record['commit'] or 'unknown'}. Besides, {skipped['equivalent']} were compiled into the "
-        f"same machine code and {skipped['not compiled']} did not compile: they do not count.",
+        f"same machine code, {skipped['not compiled']} did not compile, and "
+        f"{record['told by no input']} no input tells from the original "
+        "(`benchmarks/c_mutant_reasons.py` says why): they do not count.",
         markdown(("change", "", "mutants", "killed"), lines, 2),
     ]
     left = [m for m in record["records"] if m["verdict"] == "survived"]

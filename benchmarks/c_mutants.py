@@ -16,7 +16,8 @@ killers first, until one fails: ten seconds' worth, with --again five minutes'. 
                  with --sanitized also by a report about the file that changed
     survived     no test fails that runs the line; it needs a reason in c_mutant_reasons.py
 
-One that does not compile, or into the same machine code, does not count, and another is drawn.
+One that does not compile, or into the same machine code, does not count, and another is drawn; nor
+does one that no input can tell from the original, as c_mutant_reasons.py shows.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ import c_mutant_sites
 import c_mutant_tests
 from c_mutant_build import DoesNotCompile, Equivalent, Tree
 from c_mutant_reach import Reach, measure
-from c_mutant_reasons import reason_of
+from c_mutant_reasons import is_equivalent, reason_of
 from c_mutant_sites import OPERATORS, Site
 from sanitized import KINDS, LEFT_OUT, ROOT, path_of
 
@@ -211,6 +212,10 @@ def commit() -> str:
     return done.stdout.strip()
 
 
+def counts(record: Record) -> bool:
+    return record["verdict"] in ("killed", "survived") and not is_equivalent(record)
+
+
 class Journal:
     """A line for each mutant, written at once: what stops early has not been for nothing."""
 
@@ -236,7 +241,7 @@ class Journal:
         for place in order:
             if place not in self.records or len(found) == count:
                 break
-            if self.records[place]["verdict"] in ("killed", "survived"):
+            if counts(self.records[place]):
                 found.append(self.records[place])
         return found
 
@@ -252,7 +257,7 @@ def untried(order: dict[Key, Site], journal: Journal, count: int) -> Draw:
             return
         if place not in journal.records:
             yield place, site
-        found += journal.records[place]["verdict"] in ("killed", "survived")
+        found += counts(journal.records[place])
 
 
 def survivors(order: dict[Key, Site], journal: Journal, count: int) -> Draw:
@@ -287,6 +292,7 @@ def summary(options: argparse.Namespace, order: dict[Key, Site], journal: Journa
             verdict: sum(r["verdict"] == verdict for r in every)
             for verdict in ("equivalent", "not compiled")
         },
+        "told by no input": sum(map(is_equivalent, every)),
         "operators": by_operator,
         "records": mutants,
     }

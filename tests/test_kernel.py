@@ -433,6 +433,18 @@ def test_no_nvrtc_says_what_to_install():
     assert "pip install smemkern[nvrtc]" in shown
 
 
+def test_a_source_that_is_missing_is_named(tmp_path):
+    code = f"""
+import numpy, smemkern
+smemkern._core.configure({str(tmp_path)!r}, {str(tmp_path)!r})
+try: smemkern.gemm(numpy.ones((4, 4)), numpy.ones((4, 4)), variant="tiled", device="emu")
+except FileNotFoundError as error: print(error)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert done.stdout == f"kernel source gemm_tiled.cu is not in {tmp_path}\n", done.stderr
+
+
 def test_an_error_of_the_search_for_the_compiler_is_passed_on():
     code = """
 import smemkern._nvrtc as place

@@ -134,6 +134,21 @@ def test_refused(ab):
         smemkern._measure("gemm", *ab, out=ab[0].copy(), beta=1.0)
 
 
+def test_shared_memory_of_a_block(ab):
+    """Of all launches the most: static and dynamic."""
+    assert traced(ab, "tiled", tile=32).launch.shared_bytes == 2 * 4 * 32 * 32
+    assert traced(ab, "naive").launch.shared_bytes == 0
+    ptx = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{ .reg .b32 %r; .shared .b32 s[25]; ld.shared.u32 %r, [s]; ret; }
+"""
+    kernel = smemkern.Kernel(ptx, "k")
+    t = smemkern.trace(kernel, 1, 32, np.zeros(1, "u4"), shared_bytes=300, hazards=False)
+    assert t.launch.shared_bytes == 112 + 300  # dynamic memory begins at a multiple of 16
+
+
 ACCESSES = (
     "ld.shared.u32 %r4, [%r1];",
     "ld.shared.v2.u32 {%r4, %r5}, [%r1];",

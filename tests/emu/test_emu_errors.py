@@ -80,6 +80,8 @@ UNKNOWN = [
     "isspacep %p1, %rd1",
     "bfe.u32 %r1, %r2, %r3",
     "cvt.u32 %r1, %r2",
+    "cvt.rn.f16x2 %r1, %f1, %f2",
+    "cvt.rn.satfinite.e4m3x2 %h1, %f1, %f2",
     "cvt.rn.f32.b32 %f1, %r2",
     "cvt.b32.u32 %r1, %r2",
     "bfe.b32 %r1, %r2, %r3, %r4",
