@@ -87,6 +87,8 @@ class Choice:
     def ordered(self, site: Site) -> list[str]:
         groups: dict[str, list[str]] = {}
         every = self.reach.tests(site.file, site.line)
+        if not every and self.first:  # the line table knows nothing of the line
+            every = {name: 1 for name in self.reach.seconds if name.startswith(self.first)}
         for name in every:
             if name not in self.distrusted and not name.startswith(self.left_out):
                 groups.setdefault(name.partition("::")[0], []).append(name)

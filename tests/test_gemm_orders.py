@@ -132,3 +132,15 @@ def test_two_elements_that_lie_apart(row, rng):
             for x, y in ((a, b), (a, b.copy()), (lying(a, "F")[:, ::1], b[::-1])):
                 result = smemkern.gemm(x, y, variant=row.name, device="emu")
                 assert_gemm(result, x, y, row=row)
+
+
+@pytest.mark.parametrize("variant", ["naive", "vectorized", "panel", "tf32x3"])
+def test_batches_of_four_axes_that_nothing_folds(variant, rng):
+    """Each operand is repeated along other axes, so that every axis is walked for itself."""
+    batch = (2, 3, 2, 3)
+    a = np.broadcast_to(random_matrix(rng, (2, 1, 2, 1, 6, 5), "f4"), (*batch, 6, 5))
+    b = np.broadcast_to(random_matrix(rng, (1, 3, 1, 3, 5, 7), "f4"), (*batch, 5, 7))
+    out = np.full((*batch[::-1], 6, 7), np.nan, "f4").transpose(3, 2, 1, 0, 4, 5)
+    smemkern.gemm(a, b, out=out, variant=variant, device="emu")
+    row = next(row for row in smemkern.variants("gemm") if row.name == variant)
+    assert_gemm(out, a, b, row=row)

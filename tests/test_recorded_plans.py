@@ -129,6 +129,9 @@ def calls() -> list[Call]:
         else:
             dtype = one_of(list(OF_BITS.values()))
             found.append(Call("transpose", (operand(batch, m, n, dtype),), {}))
+    for dtype in OF_BITS.values():  # whose rows lie as far apart as those of one bank of a cache
+        for rows, cols in ((700, 32768), (2048, 65536), (4096, 131072)):
+            found.append(Call("transpose", (Operand((rows, cols), "C", dtype, False),), {}))
     for row in smemkern.variants("gemm"):
         for m, n, inner in AT_AN_EDGE:
             pair = (

@@ -118,6 +118,15 @@ row((TypeError, ValueError), "stream|int", gemm, lying(stream="now"), good, out=
 row(ValueError, "multiples of their size", gemm, lying(strides=(2, 4)), good, out=out)
 row(ValueError, "strides that lead past", gemm, lying(strides=(1 << 62, 4)), good, out=out)
 row(ValueError, "strides that lead past", gemm, lying(strides=(-(1 << 60), 4)), good, out=out)
+row(
+    ValueError,
+    "strides that lead past",
+    gemm,
+    lying(data=(44, False), strides=(-16, -4)),
+    good,
+    out=out,
+)
+row(ValueError, "memory of no GPU", gemm, lying(data=(60, False), strides=(-16, -4)), good, out=out)
 row(ValueError, "out", gemm, good, other, out=lying(strides=(0, 4)))
 row(ValueError, "read-only", gemm, good, other, out=lying(data=(out.address, True)))
 
