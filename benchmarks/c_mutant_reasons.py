@@ -12,6 +12,28 @@ Reasons = dict[tuple[str, str, str], str]
 # No input tells these from the original: they do not count.
 EQUIVALENT: Reasons = {
     (
+        "csrc/emu/mbarrier.c",
+        "if (i->flags & ARRIVE_STATE) U64(w, i->d)[lane] = before;",
+        "if (i->flags | ARRIVE_STATE) U64(w, i->d)[lane] = before;",
+    ): "`_` has a place of its own among the registers, which nobody reads",
+    (
+        "csrc/core/plan_flow_sizes.c",
+        "if (code) return code;",
+        ";",
+    ): "a plan that fails here fails again as the flow's steps are made, with the same message",
+    (
+        "csrc/emu/hazards_order.c",
+        "if (!fresh) return NULL;",
+        ";",
+    ): "only without memory comes here, and the trace is a MemoryError by then",
+    (
+        "csrc/module/scalar.c",
+        "overflow == 0 && (bits >= 64 || (value >= -(1LL << (bits - 1)) && "
+        "value < (1LL << bits)));",
+        "overflow == 0 && (bits >= 63 || (value >= -(1LL << (bits - 1)) && "
+        "value < (1LL << bits)));",
+    ): "integers have 8, 16, 32 or 64 bits",
+    (
         "csrc/core/plan_flow_sizes.c",
         "for (int edges = 0; edges < 4; edges++) {",
         "for (int edges = 0; edges < 5; edges++) {",
@@ -105,6 +127,16 @@ EQUIVALENT: Reasons = {
 # These could be told, by what a test cannot bring about.
 REASONS: Reasons = {
     (
+        "csrc/module/image.c",
+        "Py_CLEAR(image);",
+        "(void)0;",
+    ): "only without memory for an entry of a dict comes here, and the image is in use",
+    (
+        "csrc/module/tables.c",
+        "Py_CLEAR(list);",
+        "(void)0;",
+    ): "only without memory for a row of the table comes here, and the call fails all the same",
+    (
         "csrc/core/plan_transpose.c",
         "enum { CROWDED = 128 << 10, APART = 16 << 10 };",
         "enum { CROWDED = 128 << 10, APART = 16 >> 10 };",
@@ -140,35 +172,10 @@ REASONS: Reasons = {
         "for (size_t i = 0; i <= flow->n_steps; i++) {",
     ): "one step more is read where there is room for one, and none has been written there",
     (
-        "csrc/emu/scope.c",
-        "if (!b) return NULL;",
-        ";",
-    ): "only without memory comes here, and the reading has failed by then",
-    (
         "csrc/emu/hazards_order.c",
         "if (o->peers) memset(o->peers, 0, o->n_warps * sizeof *o->peers);",
         "if (o->peers) (void)0;",
     ): "only after 2^31 steps of order in one launch; hours of emulation",
-    (
-        "csrc/emu/hazards_order.c",
-        "if (!fresh) return NULL;",
-        ";",
-    ): "only without memory comes here, and the trace is a MemoryError by then",
-    (
-        "csrc/module/image.c",
-        "Py_CLEAR(image);",
-        "(void)0;",
-    ): "only without memory for an entry of a dict comes here, and the image is in use",
-    (
-        "csrc/module/tables.c",
-        "Py_CLEAR(list);",
-        "(void)0;",
-    ): "only without memory for a row of the table comes here, and the call fails all the same",
-    (
-        "csrc/core/plan_flow_sizes.c",
-        "if (code) return code;",
-        ";",
-    ): "a plan that fails here fails again as the flow's steps are made, with the same message",
     (
         "csrc/emu/reconvergence.c",
         "if (interrupt_look(a->poller)) return;",
