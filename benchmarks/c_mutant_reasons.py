@@ -200,7 +200,7 @@ REASONS: Reasons = {
         "csrc/module/result_memory.c",
         "pthread_mutex_lock(&mutex);",
         "(void)0;",
-    ): "a race of a few instructions: ThreadSanitizer reports it (`sanitized.py thread`), no test",
+    ): "a race of a few instructions: a matter for ThreadSanitizer (`sanitized.py thread`)",
 }
 
 
