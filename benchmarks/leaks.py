@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import gc
 import itertools
 import time
@@ -20,22 +19,7 @@ import numpy as np
 
 import records
 import smemkern
-
-
-class Mallinfo(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keepcost".split()
-    ]
-
-
-def used() -> int:
-    """Bytes that malloc has handed out, pages of their own included."""
-    ask = ctypes.CDLL(None).mallinfo2
-    ask.restype = Mallinfo
-    info = ask()
-    return info.used + info.hblkhd
-
+from malloc_use import used
 
 PTX = """.version 8.0
 .target sm_80

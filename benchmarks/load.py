@@ -35,7 +35,7 @@ sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
 import load_calls  # noqa: E402
 import smemkern  # noqa: E402
 import soak_cases  # noqa: E402
-from leaks import used  # noqa: E402
+from malloc_use import used  # noqa: E402
 from rows import parameter_sets  # noqa: E402
 from soak import MOST  # noqa: E402
 

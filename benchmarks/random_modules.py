@@ -68,6 +68,12 @@ def unoptimised(module: Module) -> modules.Left:
     return [modules.run_entry(launch, "cuda", launched) for launch in module.entries]
 
 
+def right_unoptimised(module: Module, emu: modules.Left) -> bool:
+    """Whether it leaves, as ptxas -O0 compiles it, what the emulator and the model leave."""
+    wrong = modules.differences(emu, modules.model(module), True)
+    return not wrong and not modules.differences(emu, unoptimised(module))
+
+
 def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     """The digest on the emulator, and what is different."""
     module = Module(seed)
@@ -84,7 +90,7 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
     entries, modelled = differ(emu, gpu)
     if not entries and not modelled:
         return kept, None
-    optimiser = not modelled and not modules.differences(emu, unoptimised(module))
+    optimiser = right_unoptimised(module, emu)
     left = None
     if apart:
         functions = [f for f in module.at.values() if f.body]
@@ -98,14 +104,6 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
         "optimiser": optimiser,
         "left": left,
     }
-
-
-def right_unoptimised(seed: int) -> bool:
-    """Whether a module that failed leaves what it should as ptxas -O0 compiles it."""
-    module = Module(seed)
-    emu = modules.run(module, "emu")
-    wrong = modules.differences(emu, modules.model(module), True)
-    return not wrong and not modules.differences(emu, unoptimised(module))
 
 
 def print_part(some: range, apart: int) -> None:
@@ -161,10 +159,10 @@ def run_modules(options: argparse.Namespace, path: Path, kept: Record) -> bool:
         for some, one in zip(parts, pool.map(lambda s: part(s, options.apart), parts), strict=True):
             found.append(one)
             options.count = some.stop - options.seed
-            if len(found) % 20 == 0 or some is parts[-1]:
+            if len(found) % 20 == 0:
                 record = recorded(found, options) | kept
                 path.write_text(json.dumps(record, indent=1) + "\n")
-    return summary(record, path, "modules")
+    return summary(recorded(found, options) | kept, path, "modules")
 
 
 def count_mistakes(options: argparse.Namespace) -> Record:
@@ -203,7 +201,8 @@ def main() -> int:
 
     os.environ["CUDA_CACHE_DISABLE"] = "1"  # each module runs once
     if options.unoptimised is not None:
-        print(json.dumps(right_unoptimised(options.unoptimised)), flush=True)
+        module = Module(options.unoptimised)
+        print(json.dumps(right_unoptimised(module, modules.run(module, "emu"))), flush=True)
         os._exit(0)
     if options.part:
         print_part(range(*map(int, options.part.split(":"))), options.apart)

@@ -1,8 +1,8 @@
 """What tests share: whether there is a GPU, and comparisons that a NaN cannot slip through, with
 tolerances from K and the precision."""
 
-import ctypes
 import os
+import sys
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
@@ -10,6 +10,9 @@ import numpy as np
 
 import smemkern
 from smemkern.reference import gemm_bound
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from malloc_use import used  # noqa: E402
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
 
@@ -22,22 +25,12 @@ def environment(*folders, **variables):
     return {**os.environ, **{k: str(v) for k, v in variables.items()}, "PYTHONPATH": path}
 
 
-class Mallinfo(ctypes.Structure):
-    """struct mallinfo2 of glibc."""
-
-    NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
-
-
 def malloc_bytes():
     """What malloc has handed out in this process; 0 where there is no glibc to say so."""
     try:
-        mallinfo = ctypes.CDLL(None).mallinfo2
+        return used()
     except AttributeError:
         return 0
-    mallinfo.restype = Mallinfo
-    info = mallinfo()
-    return info.uordblks + info.hblkhd
 
 
 def assert_gemm(result, a, b, alpha=1.0, beta=0.0, c=None, row=None):

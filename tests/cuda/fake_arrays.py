@@ -187,7 +187,7 @@ def refused() -> None:
 
 
 def nothing_is_kept() -> None:
-    """Neither of an array that is asked the new way nor of one that only knows the old one."""
+    """Nothing of arrays that know only the older __dlpack__, nor of the number of a stream."""
     x, y, z, _want = arrays(DlPack)
     times, stream = 300, create("cuStreamCreate", 1)
     for _ in range(3):

@@ -1,6 +1,6 @@
 /* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their
- * steps race. Prints for each row how many flows there were, in how many blocks made room for others, in how many of
- * these something was kept, how many steps they have together, and a digest of these. */
+ * steps race. Prints a line for each row: flows; those in which blocks made room for others; of these those that
+ * kept something; steps of all flows, and a digest of the steps. */
 #include <stdio.h>
 #include <stdlib.h>
 

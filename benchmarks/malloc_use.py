@@ -1,0 +1,20 @@
+"""How much memory malloc has handed out: for benchmarks/leaks.py, load.py and the tests."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keepcost".split()
+    ]
+
+
+def used() -> int:
+    """Bytes that malloc has handed out, pages of their own included."""
+    ask = ctypes.CDLL(None).mallinfo2
+    ask.restype = Mallinfo
+    info = ask()
+    return info.used + info.hblkhd
