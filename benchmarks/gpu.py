@@ -119,16 +119,18 @@ def build(site: Path) -> Record:
 
 
 def tests(arguments: str) -> Record:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments.split()]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments.split(), "-rfE"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     print(done.stdout[-6000:])
     summary = done.stdout.rstrip().splitlines()[-1]
+    wrong = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     counts = {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", summary)}
     keep = ("passed", "failed", "errors", "error", "skipped", "xfailed", "deselected")
     return {
         "command": "pytest " + arguments,
         "exit_status": done.returncode,
         **{word: counts[word] for word in keep if word in counts},
+        **({"wrong": wrong} if wrong else {}),
     }
 
 
