@@ -13,11 +13,7 @@ from buildtools.commands import BuildExt, BuildPy  # noqa: E402
 
 os.chdir(ROOT)
 FOLDERS = ("module", "core", "cuda", "emu")
-EMU = Path("csrc/emu")
-PARTS = {*EMU.glob("alu_*.c"), *EMU.glob("matrix_*.c")}  # alu.c and matrix.c include them
-SOURCES = sorted(
-    str(file) for name in FOLDERS for file in Path("csrc", name).glob("*.c") if file not in PARTS
-)
+SOURCES = sorted(str(file) for name in FOLDERS for file in Path("csrc", name).rglob("*.c"))
 FLAGS = ["-std=gnu17", "-O3", "-g1", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
 FLAGS += ["-MMD"]  # which files each object is made of, for buildtools/commands.py
 if os.environ.get("SMEMKERN_WERROR") == "1":

@@ -1,6 +1,6 @@
 """A copy of the tree in which c_mutants.py changes a file of C, compiles it and links it.
 
-Everything is compiled once for the baseline instruction set alone (ISA_VARIANTS=0), so that a
+Everything is compiled once for the baseline instruction set alone (CPU_VARIANTS=0), so that a
 change to one of the emulator's vector files is not compiled three times. Of a mutant only what
 includes the changed file is compiled again; the other objects are linked as they are.
 """
@@ -21,7 +21,7 @@ from c_mutant_sites import Site, mutate
 from sanitized import KINDS, ROOT, copied
 
 FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"]
-FLAGS += ["-DISA_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
+FLAGS += ["-DCPU_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
 FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
 FOLDERS = ("module", "core", "cuda", "emu")
 QUICK = ["-O1"]  # mutants; also what they are compared with
@@ -68,13 +68,11 @@ class Tree:
 
     def sources(self) -> list[str]:
         """Those that are compiled for themselves, in the tree."""
-        csrc = self.path / "csrc"
-        part = ("alu_", "matrix_")
         files = [
-            f"csrc/{name}/{path.name}"
+            str(path.relative_to(self.path))
             for name in FOLDERS
-            for path in sorted((csrc / name).glob("*.c"))
-            if not (name == "emu" and path.name.startswith(part)) and "exec_v" not in path.name
+            for path in sorted((self.path / "csrc" / name).rglob("*.c"))
+            if not path.name.startswith("cpu_v")
         ]
         return [*files, "build/registry_rows.c"]
 

@@ -44,7 +44,7 @@ LEFT_OUT = (
 # They compile these files by themselves, which is not seen here.
 COMPILED = {
     "tests/flows/test_flow_order": "csrc/core/",
-    "tests/emu/test_guarded": "csrc/emu/guarded",
+    "tests/emu/test_guarded": "csrc/emu/base/guarded",
 }
 
 
@@ -203,8 +203,8 @@ def lines_of(tree: Tree) -> dict[str, np.ndarray]:
     name = ""
     for text in listed.splitlines():
         if text.endswith(":"):
-            found = re.search(r"(csrc/\w+/[\w.]+):$", text)
-            name = found[1] if found else ""
+            found = re.search(r"(csrc/[\w./]+):$", text)
+            name = os.path.normpath(found[1]) if found else ""
         elif name and (row := re.match(r"\S+\s+(\d+)\s+(0x[\da-f]+)", text)):
             place = bisect.bisect_right(starts, int(row[2], 16)) - 1
             if place >= 0:

@@ -264,7 +264,7 @@ class File:
 def every_site(root: Path) -> list[Site]:
     found = []
     for folder in FOLDERS:
-        for path in sorted((root / folder).glob("*.[ch]")):
+        for path in sorted((root / folder).rglob("*.[ch]")):
             found += File(str(path.relative_to(root)), path.read_text()).sites()
     return found
 

@@ -90,7 +90,7 @@ def copied(folder: Path) -> None:
 def built(folder: Path, kind: str) -> None:
     copied(folder)
     flags = KINDS[kind].flags
-    compiled = f"{flags} -fno-omit-frame-pointer -DEMU_CHECKED"  # canaries: csrc/emu/guarded.h
+    compiled = f"{flags} -fno-omit-frame-pointer -DEMU_CHECKED"  # canaries: csrc/emu/base/guarded.h
     environment = os.environ | {"CFLAGS": compiled, "LDFLAGS": flags}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     subprocess.run(command, cwd=folder, env=environment, check=True)

@@ -35,7 +35,7 @@ class Trace:
         Arrivals of warps at block barriers.
     flops : int
         Floating-point operations: 2 for a fma, 1 for add, mul, div, sqrt, ..., 2mnk for a matrix
-        instruction; the rule is in csrc/emu/flops.h.
+        instruction; the rule is in csrc/emu/cost/flops.h.
     blocks, grid_blocks : int
         Blocks that ran, of all that the launches have.
     launch : Launch

@@ -1,6 +1,6 @@
 """One request of a warp, taken apart: who waits for whom, in which bank.
 
-Which lanes are served together is asked of the rule in csrc/emu/banks.h, which also counts.
+Which lanes are served together is asked of the rule in csrc/emu/cost/banks.h, which also counts.
 """
 
 from __future__ import annotations

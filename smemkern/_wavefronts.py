@@ -1,6 +1,6 @@
 """What requests to shared memory cost: banks.wavefronts and ideal, and how they read arguments.
 
-The rule is not here: csrc/emu/banks.c has today's, _banks_history.py those of the past.
+The rule is not here: csrc/emu/cost/banks.c has today's, _banks_history.py those of the past.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernels whose single instructions do much: the call ends in time, and in bounded memory.
 
 A slice of 4096 such instructions would take seconds to hours. So the emulator looks at what bounds
-a kernel, timeout= here, within them too (block_goes_on in csrc/emu/block.h).
+a kernel, timeout= here, within them too (block_goes_on in csrc/emu/machine/block.h).
 """
 
 import subprocess

@@ -9,7 +9,7 @@ import smemkern
 from .operations import OPERATIONS, WINDOW, Operation
 from .play import KEY, compiled
 
-# A row of a matrix costs what a store of 16 bytes a lane costs (csrc/emu/banks.h).
+# A row of a matrix costs what a store of 16 bytes a lane costs (csrc/emu/cost/banks.h).
 ROW_STORE = OPERATIONS["st_v4_b32"]
 
 

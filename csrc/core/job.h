@@ -167,14 +167,14 @@ typedef struct smk_site {
     smk_position callers[SMK_MAX_CALLERS]; /* of inlined code, from the inside out */
     int n_callers;
     uint64_t machine_requests,
-        machine_wavefronts; /* shared: after ptxas joined accesses (emu/widen.h) */
+        machine_wavefronts; /* shared: after ptxas joined accesses (emu/cost/ptxas_vectorize.h) */
 } smk_site;
 
 typedef struct smk_opcode_count {
     char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
     uint64_t warps;  /* warp instructions */
     uint64_t lanes;  /* thread instructions: of lanes whose guard holds */
-    uint64_t flops;  /* by the rule in emu/flops.h */
+    uint64_t flops;  /* by the rule in emu/cost/flops.h */
 } smk_opcode_count;
 
 typedef struct smk_trace {

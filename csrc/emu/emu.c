@@ -2,16 +2,18 @@
  * values of their variables. */
 #include "emu.h"
 
+#include "isa/isa.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "block.h"
-#include "counts.h"
-#include "hazards.h"
-#include "interrupt.h"
-#include "observers.h"
+#include "machine/block.h"
+#include "cost/counts.h"
+#include "hazards/hazards.h"
+#include "base/interrupt.h"
+#include "observe/observer_pair.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
 static const size_t MAX_CACHED_BYTES = 512u << 20; /* every kernel of ours as it is by default */
@@ -88,7 +90,8 @@ static emu_module *cache_keep(emu_module *read) {
 static smk_code module_open(const smk_image *image, interrupt_poller *poller, emu_module **out,
                             smk_status *status) {
     if (image->key && (*out = cache_find(image->key))) return SMK_OK;
-    const smk_code code = module_load(image->key, image->data, image->size, poller, out, status);
+    const smk_code code =
+        module_load(isa_for_cpu(), image->key, image->data, image->size, poller, out, status);
     if (!code && image->key) *out = cache_keep(*out);
     return code;
 }

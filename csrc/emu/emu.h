@@ -10,8 +10,7 @@
 #define SMK_EMU_H
 
 #include "../core/flow.h"
-
-enum { EMU_MULTIPROCESSORS = 132 }; /* an H200's; a block's %smid is its number modulo this */
+#include "base/device.h"
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 

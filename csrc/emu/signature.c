@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "emu.h"
-#include "interrupt.h"
-#include "ptx.h"
+#include "base/interrupt.h"
+#include "ptx/ptx.h"
 
 static char kind_of(ptx_type type) {
     switch (type) {

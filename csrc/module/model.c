@@ -1,8 +1,8 @@
 /* The emulator's bank model as a function of arrays: what smemkern.banks asks for whole batches of
- * requests. The rule itself stands in emu/banks.c alone, so that a trace and the model agree. */
+ * requests. The rule itself stands in emu/cost/banks.c alone, so that a trace and the model agree. */
 #include "module.h"
 
-#include "../emu/banks.h"
+#include "../emu/cost/banks.h"
 
 enum { LANES = 32 };
 
@@ -10,7 +10,7 @@ static bool known_width(long width) {
     return width == 1 || width == 2 || width == 4 || width == 8 || width == 16;
 }
 
-/* Loads may merge their groups; everything else is served as stores are (emu/banks.h). */
+/* Loads may merge their groups; everything else is served as stores are (emu/cost/banks.h). */
 static int read_op(const char *op, bool *load) {
     static const char *const known[] = {"load",     "store",    "atomic",
                                         "ldmatrix", "stmatrix", "copy_async"};

@@ -1,9 +1,9 @@
-/* One case of csrc/emu/guarded.c, named by the first argument; test_guarded.py says how each ends. */
+/* One case of csrc/emu/base/guarded.c, named by the first argument; test_guarded.py says how each ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../csrc/emu/guarded.h"
+#include "../../csrc/emu/base/guarded.h"
 
 enum { BYTES = 1000 };
 

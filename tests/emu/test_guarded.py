@@ -1,4 +1,4 @@
-"""Memory that kernels reach lies between guards (csrc/emu/guarded.h), in both builds of it."""
+"""Memory that kernels reach lies between guards (csrc/emu/base/guarded.h), in both builds of it."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def cases(request, tmp_path_factory):
     program = tmp_path_factory.mktemp("guarded") / request.param
     flags = ["-std=gnu17", "-O1", "-w", "-pthread"]
     flags += ["-DEMU_CHECKED"] if request.param == "checked" else []
-    sources = [HERE / "guarded_cases.c", HERE.parents[1] / "csrc/emu/guarded.c"]
+    sources = [HERE / "guarded_cases.c", HERE.parents[1] / "csrc/emu/base/guarded.c"]
     subprocess.run([compiler, *flags, *sources, "-o", program], check=True)
 
     def run(*arguments):

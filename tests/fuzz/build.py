@@ -35,7 +35,7 @@ ROOT = HERE.parent.parent
 CSRC = ROOT / "csrc"
 MOST_BYTES = 16000  # of an input
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/guarded.h
+CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/base/guarded.h
 # Not -fsanitize=fuzzer-no-link: that looks at each comparison, too, at half of the executions.
 COVERAGE = "-fsanitize-coverage=inline-8bit-counters,pc-table"
 TARGETS = {
@@ -45,11 +45,9 @@ TARGETS = {
 
 
 def sources() -> list[Path]:
-    """All of csrc that knows neither Python nor a driver; some files are parts of others."""
-    parts = {*CSRC.glob("emu/alu_*.c"), *CSRC.glob("emu/matrix_*.c")}
-    files = {*CSRC.glob("emu/*.c"), *CSRC.glob("core/*.c")} - parts
+    """All of csrc that knows neither Python nor a driver."""
     return [
-        *sorted(files),
+        *sorted([*CSRC.glob("emu/**/*.c"), *CSRC.glob("core/*.c")]),
         *(CSRC / "cuda" / f"{name}.c" for name in ("cache", "includes", "sha256")),
     ]
 

@@ -10,8 +10,8 @@
 #include "../../csrc/core/auto.h"
 #include "../../csrc/core/plan_flow.h"
 #include "../../csrc/cuda/includes.h"
-#include "../../csrc/emu/banks.h"
-#include "../../csrc/emu/tensor_map.h"
+#include "../../csrc/emu/cost/banks.h"
+#include "../../csrc/emu/isa/tensor_map.h"
 #include "../flows/flow_order.h"
 #include "fuzz.h"
 

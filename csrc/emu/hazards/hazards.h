@@ -1,0 +1,21 @@
+/* The observer that finds hazards; see hazards.c. */
+#ifndef EMU_HAZARDS_H
+#define EMU_HAZARDS_H
+
+#include "../../core/job.h"
+#include "../observe/observer.h"
+
+typedef struct hazards hazards;
+
+/* flags as in job.h. NULL: out of memory. */
+hazards *hazards_new(unsigned flags);
+void hazards_free(hazards *h);
+emu_observer hazards_observer(hazards *h);
+
+/* Whether a fault that was found has ended the run. */
+bool hazards_stopped(const hazards *h);
+
+/* The job has ended: everything found, in the order of source lines, into out->hazards. */
+smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status);
+
+#endif

@@ -1,0 +1,331 @@
+/* Bulk copies: cp.async.bulk, cp.reduce.async.bulk and their groups; copies of tensors (tensor_copy.c) use
+ * the same queue.
+ *
+ * What a copy does is seen as late as the rules allow, so that a missing wait always shows. A load reads its
+ * source when it is issued, as cp.async does here, which puts faults on the right line; it writes shared
+ * memory when the phase of its mbarrier ends (mbarrier.c). A store does nothing until a wait covers its
+ * group: wait_group.read reads shared memory, wait_group writes global memory. What is left when the block
+ * ends is then done. Groups are a thread's own.
+ */
+#include "bulk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "copy_async.h"
+#include "../machine/machine.h"
+#include "../base/lanes.h"
+#include "mbarrier.h"
+#include "memory.h"
+
+/* ---- the queue ---- */
+
+static void unlink_copy(block *b, bulk_copy **link) {
+    bulk_copy *copy = *link;
+    *link = copy->next;
+    if (!*link) b->bulk_end = link;
+    b->charged -= sizeof *copy + copy->bytes;
+    free(copy);
+}
+
+void bulk_clear(block *b) {
+    for (bulk_copy *copy = b->bulk, *next; copy; copy = next) {
+        next = copy->next;
+        b->charged -= sizeof *copy + copy->bytes;
+        free(copy);
+    }
+    b->bulk = NULL;
+    b->bulk_end = &b->bulk;
+}
+
+static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *what) {
+    block *b = w->block;
+    if (!block_goes_on(b)) return NULL;
+    const size_t size = sizeof(bulk_copy) + what->bytes;
+    bulk_copy *copy = block_charge(b, size) ? malloc(size) : NULL;
+    if (!copy) {
+        warp_fault(w, i, SMK_MEMORY, 1u << lane, "out of memory: a pending bulk copy");
+        return NULL;
+    }
+    *copy = *what;
+    copy->next = NULL;
+    copy->warp = w;
+    copy->by = i;
+    copy->lane = lane;
+    copy->clock = w->clock;
+    copy->group = w->copies->bulk_committed[lane];
+    *b->bulk_end = copy;
+    b->bulk_end = &copy->next;
+    return copy;
+}
+
+bool bulk_reach_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                       uint32_t bytes, bool write) {
+    for (uint32_t at = 0; at < bytes; at += TILE_CHUNK)
+        if (!lane_reach(w, i, PTX_SHARED, lane, tile_chunk(t, shared, at), TILE_CHUNK, write))
+            return false;
+    return true;
+}
+
+bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *what) {
+    bulk_copy *copy = append(w, i, lane, what);
+    if (!copy) return false;
+    const bool load = what->kind == BULK_LOAD;
+    tile_report(w, i, lane, &what->tile, what->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
+    tile_report_shared(w, i, lane, what->shared, what->bytes,
+                       load ? EMU_BULK_WRITE : EMU_BULK_READ);
+    return !load || tile_read(w, i, lane, &what->tile, copy->image);
+}
+
+/* ---- loads ---- */
+
+static void land(block *b, const bulk_copy *copy) {
+    if (copy->kind == BULK_ARRIVAL) {
+        copy_async_complete(copy->warp, copy->by, copy->lane, copy->clock);
+        return;
+    }
+    for (uint32_t at = 0; at < copy->bytes; at += TILE_CHUNK) {
+        unsigned char *to = b->shared + tile_chunk(&copy->tile, copy->shared, at);
+        if (!copy->change.combine) {
+            memcpy(to, copy->image + at, TILE_CHUNK);
+            continue;
+        }
+        for (uint32_t k = 0; k < TILE_CHUNK; k += copy->change.width) {
+            uint64_t value = 0;
+            memcpy(&value, copy->image + at + k, copy->change.width);
+            atomic_apply(&copy->change, to + k, value);
+        }
+    }
+}
+
+void bulk_outstanding(const block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
+    *arrivals = 0, *bytes = 0;
+    for (const bulk_copy *copy = b->bulk; copy; copy = copy->next) {
+        if (copy->kind == BULK_STORE || copy->barrier != barrier) continue;
+        *arrivals += copy->kind == BULK_ARRIVAL;
+        *bytes += copy->bytes;
+    }
+}
+
+bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
+    for (bulk_copy **link = &b->bulk; *link; link = &(*link)->next) {
+        const bulk_copy *copy = *link;
+        if (copy->kind == BULK_STORE || copy->barrier != barrier) continue;
+        *arrivals = copy->kind == BULK_ARRIVAL;
+        *bytes = copy->bytes;
+        land(b, copy);
+        const bool load = copy->kind == BULK_LOAD;
+        observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
+                                             .ptx = copy->by->ptx,
+                                             .lanes = 1u << copy->lane,
+                                             .object = (uint32_t)copy->barrier,
+                                             .address = load ? &copy->shared : NULL,
+                                             .width = copy->bytes});
+        unlink_copy(b, link);
+        return true;
+    }
+    return false;
+}
+
+/* ---- stores ---- */
+
+static void capture(const block *b, bulk_copy *copy) {
+    if (copy->captured) return;
+    for (uint32_t at = 0; at < copy->bytes; at += TILE_CHUNK)
+        memcpy(copy->image + at, b->shared + tile_chunk(&copy->tile, copy->shared, at), TILE_CHUNK);
+    copy->captured = true;
+}
+
+static bool store(const block *b, bulk_copy *copy) {
+    capture(b, copy);
+    return tile_write(copy->warp, copy->by, copy->lane, &copy->tile, copy->image, &copy->change);
+}
+
+/* Unlocks groups older than the lane's last `left`; flags: only the reading. */
+static const insn *exec_wait(warp *w, const insn *i) {
+    block *b = w->block;
+    if (!block_goes_on(b)) return NULL;
+    for (bulk_copy **link = &b->bulk; *link;) {
+        bulk_copy *copy = *link;
+        const uint64_t last = (uint64_t)copy->group + (uint64_t)i->imm;
+        if (copy->kind != BULK_STORE || copy->warp != w || !(w->active >> copy->lane & 1) ||
+            last >= w->copies->bulk_committed[copy->lane]) {
+            link = &copy->next;
+            continue;
+        }
+        if (!copy->captured)
+            observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
+                                        .ptx = copy->by->ptx,
+                                        .lanes = 1u << copy->lane,
+                                        .address = &copy->shared,
+                                        .width = copy->bytes});
+        if (i->flags) {
+            capture(b, copy);
+            link = &copy->next;
+        } else {
+            if (!store(b, copy)) return NULL;
+            unlink_copy(b, link);
+        }
+    }
+    return i + 1;
+}
+
+static const insn *exec_commit(warp *w, const insn *i) {
+    for (int l = 0; l < LANES; l++)
+        w->copies->bulk_committed[l] += w->mask[l] & 1;
+    return i + 1;
+}
+
+void bulk_end_block(block *b) {
+    while (b->bulk) {
+        if (b->bulk->kind == BULK_STORE && !store(b, b->bulk)) break;
+        unlink_copy(b, &b->bulk);
+    }
+    bulk_clear(b);
+}
+
+exec_fn bulk_select_group(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (decode_take(dc, "commit_group")) return p->n_operands ? NULL : exec_commit;
+    if (!decode_take(dc, "wait_group") || p->n_operands != 1 ||
+        p->operands[0].kind != PTX_IMMEDIATE || p->operands[0].bits > INT32_MAX)
+        return NULL;
+    out->flags = decode_take(dc, "read");
+    out->imm = (int64_t)p->operands[0].bits;
+    return exec_wait;
+}
+
+/* ---- cp.async.mbarrier.arrive ---- */
+
+static const insn *exec_arrival(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint64_t address = lane_address(w, i, lane);
+        if (!(i->flags ? mbarrier_check : mbarrier_add_pending)(w, i, lane, address)) return NULL;
+        const bulk_copy what = {.kind = BULK_ARRIVAL, .barrier = REGION_OFFSET(address)};
+        if (!append(w, i, lane, &what)) return NULL;
+    }
+    return i + 1;
+}
+
+exec_fn bulk_select_arrival(decoder *dc, const ptx_instruction *p, insn *out) {
+    decoded_address at;
+    out->flags = decode_take(dc, "noinc");
+    decode_take_space(dc);
+    if (!decode_take(dc, "arrive") || !decode_take(dc, "b64") || p->n_operands != 1 ||
+        !decode_address(dc, &p->operands[0], &at))
+        return NULL;
+    out->a = at.slot, out->wide = at.wide, out->imm = at.imm;
+    return exec_arrival;
+}
+
+/* ---- copies of bytes ---- */
+
+typedef struct bulk_form {
+    decoded_address to, from, barrier;
+    uint32_t size; /* slot */
+    bulk_kind kind;
+    ptx_space from_space;
+    atomic_change change;
+} bulk_form;
+
+static const insn *exec_bulk(warp *w, const insn *i) {
+    const bulk_form *f = i->extra;
+    const bool load = f->kind == BULK_LOAD;
+    /* The PTX ISA does not ask for it, but an H200 (driver 580) answers with an illegal instruction. */
+    if (f->from_space == PTX_SHARED && !w->block->launch->program->function->cluster[0])
+        return warp_fault(
+            w, i, SMK_LAUNCH, w->active,
+            "a bulk copy from shared memory to the cluster's shared memory in a kernel "
+            "without clusters; on a GPU the kernel must be compiled for them, if only "
+            "of one block (__cluster_dims__(1, 1, 1))");
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint32_t bytes = U32(w, f->size)[lane];
+        const uint64_t to = decoded_lane_address(w, &f->to, lane);
+        const uint64_t from = decoded_lane_address(w, &f->from, lane);
+        const uint64_t global = load ? from : to, shared = load ? to : from;
+        if (bytes % TILE_CHUNK || bytes > MAX_SHARED_BYTES || global % TILE_CHUNK)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                              "a bulk copy of %u bytes between 0x%llx and shared memory at 0x%llx; "
+                              "size and addresses must be multiples of %d",
+                              bytes, (unsigned long long)global, (unsigned long long)shared,
+                              TILE_CHUNK);
+        bulk_copy what = {.kind = f->kind,
+                          .shared = REGION_OFFSET(shared),
+                          .bytes = bytes,
+                          .change = f->change,
+                          .tile = {.space = load ? f->from_space : PTX_GLOBAL,
+                                   .address = global,
+                                   .rank = 1,
+                                   .element_bytes = TILE_CHUNK,
+                                   .count = {bytes / TILE_CHUNK},
+                                   .size = {bytes / TILE_CHUNK}}};
+        if (load) {
+            const uint64_t barrier = decoded_lane_address(w, &f->barrier, lane);
+            if (!mbarrier_check(w, i, lane, barrier)) return NULL;
+            what.barrier = REGION_OFFSET(barrier);
+        }
+        if (!bulk_reach_shared(w, i, lane, &what.tile, shared, bytes, load) ||
+            !bulk_issue(w, i, lane, &what))
+            return NULL;
+    }
+    return i + 1;
+}
+
+uint32_t bulk_take_hints(decoder *dc, const ptx_instruction *p) {
+    const uint32_t hint = decode_take(dc, "L2::cache_hint");
+    return p->n_operands > hint ? p->n_operands - hint : 0;
+}
+
+/* .dst.src, in the order in which they stand: the first modifier that names a space is the destination's. */
+static bool take_direction(decoder *dc, bulk_kind *kind, ptx_space *from) {
+    const bool global = decode_take(dc, "global");
+    const bool cluster = decode_take(dc, "shared::cluster");
+    const bool cta = decode_take(dc, "shared::cta");
+    *from = global ? PTX_GLOBAL : PTX_SHARED;
+    if (global + cluster + cta != 2) return false;
+    const bool load = decode_take(dc, "mbarrier::complete_tx::bytes");
+    *kind = load ? BULK_LOAD : BULK_STORE;
+    return load != decode_take(dc, "bulk_group") && (load || (global && cta));
+}
+
+exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out) {
+    bulk_form *f = decode_alloc(dc, sizeof *f);
+    const uint32_t n = bulk_take_hints(dc, p);
+    const ptx_operand *o = p->operands;
+    if (!take_direction(dc, &f->kind, &f->from_space) || n != 3u + (f->kind == BULK_LOAD) ||
+        !decode_address(dc, &o[0], &f->to) || !decode_address(dc, &o[1], &f->from))
+        return NULL;
+    f->size = decode_source(dc, &o[2], PTX_U32);
+    if (f->kind == BULK_LOAD && !decode_address(dc, &o[3], &f->barrier)) return NULL;
+    out->width = TILE_CHUNK;
+    out->count = 1;
+    out->extra = f;
+    return exec_bulk;
+}
+
+exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!decode_take(dc, "async") || !decode_take(dc, "bulk")) return NULL;
+    if (decode_take(dc, "tensor")) return tensor_reduce_select(dc, p, out);
+    if (!bulk_select(dc, p, out)) return NULL;
+    bulk_form *f = (bulk_form *)out->extra;
+    decode_take(dc, "noftz");
+    f->change = atomic_take(dc, f->kind == BULK_LOAD);
+    return f->change.combine ? exec_bulk : NULL;
+}
+
+static const insn *exec_nothing(warp *w, const insn *i) {
+    (void)w;
+    return i + 1;
+}
+
+/* cp.async.bulk.prefetch.L2.global [from], size */
+exec_fn bulk_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out) {
+    decoded_address from;
+    (void)out;
+    if (!decode_take(dc, "L2") || !decode_take(dc, "global") || bulk_take_hints(dc, p) != 2 ||
+        !decode_address(dc, &p->operands[0], &from))
+        return NULL;
+    decode_source(dc, &p->operands[1], PTX_U32);
+    return exec_nothing;
+}

@@ -1,0 +1,53 @@
+/* The table of instructions, for this CPU. */
+#include "isa.h"
+
+#include "../base/cpu.h"
+#include "bulk.h"
+#include "copy_async.h"
+#include "mbarrier.h"
+#include "tensor_map.h"
+
+extern const opcode_row address_opcodes[], atomic_opcodes[], copy_async_opcodes[],
+    ldmatrix_opcodes[], mbarrier_opcodes[], sync_opcodes[];
+
+/* Compiled for each CPU. */
+extern const opcode_row alu_opcodes_baseline[], alu_opcodes_v3[], alu_opcodes_v4[];
+extern const opcode_row matrix_opcodes_baseline[], matrix_opcodes_v3[], matrix_opcodes_v4[];
+extern const opcode_row memory_opcodes_baseline[], memory_opcodes_v3[], memory_opcodes_v4[];
+
+static bool allocate_copies(block *b) {
+    bulk_clear(b);
+    return copy_queues_new(b);
+}
+
+static void free_copies(block *b) {
+    bulk_clear(b);
+    copy_queues_free(b);
+}
+
+/* clang-format off */
+#define INSTRUCTION_SET(cpu)                                                                       \
+    static const opcode_row *const opcodes##cpu[] = {                                              \
+        alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
+        atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_async_opcodes,        \
+        ldmatrix_opcodes, mbarrier_opcodes, sync_opcodes, NULL};                                   \
+    static const instruction_set set##cpu = {                                                      \
+        .opcodes = opcodes##cpu,                                                                   \
+        .allocate_copies = allocate_copies,                                                        \
+        .begin_copies = copy_queues_clear,                                                         \
+        .end_copies = bulk_end_block,                                                              \
+        .free_copies = free_copies,                                                                \
+        .describe_failed_wait = mbarrier_describe,                                                 \
+        .encode_tensor_map = tensor_map_encode};
+/* clang-format on */
+
+INSTRUCTION_SET(_baseline)
+#if CPU_VARIANTS
+INSTRUCTION_SET(_v3)
+INSTRUCTION_SET(_v4)
+#endif
+
+const instruction_set *isa_for_cpu(void) {
+    static const instruction_set *const sets[] = ON_EACH_CPU(&set);
+    return sets[cpu_level()];
+}

@@ -1,0 +1,347 @@
+/* mbarrier: barriers that live in shared memory and count arrivals and bytes.
+ *
+ * An object has 8 bytes, and the encoding here is the emulator's own: pending arrivals in bits 0-19, the
+ * count that each phase expects in bits 20-39, the transaction count (signed) in bits 40-60, the parity of
+ * the phase in bit 61, and a mark that memory which was never initialised does not have. A state, which
+ * arriving returns, is the object as it was.
+ *
+ * A phase ends when nothing is pending and the transaction count is 0. Bulk copies complete as late as that
+ * allows: only when somebody asks about the barrier, and all arrivals but their own are there. So data that
+ * nobody waited for is never there. Source: PTX ISA, "Parallel Synchronization: mbarrier".
+ *
+ * A test that fails gives the other warps their turn at once.
+ */
+#include "mbarrier.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bulk.h"
+#include "../machine/machine.h"
+#include "../base/lanes.h"
+#include "memory.h"
+
+enum { COUNT_BITS = 20, MAX_COUNT = (1 << COUNT_BITS) - 1, TX_SHIFT = 40, TX_BITS = 21 };
+#define PHASE_BIT (1ull << 61)
+#define MARK      (2ull << 62)
+#define MARK_MASK (3ull << 62)
+
+typedef struct object {
+    unsigned char *at;
+    uint64_t offset;
+    uint32_t pending, expected;
+    int64_t tx;
+    bool phase;
+} object;
+
+static uint64_t encoded(const object *o) {
+    return o->pending | (uint64_t)o->expected << COUNT_BITS |
+           ((uint64_t)o->tx & ((1ull << TX_BITS) - 1)) << TX_SHIFT | (o->phase ? PHASE_BIT : 0) |
+           MARK;
+}
+
+static void put(const object *o) {
+    const uint64_t bits = encoded(o);
+    memcpy(o->at, &bits, sizeof bits);
+}
+
+/* ---- what happens to a barrier ---- */
+
+/* Ends the phase if nothing is left to wait for. */
+static void finish(object *o) {
+    if (o->pending || o->tx) return;
+    o->phase = !o->phase;
+    o->pending = o->expected;
+}
+
+/* Lets copies land if, with them, the phase ends. */
+static void settle(block *b, object *o) {
+    uint32_t arrivals;
+    int64_t bytes;
+    bulk_outstanding(b, o->offset, &arrivals, &bytes);
+    if (o->pending > arrivals || o->tx > bytes || (!arrivals && !bytes)) return;
+    const bool phase = o->phase;
+    while (o->phase == phase && bulk_land_one(b, o->offset, &arrivals, &bytes)) {
+        o->pending -= arrivals < o->pending ? arrivals : o->pending;
+        o->tx -= bytes;
+        finish(o);
+    }
+    put(o);
+}
+
+static void decode_object(uint64_t bits, object *o) {
+    o->pending = bits & MAX_COUNT;
+    o->expected = bits >> COUNT_BITS & MAX_COUNT;
+    o->tx = (int64_t)(bits << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS);
+    o->phase = bits & PHASE_BIT;
+}
+
+static bool open_object(warp *w, const insn *i, int lane, uint64_t address, object *o) {
+    uint64_t bits;
+    o->at = lane_reach(w, i, PTX_SHARED, lane, address, sizeof bits, true);
+    if (!o->at || (w->block->bulk && !block_goes_on(w->block))) return false;
+    memcpy(&bits, o->at, sizeof bits);
+    if ((bits & MARK_MASK) != MARK) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "there is no mbarrier at 0x%llx of shared memory: it was not initialised "
+                   "(mbarrier.init), or was overwritten",
+                   (unsigned long long)REGION_OFFSET(address));
+        return false;
+    }
+    o->offset = (uint64_t)(o->at - w->block->shared);
+    decode_object(bits, o);
+    settle(w->block, o);
+    return true;
+}
+
+static bool add_tx(warp *w, const insn *i, int lane, object *o, int64_t bytes) {
+    o->tx += bytes;
+    if (o->tx >= -MAX_COUNT && o->tx <= MAX_COUNT) return true;
+    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+               "the mbarrier's transaction count would be %lld; it holds -%d to %d",
+               (long long)o->tx, MAX_COUNT, MAX_COUNT);
+    return false;
+}
+
+static void report(const warp *w, const insn *i, int lane, const object *o, emu_sync_kind kind) {
+    observe_event(
+        w, (emu_sync){
+               .kind = kind, .ptx = i->ptx, .lanes = 1u << lane, .object = (uint32_t)o->offset});
+}
+
+static bool arrive(warp *w, const insn *i, int lane, object *o, uint32_t count, bool no_complete) {
+    if (count > o->pending || (no_complete && count == o->pending && !o->tx)) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   no_complete && count == o->pending
+                       ? "mbarrier.arrive.noComplete of %u with %u pending would end the phase"
+                       : "%u arrivals at an mbarrier that expects %u more in this phase; its "
+                         "count (mbarrier.init) must be the number of arrivals in a phase",
+                   count, o->pending);
+        return false;
+    }
+    o->pending -= count;
+    report(w, i, lane, o, EMU_MBARRIER_ARRIVE);
+    finish(o);
+    return true;
+}
+
+bool mbarrier_check(warp *w, const insn *i, int lane, uint64_t address) {
+    object o;
+    return open_object(w, i, lane, address, &o);
+}
+
+void mbarrier_describe(const warp *w, char *out, size_t size) {
+    uint64_t bits;
+    object o;
+    memcpy(&bits, w->block->shared + w->failed_wait.offset, sizeof bits);
+    decode_object(bits, &o);
+    if (o.pending == o.expected && !o.tx)
+        snprintf(out, size, "nobody has arrived in its phase; was the one before missed?");
+    else if (o.pending)
+        snprintf(out, size, "in this phase %u of %u arrivals are missing", o.pending, o.expected);
+    else if (o.tx > 0)
+        snprintf(
+            out, size,
+            "in this phase %lld bytes are missing: more were announced (expect_tx) than are copied",
+            (long long)o.tx);
+    else
+        snprintf(out, size, "in this phase %lld bytes more were copied than announced (expect_tx)",
+                 -(long long)o.tx);
+}
+
+bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address) {
+    object o;
+    if (!open_object(w, i, lane, address, &o)) return false;
+    if (o.pending == MAX_COUNT) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane, "an mbarrier holds at most %d pending arrivals",
+                   MAX_COUNT);
+        return false;
+    }
+    o.pending++;
+    put(&o);
+    return true;
+}
+
+/* ---- instructions; insn: address in a, wide, imm; state or answer in d; operand in b ---- */
+
+enum arrive_flags {
+    ARRIVE_DROP = 1,
+    ARRIVE_NO_COMPLETE = 2,
+    ARRIVE_EXPECT_TX = 4,
+    ARRIVE_STATE = 8
+};
+
+static const insn *exec_init(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint32_t count = U32(w, i->b)[lane];
+        object o = {.pending = count, .expected = count};
+        o.at = lane_reach(w, i, PTX_SHARED, lane, lane_address(w, i, lane), 8, true);
+        if (!o.at) return NULL;
+        if (count < 1 || count > MAX_COUNT)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                              "mbarrier.init with a count of %u; it must be 1 to %d", count,
+                              MAX_COUNT);
+        o.offset = (uint64_t)(o.at - w->block->shared);
+        put(&o);
+        report(w, i, lane, &o, EMU_MBARRIER_INIT);
+    }
+    return i + 1;
+}
+
+static const insn *exec_inval(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        object o;
+        uint32_t arrivals;
+        int64_t bytes;
+        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        bulk_outstanding(w->block, o.offset, &arrivals, &bytes);
+        if (arrivals || bytes)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                              "mbarrier.inval while a copy is still to complete on the barrier");
+        for (int k = 0; k < 8; k += 2)
+            memcpy(o.at + k, &(uint16_t){POISON}, 2);
+    }
+    return i + 1;
+}
+
+static const insn *exec_arrive(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint32_t operand = i->count ? U32(w, i->b)[lane] : 1;
+        const uint32_t count = i->flags & ARRIVE_EXPECT_TX ? 1 : operand;
+        object o;
+        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        const uint64_t before = encoded(&o);
+        if (i->flags & ARRIVE_EXPECT_TX && !add_tx(w, i, lane, &o, operand)) return NULL;
+        if (i->flags & ARRIVE_DROP) o.expected -= count < o.expected ? count : o.expected;
+        if (!arrive(w, i, lane, &o, count, i->flags & ARRIVE_NO_COMPLETE)) return NULL;
+        put(&o);
+        if (i->flags & ARRIVE_STATE) U64(w, i->d)[lane] = before;
+    }
+    return i + 1;
+}
+
+/* flags: 0 expect_tx, which adds; 1 complete_tx, which subtracts. */
+static const insn *exec_tx(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const int64_t bytes = U32(w, i->b)[lane];
+        object o;
+        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        if (!add_tx(w, i, lane, &o, i->flags ? -bytes : bytes)) return NULL;
+        if (i->flags) finish(&o);
+        put(&o);
+    }
+    return i + 1;
+}
+
+enum test_flags { TEST_PARITY = 1, TEST_WAITS = 2 };
+
+static const insn *exec_test(warp *w, const insn *i) {
+    uint32_t done = 0;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        object o;
+        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        const bool asked =
+            i->flags & TEST_PARITY ? U32(w, i->b)[lane] & 1 : (U64(w, i->b)[lane] & PHASE_BIT) != 0;
+        if (o.phase == asked) {
+            w->failed_wait.at = i, w->failed_wait.lane = lane, w->failed_wait.offset = o.offset;
+            continue;
+        }
+        done |= 1u << lane;
+        report(w, i, lane, &o, EMU_MBARRIER_WAIT);
+    }
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
+        PRED(w, i->d)[first_lane(lanes)] = done >> first_lane(lanes) & 1 ? FULL : 0;
+    return done == w->active ? i + 1 : split_yield(w, i + 1);
+}
+
+static const insn *exec_pending_count(warp *w, const insn *i) {
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
+        U32(w, i->d)[first_lane(lanes)] = U64(w, i->b)[first_lane(lanes)] & MAX_COUNT;
+    return i + 1;
+}
+
+/* ---- decoding ---- */
+
+static bool take_address(decoder *dc, const ptx_operand *o, insn *out) {
+    decoded_address at;
+    if (!decode_address(dc, o, &at)) return false;
+    out->a = at.slot, out->wide = at.wide, out->imm = at.imm;
+    return true;
+}
+
+/* mbarrier without a space is generic; the object is in shared memory all the same. */
+static void take_qualifiers(decoder *dc) {
+    static const char *const known[] = {"release", "acquire", "relaxed",     "cta",
+                                        "cluster", "shared",  "shared::cta", "shared::cluster"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        decode_take(dc, known[k]);
+}
+
+static exec_fn select_arrive(decoder *dc, const ptx_instruction *p, insn *out, uint8_t flags) {
+    const ptx_operand *o = p->operands;
+    uint32_t n = p->n_operands;
+    if (decode_take(dc, "noComplete")) flags |= ARRIVE_NO_COMPLETE;
+    if (decode_take(dc, "expect_tx")) flags |= ARRIVE_EXPECT_TX;
+    if (n && o->kind != PTX_ADDRESS) {
+        flags |= o->kind == PTX_REGISTER ? ARRIVE_STATE : 0;
+        out->d = decode_destination(dc, o++, PTX_B64);
+        n--;
+    }
+    if (n < 1 || n > 2 || !decode_take(dc, "b64") || !take_address(dc, o, out)) return NULL;
+    if (flags & (ARRIVE_NO_COMPLETE | ARRIVE_EXPECT_TX) && n != 2) return NULL;
+    out->count = n == 2;
+    if (out->count) out->b = decode_source(dc, &o[1], PTX_U32);
+    out->flags = flags;
+    return exec_arrive;
+}
+
+static exec_fn select_test(decoder *dc, const ptx_instruction *p, insn *out, uint8_t flags) {
+    const uint32_t most = flags & TEST_WAITS ? 4 : 3; /* the last: how long to wait, a hint */
+    if (decode_take(dc, "parity")) flags |= TEST_PARITY;
+    if (p->n_operands < 3 || p->n_operands > most || !decode_take(dc, "b64") ||
+        !take_address(dc, &p->operands[1], out))
+        return NULL;
+    decode_not_predicable(dc); /* yields */
+    out->d = decode_destination(dc, &p->operands[0], PTX_PRED);
+    out->b = decode_source(dc, &p->operands[2], flags & TEST_PARITY ? PTX_U32 : PTX_B64);
+    if (p->n_operands == 4) decode_source(dc, &p->operands[3], PTX_U32);
+    out->flags = flags;
+    return exec_test;
+}
+
+static exec_fn select_mbarrier(decoder *dc, const ptx_instruction *p, insn *out) {
+    const ptx_operand *o = p->operands;
+    take_qualifiers(dc);
+    if (decode_take(dc, "arrive")) return select_arrive(dc, p, out, 0);
+    if (decode_take(dc, "arrive_drop")) return select_arrive(dc, p, out, ARRIVE_DROP);
+    if (decode_take(dc, "test_wait")) return select_test(dc, p, out, 0);
+    if (decode_take(dc, "try_wait")) return select_test(dc, p, out, TEST_WAITS);
+    if (decode_take(dc, "inval"))
+        return decode_take(dc, "b64") && p->n_operands == 1 && take_address(dc, o, out) ? exec_inval
+                                                                                        : NULL;
+    if (p->n_operands != 2) return NULL;
+    if (decode_take(dc, "pending_count")) {
+        if (!decode_take(dc, "b64")) return NULL;
+        out->d = decode_destination(dc, &o[0], PTX_U32);
+        out->b = decode_source(dc, &o[1], PTX_B64);
+        return exec_pending_count;
+    }
+    const bool init = decode_take(dc, "init");
+    if (!init && !decode_take(dc, "expect_tx")) {
+        if (!decode_take(dc, "complete_tx")) return NULL;
+        out->flags = 1;
+    }
+    if (!decode_take(dc, "b64") || !take_address(dc, &o[0], out)) return NULL;
+    out->b = decode_source(dc, &o[1], PTX_U32);
+    return init ? exec_init : exec_tx;
+}
+
+const opcode_row mbarrier_opcodes[] = {
+    {"mbarrier", select_mbarrier},
+    {NULL, NULL},
+};

@@ -1,0 +1,240 @@
+/* Loads and stores in their common forms, for all lanes at once.
+ *
+ * Most requests of real kernels are one of two: lane l's address is the first plus l elements, or all
+ * lanes have one address. Both are checked against the region once and moved as vectors. Others are
+ * gathered lane by lane, after one check of the highest offset. Whatever does not fit (two regions in one
+ * request, local memory, a fault) is left to memory_any.c, which also reports what is wrong.
+ *
+ * Compiled once per instruction set of the host (isa.h).
+ */
+#include "memory.h"
+
+#include <string.h>
+
+#include "../machine/machine.h"
+#include "../base/cpu.h"
+#include "../base/lanes.h"
+#include "../observe/observer.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- elements of a width known at compile time ---- */
+
+/* Memory holds what the kernel says it holds. */
+typedef uint16_t any_u16 __attribute__((may_alias));
+typedef uint32_t any_u32 __attribute__((may_alias));
+typedef uint64_t any_u64 __attribute__((may_alias));
+
+INLINE uint64_t fetch(const unsigned char *from, uint32_t width) {
+    if (width == 1) return *from;
+    if (width == 2) return *(const any_u16 *)from;
+    if (width == 4) return *(const any_u32 *)from;
+    return *(const any_u64 *)from;
+}
+
+INLINE void put(unsigned char *to, uint32_t width, uint64_t value) {
+    if (width == 1)
+        *to = (uint8_t)value;
+    else if (width == 2)
+        *(any_u16 *)to = (uint16_t)value;
+    else if (width == 4)
+        *(any_u32 *)to = (uint32_t)value;
+    else
+        *(any_u64 *)to = value;
+}
+
+/* ---- where a request lies ---- */
+
+/* The host bytes of `span` bytes from address; NULL: not here. `bytes` is a lane's, a power of two. */
+INLINE unsigned char *reach_span(const warp *w, const insn *i, bool shared, uint64_t address,
+                                 uint64_t span, uint32_t bytes, bool write) {
+    const uint64_t id = shared ? REGION_SHARED : REGION_OF(address);
+    const uint64_t offset = shared ? address : REGION_OFFSET(address);
+    if (!shared && id >= w->block->launch->n_regions) return NULL;
+    const region *r = &w->block->regions[id];
+    if (!shared && r->space != (ptx_space)i->space && (ptx_space)i->space != PTX_GENERIC)
+        return NULL;
+    if (r->size < span || offset > r->size - span || offset & (bytes - 1)) return NULL;
+    if (write && !r->writable) return NULL;
+    return r->host + offset;
+}
+
+/* Lanes' offsets into one region; inactive lanes have 0. NULL: the lanes are not all in one. */
+INLINE unsigned char *reach_lanes(const warp *w, const insn *i, bool shared, bool wide,
+                                  uint32_t bytes, bool write, uint64_t *offset) {
+    uint64_t base = 0, highest = 0, bits = 0;
+    if (!shared) {
+        const int lane = first_lane(w->active);
+        base = lane_address(w, i, lane) & ~(REGION_BASE(1) - 1);
+    }
+    for (int l = 0; l < LANES; l++) {
+        const uint64_t address = wide ? U64(w, i->a)[l] + (uint64_t)i->imm
+                                      : (uint32_t)(U32(w, i->a)[l] + (uint32_t)i->imm);
+        const uint64_t o = (address - base) & (uint64_t)(int64_t)(int32_t)w->mask[l];
+        offset[l] = o;
+        highest = o > highest ? o : highest;
+        bits |= o;
+    }
+    if (bits & (bytes - 1) || highest >= REGION_BASE(1)) return NULL;
+    return reach_span(w, i, shared, base, highest + bytes, bytes, write);
+}
+
+/* The distance from lane to lane if it is the same for all and is 0 or `bytes`; else ~0. */
+INLINE uint64_t regular_step(const warp *w, const insn *i, bool wide, uint32_t bytes) {
+    if (w->active != FULL) return ~(uint64_t)0;
+    if (wide) {
+        const uint64_t *a = U64(w, i->a), step = a[1] - a[0];
+        return (step == bytes || step == 0) && lanes_evenly_u64(a, step) ? step : ~(uint64_t)0;
+    }
+    const uint32_t *a = U32(w, i->a), step = a[1] - a[0];
+    return (step == bytes || step == 0) && lanes_evenly_u32(a, step) ? step : ~(uint64_t)0;
+}
+
+INLINE uint64_t first_address(const warp *w, const insn *i, bool wide) {
+    return wide ? U64(w, i->a)[0] + (uint64_t)i->imm
+                : (uint32_t)(U32(w, i->a)[0] + (uint32_t)i->imm);
+}
+
+/* ---- load ---- */
+
+INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t width,
+                        uint32_t slot, uint32_t count) {
+    const uint32_t bytes = width * count;
+    const uint64_t step = regular_step(w, i, wide, bytes);
+    if (shared) w->polled |= i->flags & MEMORY_STRONG;
+    if (step != ~(uint64_t)0) {
+        const unsigned char *from = reach_span(w, i, shared, first_address(w, i, wide),
+                                               step ? LANES * bytes : bytes, bytes, false);
+        if (!from) return load_any(w, i);
+        for (uint32_t k = 0; k < count; k++) {
+            unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
+            if (step) {
+                INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
+                    put(d + l * slot, slot, fetch(from + l * bytes + k * width, width));
+            } else {
+                const uint64_t value = fetch(from + k * width, width);
+                for (uint32_t l = 0; l < LANES; l++)
+                    put(d + l * slot, slot, value);
+            }
+        }
+        return i + 1;
+    }
+    lanes_u64 offset;
+    const unsigned char *from = reach_lanes(w, i, shared, wide, bytes, false, offset);
+    if (!from) return load_any(w, i);
+    for (uint32_t k = 0; k < count; k++) {
+        unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
+        if (w->active == FULL) {
+#pragma GCC unroll 8
+            for (uint32_t l = 0; l < LANES; l++)
+                put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
+            continue;
+        }
+        for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+            const uint32_t l = (uint32_t)first_lane(lanes);
+            put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
+        }
+    }
+    return i + 1;
+}
+
+/* ---- store ---- */
+
+INLINE const insn *store(warp *w, const insn *i, bool shared, bool wide, uint32_t width,
+                         uint32_t slot, uint32_t count) {
+    const uint32_t bytes = width * count;
+    const uint64_t step = regular_step(w, i, wide, bytes);
+    if (step == bytes) {
+        unsigned char *to =
+            reach_span(w, i, shared, first_address(w, i, wide), LANES * bytes, bytes, true);
+        if (!to) return store_any(w, i);
+        for (uint32_t k = 0; k < count; k++) {
+            const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
+            INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
+                put(to + l * bytes + k * width, width, fetch(s + l * slot, slot));
+        }
+        return i + 1;
+    }
+    lanes_u64 offset;
+    unsigned char *to = reach_lanes(w, i, shared, wide, bytes, true, offset);
+    if (!to) return store_any(w, i);
+    for (uint32_t lanes = w->active; lanes;
+         lanes &= lanes - 1) { /* the highest lane's value stays */
+        const uint32_t l = (uint32_t)first_lane(lanes);
+        for (uint32_t k = 0; k < count; k++) {
+            const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
+            put(to + offset[l] + k * width, width, fetch(s + l * slot, slot));
+        }
+    }
+    return i + 1;
+}
+
+/* ---- the table of forms ---- */
+
+/* X(bytes in memory, bytes in the register, elements) */
+#define FORMS(X) X(1, 2, 1) X(2, 2, 1) X(4, 4, 1) X(4, 4, 2) X(4, 4, 4) X(8, 8, 1) X(8, 8, 2)
+
+#define HANDLERS(width, slot, count)                                                               \
+    HANDLER_PAIR(width, slot, count, shared32, true, false)                                        \
+    HANDLER_PAIR(width, slot, count, shared64, true, true)                                         \
+    HANDLER_PAIR(width, slot, count, flat64, false, true)
+
+#define HANDLER_PAIR(width, slot, count, where, shared, wide)                                      \
+    static const insn *load_##where##_##width##x##count(warp *w, const insn *i) {                  \
+        return load(w, i, shared, wide, width, slot, count);                                       \
+    }                                                                                              \
+    static const insn *store_##where##_##width##x##count(warp *w, const insn *i) {                 \
+        return store(w, i, shared, wide, width, slot, count);                                      \
+    }
+
+FORMS(HANDLERS)
+
+enum place { SHARED32, SHARED64, FLAT64, N_PLACES };
+
+static const struct form {
+    uint8_t width, slot, count;
+    exec_fn load[N_PLACES], store[N_PLACES];
+} forms[] = {
+#define FORM(w, s, n)                                                                              \
+    {w,                                                                                            \
+     s,                                                                                            \
+     n,                                                                                            \
+     {load_shared32_##w##x##n, load_shared64_##w##x##n, load_flat64_##w##x##n},                    \
+     {store_shared32_##w##x##n, store_shared64_##w##x##n, store_flat64_##w##x##n}},
+    FORMS(FORM)
+#undef FORM
+};
+
+static exec_fn fast_form(const insn *i) {
+    const bool load = i->operation == EMU_LOAD, shared = i->space == PTX_SHARED;
+    /* Other host threads see no shared memory: strong accesses need nothing more there. */
+    if (i->flags & MEMORY_STRONG && !shared) return NULL;
+    if (i->flags & MEMORY_SIGNED && i->width < i->c) return NULL;
+    if (!shared && !i->wide) return NULL;
+    const enum place place = !shared ? FLAT64 : i->wide ? SHARED64 : SHARED32;
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+        if (forms[k].width == i->width && forms[k].slot == i->c && forms[k].count == i->count)
+            return load ? forms[k].load[place] : forms[k].store[place];
+    return NULL;
+}
+
+static exec_fn select_ld(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!memory_decode(dc, p, out, EMU_LOAD)) return NULL;
+    const exec_fn fast = fast_form(out);
+    out->unobserved = fast ? fast : load_any;
+    return exec_observed;
+}
+
+static exec_fn select_st(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!memory_decode(dc, p, out, EMU_STORE)) return NULL;
+    const exec_fn fast = fast_form(out);
+    out->unobserved = fast ? fast : store_any;
+    return exec_observed;
+}
+
+const opcode_row FOR_CPU(memory_opcodes)[] = {
+    {"ld", select_ld},
+    {"ldu", select_ld},
+    {"st", select_st},
+    {NULL, NULL},
+};

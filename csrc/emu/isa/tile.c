@@ -1,0 +1,174 @@
+/* Walking a box of a tensor. Every run of bytes is checked against its region before it is touched: what
+ * describes a tensor comes from the kernel's memory, and may say anything. */
+#include "tile.h"
+
+#include <string.h>
+
+#include "../machine/machine.h"
+
+uint32_t tile_bytes(const tile *t) {
+    uint64_t bytes = t->element_bytes;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        bytes *= t->count[d];
+        if (bytes > MAX_SHARED_BYTES) return MAX_SHARED_BYTES + 1;
+    }
+    return (uint32_t)bytes;
+}
+
+/* A run of neighbouring bytes of the tensor, and where it stands in the dense box. */
+typedef bool (*run_fn)(void *context, uint64_t address, uint64_t bytes, uint64_t at);
+/* A run of the box that lies outside the tensor. */
+typedef void (*gap_fn)(void *context, uint64_t bytes, uint64_t at);
+
+static void visit_gap(gap_fn gap, void *context, uint64_t bytes, uint64_t at) {
+    if (gap && bytes) gap(context, bytes, at);
+}
+
+static bool for_each_run(const tile *t, run_fn run, gap_fn gap, void *context) {
+    const int64_t count = (int64_t)t->count[0], left = (int64_t)t->size[0] - t->start[0];
+    const int64_t first = t->start[0] < 0 ? -t->start[0] : 0;
+    const int64_t last = left < count ? left : count;
+    const uint64_t element = t->element_bytes;
+    uint32_t index[TILE_RANK] = {0};
+    for (uint64_t at = 0;; at += t->count[0] * element) {
+        bool inside = first < last; /* else the whole row is a gap */
+        uint64_t address = t->address + (uint64_t)(t->start[0] + first) * element;
+        uint32_t d;
+        for (d = 1; d < t->rank; d++) {
+            const int64_t x = t->start[d] + (int64_t)index[d] * t->step[d];
+            inside &= x >= 0 && (uint64_t)x < t->size[d];
+            address += (uint64_t)x * t->stride[d];
+        }
+        const uint64_t begin = inside ? (uint64_t)first * element : t->count[0] * element;
+        const uint64_t end = inside ? (uint64_t)last * element : begin;
+        visit_gap(gap, context, begin, at);
+        if (inside && !run(context, address, end - begin, at + begin)) return false;
+        visit_gap(gap, context, t->count[0] * element - end, at + end);
+        for (d = 1; d < t->rank && ++index[d] == t->count[d]; d++)
+            index[d] = 0;
+        if (d >= t->rank) return true;
+    }
+}
+
+typedef struct transfer {
+    warp *w;
+    const insn *i;
+    int lane;
+    const tile *tile;
+    unsigned char *into;
+    const unsigned char *from;
+    const atomic_change *change;
+    emu_operation operation;
+    uint64_t shared; /* where the box begins there */
+} transfer;
+
+/* Both ends of the run lie in one region, so all of it does. */
+static unsigned char *reach_run(const transfer *x, uint64_t address, uint64_t bytes, bool write) {
+    const ptx_space space = x->tile->space;
+    unsigned char *first = lane_reach(x->w, x->i, space, x->lane, address, 1, write);
+    unsigned char *last =
+        first ? lane_reach(x->w, x->i, space, x->lane, address + bytes - 1, 1, write) : NULL;
+    if (last && last - first != (ptrdiff_t)(bytes - 1)) {
+        warp_fault(x->w, x->i, SMK_LAUNCH, 1u << x->lane,
+                   "out of bounds: a bulk copy's row begins in one buffer and ends in another");
+        return NULL;
+    }
+    return last ? first : NULL;
+}
+
+static bool read_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    const unsigned char *from = reach_run(x, address, bytes, false);
+    if (from) memcpy(x->into + at, from, bytes);
+    return from != NULL;
+}
+
+static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    unsigned char *to = reach_run(x, address, bytes, true);
+    if (!to) return false;
+    if (!x->change->combine) {
+        memcpy(to, x->from + at, bytes);
+        return true;
+    }
+    for (uint64_t k = 0; k < bytes; k += x->change->width) {
+        uint64_t value = 0;
+        memcpy(&value, x->from + at + k, x->change->width);
+        atomic_apply(x->change, to + k, value);
+    }
+    return true;
+}
+
+static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
+    const uint64_t begin = address & ~(uint64_t)(TILE_CHUNK - 1), end = address + bytes;
+    for (uint64_t from = begin; from < end; from += LANES * TILE_CHUNK) {
+        const uint64_t pieces = (end - from + TILE_CHUNK - 1) / TILE_CHUNK;
+        lanes_u64 piece;
+        for (uint64_t l = 0; l < LANES; l++)
+            piece[l] = from + (l < pieces ? l : 0) * TILE_CHUNK;
+        observe_bulk(x->w, x->i, x->lane, x->tile->space, x->operation, TILE_CHUNK, piece,
+                     pieces >= LANES ? FULL : (1u << pieces) - 1);
+    }
+}
+
+/* The engine moves what belongs to one line of shared memory at a time, and a sector again for the next. */
+static uint64_t of_one_line(const transfer *x, uint64_t bytes, uint64_t at) {
+    const uint64_t room = TILE_LINE - (x->shared + at) % TILE_LINE;
+    return bytes < room ? bytes : room;
+}
+
+static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    for (uint64_t done = 0, step; done < bytes; done += step) {
+        step = of_one_line(x, bytes - done, at + done);
+        report_bytes(x, address + done, step);
+    }
+    return true;
+}
+
+/* Zeros come as sectors too, as shared memory has them; 16 bytes that hold some of the tensor are not zeros. */
+static void report_gap(void *context, uint64_t bytes, uint64_t at) {
+    const transfer *x = context;
+    const uint64_t from = x->shared + at, chunk = TILE_CHUNK - 1;
+    const uint64_t begin = (from + chunk) & ~chunk, end = (from + bytes) & ~chunk;
+    for (uint64_t first = begin, step; first < end; first += step) {
+        step = of_one_line(x, end - first, first - x->shared);
+        const uint64_t last = first + step - 1;
+        observe_filled(x->w, x->i, x->lane,
+                       (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1);
+    }
+}
+
+bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *image) {
+    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .into = image};
+    const uint32_t bytes = tile_bytes(t);
+    for (uint32_t at = 0; t->fill && at < bytes; at += t->element_bytes)
+        memcpy(image + at, &t->fill, t->element_bytes);
+    if (!t->fill) memset(image, 0, bytes);
+    if (!for_each_run(t, read_run, NULL, &x)) return false;
+    if (t->loaded) t->loaded(image, bytes);
+    return true;
+}
+
+bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *image,
+                const atomic_change *change) {
+    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .from = image, .change = change};
+    return for_each_run(t, write_run, NULL, &x);
+}
+
+void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+                 emu_operation operation) {
+    if (!w->block->launch->observer) return;
+    transfer x = {
+        .w = (warp *)w, .i = i, .lane = lane, .tile = t, .operation = operation, .shared = shared};
+    const bool fills = t->space == PTX_GLOBAL && operation == EMU_BULK_READ;
+    for_each_run(t, report_run, fills ? report_gap : NULL, &x);
+}
+
+void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
+                        emu_operation operation) {
+    if (!w->block->launch->observer || !bytes) return;
+    const tile t = {.space = PTX_SHARED};
+    transfer x = {.w = (warp *)w, .i = i, .lane = lane, .tile = &t, .operation = operation};
+    report_bytes(&x, shared, bytes);
+}

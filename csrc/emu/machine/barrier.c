@@ -1,0 +1,181 @@
+/* Block barriers: bar and barrier, .sync .arrive .red, with number and count.
+ *
+ * Lanes arrive; a warp counts once all its living lanes have. That is how hardware since Volta behaves:
+ * the barrier holds until every thread that has not exited arrives. It counts in whole warps.
+ * barrier.cluster is one more barrier, as a cluster is a block here.
+ */
+#include <string.h>
+
+#include "block.h"
+#include "decode.h"
+#include "../base/lanes.h"
+#include "observe.h"
+
+enum reduction { RED_NONE, RED_POPC, RED_AND, RED_OR };
+
+/* insn.flags */
+enum { ARRIVE_ONLY = 4, NEGATED = 8, REDUCTION = 3 };
+
+static bool is_complete(const block *b, const barrier *bar) {
+    return bar->complete >= (bar->wanted ? bar->wanted : b->living_warps);
+}
+
+static void write_reduction(const barrier *bar, unsigned char *slots, const insn *i,
+                            uint32_t lanes) {
+    uint32_t value = 0;
+    switch (i->flags & REDUCTION) {
+    case RED_NONE: return;
+    case RED_POPC: value = bar->n_true; break;
+    case RED_AND: value = bar->n_true == bar->n_threads ? ~0u : 0; break;
+    case RED_OR: value = bar->n_true ? ~0u : 0; break;
+    }
+    for (; lanes; lanes &= lanes - 1)
+        ((uint32_t *)(slots + i->d))[__builtin_ctz(lanes)] = value;
+}
+
+/* Everyone who waits goes on, and the barrier is as new. */
+static void complete(block *b, uint32_t number) {
+    barrier *bar = &b->barriers[number];
+    observe_event(&b->warps[0], (emu_sync){.kind = EMU_BARRIER_COMPLETE, .object = number});
+    for (uint32_t k = 0; k < b->launch->n_warps; k++) {
+        warp *w = &b->warps[k];
+        for (warp_split *f = w->waiting, *next; f; f = next) {
+            next = f->link;
+            if (!f->at_barrier || f->waits_for != number) continue;
+            write_reduction(bar, f->frame->slots, f->next, f->active);
+            split_resume(w, f, f->next + 1);
+        }
+    }
+    memset(bar, 0, sizeof *bar);
+    b->used_barriers &= ~(1u << number);
+}
+
+static bool has_arrived(const warp *w, const barrier *bar) {
+    const uint32_t arrived = bar->arrived[w->index];
+    return arrived && !(w->alive & ~arrived);
+}
+
+static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t threads) {
+    block *b = w->block;
+    barrier *bar = &b->barriers[number];
+    bar->wanted = threads / LANES;
+    if (i->flags & REDUCTION) {
+        const uint32_t holds = lanes_bits(PRED(w, i->c)) ^ (i->flags & NEGATED ? ~0u : 0);
+        bar->n_true += (uint32_t)__builtin_popcount(holds & w->active);
+        bar->n_threads += (uint32_t)__builtin_popcount(w->active);
+    }
+    const bool before = has_arrived(w, bar);
+    bar->arrived[w->index] |= w->active;
+    if (!before && has_arrived(w, bar)) bar->complete++;
+    b->used_barriers |= 1u << number;
+    const bool done = is_complete(b, bar);
+    const emu_observer *observer = b->launch->observer;
+    if (observer && observer->barrier)
+        observer->barrier(b->observer_state, i->ptx, w->index, number, done);
+    observe_event(w, (emu_sync){.kind = EMU_BARRIER_ARRIVE,
+                                .ptx = i->ptx,
+                                .lanes = w->active,
+                                .object = number,
+                                .threads = threads,
+                                .arrive_only = i->flags & ARRIVE_ONLY});
+    if (done) {
+        write_reduction(bar, w->frame, i, w->active);
+        complete(b, number);
+        return i + 1;
+    }
+    return i->flags & ARRIVE_ONLY ? i + 1 : split_wait(w, i, true, number);
+}
+
+static const insn *exec_barrier(warp *w, const insn *i) {
+    const block *b = w->block;
+    const uint32_t lane = (uint32_t)first_lane(w->active);
+    const uint32_t number = U32(w, i->a)[lane];
+    const uint32_t threads = i->count ? U32(w, i->b)[lane] : 0;
+    if (number >= N_NAMED_BARRIERS)
+        return warp_fault(w, i, SMK_LAUNCH, w->active, "barrier %u; a block has barriers 0 to %d",
+                          number, N_NAMED_BARRIERS - 1);
+    if (threads % LANES || threads > b->launch->n_warps * LANES)
+        return warp_fault(
+            w, i, SMK_LAUNCH, w->active,
+            "barrier %u for %u threads; the count must be a multiple of %d and at most "
+            "the %u threads of the block's warps",
+            number, threads, LANES, b->launch->n_warps * LANES);
+    return arrive(w, i, number, threads);
+}
+
+static const insn *exec_cluster_arrive(warp *w, const insn *i) {
+    return arrive(w, i, CLUSTER_BARRIER, 0);
+}
+
+/* A lane that has not arrived in the phase at hand arrived in one that is over. */
+static const insn *exec_cluster_wait(warp *w, const insn *i) {
+    const uint32_t arrived = w->block->barriers[CLUSTER_BARRIER].arrived[w->index];
+    return arrived & w->active ? split_wait(w, i, true, CLUSTER_BARRIER) : i + 1;
+}
+
+void barrier_lanes_left(warp *w) {
+    block *b = w->block;
+    if (!w->alive) b->living_warps--;
+    for (uint32_t left = b->used_barriers; left; left &= left - 1) {
+        const uint32_t number = (uint32_t)__builtin_ctz(left);
+        barrier *bar = &b->barriers[number];
+        bar->complete = 0;
+        for (uint32_t k = 0; k < b->launch->n_warps;
+             k++) /* a count may be met by warps long gone */
+            if (has_arrived(&b->warps[k], bar) && (bar->wanted || b->warps[k].alive))
+                bar->complete++;
+        if (is_complete(b, bar)) complete(b, number);
+    }
+}
+
+/* ---- decoding ---- */
+
+static exec_fn select_cluster_barrier(decoder *dc, const ptx_instruction *p, insn *out) {
+    decode_take(dc, "aligned");
+    if (p->n_operands) return NULL;
+    if (decode_take(dc, "wait")) {
+        decode_take(dc, "acquire");
+        return exec_cluster_wait;
+    }
+    if (!decode_take(dc, "release")) decode_take(dc, "relaxed");
+    out->flags = ARRIVE_ONLY;
+    return decode_take(dc, "arrive") ? exec_cluster_arrive : NULL;
+}
+
+static exec_fn select_barrier(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const char *const reductions[] = {
+        [RED_POPC] = "popc", [RED_AND] = "and", [RED_OR] = "or"};
+    const ptx_operand *o = p->operands;
+    uint32_t n = p->n_operands;
+    decode_not_predicable(dc);
+    if (decode_take(dc, "cluster")) return select_cluster_barrier(dc, p, out);
+    decode_take(dc, "cta");
+    decode_take(dc, "aligned");
+    if (decode_take(dc, "red")) {
+        for (int k = RED_POPC; k <= RED_OR; k++)
+            if (decode_take(dc, reductions[k])) out->flags = (uint8_t)k;
+        const ptx_type type = out->flags == RED_POPC ? PTX_U32 : PTX_PRED;
+        if (!out->flags || decode_take_type(dc) != type || n < 3) return NULL;
+        const ptx_operand *predicate = &o[n - 1];
+        out->d = decode_destination(dc, o++, type);
+        out->c = decode_source(dc, predicate, PTX_PRED);
+        if (predicate->negated) out->flags |= NEGATED;
+        n -= 2;
+    } else if (decode_take(dc, "arrive")) {
+        out->flags = ARRIVE_ONLY;
+        if (n != 2) return NULL;
+    } else if (!decode_take(dc, "sync")) {
+        return NULL;
+    }
+    if (n < 1 || n > 2) return NULL;
+    out->a = decode_source(dc, &o[0], PTX_U32);
+    out->count = n == 2;
+    if (out->count) out->b = decode_source(dc, &o[1], PTX_U32);
+    return exec_barrier;
+}
+
+const opcode_row barrier_opcodes[] = {
+    {"bar", select_barrier},
+    {"barrier", select_barrier},
+    {NULL, NULL},
+};

@@ -1,0 +1,378 @@
+/* Calls. Parameters and results travel through the threads' local memory, as PTX writes them: the caller
+ * stores into call-site .param variables, a call copies them to the callee's parameters, and a hidden
+ * instruction behind the call copies the results back.
+ *
+ * A call takes a frame of the callee and becomes a child warp_split of the caller, so lanes that return at
+ * different times wait for each other, and lanes may call different functions through a pointer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "block.h"
+#include "control.h"
+#include "decode.h"
+
+/* An argument or result on the caller's side. */
+typedef struct passed {
+    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_LOCAL } by; /* _, a register or constant, a .param */
+    uint64_t at;         /* slot, or offset in the caller's local memory */
+    uint32_t bytes;      /* the parameter's */
+    uint32_t slot_bytes; /* a lane's in the slot: an 8-bit register has 2 */
+} passed;
+
+typedef struct call_site {
+    const program *callee;         /* NULL: the address is in slot a */
+    const ptx_function *signature; /* the callee's, or what .callprototype or .calltargets say */
+    const passed *arguments, *results;
+} call_site;
+
+/* ---- moving bytes ----
+ *
+ * Offsets may have any alignment: a parameter of bytes can begin in one chunk of local memory and end in the
+ * next, which is another lane's neighbour. */
+
+static void local_get(const local_memory *local, int lane, unsigned char *to, uint64_t from,
+                      uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(from, bytes);
+        memcpy(to, local_at(local, lane, from), run);
+    }
+}
+
+static void local_put(local_memory *local, int lane, uint64_t to, const unsigned char *from,
+                      uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(to, bytes);
+        memcpy(local_at(local, lane, to), from, run);
+    }
+}
+
+static void local_copy(local_memory *local, int lane, uint64_t to, uint64_t from, uint64_t bytes) {
+    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
+        run = local_run(from, local_run(to, bytes));
+        memcpy(local_at(local, lane, to), local_at(local, lane, from), run);
+    }
+}
+
+static unsigned char *slot_at(const warp *w, const passed *p, int lane) {
+    return w->frame + p->at + (size_t)lane * p->slot_bytes;
+}
+
+static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+                          uint64_t to) {
+    for (; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        if (p->by == PASSED_SLOT)
+            local_put(w->local, lane, to, slot_at(w, p, lane), p->bytes);
+        else
+            local_copy(w->local, lane, to, caller_base + p->at, p->bytes);
+    }
+}
+
+static void take_result(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+                        uint64_t from) {
+    for (; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        if (p->by == PASSED_SLOT) {
+            memset(slot_at(w, p, lane), 0, p->slot_bytes);
+            local_get(w->local, lane, slot_at(w, p, lane), from, p->bytes);
+        } else if (p->by == PASSED_LOCAL) {
+            local_copy(w->local, lane, caller_base + p->at, from, p->bytes);
+        }
+    }
+}
+
+/* A function's results are at the start of its local memory, behind the caller's. */
+static const insn *exec_results(warp *w, const insn *i) {
+    const call_site *site = i->extra;
+    const frame *caller = w->split->frame;
+    const uint64_t from = caller->local_base + caller->program->local_bytes;
+    for (uint32_t k = 0; k < site->signature->n_returns; k++)
+        take_result(w, w->active, &site->results[k], caller->local_base,
+                    from + site->signature->returns[k]->offset);
+    return i + 1;
+}
+
+/* ---- calling ---- */
+
+static bool same_layout(ptx_variable *const *a, uint32_t n_a, ptx_variable *const *b,
+                        uint32_t n_b) {
+    bool same = n_a == n_b;
+    for (uint32_t k = 0; same && k < n_a; k++)
+        same = a[k]->size == b[k]->size && a[k]->offset == b[k]->offset;
+    return same;
+}
+
+/* Whether a call that was written for one function fits the other: what is copied has the sizes and places
+ * that both know. */
+static bool same_signature(const ptx_function *a, const ptx_function *b) {
+    return a == b || (same_layout(a->parameters, a->n_parameters, b->parameters, b->n_parameters) &&
+                      same_layout(a->returns, a->n_returns, b->returns, b->n_returns));
+}
+
+static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program *callee) {
+    const call_site *site = i->extra;
+    const frame *caller = w->split->frame;
+    const ptx_function *f = callee->function;
+    const uint64_t base = caller->local_base + caller->program->local_bytes;
+    if (!block_goes_on(w->block)) return false;
+    if (caller->depth + 1 > MAX_CALL_DEPTH || base + callee->local_bytes > MAX_LOCAL_BYTES) {
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "stack overflow: call of %s at depth %u with %llu bytes of stack in use; the "
+                   "emulator allows %d calls and %d bytes per thread",
+                   f->name, caller->depth, (unsigned long long)base, MAX_CALL_DEPTH,
+                   MAX_LOCAL_BYTES);
+        return false;
+    }
+    frame *frame = NULL;
+    if (local_reserve(w, base + callee->local_bytes))
+        frame = frame_take(w, callee, base, caller->depth + 1);
+    if (!frame || !split_push_call(w, lanes, frame)) {
+        if (frame) frame_give(w->block, frame);
+        warp_fault(w, i, SMK_MEMORY, lanes, "out of memory: a frame of %s", f->name);
+        return false;
+    }
+    for (uint32_t k = 0; k < f->n_parameters; k++)
+        pass_argument(w, lanes, &site->arguments[k], caller->local_base,
+                      base + callee->parameters_at + f->parameters[k]->offset);
+    return true;
+}
+
+static const insn *exec_call(warp *w, const insn *i) {
+    const call_site *site = i->extra;
+    w->split->next = i + 1;
+    w->split->children = 0;
+    return enter_function(w, i, w->active, site->callee) ? split_switch(w) : NULL;
+}
+
+/* The function at an address; NULL after a fault. */
+static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t address) {
+    const call_site *site = i->extra;
+    const launch *l = w->block->launch;
+    const ptx_function *f = function_at(l->module->ptx, address);
+    if (!f || f->is_entry || f->is_declaration) {
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "call of 0x%llx, which is not the address of a device function",
+                   (unsigned long long)address);
+        return NULL;
+    }
+    if (!same_signature(f, site->signature)) {
+        warp_fault(w, i, SMK_LAUNCH, lanes,
+                   "the number, sizes or alignments of the parameters and results of %s are not "
+                   "those of %s, by which it is called",
+                   f->name, site->signature->name);
+        return NULL;
+    }
+    smk_status status = {0};
+    interrupt_poller poller = launch_poller(l);
+    const program *callee = program_get(l->module, f, l->observer != NULL, &poller, &status);
+    if (!callee) warp_fault(w, i, status.code, lanes, "%s", status.message);
+    return callee;
+}
+
+/* Through a pointer: one child for each function that some lanes call. */
+static const insn *exec_call_pointer(warp *w, const insn *i) {
+    const uint64_t *address = U64(w, i->a);
+    w->split->next = i + 1;
+    w->split->children = 0;
+    for (uint32_t todo = w->active; todo;) {
+        const uint64_t chosen = address[first_lane(todo)];
+        uint32_t lanes = 0;
+        for (uint32_t left = todo; left; left &= left - 1)
+            if (address[first_lane(left)] == chosen) lanes |= left & -left;
+        const program *callee = called(w, i, lanes, chosen);
+        if (!callee || !enter_function(w, i, lanes, callee)) return NULL;
+        todo &= ~lanes;
+    }
+    return split_switch(w);
+}
+
+/* ---- functions that the driver would provide ---- */
+
+static void read_string(warp *w, const insn *i, int lane, uint64_t address, char *out,
+                        size_t size) {
+    size_t n = 0;
+    for (; n + 1 < size; n++) {
+        const unsigned char *c = lane_reach(w, i, PTX_GENERIC, lane, address + n, 1, false);
+        if (!c || !*c) break;
+        out[n] = (char)*c;
+    }
+    out[n] = 0;
+}
+
+/* What the lane passes as argument k: a scalar, by the signature that select_provided has checked. */
+static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
+    const call_site *site = i->extra;
+    const passed *p = &site->arguments[k];
+    uint64_t value = 0;
+    if (p->by == PASSED_SLOT)
+        memcpy(&value, slot_at(w, p, lane), p->bytes);
+    else
+        local_get(w->local, lane, (unsigned char *)&value, w->split->frame->local_base + p->at,
+                  p->bytes);
+    return value;
+}
+
+/* __assertfail(message, file, line, function, size of a character) */
+static const insn *exec_assertion(warp *w, const insn *i) {
+    const int lane = first_lane(w->active);
+    char message[300], file[300];
+    read_string(w, i, lane, argument(w, i, lane, 0), message, sizeof message);
+    read_string(w, i, lane, argument(w, i, lane, 1), file, sizeof file);
+    return warp_fault(w, i, SMK_LAUNCH, w->active, "assertion `%s` failed at %s:%u", message, file,
+                      (unsigned)argument(w, i, lane, 2));
+}
+
+/* vprintf(format, arguments): lane by lane. */
+static const insn *exec_print(warp *w, const insn *i) {
+    const frame *caller = w->split->frame;
+    const uint64_t result_at = caller->local_base + caller->program->local_bytes;
+    int32_t result;
+    if (!local_reserve(w, result_at + sizeof result))
+        return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of printf");
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        if (!print_lane(w, i, lane, argument(w, i, lane, 0), argument(w, i, lane, 1), &result))
+            return NULL;
+        memcpy(local_at(w->local, lane, result_at), &result, sizeof result);
+    }
+    return i + 1;
+}
+
+static const insn *exec_external(warp *w, const insn *i) {
+    const call_site *site = i->extra;
+    return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
+                      "call of %s, which has no body in this PTX; the emulator does not provide it",
+                      site->callee->function->name);
+}
+
+/* ---- decoding ---- */
+
+static bool has_sizes(ptx_variable *const *variables, uint32_t n, const char *sizes) {
+    bool same = n == strlen(sizes);
+    for (uint32_t k = 0; same && k < n; k++)
+        same = variables[k]->size == (uint64_t)(sizes[k] - '0');
+    return same;
+}
+
+/* A handler for a function without a body. It looks at arguments as the driver's function has them, so the
+ * text must declare it so. */
+static exec_fn select_provided(decoder *dc, const ptx_function *f) {
+    static const struct {
+        const char *name, *parameters, *results; /* a digit: bytes */
+        exec_fn handler;
+    } known[] = {{"__assertfail", "88488", "", exec_assertion}, {"vprintf", "88", "4", exec_print}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (strcmp(f->name, known[k].name)) continue;
+        if (has_sizes(f->parameters, f->n_parameters, known[k].parameters) &&
+            has_sizes(f->returns, f->n_returns, known[k].results))
+            return known[k].handler;
+        return decode_refuse(dc, "%s is declared with other parameters or results than it has",
+                             f->name);
+    }
+    return exec_external;
+}
+
+/* A register or an immediate stands for a scalar. */
+static bool decode_scalar(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                          bool result, passed *out) {
+    const ptx_type declared = decode_register_type(dc, o);
+    const bool is_immediate = o->kind == PTX_IMMEDIATE;
+    if (formal->size != ptx_type_size[formal->type]) return false;
+    if (!is_immediate &&
+        (declared == PTX_PRED || o->negated || ptx_type_size[declared] != formal->size))
+        return false;
+    const ptx_type type = is_immediate ? formal->type : declared;
+    *out = (passed){.by = PASSED_SLOT,
+                    .bytes = (uint32_t)formal->size,
+                    .slot_bytes = ptx_slot_bytes(type) / LANES,
+                    .at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type)};
+    return true;
+}
+
+/* One argument or result, against the function's own. False: it does not fit. */
+static bool decode_passed(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                          bool result, passed *out) {
+    const ptx_variable *v = o->variable;
+    if (o->kind == PTX_SINK && result) {
+        *out = (passed){.by = PASSED_NOTHING};
+        return true;
+    }
+    if (o->kind == PTX_REGISTER || (o->kind == PTX_IMMEDIATE && !result))
+        return decode_scalar(dc, o, formal, result, out);
+    if (o->kind != PTX_SYMBOL || !v || v->space != PTX_PARAM || o->offset ||
+        v->size != formal->size || v->align != formal->align)
+        return false;
+    *out = (passed){.by = PASSED_LOCAL, .bytes = (uint32_t)formal->size};
+    return decode_in_local(dc, v, &out->at);
+}
+
+static bool decode_list(decoder *dc, const ptx_operand *list, ptx_variable *const *formals,
+                        uint32_t n, bool result, const char *name, const passed **out) {
+    const char *what = result ? "result" : "argument";
+    if (list->n_items != n) {
+        decode_refuse(dc, "the call has %u %ss where %.100s has %u", list->n_items, what, name, n);
+        return false;
+    }
+    passed *p = decode_alloc(dc, (n + 1) * sizeof *p);
+    if (!p) return false;
+    for (uint32_t k = 0; k < n; k++) {
+        if (decode_passed(dc, &list->items[k], formals[k], result, &p[k])) continue;
+        decode_refuse(dc,
+                      "%s %u of the call does not fit that of %.100s, which has %llu bytes aligned "
+                      "to %u",
+                      what, k + 1, name, (unsigned long long)formals[k]->size, formals[k]->align);
+        return false;
+    }
+    *out = p;
+    return true;
+}
+
+/* What stands behind the arguments of a call through a register. */
+static const ptx_function *decode_prototype(const ptx_operand *o) {
+    if (o->kind == PTX_TARGETS) o = o->targets->items;
+    return o->kind == PTX_SYMBOL ? o->function : NULL;
+}
+
+static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const ptx_operand none = {.kind = PTX_VECTOR};
+    const ptx_operand *o = p->operands, *end = o + p->n_operands;
+    const ptx_operand *results = &none, *arguments = &none;
+    call_site *site = decode_alloc(dc, sizeof *site);
+    decode_take(dc, "uni");
+    decode_not_predicable(dc);
+    out->extra = site;
+    if (o < end && o->kind == PTX_VECTOR) results = o++;
+    if (o == end) return NULL;
+    const ptx_operand *target = o++;
+    if (o < end && o->kind == PTX_VECTOR) arguments = o++;
+    const bool by_pointer = target->kind == PTX_REGISTER;
+    if (by_pointer && o < end)
+        site->signature = decode_prototype(o++);
+    else if (target->kind == PTX_SYMBOL)
+        site->signature = target->function;
+    const ptx_function *f = site->signature;
+    if (!f || (!by_pointer && !f->number))
+        return decode_refuse(dc, by_pointer ? "a call through a register names its .callprototype "
+                                              "or .calltargets"
+                                            : "the target of a call is a function or a register");
+    if (o < end) return decode_refuse(dc, "a call has an operand too many");
+    if (f->is_entry)
+        return decode_refuse(dc, "%.100s is a kernel, which no call can enter", f->name);
+    if (!decode_list(dc, results, f->returns, f->n_returns, true, f->name, &site->results) ||
+        !decode_list(dc, arguments, f->parameters, f->n_parameters, false, f->name,
+                     &site->arguments))
+        return NULL;
+    if (f->n_returns) decode_follow(dc, (insn){.exec = exec_results, .extra = site});
+    if (by_pointer) {
+        out->a = decode_source(dc, target, PTX_U64);
+        return exec_call_pointer;
+    }
+    site->callee = decode_callee(dc, f);
+    return f->is_declaration ? select_provided(dc, f) : exec_call;
+}
+
+const opcode_row call_opcodes[] = {
+    {"call", select_call},
+    {NULL, NULL},
+};

@@ -1,0 +1,213 @@
+/* Branches, exit and return, and instructions that need nothing done here. Calls are in call.c. */
+#include "control.h"
+
+#include <string.h>
+
+#include "block.h"
+#include "decode.h"
+#include "observe.h"
+
+/* ---- hidden instructions ---- */
+
+const insn *exec_join(warp *w, const insn *i) {
+    return w->split->reconverge == i ? split_end(w) : i + 1;
+}
+
+/* ---- branches ---- */
+
+static const insn *exec_jump(warp *w, const insn *i) {
+    (void)w;
+    return i->target;
+}
+
+const insn *exec_branch(warp *w, const insn *i) {
+    const uint32_t taken = guard_lanes(w, i);
+    if (taken == w->active) return i->target;
+    if (!taken) return i + 1;
+    return split_at_branch(w, i, taken);
+}
+
+static exec_fn select_bra(decoder *dc, const ptx_instruction *p, insn *out) {
+    decode_take(dc, "uni");
+    if (p->n_operands != 1 || p->operands[0].kind != PTX_LABEL) return NULL;
+    decode_own_guard(dc);
+    out->target = decode_target(dc, p->operands[0].target);
+    if (!p->guarded) return exec_jump;
+    out->reconverge = decode_reconvergence_point(dc);
+    return exec_branch;
+}
+
+/* brx.idx: a branch by table. */
+typedef struct branch_table {
+    uint32_t n;
+    const insn **targets;
+} branch_table;
+
+static const insn *exec_branch_table(warp *w, const insn *i) {
+    const branch_table *table = i->extra;
+    const uint32_t *index = U32(w, i->a);
+    uint32_t todo = w->active;
+    const insn *target = NULL;
+    for (uint32_t left = todo; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        if (index[lane] >= table->n)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                              "branch index %u is outside the table of %u targets", index[lane],
+                              table->n);
+    }
+    /* One target after the other: each time the lanes with the first one's target part from the rest,
+     * which comes back to this instruction. */
+    const uint32_t chosen = index[__builtin_ctz(todo)];
+    uint32_t taken = 0;
+    for (; todo; todo &= todo - 1)
+        if (index[__builtin_ctz(todo)] == chosen) taken |= todo & -todo;
+    target = table->targets[chosen];
+    if (taken == w->active) return target;
+    return split_two_ways(w, i, taken, target, i);
+}
+
+static exec_fn select_brx(decoder *dc, const ptx_instruction *p, insn *out) {
+    if (!decode_take(dc, "idx") || p->n_operands != 2 || p->operands[1].kind != PTX_TARGETS)
+        return NULL;
+    decode_take(dc, "uni");
+    decode_not_predicable(dc);
+    const ptx_targets *labels = p->operands[1].targets;
+    branch_table *table = decode_alloc(dc, sizeof *table);
+    table->n = labels->n_items;
+    table->targets = decode_targets(dc, labels->n_items);
+    if (!table->targets) return NULL;
+    for (uint32_t k = 0; k < labels->n_items; k++) {
+        if (labels->items[k].kind != PTX_LABEL) return NULL;
+        table->targets[k] = decode_target(dc, labels->items[k].target);
+    }
+    out->a = decode_source(dc, &p->operands[0], PTX_U32);
+    out->extra = table;
+    out->reconverge = decode_reconvergence_point(dc);
+    return exec_branch_table;
+}
+
+/* ---- leaving ---- */
+
+static uint32_t leaving_lanes(const warp *w, const insn *i) {
+    return i->ptx && i->ptx->guarded ? guard_lanes(w, i) : w->active;
+}
+
+const insn *exec_exit(warp *w, const insn *i) {
+    return split_leave(w, leaving_lanes(w, i), true, i + 1);
+}
+
+static const insn *exec_return(warp *w, const insn *i) {
+    return split_leave(w, leaving_lanes(w, i), false, i + 1);
+}
+
+static exec_fn select_exit(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    decode_own_guard(dc);
+    return exec_exit;
+}
+
+static exec_fn select_ret(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    decode_take(dc, "uni");
+    decode_own_guard(dc);
+    return decode_caller(dc)->is_entry ? exec_exit : exec_return;
+}
+
+static const insn *exec_trap(warp *w, const insn *i) {
+    return warp_fault(w, i, SMK_LAUNCH, w->active, "the kernel executed a trap");
+}
+
+static exec_fn select_trap(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    decode_not_predicable(dc);
+    return exec_trap;
+}
+
+/* ---- nothing to do ---- */
+
+static const insn *exec_nothing(warp *w, const insn *i) {
+    (void)w;
+    return i + 1;
+}
+
+/* Hints, sleep (blocks take turns anyway), a breakpoint with no debugger; modifiers do not matter. */
+static exec_fn select_nothing(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)out;
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        decode_take(dc, p->modifiers[k]);
+    return exec_nothing;
+}
+
+static const insn *exec_sleep(warp *w, const insn *i) {
+    w->polled = true; /* who sleeps waits for somebody */
+    return i + 1;
+}
+
+static exec_fn select_nanosleep(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    return decode_take(dc, "u32") ? exec_sleep : NULL;
+}
+
+/* Launches run one after the other, so there is nothing to wait for; who watches wants to know. */
+static const insn *exec_launch_wait(warp *w, const insn *i) {
+    observe_sync(w, i, EMU_LAUNCH_WAIT, w->active);
+    return i + 1;
+}
+
+static exec_fn select_griddepcontrol(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p, (void)out;
+    if (decode_take(dc, "wait")) return exec_launch_wait;
+    return decode_take(dc, "launch_dependents") ? exec_nothing : NULL;
+}
+
+/* Order of memory accesses between host threads. */
+static const insn *exec_fence(warp *w, const insn *i) {
+    observe_sync(w, i, EMU_FENCE, w->active);
+    if (i->flags) observe_sync(w, i, EMU_PROXY_FENCE, w->active);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return i + 1;
+}
+
+static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
+    (void)p;
+    out->flags = decode_take(dc, "async") | decode_take(dc, "mbarrier_init");
+    static const char *const known[] = {"sc",
+                                        "acq_rel",
+                                        "acquire",
+                                        "release",
+                                        "cta",
+                                        "gpu",
+                                        "sys",
+                                        "gl",
+                                        "cluster",
+                                        "proxy",
+                                        "alias",
+                                        "global",
+                                        "shared::cta",
+                                        "shared::cluster",
+                                        "tensormap::generic",
+                                        "async::generic"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        decode_take(dc, known[k]);
+    return exec_fence;
+}
+
+const opcode_row control_opcodes[] = {
+    {"bra", select_bra},
+    {"brx", select_brx},
+    {"exit", select_exit},
+    {"ret", select_ret},
+    {"trap", select_trap},
+    {"brkpt", select_nothing},
+    {"pmevent", select_nothing},
+    {"setmaxnreg", select_nothing},
+    {"griddepcontrol", select_griddepcontrol},
+    {"prefetch", select_nothing},
+    {"prefetchu", select_nothing},
+    {"applypriority", select_nothing},
+    {"discard", select_nothing},
+    {"nanosleep", select_nanosleep},
+    {"membar", select_fence},
+    {"fence", select_fence},
+    {NULL, NULL},
+};

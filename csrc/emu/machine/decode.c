@@ -1,0 +1,234 @@
+/* From parsed PTX to a program: one insn an instruction, all its operands at fixed places of the frame.
+ *
+ * Beside the PTX's own instructions a program has hidden ones (ptx == NULL), where work belongs to a
+ * place in the code and not to an instruction:
+ *   join    stands before every instruction where diverged lanes meet again
+ *   skip    jumps over an instruction that must not run under the guard wrapper
+ *   others  follow an instruction whose select function asked for it (results of calls)
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "control.h"
+#include "decoder.h"
+#include "instruction_set.h"
+#include "observe.h"
+#include "../cost/ptxas_vectorize.h"
+
+enum { STEPS_PER_INSTRUCTION = 256 }; /* as interrupt_due counts: each looks through the opcodes */
+
+/* ---- what select functions wish ---- */
+
+void decode_own_guard(decoder *dc) {
+    dc->own_guard = true;
+}
+void decode_not_predicable(decoder *dc) {
+    dc->not_predicable = true;
+}
+void decode_follow(decoder *dc, insn follow) {
+    dc->follow = follow;
+}
+exec_fn decode_refuse(decoder *dc, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(dc->reason, sizeof dc->reason, format, args);
+    va_end(args);
+    return NULL;
+}
+const ptx_function *decode_caller(decoder *dc) {
+    return dc->function;
+}
+
+const program *decode_callee(decoder *dc, const ptx_function *function) {
+    program *callee = program_find(dc->set, function);
+    if (!callee) dc->out_of_memory = true;
+    return callee;
+}
+
+/* ---- targets: indices while decoding, pointers in the end ---- */
+
+const insn *decode_target(decoder *dc, uint32_t index) {
+    (void)dc;
+    return index == PTX_NO_TARGET ? NULL : (const insn *)((uintptr_t)index + 1);
+}
+
+const insn **decode_targets(decoder *dc, uint32_t n) {
+    target_list *list = decode_alloc(dc, sizeof *list);
+    const insn **targets = decode_alloc(dc, n * sizeof *targets);
+    if (!targets) return NULL;
+    *list = (target_list){targets, n, dc->lists};
+    dc->lists = list;
+    return targets;
+}
+
+static const insn *resolved(const decoder *dc, const insn *target) {
+    return target ? &dc->program->code[dc->first[(uintptr_t)target - 1]] : NULL;
+}
+
+static void resolve_targets(decoder *dc) {
+    for (uint32_t k = 0; k < dc->n_code; k++) {
+        insn *i = &dc->program->code[k];
+        i->target = resolved(dc, i->target);
+        i->reconverge = resolved(dc, i->reconverge);
+    }
+    for (target_list *list = dc->lists; list; list = list->next)
+        for (uint32_t k = 0; k < list->n; k++)
+            list->targets[k] = resolved(dc, list->targets[k]);
+}
+
+/* ---- instructions ---- */
+
+static void emit(decoder *dc, insn i) {
+    insn *larger = decoder_grow(dc, dc->program->code, dc->n_code, sizeof *larger);
+    if (!larger) return;
+    dc->program->code = larger;
+    larger[dc->n_code++] = i;
+}
+
+static exec_fn select_handler(decoder *dc, insn *out) {
+    const uint32_t all = (1u << dc->ptx->n_modifiers) - 1;
+    for (const opcode_row *const *table = dc->program->module->isa->opcodes; *table; table++)
+        for (const opcode_row *row = *table; row->opcode; row++) {
+            if (strcmp(row->opcode, dc->ptx->opcode)) continue;
+            dc->taken = 0;
+            dc->refused = dc->own_guard = dc->not_predicable = false;
+            dc->follow.exec = NULL;
+            *out =
+                (insn){.ptx = dc->ptx, .index = (uint32_t)(dc->ptx - dc->function->instructions)};
+            const exec_fn handler = row->select(dc, dc->ptx, out);
+            if (handler && dc->taken == all && !dc->refused) return handler;
+        }
+    return NULL;
+}
+
+static smk_code unsupported(const decoder *dc, smk_status *status) {
+    const ptx_instruction *p = dc->ptx;
+    const char *file = p->file ? p->file : "PTX";
+    const uint32_t line = p->file ? p->line : p->ptx_line;
+    if (*dc->reason)
+        return smk_fail(status, SMK_KERNEL_IMAGE, "%s: %s, in `%.300s` (%s:%u, PTX line %u)",
+                        dc->function->name, dc->reason, p->text, file, line, p->ptx_line);
+    return smk_fail(status, SMK_UNSUPPORTED,
+                    "%s: the emulator does not know the instruction `%s` (%s:%u, PTX line %u); "
+                    "run the kernel on device \"cuda\" or compile it without this instruction",
+                    dc->function->name, p->text, file, line, p->ptx_line);
+}
+
+/* A frame that no block could keep is refused before offsets in it could pass 32 bits. */
+static smk_code check_frame(const decoder *dc, smk_status *status) {
+    if (dc->program->frame_bytes <= MAX_BLOCK_BYTES) return SMK_OK;
+    return smk_fail(status, SMK_KERNEL_IMAGE,
+                    "%s: its registers and constants take more than %d bytes per warp",
+                    dc->function->name, MAX_BLOCK_BYTES);
+}
+
+static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
+    dc->ptx = &dc->function->instructions[k];
+    dc->first[k] = dc->n_code;
+    if (dc->reconverges[k]) emit(dc, (insn){.exec = exec_join, .index = k});
+    insn out;
+    out.exec = select_handler(dc, &out);
+    if (dc->out_of_memory)
+        return smk_fail_memory(status, sizeof(insn) * dc->function->n_instructions, "decoded PTX");
+    if (check_frame(dc, status)) return status->code;
+    if (!out.exec) return unsupported(dc, status);
+    if (out.unobserved && !dc->program->observed) {
+        out.exec = out.unobserved;
+        out.unobserved = NULL;
+    }
+    if (dc->ptx->guarded) {
+        out.guard = dc->function->registers[dc->ptx->guard].slot;
+        out.guard_negated = dc->ptx->guard_negated;
+        if (dc->not_predicable) {
+            const insn *after = decode_target(dc, k + 1);
+            dc->reconverges[k + 1] = true;
+            emit(dc, (insn){.exec = exec_branch,
+                            .guard = out.guard,
+                            .guard_negated = !out.guard_negated,
+                            .target = after,
+                            .reconverge = after,
+                            .index = k});
+        } else if (!dc->own_guard) {
+            out.body = out.exec;
+            out.exec = exec_guarded;
+        }
+    }
+    emit(dc, out);
+    if (dc->follow.exec) emit(dc, dc->follow);
+    return SMK_OK;
+}
+
+/* Where lanes that part at p meet again. Not at a plain return or exit: nothing is gained by waiting there,
+ * and a thread that has come so far must not hold up barriers. */
+static uint32_t reconvergence_point(const ptx_function *f, const ptx_instruction *p) {
+    if (p->reconvergence == PTX_NO_TARGET) return PTX_NO_TARGET;
+    const ptx_instruction *there = &f->instructions[p->reconvergence];
+    const bool leaves = !strcmp(there->opcode, "ret") || !strcmp(there->opcode, "exit");
+    return leaves && !there->guarded ? PTX_NO_TARGET : p->reconvergence;
+}
+
+const insn *decode_reconvergence_point(decoder *dc) {
+    return decode_target(dc, reconvergence_point(dc->function, dc->ptx));
+}
+
+/* Lanes part at branches under a guard and at computed ones. */
+static void find_reconvergence_points(decoder *dc) {
+    for (uint32_t k = 0; k < dc->function->n_instructions; k++) {
+        const ptx_instruction *p = &dc->function->instructions[k];
+        const bool parts = !strcmp(p->opcode, "brx") || (p->guarded && !strcmp(p->opcode, "bra"));
+        const uint32_t there = parts ? reconvergence_point(dc->function, p) : PTX_NO_TARGET;
+        if (there != PTX_NO_TARGET) dc->reconverges[there] = true;
+    }
+}
+
+static uint64_t in_chunks(uint64_t bytes) {
+    return (bytes + LOCAL_CHUNK - 1) & ~(uint64_t)(LOCAL_CHUNK - 1);
+}
+
+smk_code decode_function(program *p, program_set *set, smk_status *status) {
+    const ptx_function *f = p->function;
+    decoder dc = {.program = p, .set = set, .function = f};
+    smk_code code = SMK_OK;
+    p->frame_bytes = f->frame_bytes;
+    if (!f->is_entry) {
+        p->parameters_at = in_chunks(f->returns_bytes);
+        p->variables_at = p->parameters_at + in_chunks(f->parameters_bytes);
+    }
+    p->local_bytes = p->variables_at + in_chunks(f->local_bytes);
+    decoder_slot(&dc, 2); /* so that no slot of decode's own is at 0 */
+    dc.first = calloc(f->n_instructions + 1, sizeof *dc.first);
+    dc.reconverges = calloc(f->n_instructions + 1, sizeof *dc.reconverges);
+    if (!dc.first || !dc.reconverges) {
+        code = smk_fail_memory(status, f->n_instructions * sizeof *dc.first, "decoded PTX");
+        goto out;
+    }
+    find_reconvergence_points(&dc);
+    for (uint32_t k = 0; k < f->n_instructions && !code; k++)
+        code = interrupt_due(set->poller, STEPS_PER_INSTRUCTION)
+                   ? smk_fail(status, SMK_INTERRUPTED, "interrupted")
+                   : decode_one(&dc, k, status);
+    if (code) goto out;
+    /* Where a guarded last instruction does not leave, the thread ends. */
+    dc.first[f->n_instructions] = dc.n_code;
+    emit(&dc, (insn){.exec = exec_exit});
+    if (dc.out_of_memory) {
+        code = smk_fail_memory(status, sizeof(insn) * f->n_instructions, "decoded PTX");
+        goto out;
+    }
+    if (p->observed && !(p->vectorized = vectorize_accesses(f, set->poller))) {
+        code = set->poller->stopped
+                   ? smk_fail(status, SMK_INTERRUPTED, "interrupted")
+                   : smk_fail_memory(status, f->n_instructions * sizeof(vectorized), "decoded PTX");
+        goto out;
+    }
+    resolve_targets(&dc);
+    p->decoded = true;
+out:
+    free(dc.first);
+    free(dc.reconverges);
+    free(dc.slots.entries);
+    return code;
+}

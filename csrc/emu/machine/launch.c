@@ -1,0 +1,347 @@
+/* A launch: its limits, its parameters, and its blocks spread over host threads.
+ *
+ * The calling thread works like the others, and every 50 ms asks the job's poll whether to go on. Blocks
+ * are taken in ascending order, so a block may wait for one of lower number, as on hardware.
+ */
+#include <errno.h>
+#include <fenv.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "block.h"
+#include "instruction_set.h"
+
+enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
+
+void launch_fail(launch *l, smk_code code, const char *message) {
+    pthread_mutex_lock(&l->lock);
+    smk_fail(l->status, code, "%s", message);
+    pthread_mutex_unlock(&l->lock);
+    atomic_store(&l->stop, true);
+}
+
+void launch_fail_at(launch *l, smk_code code, const emu_fault *fault) {
+    pthread_mutex_lock(&l->lock);
+    if (l->observer && l->observer->fault && !l->status->code)
+        l->observer->fault(l->observer->self, fault);
+    pthread_mutex_unlock(&l->lock);
+    launch_fail(l, code, fault->message);
+}
+
+/* ---- limits ---- */
+
+static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_status *status) {
+    static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535};
+    static const uint32_t block_limit[3] = {1024, 1024, 64};
+    const uint32_t *grid = shape->grid, *block = shape->block;
+    for (int k = 0; k < 3; k++) {
+        if (grid[k] < 1 || grid[k] > grid_limit[k])
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: grid (%u, %u, %u): dimension %c must be 1 to %u", f->name,
+                            grid[0], grid[1], grid[2], 'x' + k, grid_limit[k]);
+        if (block[k] < 1 || block[k] > block_limit[k])
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: block (%u, %u, %u): dimension %c must be 1 to %u", f->name,
+                            block[0], block[1], block[2], 'x' + k, block_limit[k]);
+    }
+    const uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    if (threads > MAX_THREADS)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: block (%u, %u, %u) has %llu threads; at most %d are possible",
+                        f->name, block[0], block[1], block[2], (unsigned long long)threads,
+                        MAX_THREADS);
+    const uint32_t *most = f->max_threads, *exact = f->required_threads;
+    const uint64_t allowed =
+        (uint64_t)(most[0] ? most[0] : 1) * (most[1] ? most[1] : 1) * (most[2] ? most[2] : 1);
+    if (most[0] && threads > allowed)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: %llu threads a block, but it was compiled for at most %llu "
+                        "(__launch_bounds__ or .maxntid)",
+                        f->name, (unsigned long long)threads, (unsigned long long)allowed);
+    for (int k = 0; k < 3 && exact[0]; k++)
+        if (block[k] != (exact[k] ? exact[k] : 1))
+            return smk_fail(
+                status, SMK_LAUNCH,
+                "kernel %s: block (%u, %u, %u), but it was compiled for blocks of exactly "
+                "(%u, %u, %u) (.reqntid)",
+                f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
+                exact[2] ? exact[2] : 1);
+    for (int k = 0; k < 3; k++)
+        if (f->cluster[k] > 1)
+            return smk_fail(status, SMK_UNSUPPORTED,
+                            "kernel %s was compiled for clusters of (%u, %u, %u) blocks; the "
+                            "emulator runs clusters of one block (__cluster_dims__(1, 1, 1))",
+                            f->name, f->cluster[0], f->cluster[1], f->cluster[2]);
+    return SMK_OK;
+}
+
+/* The extern .shared array starts behind the static ones. */
+static uint64_t dynamic_start(const ptx_module *module, const ptx_function *f) {
+    uint64_t align = LOCAL_CHUNK;
+    for (uint32_t k = 0; k < module->n_variables; k++) {
+        const ptx_variable *v = module->variables[k];
+        if (v->space == PTX_SHARED && v->external && v->align > align) align = v->align;
+    }
+    return (f->shared_bytes + align - 1) / align * align;
+}
+
+static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *status) {
+    const ptx_function *f = l->program->function;
+    l->dynamic_shared_bytes = shape->shared_bytes;
+    l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
+    l->shared_bytes =
+        shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
+    if (shape->shared_bytes <= MAX_SHARED_BYTES && l->shared_bytes <= MAX_SHARED_BYTES)
+        return SMK_OK;
+    char message[512];
+    snprintf(message, sizeof message,
+             "kernel %.200s: a block needs %llu bytes of shared memory (%llu static, %llu "
+             "dynamic); at most %d are possible; use smaller tiles or fewer stages",
+             f->name, (unsigned long long)(f->shared_bytes + shape->shared_bytes),
+             (unsigned long long)f->shared_bytes, (unsigned long long)shape->shared_bytes,
+             MAX_SHARED_BYTES);
+    launch_fail_at(l, SMK_LAUNCH, &(emu_fault){.kind = EMU_SHARED_LIMIT, .message = message});
+    return status->code;
+}
+
+/* As on a GPU: code for less than sm_90 has no instruction to wait with. */
+static bool overlaps(const smk_job *job, const smk_launch *shape, const program *program) {
+    const char *target = program->module->ptx->target;
+    const bool exists = shape < job->launches + job->n_launches;
+    return exists && shape->overlaps && !strncmp(target, "sm_", 3) && atoi(target + 3) >= 90;
+}
+
+/* Which blocks run. job->blocks are numbered through all launches. */
+static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
+    const uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    l->n_blocks = all;
+    if (job->blocks) {
+        for (const smk_launch *before = job->launches; before != shape; before++)
+            l->first_block += (uint64_t)before->grid[0] * before->grid[1] * before->grid[2];
+        size_t begin = 0;
+        while (begin < job->n_blocks && job->blocks[begin] < l->first_block)
+            begin++;
+        size_t end = begin;
+        while (end < job->n_blocks && job->blocks[end] - l->first_block < all)
+            end++;
+        l->blocks = job->blocks + begin;
+        l->n_blocks = end - begin;
+    }
+    if (job->trace) {
+        job->trace->blocks += l->n_blocks;
+        job->trace->grid_blocks += all;
+        if (l->shared_bytes > job->trace->shared_bytes) job->trace->shared_bytes = l->shared_bytes;
+    }
+}
+
+/* ---- parameters ---- */
+
+static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const program *program,
+                                unsigned char *block, smk_status *status) {
+    const ptx_function *f = program->function;
+    if (job->args_bytes != f->parameters_bytes)
+        return smk_fail(
+            status, SMK_VALUE, "kernel %s takes %llu bytes of parameters, %llu were given", f->name,
+            (unsigned long long)f->parameters_bytes, (unsigned long long)job->args_bytes);
+    if (job->args_bytes) memcpy(block, shape->args, job->args_bytes);
+    for (size_t k = 0; k < job->n_pointers; k++) {
+        const smk_pointer *p = &job->pointers[k];
+        uint64_t address;
+        if (p->arg_offset + sizeof address > job->args_bytes || p->buffer >= job->n_buffers)
+            return smk_fail(
+                status, SMK_VALUE,
+                "kernel %s: pointer %zu stands at byte %u of %zu and names buffer %u of %zu",
+                f->name, k, p->arg_offset, job->args_bytes, p->buffer, job->n_buffers);
+        memcpy(&address, block + p->arg_offset, sizeof address);
+        address += REGION_BASE(REGION_BUFFERS + p->buffer);
+        memcpy(block + p->arg_offset, &address, sizeof address);
+    }
+    for (size_t k = 0; k < job->n_tensor_maps; k++) {
+        const smk_tensor_map *map = &job->tensor_maps[k];
+        uint64_t address;
+        if (map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES > job->args_bytes)
+            return smk_fail(status, SMK_VALUE, "kernel %s: tensor map %zu stands at byte %u of %zu",
+                            f->name, k, map->arg_offset, job->args_bytes);
+        memcpy(&address, block + map->arg_offset, sizeof address);
+        program->module->isa->encode_tensor_map(map, address, block + map->arg_offset);
+    }
+    return SMK_OK;
+}
+
+/* ---- host threads ---- */
+
+typedef struct host_threads {
+    launch *launch;
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    unsigned working;        /* threads beside the caller */
+    interrupt_poller poller; /* the caller's */
+} host_threads;
+
+interrupt_poller launch_poller(const launch *l) {
+    const bool caller = pthread_equal(pthread_self(), l->caller);
+    return (interrupt_poller){.poll = caller ? l->poll : NULL,
+                              .poll_arg = l->poll_arg,
+                              .cancel = caller ? l->cancel : &l->stop};
+}
+
+static void stop(launch *l) {
+    launch_fail(l, SMK_INTERRUPTED, "interrupted");
+}
+
+static void stop_if_cancelled(void *arg) {
+    launch *l = arg;
+    if (l->cancel && !atomic_load(&l->stop) && atomic_load(l->cancel)) stop(l);
+}
+
+static void poll_when_due(void *arg) {
+    host_threads *c = arg;
+    if (!atomic_load(&c->launch->stop) && interrupt_look(&c->poller)) stop(c->launch);
+}
+
+static void work(launch *l, void (*idle)(void *), void *idle_arg) {
+    const emu_observer *observer = l->observer;
+    fenv_t environment;
+    fegetenv(&environment);
+    fesetenv(
+        FE_DFL_ENV); /* roundings and subnormals as PTX means them, whatever the caller has set */
+    void *state = observer ? observer->fork(observer->self) : NULL;
+    block *b = observer && !state ? NULL : block_new(l, state);
+    if (!b) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+    while (b && !atomic_load(&l->stop)) {
+        const uint64_t next = atomic_fetch_add(&l->next_block, 1);
+        if (next >= l->n_blocks) break;
+        block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, idle, idle_arg);
+        if (l->finished) atomic_fetch_add(l->finished, 1);
+    }
+    block_free(b);
+    if (state) {
+        pthread_mutex_lock(&l->lock);
+        observer->join(observer->self, state);
+        pthread_mutex_unlock(&l->lock);
+    }
+    fesetenv(&environment);
+}
+
+static void *host_thread_main(void *arg) {
+    host_threads *c = arg;
+    work(c->launch, stop_if_cancelled, c->launch);
+    pthread_mutex_lock(&c->lock);
+    c->working--;
+    pthread_cond_signal(&c->finished);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static void join_workers(host_threads *c) {
+    pthread_mutex_lock(&c->lock);
+    while (c->working) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += POLL_NANOSECONDS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&c->finished, &c->lock, &until) != ETIMEDOUT) continue;
+        pthread_mutex_unlock(&c->lock);
+        poll_when_due(c);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static unsigned host_thread_count(const smk_job *job, uint64_t n_blocks) {
+    long n = job->threads > 0 ? job->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    if (n < 1) n = 1;
+    if (n > MAX_HOST_THREADS) n = MAX_HOST_THREADS;
+    return (uint64_t)n < n_blocks ? (unsigned)n : (unsigned)n_blocks;
+}
+
+static void run_blocks(launch *l, unsigned threads) {
+    pthread_t ids[MAX_HOST_THREADS];
+    unsigned started = 0;
+    host_threads c = {.launch = l, .poller = interrupt_start(l->poll, l->poll_arg, l->cancel)};
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c.lock, NULL);
+    pthread_cond_init(&c.finished, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* signals are for the caller's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started + 1 < threads) { /* fewer threads than wished for are no failure */
+        pthread_mutex_lock(&c.lock);
+        c.working++;
+        pthread_mutex_unlock(&c.lock);
+        if (pthread_create(&ids[started], NULL, host_thread_main, &c)) {
+            pthread_mutex_lock(&c.lock);
+            c.working--;
+            pthread_mutex_unlock(&c.lock);
+            break;
+        }
+        started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    work(l, poll_when_due, &c);
+    join_workers(&c);
+    for (unsigned k = 0; k < started; k++)
+        pthread_join(ids[k], NULL);
+    pthread_cond_destroy(&c.finished);
+    pthread_mutex_destroy(&c.lock);
+}
+
+smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
+                    region *regions, uint32_t n_regions, const emu_observer *observer,
+                    smk_status *status) {
+    const ptx_function *f = program->function;
+    launch l = {.module = program->module,
+                .program = program,
+                .regions = regions,
+                .n_regions = n_regions,
+                .observer = observer,
+                .poll = job->poll,
+                .poll_arg = job->poll_arg,
+                .cancel = job->cancel,
+                .caller = pthread_self(),
+                .finished = job->finished,
+                .max_instructions = job->max_instructions,
+                .slice = SLICE,
+                .status = status};
+    unsigned char *parameters = NULL;
+    bool sequential = false;
+    smk_code code = check_shape(f, shape, status);
+    if (code) return code;
+    if (l.max_instructions && l.max_instructions < SLICE) l.slice = l.max_instructions;
+    l.overlaps = overlaps(job, shape, program);
+    l.followed = overlaps(job, shape + 1, program);
+    memcpy(l.grid, shape->grid, sizeof l.grid);
+    memcpy(l.block, shape->block, sizeof l.block);
+    pthread_mutex_init(&l.lock, NULL);
+    code = set_shared(&l, shape, status);
+    if (code) goto out;
+    set_blocks(&l, job, shape);
+    l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
+    parameters = guarded_alloc(f->parameters_bytes);
+    if (!parameters) {
+        code = smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
+        goto out;
+    }
+    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false};
+    code = bind_parameters(job, shape, program, parameters, status);
+    if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
+        code = smk_fail_memory(status, 0, "what watches a launch");
+    if (!code) {
+        run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_blocks));
+        if (observer && observer->finish) observer->finish(observer->self);
+        print_end_launch(&l.printed, job->printed);
+        code = status->code;
+    }
+out:
+    pthread_mutex_destroy(&l.lock);
+    guarded_free(parameters, f->parameters_bytes);
+    return code;
+}

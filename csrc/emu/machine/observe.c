@@ -1,0 +1,139 @@
+/* What an observer sees of memory. In a program that is decoded for an observed launch, exec_observed or a
+ * function like it stands before each memory instruction's handler (insn.unobserved). Other programs do not
+ * have it, so they pay nothing, and the handlers do not know of observers.
+ *
+ * The wrapper reads the addresses before the handler runs, since a load may overwrite them. It reports them
+ * afterwards, so an observer sees no access that was refused. */
+#include "observe.h"
+
+#include "block.h"
+#include "../base/lanes.h"
+#include "../base/cpu.h"
+#include "observe_lanes.h"
+#include "../cost/ptxas_vectorize.h"
+
+const observe_functions *observe_functions_for_cpu(void) {
+    static const observe_functions *const functions[] = ON_EACH_CPU(&observe_lanes);
+    return functions[cpu_level()];
+}
+
+static emu_request request_of(const warp *w, const insn *i, ptx_space space,
+                              emu_operation operation, uint32_t width, uint32_t active,
+                              const uint64_t *address) {
+    const block *b = w->block;
+    const program *p = w->split->frame->program;
+    return (emu_request){
+        .ptx = i->ptx,
+        .index = i->index,
+        .function = p->function,
+        .machine = &p->vectorized[i->index],
+        .space = space,
+        .operation = operation,
+        .width = width,
+        .active = active,
+        .address = address,
+        .step = b->observing->step(active, width, address),
+        .block = {b->index[0], b->index[1], b->index[2]},
+        .warp = w->index,
+        .clock = (uint32_t)w->clock,
+        .frame = operation == EMU_STORE && i->unobserved ? w->frame : NULL,
+        .slots = i->list,
+        .elements = i->count,
+        .slot_bytes = i->c,
+    };
+}
+
+static void tell(const warp *w, const emu_request *request) {
+    w->block->launch->observer->memory(w->block->observer_state, request);
+}
+
+static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                   uint32_t width, uint32_t active, const uint64_t *address) {
+    const emu_request request = request_of(w, i, space, operation, width, active, address);
+    tell(w, &request);
+}
+
+static ptx_space space_of(const block *b, uint64_t address) {
+    const uint64_t id = REGION_OF(address);
+    if (id == REGION_LOCAL) return PTX_LOCAL;
+    return id < b->launch->n_regions ? b->regions[id].space : PTX_GLOBAL;
+}
+
+/* A request for each space that the lanes hit. Shared and local addresses become offsets. */
+static void report_by_space(const warp *w, const insn *i, emu_operation operation, uint32_t width,
+                            lanes_u64 address, uint32_t active) {
+    while (active) {
+        const ptx_space space = space_of(w->block, address[first_lane(active)]);
+        uint32_t here = 0;
+        for (uint32_t left = active; left; left &= left - 1)
+            if (space_of(w->block, address[first_lane(left)]) == space) here |= left & -left;
+        lanes_u64 offset;
+        const uint64_t bits = space == PTX_GLOBAL ? ~(uint64_t)0 : REGION_BASE(1) - 1;
+        for (int l = 0; l < LANES; l++)
+            offset[l] = address[l] & bits;
+        report(w, i, space, operation, width, here, offset);
+        active &= ~here;
+    }
+}
+
+void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
+                    uint32_t width, lanes_u64 address, uint32_t active) {
+    if (space == PTX_SHARED || space == PTX_GLOBAL) {
+        report(w, i, space, operation, width, active, address);
+        return;
+    }
+    for (int l = 0; l < LANES; l++)
+        address[l] = space_address(space, address[l]);
+    report_by_space(w, i, operation, width, address, active);
+}
+
+void observe_copy(const warp *w, const insn *i, const uint64_t *address, const uint64_t *source,
+                  uint32_t reading) {
+    emu_request request =
+        request_of(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, i->width, w->active, address);
+    request.source = source;
+    request.reading = reading;
+    tell(w, &request);
+}
+
+void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
+                  uint32_t width, const uint64_t *address, uint32_t active) {
+    emu_request request = request_of(w, i, space, operation, width, active, address);
+    request.bulk_lane = (uint32_t)lane;
+    tell(w, &request);
+}
+
+void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors) {
+    static const lanes_u64 nowhere;
+    emu_request request = request_of(w, i, PTX_GLOBAL, EMU_BULK_READ, 0, 0, nowhere);
+    request.bulk_lane = (uint32_t)lane;
+    request.filled = sectors;
+    tell(w, &request);
+}
+
+void observe_addresses(const warp *w, const insn *i, lanes_u64 out) {
+    w->block->observing->note(w, i->a, i->wide, i->imm, out);
+}
+
+const insn *exec_observed(warp *w, const insn *i) {
+    lanes_u64 address;
+    observe_addresses(w, i, address);
+    const insn *next = i->unobserved(w, i);
+    if (next)
+        observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation,
+                       (uint32_t)i->width * i->count, address, w->active);
+    return next;
+}
+
+void observe_event(const warp *w, emu_sync event) {
+    const emu_observer *observer = w->block->launch->observer;
+    if (!observer || !observer->sync) return;
+    event.warp = w->index;
+    event.clock = (uint32_t)w->clock;
+    observer->sync(w->block->observer_state, &event);
+    block_goes_on(w->block);
+}
+
+void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes) {
+    observe_event(w, (emu_sync){.kind = kind, .ptx = i ? i->ptx : NULL, .lanes = lanes});
+}

@@ -1,0 +1,180 @@
+/* Loaded modules: parsed text, the module's variables in memory, and programs decoded so far. */
+#include "program.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/arena.h"
+#include "../base/guarded.h"
+#include "spaces.h"
+
+enum { FUNCTION_SPACING = 16 };
+
+struct allocation {
+    struct allocation *next;
+};
+
+uint64_t function_address(const ptx_function *function) {
+    return function->number
+               ? REGION_BASE(REGION_CODE) + (uint64_t)function->number * FUNCTION_SPACING
+               : 0;
+}
+
+const ptx_function *function_at(const ptx_module *module, uint64_t address) {
+    const uint64_t offset = REGION_OFFSET(address);
+    const uint64_t number = offset / FUNCTION_SPACING;
+    if (REGION_OF(address) != REGION_CODE || offset % FUNCTION_SPACING || !number ||
+        number > module->n_functions)
+        return NULL;
+    return module->functions[number - 1];
+}
+
+/* ---- variables ---- */
+
+static uint64_t initial_address(const struct ptx_relocation *r) {
+    if (r->function) return function_address(r->function) + (uint64_t)r->addend;
+    const ptx_variable *v = r->variable;
+    const uint64_t offset = v->offset + (uint64_t)r->addend;
+    switch (v->space) {
+    case PTX_GLOBAL: return REGION_BASE(REGION_GLOBAL) + offset;
+    case PTX_CONST: return REGION_BASE(REGION_CONST) + offset;
+    case PTX_SHARED: return offset + (r->generic ? REGION_BASE(REGION_SHARED) : 0);
+    default: return offset;
+    }
+}
+
+static void initialise(const ptx_variable *v, unsigned char *block) {
+    if (v->init) memcpy(block + v->offset, v->init, v->size);
+    for (uint32_t k = 0; k < v->n_relocations; k++) {
+        const uint64_t address = initial_address(&v->relocations[k]);
+        memcpy(block + v->offset + v->relocations[k].at, &address, sizeof address);
+    }
+}
+
+/* ---- modules ---- */
+
+smk_code module_load(const struct instruction_set *isa, const char *key, const char *text,
+                     size_t size, interrupt_poller *poller, emu_module **out, smk_status *status) {
+    smk_code code;
+    emu_module *m = calloc(1, sizeof *m);
+    if (!m) return smk_fail_memory(status, sizeof *m, "a PTX module");
+    m->isa = isa;
+    pthread_mutex_init(&m->lock, NULL);
+    code = ptx_parse(text, size, poller, &m->ptx, status);
+    if (code) goto fail;
+    m->key = key ? strdup(key) : NULL;
+    m->globals = guarded_zeros(m->ptx->global_bytes);
+    m->constants = guarded_zeros(m->ptx->const_bytes);
+    for (int k = 0; k < 2; k++)
+        m->known[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->known[k]);
+    if (!m->globals || !m->constants || (key && !m->key) || !m->known[0] || !m->known[1]) {
+        code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
+                               "variables of a PTX module");
+        goto fail;
+    }
+    for (uint32_t k = 0; k < m->ptx->n_variables; k++) {
+        const ptx_variable *v = m->ptx->variables[k];
+        if (v->space == PTX_GLOBAL) initialise(v, m->globals);
+        if (v->space == PTX_CONST) initialise(v, m->constants);
+    }
+    m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes +
+               2 * sizeof *m->known[0] * m->ptx->n_functions;
+    *out = m;
+    return SMK_OK;
+fail:
+    module_free(m);
+    return code;
+}
+
+static void program_free(program *p) {
+    for (struct allocation *a = p->allocations, *next; a; a = next) {
+        next = a->next;
+        free(a);
+    }
+    free(p->code);
+    free(p->vectorized);
+    free(p->constants);
+    free(p->specials);
+    free(p);
+}
+
+static void programs_free(program *first) {
+    for (program *p = first, *next; p; p = next) {
+        next = p->next;
+        program_free(p);
+    }
+}
+
+void module_free(emu_module *m) {
+    if (!m) return;
+    programs_free(m->programs);
+    free(m->known[0]);
+    free(m->known[1]);
+    pthread_mutex_destroy(&m->lock);
+    if (m->ptx) {
+        guarded_free(m->globals, m->ptx->global_bytes);
+        guarded_free(m->constants, m->ptx->const_bytes);
+        ptx_free(m->ptx);
+    }
+    free(m->key);
+    free(m);
+}
+
+/* ---- programs ---- */
+
+program *program_find(program_set *set, const ptx_function *function) {
+    const uint32_t number = function->number;
+    program *p = atomic_load(&set->module->known[set->observed][number]);
+    if (!p) p = set->own[number];
+    if (p) return p;
+    p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    *p = (program){
+        .function = function, .module = set->module, .observed = set->observed, .next = set->made};
+    set->made = p;
+    set->own[number] = p;
+    if (!function->is_declaration) {
+        p->next_undecoded = set->undecoded;
+        set->undecoded = p;
+    }
+    return p;
+}
+
+/* Two threads may have made the same at the same time: then both stay, for each is complete in itself, and the
+ * first is found from now on. */
+static void publish(program_set *set) {
+    emu_module *m = set->module;
+    pthread_mutex_lock(&m->lock);
+    while (set->made) {
+        program *p = set->made;
+        program *none = NULL;
+        set->made = p->next;
+        p->next = m->programs;
+        m->programs = p;
+        atomic_compare_exchange_strong(&m->known[p->observed][p->function->number], &none, p);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Decoding finds callees: decode until nothing is left. Programs of a failed attempt are thrown away, so that the
+ * next launch fails in the same way. */
+const program *program_get(emu_module *module, const ptx_function *function, bool observed,
+                           interrupt_poller *poller, smk_status *status) {
+    const program *known = atomic_load(&module->known[observed][function->number]);
+    if (known) return known;
+    program_set set = {.module = module, .observed = observed, .poller = poller};
+    set.own = calloc(module->ptx->n_functions + 1u, sizeof(program *));
+    const program *wanted = set.own ? program_find(&set, function) : NULL;
+    smk_code code = wanted ? SMK_OK : smk_fail_memory(status, sizeof *wanted, "decoded PTX");
+    for (program *p; !code && (p = set.undecoded);) {
+        set.undecoded = p->next_undecoded;
+        code = decode_function(p, &set, status);
+    }
+    if (code)
+        programs_free(set.made);
+    else
+        publish(&set);
+    free(set.own);
+    return code ? NULL : wanted;
+}

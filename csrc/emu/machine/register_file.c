@@ -1,0 +1,191 @@
+/* What decode put into a frame beside registers: constants and special registers, given their values. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "../base/device.h"
+
+static void fill(unsigned char *slot, uint32_t bytes, uint64_t value) {
+    switch (bytes) {
+    case 2:
+        for (int l = 0; l < LANES; l++)
+            ((uint16_t *)slot)[l] = (uint16_t)value;
+        break;
+    case 4:
+        for (int l = 0; l < LANES; l++)
+            ((uint32_t *)slot)[l] = (uint32_t)value;
+        break;
+    case 8:
+        for (int l = 0; l < LANES; l++)
+            ((uint64_t *)slot)[l] = value;
+        break;
+    default: /* 16: the low half; immediates have no more bits */
+        for (int l = 0; l < LANES; l++) {
+            ((uint64_t *)slot)[2 * l] = value;
+            ((uint64_t *)slot)[2 * l + 1] = 0;
+        }
+    }
+}
+
+static void set_lane(unsigned char *slot, uint32_t bytes, int lane, uint64_t value) {
+    memcpy(slot + (size_t)lane * bytes, &value, bytes);
+}
+
+/* The value of a special register that all lanes of the warp share. */
+static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
+    const block *b = w->block;
+    const launch *l = b->launch;
+    switch (kind) {
+    case PTX_SPECIAL_NTID_X: return l->block[0];
+    case PTX_SPECIAL_NTID_Y: return l->block[1];
+    case PTX_SPECIAL_NTID_Z: return l->block[2];
+    /* Without clusters every block is a cluster of one. */
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CLUSTERID_X: return b->index[0];
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CLUSTERID_Y: return b->index[1];
+    case PTX_SPECIAL_CTAID_Z:
+    case PTX_SPECIAL_CLUSTERID_Z: return b->index[2];
+    case PTX_SPECIAL_NCTAID_X:
+    case PTX_SPECIAL_NCLUSTERID_X: return l->grid[0];
+    case PTX_SPECIAL_NCTAID_Y:
+    case PTX_SPECIAL_NCLUSTERID_Y: return l->grid[1];
+    case PTX_SPECIAL_NCTAID_Z:
+    case PTX_SPECIAL_NCLUSTERID_Z: return l->grid[2];
+    case PTX_SPECIAL_CLUSTER_NCTARANK:
+    case PTX_SPECIAL_CLUSTER_NCTAID_X:
+    case PTX_SPECIAL_CLUSTER_NCTAID_Y:
+    case PTX_SPECIAL_CLUSTER_NCTAID_Z: return 1;
+    case PTX_SPECIAL_WARPID: return w->index;
+    case PTX_SPECIAL_NWARPID: return MAX_WARPS;
+    case PTX_SPECIAL_SMID: return b->linear % EMU_MULTIPROCESSORS;
+    case PTX_SPECIAL_NSMID: return EMU_MULTIPROCESSORS;
+    case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return l->dynamic_shared_bytes;
+    case PTX_SPECIAL_TOTAL_SMEM_SIZE:
+    case PTX_SPECIAL_AGGR_SMEM_SIZE: return l->shared_bytes;
+    case SLOT_LOCAL_BASE: return REGION_BASE(REGION_LOCAL) + f->local_base;
+    case SLOT_DYNAMIC_SHARED: return l->dynamic_shared_at;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return l->program->function->cluster[0] != 0;
+    default: return 0; /* GRIDID, CLUSTER_CTARANK, CLUSTER_CTAID_* */
+    }
+}
+
+static bool lane_value(const warp *w, unsigned kind, uint32_t lane, uint64_t *value) {
+    const uint32_t *shape = w->block->launch->block;
+    const uint32_t thread = w->index * LANES + lane;
+    const uint32_t bit = 1u << lane;
+    switch (kind) {
+    case PTX_SPECIAL_TID_X: *value = thread % shape[0]; break;
+    case PTX_SPECIAL_TID_Y: *value = thread / shape[0] % shape[1]; break;
+    case PTX_SPECIAL_TID_Z: *value = thread / shape[0] / shape[1]; break;
+    case PTX_SPECIAL_LANEID: *value = lane; break;
+    case PTX_SPECIAL_LANEMASK_EQ: *value = bit; break;
+    case PTX_SPECIAL_LANEMASK_LT: *value = bit - 1; break;
+    case PTX_SPECIAL_LANEMASK_LE: *value = bit | (bit - 1); break;
+    case PTX_SPECIAL_LANEMASK_GT: *value = ~(bit | (bit - 1)); break;
+    case PTX_SPECIAL_LANEMASK_GE: *value = ~(bit - 1); break;
+    default: return false;
+    }
+    return true;
+}
+
+static bool changes_by_block(unsigned kind) {
+    switch (kind) {
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CTAID_Z:
+    case PTX_SPECIAL_CLUSTERID_X:
+    case PTX_SPECIAL_CLUSTERID_Y:
+    case PTX_SPECIAL_CLUSTERID_Z:
+    case PTX_SPECIAL_SMID: return true;
+    default: return false;
+    }
+}
+
+bool frame_knows(ptx_special special) {
+    switch (special) {
+    case PTX_SPECIAL_CLOCK: /* mov reads the clocks from the warp */
+    case PTX_SPECIAL_CLOCK_HI:
+    case PTX_SPECIAL_CLOCK64:
+    case PTX_SPECIAL_GLOBALTIMER:
+    case PTX_SPECIAL_GLOBALTIMER_LO:
+    case PTX_SPECIAL_GLOBALTIMER_HI:
+    case PTX_SPECIAL_OTHER: return false;
+    default: return true;
+    }
+}
+
+void frame_fill(const warp *w, frame *f, unsigned which) {
+    for (uint32_t k = 0; k < f->program->n_specials; k++) {
+        const special_slot *s = &f->program->specials[k];
+        if (!(which & (changes_by_block(s->kind) ? FILL_BLOCK : FILL_REST))) continue;
+        uint64_t value;
+        if (!lane_value(w, s->kind, 0, &value)) {
+            fill(f->slots + s->offset, s->bytes,
+                 uniform_value(w, f, s->kind) + (uint64_t)s->addend);
+            continue;
+        }
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            lane_value(w, s->kind, lane, &value);
+            set_lane(f->slots + s->offset, s->bytes, (int)lane, value);
+        }
+    }
+}
+
+/* ---- frames ---- */
+
+frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth) {
+    enum { LOOK = 64 }; /* what was given back last is found first; the list may be long */
+    block *b = w->block;
+    frame **link = &b->free_frames;
+    for (int left = LOOK; *link && (*link)->program != p && left; left--)
+        link = &(*link)->next;
+    frame *f = *link && (*link)->program == p ? *link : NULL;
+    if (f) {
+        *link = f->next;
+    } else {
+        const size_t bytes = p->frame_bytes;
+        f = block_charge(b, sizeof *f + bytes) ? malloc(sizeof *f) : NULL;
+        if (!f) return NULL;
+        unsigned char *const slots = guarded_arena_alloc(&b->registers, bytes);
+        *f = (frame){.program = p, .slots = slots};
+        if (!slots) {
+            free(f);
+            return NULL;
+        }
+        f->older = b->all_frames;
+        b->all_frames = f;
+        /* Registers nobody wrote hold NaNs, like fresh shared memory. */
+        for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
+            memcpy(slots + at, &(uint16_t){POISON}, sizeof(uint16_t));
+        for (uint32_t k = 0; k < p->n_constants; k++)
+            fill(f->slots + p->constants[k].offset, p->constants[k].bytes, p->constants[k].bits);
+    }
+    f->local_base = local_base;
+    f->depth = depth;
+    frame_fill(w, f, FILL_BLOCK | FILL_REST);
+    return f;
+}
+
+void frame_give(block *b, frame *f) {
+    f->next = b->free_frames;
+    b->free_frames = f;
+}
+
+bool local_reserve(warp *w, uint64_t bytes) {
+    local_memory *local = w->local;
+    if (bytes <= local->size) return true;
+    /* At least twice as much as before, so that a recursion copies each byte about once. */
+    const uint64_t twice = 2 * local->size < MAX_LOCAL_BYTES ? 2 * local->size : MAX_LOCAL_BYTES;
+    const uint64_t size = ((bytes > twice ? bytes : twice) + 255) & ~(uint64_t)255;
+    const uint64_t before = local->size * LANES;
+    unsigned char *larger =
+        block_charge(w->block, size * LANES - before) ? guarded_alloc(size * LANES) : NULL;
+    if (!larger) return false;
+    if (before) memcpy(larger, local->bytes, before);
+    for (uint64_t at = before; at < size * LANES; at += sizeof(uint16_t))
+        memcpy(larger + at, &(uint16_t){POISON}, sizeof(uint16_t));
+    guarded_free(local->bytes, before);
+    *local = (local_memory){larger, size};
+    return true;
+}

@@ -1,0 +1,149 @@
+/* The loop that runs a warp, and what every handler leans on: active lanes, guards, faults. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "block.h"
+#include "../base/lanes.h"
+
+void warp_set_active(warp *w, uint32_t active) {
+    if (w->active == active) return;
+    w->active = active;
+    lanes_spread(active, w->mask);
+}
+
+uint32_t guard_lanes(const warp *w, const insn *i) {
+    const uint32_t holds = lanes_bits(PRED(w, i->guard));
+    return (i->guard_negated ? ~holds : holds) & w->active;
+}
+
+/* The wrapper around a guarded instruction. */
+const insn *exec_guarded(warp *w, const insn *i) {
+    const uint32_t active = w->active;
+    const uint32_t lanes = guard_lanes(w, i);
+    if (lanes == active) return i->body(w, i);
+    if (!lanes) return i + 1;
+    lanes_u32 mask;
+    memcpy(mask, w->mask, sizeof mask);
+    warp_set_active(w, lanes);
+    const insn *next = i->body(w, i);
+    w->active = active;
+    memcpy(w->mask, mask, sizeof mask);
+    return next;
+}
+
+static const insn *run_slice(warp *w, const insn *i) {
+    const uint64_t end = w->clock + w->block->launch->slice;
+    do
+        i = i->exec(w, i);
+    while (i && ++w->clock < end);
+    return i;
+}
+
+static const insn *run_slice_observed(warp *w, const insn *i) {
+    const uint64_t end = w->clock + w->block->launch->slice;
+    const emu_observer *observer = w->block->launch->observer;
+    const _Atomic bool *stop = &w->block->launch->stop; /* an observer may take long */
+    const program *at = NULL;
+    emu_executed *executed = NULL;
+    do {
+        const program *p = w->split->frame->program;
+        if (p != at && observer->executed)
+            executed = observer->executed(w->block->observer_state, p->function);
+        at = p;
+        if (i->ptx && executed) {
+            const uint32_t lanes = i->exec == exec_guarded ? guard_lanes(w, i) : w->active;
+            executed[i->index].warps++;
+            executed[i->index].lanes += count_lanes(lanes);
+        }
+        i = i->exec(w, i);
+    } while (i && ++w->clock < end && !atomic_load_explicit(stop, memory_order_relaxed));
+    return i;
+}
+
+/* A warp that only asks in vain executes nothing; it counts as one, so that nothing goes on for ever. */
+static void count_instructions(launch *l, uint64_t executed) {
+    char message[512];
+    if (atomic_fetch_add(&l->instructions, executed + 1) <= l->max_instructions) return;
+    snprintf(message, sizeof message,
+             "kernel %.200s has run more than max_instructions = %" PRIu64
+             " warp instructions, and may never end; raise the limit, or pass None for no limit",
+             l->program->function->name, l->max_instructions);
+    launch_fail(l, SMK_LAUNCH, message);
+}
+
+void warp_run(warp *w) {
+    launch *l = w->block->launch;
+    const uint64_t before = w->clock;
+    if (!w->split) split_switch(w);
+    w->yielded = false;
+    const bool observed = l->observer != NULL;
+    const insn *i = w->split->next;
+    i = observed ? run_slice_observed(w, i) : run_slice(w, i);
+    if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
+        launch_fail(l, SMK_MEMORY,
+                    "out of memory: what a trace remembers of this kernel's accesses; trace fewer "
+                    "blocks (blocks=...), or without hazards (hazards=False)");
+    if (i) split_rotate(w, i);
+    if (l->max_instructions) count_instructions(l, w->clock - before);
+}
+
+/* ---- faults ---- */
+
+const char *source_position(const insn *i, char *out, size_t size) {
+    const ptx_instruction *p = i->ptx;
+    if (!p)
+        snprintf(out, size, "?");
+    else if (p->file) { /* a compiler may name it by its folder, where a text has none */
+        const char *slash = strrchr(p->file, '/');
+        snprintf(out, size, "%s:%u", slash ? slash + 1 : p->file, p->line);
+    } else
+        snprintf(out, size, "PTX line %u", p->ptx_line);
+    return out;
+}
+
+static void say_fault(const warp *w, const insn *i, uint32_t thread, const char *format,
+                      va_list arguments, char *out, size_t size) {
+    const block *b = w->block;
+    const launch *l = b->launch;
+    char position[512], sentence[2048];
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    snprintf(out, size,
+             "kernel %s, %s: %s; block (%u, %u, %u), thread (%u, %u, %u), instruction `%.200s`",
+             l->program->function->name, source_position(i, position, sizeof position), sentence,
+             b->index[0], b->index[1], b->index[2], thread % l->block[0],
+             thread / l->block[0] % l->block[1], thread / l->block[0] / l->block[1],
+             i->ptx ? i->ptx->text : "");
+}
+
+static uint32_t first_thread(const warp *w, uint32_t lanes) {
+    return w->index * LANES + (uint32_t)(lanes ? first_lane(lanes) : 0);
+}
+
+const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, const char *format,
+                       ...) {
+    char message[sizeof((smk_status *)0)->message];
+    va_list arguments;
+    va_start(arguments, format);
+    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    va_end(arguments);
+    launch_fail(w->block->launch, code, message);
+    return NULL;
+}
+
+const insn *warp_fault_at(warp *w, const insn *i, uint32_t lanes, const emu_fault *what,
+                          const char *format, ...) {
+    char message[sizeof((smk_status *)0)->message];
+    emu_fault fault = *what;
+    va_list arguments;
+    va_start(arguments, format);
+    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    va_end(arguments);
+    fault.ptx = i->ptx;
+    fault.block = w->block->index;
+    fault.thread = first_thread(w, lanes);
+    fault.message = message;
+    launch_fail_at(w->block->launch, SMK_LAUNCH, &fault);
+    return NULL;
+}
