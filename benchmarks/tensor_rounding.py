@@ -2,8 +2,8 @@
 
     python benchmarks/tensor_rounding.py      # writes results/tensor-rounding.json
 
-csrc/emu/isa/tensor_map.c has the rules that the counts here confirm: each element that a GPU loads is
-compared, bit for bit, with several candidates. Elements are drawn in four classes. The bits of a
+csrc/emu/isa/tensor_map.c has the rules that the counts here confirm: each element that a GPU loads
+is compared, bit for bit, with several candidates. Elements are drawn in four classes. The bits of a
 mantissa that TF32 drops are a tie, next to a tie, or random. The driver encodes the maps, since
 smemkern.TensorMap has no such types. Needs CuPy.
 """

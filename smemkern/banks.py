@@ -2,8 +2,8 @@
 
 32 banks, 4 bytes each; a request (one warp instruction) costs as many wavefronts as there are
 different 4-byte words in the bank that has the most. Lanes that read the same word share it. The
-exact rule, with its groups of lanes for wide accesses, is written once, in csrc/emu/cost/banks.h, and
-traces use the same code. docs/models.md says what of it was compared with hardware.
+exact rule, with its groups of lanes for wide accesses, is in csrc/emu/cost/banks.h, and traces use
+the same code. docs/models.md says what of it was compared with hardware.
 
 >>> import numpy as np
 >>> from smemkern import banks

@@ -1,16 +1,22 @@
 /* Device "emu": runs PTX on the CPU, warp by warp, and counts what the hardware would count.
  *
- *     ptx.h     what PTX says      (reader: lexer.c parser.c cfg.c slots.c)
- *     exec.h    what a warp does   (decode.c and the instruction files)
- *     emu.h     this: the only header of emu/ that other folders include
+ *     base/      memory, lanes of the host's CPU, polling: knows nothing of PTX
+ *     ptx/       what PTX says: reader, opcodes, control flow, register allocation
+ *     observe/   what may watch a run
+ *     cost/      what requests cost: banks, atomics, what ptxas joins; counts
+ *     machine/   what runs decoded PTX: warps, blocks, launches, memory spaces
+ *     isa/       what each instruction does
+ *     hazards/   races, missing fences, barriers that not all threads reach
  *
- * Any PTX is taken as untrusted: it cannot reach memory outside the given buffers.
+ * This is the only header for other folders than these. PTX is untrusted: it cannot reach memory outside the
+ * given buffers.
  */
 #ifndef SMK_EMU_H
 #define SMK_EMU_H
 
 #include "../core/flow.h"
 #include "base/device.h"
+#include "cost/banks.h"
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 

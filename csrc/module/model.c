@@ -2,7 +2,7 @@
  * requests. The rule itself stands in emu/cost/banks.c alone, so that a trace and the model agree. */
 #include "module.h"
 
-#include "../emu/cost/banks.h"
+#include "../emu/emu.h"
 
 enum { LANES = 32 };
 

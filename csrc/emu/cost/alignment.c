@@ -97,40 +97,53 @@ static low_bits of_operand(const ptx_operand *o, const low_bits *facts) {
     }
 }
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (strcmp(p->modifiers[k], modifier) == 0) return true;
-    return false;
+static bool is_of_integers(const ptx_instruction *p) {
+    enum {
+        FLOATS = 1 << PTX_F16 | 1 << PTX_BF16 | 1 << PTX_F32 | 1 << PTX_F64 | 1 << PTX_TF32 |
+        1 << PTX_F16X2 | 1 << PTX_BF16X2
+    };
+    return !(p->types & FLOATS);
 }
 
-static bool is_of_integers(const ptx_instruction *p) {
-    static const char *const floats[] = {"f16", "bf16", "f32", "f64", "tf32", "f16x2", "bf16x2"};
-    for (size_t k = 0; k < sizeof floats / sizeof *floats; k++)
-        if (has(p, floats[k])) return false;
-    return true;
+/* How many sources it takes; with another number of operands it is a form that is not known. */
+static uint32_t sources_of(ptx_low_bits rule) {
+    switch (rule) {
+    case LOW_BITS_NONE: return 0;
+    case LOW_BITS_COPY: return 1;
+    case LOW_BITS_MAD:
+    case LOW_BITS_SELECT: return 3;
+    default: return 2;
+    }
+}
+
+static low_bits shifted(low_bits a, const ptx_operand *by) {
+    if (by->kind != PTX_IMMEDIATE) return unknown;
+    const uint64_t bits = by->bits < 4 ? by->bits : 4;
+    return lowest(run(a) + (int)bits, (uint32_t)a.value << bits);
 }
 
 static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
-    const char *op = p->opcode;
-    if (!is_of_integers(p) || has(p, "hi")) return unknown;
+    const ptx_low_bits rule = ptx_facts(p)->low_bits;
+    if (!is_of_integers(p) || p->has & PTX_HAS_HI) return unknown;
     low_bits in[3] = {unknown, unknown, unknown};
     for (uint32_t k = 1; k < p->n_operands && k <= 3; k++)
         in[k - 1] = of_operand(&p->operands[k], facts);
     const uint32_t n = p->n_operands - 1;
     for (uint32_t k = 0; k < n && k < 3; k++)
         if (in[k].unset) return in[k]; /* it will be looked at again */
-    if (n == 1 && (!strcmp(op, "mov") || !strcmp(op, "cvt") || !strcmp(op, "cvta"))) return in[0];
-    if (n == 2 && !strcmp(op, "add")) return alignment_sum(in[0], in[1]);
-    if (n == 2 && !strcmp(op, "sub")) return difference(in[0], in[1]);
-    if (n == 2 && !strcmp(op, "mul")) return product(in[0], in[1]);
-    if (n == 2 && !strcmp(op, "and")) return both(in[0], in[1]);
-    if (n == 2 && !strcmp(op, "or")) return either(in[0], in[1]);
-    if (n == 2 && !strcmp(op, "xor")) return unequal(in[0], in[1]);
-    if (n == 3 && !strcmp(op, "selp")) return one_of(in[0], in[1]);
-    if (n == 3 && !strcmp(op, "mad")) return alignment_sum(product(in[0], in[1]), in[2]);
-    if (n == 2 && !strcmp(op, "shl") && p->operands[2].kind == PTX_IMMEDIATE) {
-        const uint64_t by = p->operands[2].bits < 4 ? p->operands[2].bits : 4;
-        return lowest(run(in[0]) + (int)by, (uint32_t)in[0].value << by);
+    if (n != sources_of(rule)) return unknown;
+    switch (rule) {
+    case LOW_BITS_NONE: return unknown;
+    case LOW_BITS_COPY: return in[0];
+    case LOW_BITS_ADD: return alignment_sum(in[0], in[1]);
+    case LOW_BITS_SUB: return difference(in[0], in[1]);
+    case LOW_BITS_MUL: return product(in[0], in[1]);
+    case LOW_BITS_MAD: return alignment_sum(product(in[0], in[1]), in[2]);
+    case LOW_BITS_AND: return both(in[0], in[1]);
+    case LOW_BITS_OR: return either(in[0], in[1]);
+    case LOW_BITS_XOR: return unequal(in[0], in[1]);
+    case LOW_BITS_SELECT: return one_of(in[0], in[1]);
+    case LOW_BITS_SHIFT: return shifted(in[0], &p->operands[2]);
     }
     return unknown;
 }

@@ -26,18 +26,6 @@ typedef struct fact {
     bool read, uniform;
 } fact;
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (strcmp(p->modifiers[k], modifier) == 0) return true;
-    return false;
-}
-
-static bool is_any(const char *opcode, const char *const *list) {
-    while (*list && strcmp(opcode, *list))
-        list++;
-    return *list != NULL;
-}
-
 /* ---- facts about registers ---- */
 
 static void note_read(fact *facts, const ptx_operand *o) {
@@ -70,11 +58,8 @@ static bool is_uniform(const ptx_operand *o, const fact *facts) {
 }
 
 static bool gives_uniform(const ptx_instruction *p, const fact *facts) {
-    static const char *const lane_by_lane[] = {
-        "mov", "cvt", "cvta", "add",  "sub",  "mul", "mad", "shl",  "shr", "and", "or",
-        "xor", "not", "neg",  "selp", "setp", "min", "max", "div",  "rem", "abs", "bfe",
-        "bfi", "shf", "lop3", "prmt", "ld",   "fma", "sad", "popc", "clz", NULL};
-    if (p->guarded || !is_any(p->opcode, lane_by_lane) || has(p, "volatile")) return false;
+    if (p->guarded || ptx_facts(p)->uniform != UNIFORM_UNIFORM || p->has & PTX_HAS_VOLATILE)
+        return false;
     for (uint32_t k = 1; k < p->n_operands; k++)
         if (!is_uniform(&p->operands[k], facts)) return false;
     return true;
@@ -120,27 +105,27 @@ static bool is_constant(const ptx_operand *o, const fact *facts, uint32_t *value
     }
     if (o->kind != PTX_REGISTER || facts[o->reg].n_assigned != 1) return false;
     const ptx_instruction *p = facts[o->reg].assigned;
-    return !p->guarded && !strcmp(p->opcode, "mov") && p->n_operands == 2 &&
+    return !p->guarded && p->op == PTX_OP_mov && p->n_operands == 2 &&
            p->operands[1].kind == PTX_IMMEDIATE && is_constant(&p->operands[1], facts, value);
 }
 
 static atomic_form form_of(const ptx_instruction *p, const fact *facts) {
-    const bool returns = !strcmp(p->opcode, "atom");
+    const bool returns = p->op == PTX_OP_atom;
     const uint32_t at = returns ? 1 : 0;
-    if ((!returns && strcmp(p->opcode, "red")) || p->n_operands != at + 2 ||
-        !(has(p, "shared") || has(p, "shared::cta")))
+    if (ptx_facts(p)->shared != SHARED_ATOMIC || p->n_operands != at + 2 ||
+        !(p->has & (PTX_HAS_SHARED | PTX_HAS_SHARED_CTA)))
         return ATOMIC_PLAIN;
     const bool is_read =
         returns && p->operands->kind == PTX_REGISTER && facts[p->operands->reg].read;
     uint32_t value = 0;
     const bool constant = is_constant(&p->operands[at + 1], facts, &value);
-    if (!is_read && constant && has(p, "u32") &&
-        ((has(p, "add") && value == 1) || (has(p, "inc") && value == 0xffffffff)))
+    if (!is_read && constant && p->types & 1u << PTX_U32 &&
+        ((p->has & PTX_HAS_ADD && value == 1) || (p->has & PTX_HAS_INC && value == 0xffffffff)))
         return ATOMIC_COUNTING;
-    const bool integer = has(p, "u32") || has(p, "s32") || has(p, "b32");
-    const bool combines = has(p, "add") || has(p, "min") || has(p, "max") || has(p, "and") ||
-                          has(p, "or") || has(p, "xor");
-    const bool unread = !is_read || (has(p, "add") && constant);
+    const bool integer = p->types & (1u << PTX_U32 | 1u << PTX_S32 | 1u << PTX_B32);
+    const bool combines =
+        p->has & (PTX_HAS_ADD | PTX_HAS_MIN | PTX_HAS_MAX | PTX_HAS_AND | PTX_HAS_OR | PTX_HAS_XOR);
+    const bool unread = !is_read || (p->has & PTX_HAS_ADD && constant);
     return integer && combines && unread && is_uniform(&p->operands[at], facts) ? ATOMIC_ELECTED
                                                                                 : ATOMIC_PLAIN;
 }

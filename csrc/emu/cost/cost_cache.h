@@ -7,7 +7,7 @@
 #ifndef EMU_PATTERN_H
 #define EMU_PATTERN_H
 
-#include "../machine/machine.h"
+#include "../base/lanes.h"
 
 enum { COST_CACHE_SIZE = 1024, PATTERN_VALUES = 3 };
 

@@ -4,12 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (!strcmp(p->modifiers[k], modifier)) return true;
-    return false;
-}
-
 /* Elements in the last type that is named, 0 if that is not floating-point. */
 static uint64_t float_elements(const ptx_instruction *p) {
     static const char *const single[] = {"f32", "f64", "f16", "bf16"};
@@ -25,7 +19,7 @@ static uint64_t float_elements(const ptx_instruction *p) {
 /* 2mnk, 0 if no shape is named or the numbers are integers. */
 static uint64_t matrix_flops(const ptx_instruction *p) {
     unsigned m, n, k;
-    if (has(p, "s32")) return 0;
+    if (p->types & 1u << PTX_S32) return 0;
     for (uint32_t i = 0; i < p->n_modifiers; i++)
         if (sscanf(p->modifiers[i], "m%4un%4uk%4u", &m, &n, &k) == 3)
             return 2 * (uint64_t)m * n * k;
@@ -33,16 +27,14 @@ static uint64_t matrix_flops(const ptx_instruction *p) {
 }
 
 uint64_t flops_of(const ptx_instruction *p, uint64_t warps, uint64_t lanes) {
-    static const char *const one[] = {"add",   "sub", "mul", "div", "sqrt", "rcp",
-                                      "rsqrt", "ex2", "lg2", "sin", "cos",  "tanh"};
-    const char *name = p->opcode;
-    if (!strcmp(name, "mma") || (!strcmp(name, "wmma") && has(p, "mma")))
-        return warps * matrix_flops(p);
-    if (!strcmp(name, "wgmma") && has(p, "mma_async")) return warps * matrix_flops(p) / 4;
-    if (!strcmp(name, "fma") || !strcmp(name, "mad")) return 2 * lanes * float_elements(p);
-    if ((!strcmp(name, "atom") || !strcmp(name, "red")) && has(p, "add"))
-        return lanes * float_elements(p);
-    for (size_t k = 0; k < sizeof one / sizeof *one; k++)
-        if (!strcmp(name, one[k])) return lanes * float_elements(p);
+    switch (ptx_facts(p)->flops) {
+    case FLOPS_NONE: return 0;
+    case FLOPS_ONE: return lanes * float_elements(p);
+    case FLOPS_TWO: return 2 * lanes * float_elements(p);
+    case FLOPS_IF_ADD: return p->has & PTX_HAS_ADD ? lanes * float_elements(p) : 0;
+    case FLOPS_MMA: return warps * matrix_flops(p);
+    case FLOPS_WMMA: return p->has & PTX_HAS_MMA ? warps * matrix_flops(p) : 0;
+    case FLOPS_WGMMA: return p->has & PTX_HAS_MMA_ASYNC ? warps * matrix_flops(p) / 4 : 0;
+    }
     return 0;
 }

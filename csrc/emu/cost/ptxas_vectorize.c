@@ -50,22 +50,17 @@ typedef struct search {
     uint32_t n;
 } search;
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (strcmp(p->modifiers[k], modifier) == 0) return true;
-    return false;
-}
-
-/* Bytes a lane of a plain shared load or store; 0: something else. `at` is the address's operand. */
-static uint32_t plain_bytes(const ptx_instruction *p, const char *opcode, uint32_t at) {
-    if (strcmp(p->opcode, opcode) || p->guarded || has(p, "volatile") || has(p, "acquire") ||
-        has(p, "release") || has(p, "relaxed") || !(has(p, "shared") || has(p, "shared::cta")) ||
-        p->n_operands != 2 || p->operands[at].kind != PTX_ADDRESS)
+/* Bytes per lane of a plain shared load or store (`kind`); 0: anything else. */
+static uint32_t plain_bytes(const ptx_instruction *p, ptx_shared kind) {
+    const uint32_t at = kind == SHARED_LOAD ? 1 : 0; /* the address's operand */
+    if (ptx_facts(p)->shared != kind || p->guarded || p->n_operands != 2 ||
+        p->has & (PTX_HAS_VOLATILE | PTX_HAS_ACQUIRE | PTX_HAS_RELEASE | PTX_HAS_RELAXED) ||
+        !(p->has & (PTX_HAS_SHARED | PTX_HAS_SHARED_CTA)) || p->operands[at].kind != PTX_ADDRESS)
         return 0;
     uint32_t bytes = 0;
     for (int t = 0; t < PTX_N_TYPES; t++)
-        if (has(p, ptx_type_spelling[t])) bytes = ptx_type_size[t];
-    return bytes * (has(p, "v2") ? 2 : has(p, "v4") ? 4 : 1);
+        if (p->types >> t & 1) bytes = ptx_type_size[t];
+    return bytes * (p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1);
 }
 
 static void close_loads(const search *s, const piece *q) {
@@ -202,25 +197,22 @@ static void add_store(search *s, uint32_t index, uint32_t bytes) {
 }
 
 static bool may_be_shared(const ptx_instruction *p) {
-    return !has(p, "global") && !has(p, "local") && !has(p, "param") && !has(p, "const");
+    return !(p->has & (PTX_HAS_GLOBAL | PTX_HAS_LOCAL | PTX_HAS_PARAM | PTX_HAS_CONST));
 }
 
-/* Instructions that only compute, or touch other memory, do not end the search. */
+/* Instructions that only compute, or access other memory, do not end the search. */
 static bool ends_search(const ptx_instruction *p) {
-    static const char *const ends[] = {"bar", "barrier",  "membar",   "fence", "call",
-                                       "cp",  "mbarrier", "stmatrix", "wgmma", NULL};
-    static const char *const accesses[] = {"st", "atom", "red", NULL};
-    for (size_t k = 0; ends[k]; k++)
-        if (strcmp(p->opcode, ends[k]) == 0) return true;
-    for (size_t k = 0; accesses[k]; k++)
-        if (strcmp(p->opcode, accesses[k]) == 0)
-            return may_be_shared(p) && !plain_bytes(p, "st", 0);
-    return false;
+    switch (ptx_facts(p)->shared) {
+    case SHARED_SYNC: return true;
+    case SHARED_STORE: return may_be_shared(p) && !plain_bytes(p, SHARED_STORE);
+    case SHARED_ATOMIC: return may_be_shared(p);
+    default: return false;
+    }
 }
 
 /* Guarded, volatile, generic, ... */
 static bool is_other_load(const ptx_instruction *p) {
-    return strcmp(p->opcode, "ld") == 0 && !plain_bytes(p, "ld", 1) && may_be_shared(p);
+    return ptx_facts(p)->shared == SHARED_LOAD && !plain_bytes(p, SHARED_LOAD) && may_be_shared(p);
 }
 
 static bool *block_starts(const ptx_function *f) {
@@ -250,7 +242,8 @@ vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller) 
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             const ptx_instruction *p = &f->instructions[k];
             if (starts[k] || ends_search(p)) close_all(s);
-            const uint32_t loaded = plain_bytes(p, "ld", 1), stored = plain_bytes(p, "st", 0);
+            const uint32_t loaded = plain_bytes(p, SHARED_LOAD),
+                           stored = plain_bytes(p, SHARED_STORE);
             if (loaded)
                 add_load(s, k, loaded);
             else if (stored)

@@ -8,10 +8,6 @@
 
 #include "detector.h"
 
-static bool is_strong_pair(epoch a, epoch b) {
-    return epoch_kind(a) != WEAK && epoch_kind(b) != WEAK;
-}
-
 static bool has_equal_values(const detector *a, const detector *b, uint64_t region, uint64_t offset,
                              uint32_t bytes) {
     const unsigned char *of_a = a->regions[region].value, *of_b = b->regions[region].value;

@@ -13,10 +13,7 @@
 #include "../base/lanes.h"
 
 static bool is_aligned(const ptx_instruction *p) {
-    if (!strcmp(p->opcode, "bar")) return true;
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (!strcmp(p->modifiers[k], "aligned")) return true;
-    return false;
+    return p->op == PTX_OP_bar || p->has & PTX_HAS_ALIGNED;
 }
 
 static bool is_same_line(const ptx_instruction *a, const ptx_instruction *b) {

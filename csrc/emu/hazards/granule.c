@@ -50,10 +50,6 @@ static void report_race(detector *w, const shadow *s, uint64_t granule, epoch ea
                    in_order ? now : earlier, in_order ? earlier : now);
 }
 
-static bool is_strong_pair(epoch a, epoch b) {
-    return epoch_kind(a) != WEAK && epoch_kind(b) != WEAK;
-}
-
 /* ---- one lane's granule ---- */
 
 /* Uninitialised reads wait for the end of the block: a write that races with one explains it. */

@@ -46,6 +46,11 @@ static inline enum access_kind epoch_kind(epoch m) {
     return (enum access_kind)(m & 3);
 }
 
+/* Accesses that PTX orders by themselves, so that two of them are no race. */
+static inline bool is_strong_pair(epoch a, epoch b) {
+    return epoch_kind(a) != WEAK && epoch_kind(b) != WEAK;
+}
+
 /* Times by thread; shared, so never changed once a second holder has it. */
 typedef struct vector_clock {
     uint32_t holders, n;

@@ -4,53 +4,47 @@
 
 #include "detector.h"
 
-static bool has(const ptx_instruction *p, const char *modifier) {
-    for (uint32_t k = 0; k < p->n_modifiers; k++)
-        if (!strcmp(p->modifiers[k], modifier)) return true;
-    return false;
-}
-
-static bool is(const ptx_instruction *p, const char *opcode) {
-    return !strcmp(p->opcode, opcode);
-}
+static const uint64_t acquires = PTX_HAS_ACQUIRE | PTX_HAS_ACQ_REL;
+static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
 static site site_of(const ptx_instruction *p) {
-    const bool atomic = is(p, "atom") || is(p, "red") || has(p, "reduce");
-    const bool acquire = has(p, "acquire") || has(p, "acq_rel");
-    const bool release = has(p, "release") || has(p, "acq_rel");
+    const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
-        atomic || acquire || release || has(p, "volatile") || has(p, "relaxed") || has(p, "mmio");
+        p->has & (acquires | releases | PTX_HAS_VOLATILE | PTX_HAS_RELAXED | PTX_HAS_MMIO);
     return (site){.ptx = p,
                   .access_kind = atomic   ? ATOMIC
                                  : strong ? STRONG
                                           : WEAK,
-                  .acquires = acquire,
-                  .releases = release,
-                  .stores = is(p, "st"),
-                  .bulk = is(p, "cp") && has(p, "bulk")};
+                  .acquires = p->has & acquires,
+                  .releases = p->has & releases,
+                  .stores = p->op == PTX_OP_st,
+                  .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
 }
 
 /* Barriers of some threads, of a warp, flags: everything but __syncthreads. */
 static bool is_fine(const ptx_instruction *p) {
-    if (is(p, "bar") || is(p, "barrier")) {
-        if (has(p, "warp") || has(p, "arrive") || has(p, "cluster")) return true;
-        const uint32_t number = has(p, "red") ? 1 : 0; /* after the result */
-        const uint32_t n = p->n_operands - (has(p, "red") ? 2 : 0);
-        const ptx_operand *o = &p->operands[number];
-        return n != 1 || o->kind != PTX_IMMEDIATE || o->bits != 0;
+    switch (ptx_facts(p)->sync) {
+    case SYNC_FENCE:
+    case SYNC_MEMBAR:
+    case SYNC_MBARRIER:
+    case SYNC_WGMMA: return true;
+    case SYNC_BARRIER: break;
+    default: return p->has & (PTX_HAS_MBARRIER | PTX_HAS_BULK | acquires | releases);
     }
-    return is(p, "mbarrier") || is(p, "wgmma") || is(p, "fence") || is(p, "membar") ||
-           has(p, "mbarrier") || has(p, "bulk") || has(p, "acquire") || has(p, "release") ||
-           has(p, "acq_rel");
+    if (p->has & (PTX_HAS_WARP | PTX_HAS_ARRIVE | PTX_HAS_CLUSTER)) return true;
+    const bool reduces = p->has & PTX_HAS_RED;
+    const ptx_operand *number = &p->operands[reduces ? 1 : 0]; /* after the result */
+    const uint32_t n = p->n_operands - (reduces ? 2 : 0);
+    return n != 1 || number->kind != PTX_IMMEDIATE || number->bits != 0;
 }
 
 /* Orders what one block does with what another does. */
 static bool is_between_blocks(const ptx_instruction *p) {
-    if (is(p, "membar")) return !has(p, "cta");
-    if (is(p, "fence") && (has(p, "proxy") || has(p, "mbarrier_init"))) return false;
-    const bool orders =
-        is(p, "fence") || has(p, "acquire") || has(p, "release") || has(p, "acq_rel");
-    return orders && !is(p, "mbarrier") && !has(p, "cta") && !has(p, "cluster");
+    const ptx_sync sync = ptx_facts(p)->sync;
+    if (sync == SYNC_MEMBAR) return !(p->has & PTX_HAS_CTA);
+    if (sync == SYNC_FENCE && p->has & (PTX_HAS_PROXY | PTX_HAS_MBARRIER_INIT)) return false;
+    const bool orders = sync == SYNC_FENCE || p->has & (acquires | releases);
+    return orders && sync != SYNC_MBARRIER && !(p->has & (PTX_HAS_CTA | PTX_HAS_CLUSTER));
 }
 
 bool sites_read(site_table *t, const ptx_module *module, const ptx_function *entry) {

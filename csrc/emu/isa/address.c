@@ -114,8 +114,9 @@ static exec_fn select_getctarank(decoder *dc, const ptx_instruction *p, insn *ou
     return exec_rank;
 }
 
-const opcode_row address_opcodes[] = {
-    {"cvta", select_cvta}, {"isspacep", select_isspacep},
-    {"mapa", select_mapa}, {"getctarank", select_getctarank},
-    {NULL, NULL},
+opcode_table address_opcodes = {
+    [PTX_OP_cvta] = select_cvta,
+    [PTX_OP_isspacep] = select_isspacep,
+    [PTX_OP_mapa] = select_mapa,
+    [PTX_OP_getctarank] = select_getctarank,
 };

@@ -53,17 +53,10 @@ static exec_fn select_mad(decoder *dc, const ptx_instruction *p, insn *out) {
     return alu_by_kind(dc, p, out, select_mad_integer, select_fma_float, NULL);
 }
 
-const opcode_row FOR_CPU(alu_opcodes)[] = {
-#define ROW(op) {#op, select_##op},
-    ROW(abs) ROW(add) ROW(addc) ROW(and) ROW(bfe) ROW(bfi) ROW(bfind) ROW(bmsk) ROW(brev) ROW(clz)
-        ROW(cnot) ROW(copysign) ROW(cos) ROW(cvt) ROW(div) ROW(dp2a) ROW(dp4a) ROW(ex2) ROW(fma)
-            ROW(fns) ROW(lg2) ROW(lop3) ROW(mad) ROW(mad24) ROW(madc) ROW(max) ROW(min) ROW(mov)
-                ROW(mul) ROW(mul24) ROW(neg) ROW(not) ROW(or) ROW(popc) ROW(prmt) ROW(rcp) ROW(rem)
-                    ROW(rsqrt) ROW(sad) ROW(selp) ROW(set) ROW(setp) ROW(shf) ROW(shl) ROW(shr)
-                        ROW(sin) ROW(slct) ROW(sqrt) ROW(sub) ROW(subc) ROW(szext) ROW(tanh)
-                            ROW(testp) ROW(vabsdiff2) ROW(vabsdiff4) ROW(xor)
-#undef ROW
-                                {NULL, NULL},
+opcode_table FOR_CPU(alu_opcodes) = {
+#define ALU(name, ...) [PTX_OP_##name] = select_##name,
+#define OPCODE(...)
+#include "../ptx/opcodes.def"
 };
 
 #if defined(__GNUC__) && !defined(__clang__)

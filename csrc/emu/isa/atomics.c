@@ -266,8 +266,7 @@ static exec_fn select_red(decoder *dc, const ptx_instruction *p, insn *out) {
     return select_atomic(dc, p, out, false);
 }
 
-const opcode_row atomic_opcodes[] = {
-    {"atom", select_atom},
-    {"red", select_red},
-    {NULL, NULL},
+opcode_table atomic_opcodes = {
+    [PTX_OP_atom] = select_atom,
+    [PTX_OP_red] = select_red,
 };

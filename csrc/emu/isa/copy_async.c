@@ -274,7 +274,6 @@ static exec_fn select_cp(decoder *dc, const ptx_instruction *p, insn *out) {
     return out->imm >= 0 ? exec_wait : NULL;
 }
 
-const opcode_row copy_async_opcodes[] = {
-    {"cp", select_cp},
-    {NULL, NULL},
+opcode_table copy_async_opcodes = {
+    [PTX_OP_cp] = select_cp,
 };

@@ -7,13 +7,13 @@
 #include "mbarrier.h"
 #include "tensor_map.h"
 
-extern const opcode_row address_opcodes[], atomic_opcodes[], copy_async_opcodes[],
-    ldmatrix_opcodes[], mbarrier_opcodes[], sync_opcodes[];
+extern opcode_table address_opcodes, atomic_opcodes, copy_async_opcodes, ldmatrix_opcodes,
+    mbarrier_opcodes, sync_opcodes;
 
 /* Compiled for each CPU. */
-extern const opcode_row alu_opcodes_baseline[], alu_opcodes_v3[], alu_opcodes_v4[];
-extern const opcode_row matrix_opcodes_baseline[], matrix_opcodes_v3[], matrix_opcodes_v4[];
-extern const opcode_row memory_opcodes_baseline[], memory_opcodes_v3[], memory_opcodes_v4[];
+extern opcode_table alu_opcodes_baseline, alu_opcodes_v3, alu_opcodes_v4;
+extern opcode_table matrix_opcodes_baseline, matrix_opcodes_v3, matrix_opcodes_v4;
+extern opcode_table memory_opcodes_baseline, memory_opcodes_v3, memory_opcodes_v4;
 
 static bool allocate_copies(block *b) {
     bulk_clear(b);
@@ -27,7 +27,7 @@ static void free_copies(block *b) {
 
 /* clang-format off */
 #define INSTRUCTION_SET(cpu)                                                                       \
-    static const opcode_row *const opcodes##cpu[] = {                                              \
+    static const select_fn *const opcodes##cpu[] = {                                              \
         alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
         atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_async_opcodes,        \
         ldmatrix_opcodes, mbarrier_opcodes, sync_opcodes, NULL};                                   \

@@ -147,9 +147,8 @@ static exec_fn select_movmatrix(decoder *dc, const ptx_instruction *p, insn *out
     return exec_movmatrix;
 }
 
-const opcode_row ldmatrix_opcodes[] = {
-    {"ldmatrix", select_ldmatrix},
-    {"stmatrix", select_stmatrix},
-    {"movmatrix", select_movmatrix},
-    {NULL, NULL},
+opcode_table ldmatrix_opcodes = {
+    [PTX_OP_ldmatrix] = select_ldmatrix,
+    [PTX_OP_stmatrix] = select_stmatrix,
+    [PTX_OP_movmatrix] = select_movmatrix,
 };

@@ -20,11 +20,10 @@
 #include "matrix_wmma_template.h"
 #include "matrix_wgmma_template.h"
 
-const opcode_row FOR_CPU(matrix_opcodes)[] = {
-    {"mma", select_mma},
-    {"wmma", select_wmma},
-    {"wgmma", select_wgmma},
-    {NULL, NULL},
+opcode_table FOR_CPU(matrix_opcodes) = {
+    [PTX_OP_mma] = select_mma,
+    [PTX_OP_wmma] = select_wmma,
+    [PTX_OP_wgmma] = select_wgmma,
 };
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -341,7 +341,6 @@ static exec_fn select_mbarrier(decoder *dc, const ptx_instruction *p, insn *out)
     return init ? exec_init : exec_tx;
 }
 
-const opcode_row mbarrier_opcodes[] = {
-    {"mbarrier", select_mbarrier},
-    {NULL, NULL},
+opcode_table mbarrier_opcodes = {
+    [PTX_OP_mbarrier] = select_mbarrier,
 };

@@ -232,9 +232,8 @@ static exec_fn select_st(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_observed;
 }
 
-const opcode_row FOR_CPU(memory_opcodes)[] = {
-    {"ld", select_ld},
-    {"ldu", select_ld},
-    {"st", select_st},
-    {NULL, NULL},
+opcode_table FOR_CPU(memory_opcodes) = {
+    [PTX_OP_ld] = select_ld,
+    [PTX_OP_ldu] = select_ld,
+    [PTX_OP_st] = select_st,
 };

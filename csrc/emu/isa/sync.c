@@ -245,21 +245,23 @@ static exec_fn select_bar_warp(decoder *dc, const ptx_instruction *p, insn *out)
 }
 
 static exec_fn select_shfl(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const named_operation modes[] = {{"up", op_shfl_up},
-                                            {"down", op_shfl_down},
-                                            {"bfly", op_shfl_bfly},
-                                            {"idx", op_shfl_idx},
-                                            {NULL, NULL}};
+    static const named_operation modes[] = {
+        {"up", op_shfl_up},
+        {"down", op_shfl_down},
+        {"bfly", op_shfl_bfly},
+        {"idx", op_shfl_idx},
+    };
     if (!decode_take(dc, "sync") || !decode_take(dc, "b32")) return NULL;
     return collective(dc, p, out, take_operation(dc, modes), PTX_B32, PTX_B32, 3);
 }
 
 static exec_fn select_vote(decoder *dc, const ptx_instruction *p, insn *out) {
-    static const named_operation modes[] = {{"all", op_vote_all},
-                                            {"any", op_vote_any},
-                                            {"uni", op_vote_uni},
-                                            {"ballot", op_vote_ballot},
-                                            {NULL, NULL}};
+    static const named_operation modes[] = {
+        {"all", op_vote_all},
+        {"any", op_vote_any},
+        {"uni", op_vote_uni},
+        {"ballot", op_vote_ballot},
+    };
     const exec_fn body = take_operation(dc, modes);
     const ptx_type type = body == op_vote_ballot ? PTX_B32 : PTX_PRED;
     if (!decode_take(dc, "sync") || decode_take_type(dc) != type) return NULL;
@@ -268,7 +270,9 @@ static exec_fn select_vote(decoder *dc, const ptx_instruction *p, insn *out) {
 
 static exec_fn select_match(decoder *dc, const ptx_instruction *p, insn *out) {
     static const named_operation modes[] = {
-        {"any", op_match_any}, {"all", op_match_all}, {NULL, NULL}};
+        {"any", op_match_any},
+        {"all", op_match_all},
+    };
     const exec_fn body = take_operation(dc, modes);
     const ptx_type type = decode_take_type(dc);
     if (!decode_take(dc, "sync") || (type != PTX_B32 && type != PTX_B64)) return NULL;
@@ -306,13 +310,12 @@ static exec_fn select_activemask(decoder *dc, const ptx_instruction *p, insn *ou
     return exec_activemask;
 }
 
-const opcode_row sync_opcodes[] = {
-    {"bar", select_bar_warp},
-    {"shfl", select_shfl},
-    {"vote", select_vote},
-    {"match", select_match},
-    {"redux", select_redux},
-    {"elect", select_elect},
-    {"activemask", select_activemask},
-    {NULL, NULL},
+opcode_table sync_opcodes = {
+    [PTX_OP_bar] = select_bar_warp,
+    [PTX_OP_shfl] = select_shfl,
+    [PTX_OP_vote] = select_vote,
+    [PTX_OP_match] = select_match,
+    [PTX_OP_redux] = select_redux,
+    [PTX_OP_elect] = select_elect,
+    [PTX_OP_activemask] = select_activemask,
 };

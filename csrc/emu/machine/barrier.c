@@ -174,8 +174,7 @@ static exec_fn select_barrier(decoder *dc, const ptx_instruction *p, insn *out) 
     return exec_barrier;
 }
 
-const opcode_row barrier_opcodes[] = {
-    {"bar", select_barrier},
-    {"barrier", select_barrier},
-    {NULL, NULL},
+opcode_table barrier_opcodes = {
+    [PTX_OP_bar] = select_barrier,
+    [PTX_OP_barrier] = select_barrier,
 };

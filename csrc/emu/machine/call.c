@@ -372,7 +372,6 @@ static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
     return f->is_declaration ? select_provided(dc, f) : exec_call;
 }
 
-const opcode_row call_opcodes[] = {
-    {"call", select_call},
-    {NULL, NULL},
+opcode_table call_opcodes = {
+    [PTX_OP_call] = select_call,
 };

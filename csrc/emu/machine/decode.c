@@ -18,7 +18,7 @@
 #include "observe.h"
 #include "../cost/ptxas_vectorize.h"
 
-enum { STEPS_PER_INSTRUCTION = 256 }; /* as interrupt_due counts: each looks through the opcodes */
+enum { STEPS_PER_INSTRUCTION = 64 }; /* as interrupt_due counts */
 
 /* ---- what select functions wish ---- */
 
@@ -90,17 +90,16 @@ static void emit(decoder *dc, insn i) {
 
 static exec_fn select_handler(decoder *dc, insn *out) {
     const uint32_t all = (1u << dc->ptx->n_modifiers) - 1;
-    for (const opcode_row *const *table = dc->program->module->isa->opcodes; *table; table++)
-        for (const opcode_row *row = *table; row->opcode; row++) {
-            if (strcmp(row->opcode, dc->ptx->opcode)) continue;
-            dc->taken = 0;
-            dc->refused = dc->own_guard = dc->not_predicable = false;
-            dc->follow.exec = NULL;
-            *out =
-                (insn){.ptx = dc->ptx, .index = (uint32_t)(dc->ptx - dc->function->instructions)};
-            const exec_fn handler = row->select(dc, dc->ptx, out);
-            if (handler && dc->taken == all && !dc->refused) return handler;
-        }
+    for (const select_fn *const *table = dc->program->module->isa->opcodes; *table; table++) {
+        const select_fn select = (*table)[dc->ptx->op];
+        if (!select) continue;
+        dc->taken = 0;
+        dc->refused = dc->own_guard = dc->not_predicable = false;
+        dc->follow.exec = NULL;
+        *out = (insn){.ptx = dc->ptx, .index = (uint32_t)(dc->ptx - dc->function->instructions)};
+        const exec_fn handler = select(dc, dc->ptx, out);
+        if (handler && dc->taken == all && !dc->refused) return handler;
+    }
     return NULL;
 }
 
@@ -166,7 +165,8 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
 static uint32_t reconvergence_point(const ptx_function *f, const ptx_instruction *p) {
     if (p->reconvergence == PTX_NO_TARGET) return PTX_NO_TARGET;
     const ptx_instruction *there = &f->instructions[p->reconvergence];
-    const bool leaves = !strcmp(there->opcode, "ret") || !strcmp(there->opcode, "exit");
+    const ptx_control control = ptx_facts(there)->control;
+    const bool leaves = control == CONTROL_RETURN || control == CONTROL_EXIT;
     return leaves && !there->guarded ? PTX_NO_TARGET : p->reconvergence;
 }
 
@@ -178,8 +178,8 @@ const insn *decode_reconvergence_point(decoder *dc) {
 static void find_reconvergence_points(decoder *dc) {
     for (uint32_t k = 0; k < dc->function->n_instructions; k++) {
         const ptx_instruction *p = &dc->function->instructions[k];
-        const bool parts = !strcmp(p->opcode, "brx") || (p->guarded && !strcmp(p->opcode, "bra"));
-        const uint32_t there = parts ? reconvergence_point(dc->function, p) : PTX_NO_TARGET;
+        const uint32_t there =
+            ptx_diverges(p) ? reconvergence_point(dc->function, p) : PTX_NO_TARGET;
         if (there != PTX_NO_TARGET) dc->reconverges[there] = true;
     }
 }

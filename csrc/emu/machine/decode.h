@@ -16,13 +16,10 @@ typedef struct decoder decoder; /* decoder.h */
  * form is not known (decode then raises UnsupportedInstructionError with p's text and line). */
 typedef exec_fn (*select_fn)(decoder *dc, const ptx_instruction *p, insn *out);
 
-typedef struct opcode_row {
-    const char *opcode;
-    select_fn select;
-} opcode_row;
+/* By opcode; NULL: not this file's. */
+typedef const select_fn opcode_table[PTX_N_OPCODES];
 
-/* Each ends with a row of NULLs. */
-extern const opcode_row barrier_opcodes[], call_opcodes[], control_opcodes[];
+extern opcode_table barrier_opcodes, call_opcodes, control_opcodes;
 
 /* ---- modifiers ---- */
 

@@ -8,7 +8,7 @@
 #include "decode.h"
 
 typedef struct instruction_set {
-    const opcode_row *const *opcodes; /* tables, up to NULL; an opcode may have rows in several */
+    const select_fn *const *opcodes; /* tables, up to NULL; an opcode may be in several */
     /* Copies in flight: their memory, by block_new and block_free, and their end with each block. */
     bool (*allocate_copies)(block *b);
     void (*begin_copies)(block *b);

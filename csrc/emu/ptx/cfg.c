@@ -3,28 +3,24 @@
 
 #include <string.h>
 
-static bool is(const ptx_instruction *in, const char *opcode) {
-    return strcmp(in->opcode, opcode) == 0;
-}
-
-static bool is_branch(const ptx_instruction *in) {
-    return in->opcode[0] == 'b' && (is(in, "bra") || is(in, "brx"));
+bool ptx_branches(const ptx_instruction *in) {
+    const ptx_control control = ptx_facts(in)->control;
+    return control == CONTROL_BRANCH || control == CONTROL_BRANCH_TABLE;
 }
 
 bool ptx_leaves(const ptx_instruction *in) {
-    switch (in->opcode[0]) {
-    case 'b': return is_branch(in);
-    case 'e': return is(in, "exit");
-    case 'r': return is(in, "ret");
-    case 't': return is(in, "trap");
-    default: return false;
-    }
+    const ptx_control control = ptx_facts(in)->control;
+    return control != CONTROL_NEXT && control != CONTROL_CALL;
+}
+
+bool ptx_diverges(const ptx_instruction *in) {
+    return ptx_branches(in) && (in->guarded || in->op == PTX_OP_brx);
 }
 
 /* The labels that a branch can go to: the operand of bra, the list of brx.idx. */
 static const ptx_operand *targets(const ptx_instruction *in, uint32_t *n) {
     *n = 0;
-    if (!is_branch(in)) return NULL;
+    if (!ptx_branches(in)) return NULL;
     for (uint32_t k = 0; k < in->n_operands; k++) {
         const ptx_operand *o = &in->operands[k];
         if (o->kind == PTX_LABEL) {

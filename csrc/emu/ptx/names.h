@@ -20,6 +20,11 @@ typedef struct name {
     bool split;                        /* prefix and number are filled */
     struct name *prefix;               /* "%r12": "%r", NULL if there is no such split */
     uint64_t number;                   /* 12 */
+    /* What it is as an opcode or a modifier, once it has been used as one. */
+    bool is_word;
+    ptx_opcode opcode;
+    uint64_t has;
+    uint32_t types;
 } name;
 
 typedef struct names {

@@ -152,6 +152,7 @@ static bool end_with_return(parser *p) {
     ptx_instruction *in = list_push(p, &p->instructions, sizeof *in);
     if (!in) return false;
     *in = (ptx_instruction){.opcode = ret->text,
+                            .op = PTX_OP_ret,
                             .text = "ret",
                             .ptx_line = p->token.line,
                             .reconvergence = PTX_NO_TARGET};

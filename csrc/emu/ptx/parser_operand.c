@@ -130,8 +130,7 @@ static bool symbol(parser *p, const ptx_instruction *in, const binding *b, uint3
         if (!parser_integer(p, UINT32_MAX, "an index", &index) || !parser_expect(p, ']'))
             return false;
         out->offset = (int64_t)(index * ptx_type_size[out->variable->type]);
-        if (in && strcmp(in->opcode, "mov") != 0 && strcmp(in->opcode, "cvta") != 0)
-            out->kind = PTX_ADDRESS;
+        if (in && in->op != PTX_OP_mov && in->op != PTX_OP_cvta) out->kind = PTX_ADDRESS;
     }
     return parser_offset(p, &out->offset);
 }
@@ -216,7 +215,7 @@ static bool pair(parser *p, const ptx_instruction *in, ptx_operand *of) {
 
 static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft *out) {
     ptx_operand *o = &out->operand;
-    bool is_list = parser_at(p, '{') || (parser_at(p, '(') && strcmp(in->opcode, "call") == 0);
+    bool is_list = parser_at(p, '{') || (parser_at(p, '(') && in->op == PTX_OP_call);
     if (is_list) {
         char close = parser_at(p, '{') ? '}' : ')';
         parser_advance(p);

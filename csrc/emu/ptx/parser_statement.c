@@ -146,6 +146,17 @@ static bool guard(parser *p, ptx_instruction *in) {
     return true;
 }
 
+/* What the name is as an opcode or a modifier. */
+static const name *as_word(name *n) {
+    if (n->is_word) return n;
+    n->is_word = true;
+    n->opcode = ptx_opcode_named(n->text);
+    n->has = ptx_modifier_bit(n->text);
+    for (int t = 0; t < PTX_N_TYPES; t++)
+        if (!strcmp(n->text, ptx_type_spelling[t])) n->types = 1u << t;
+    return n;
+}
+
 static bool modifiers(parser *p, ptx_instruction *in) {
     while (p->token.kind == TOKEN_DOT) {
         if (in->n_modifiers == PTX_MAX_MODIFIERS)
@@ -154,6 +165,8 @@ static bool modifiers(parser *p, ptx_instruction *in) {
         name *n = names_get(&p->names, p->token.text, p->token.length);
         if (!n) return parser_no_memory(p, p->token.length);
         in->modifiers[in->n_modifiers++] = n->text;
+        in->has |= as_word(n)->has;
+        in->types |= n->types;
         parser_advance(p);
     }
     return !p->failed;
@@ -170,6 +183,7 @@ static bool instruction(parser *p, name *opcode, const token *first) {
         if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;
     }
     in.opcode = opcode->text;
+    in.op = as_word(opcode)->opcode;
     if (!modifiers(p, &in) || !parser_operands(p, &in)) return false;
 
     char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "../../core/status.h"
+#include "opcode.h"
 
 /* clang-format off */
 
@@ -175,6 +176,9 @@ typedef struct ptx_instruction {
     const char *opcode;                       /* "fma" */
     const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32" */
     uint32_t n_modifiers;
+    ptx_opcode op;
+    uint64_t has;     /* modifiers, as PTX_HAS_... */
+    uint32_t types;   /* modifiers that are types: bit 1 << ptx_type for each */
     const char *text; /* the whole instruction as written, white space folded, NUL-terminated */
     bool guarded, guard_negated;
     uint32_t guard; /* register index */
@@ -234,6 +238,10 @@ void ptx_free(ptx_module *module);
 
 const ptx_function *ptx_find_function(const ptx_module *module, const char *name);
 
+static inline const ptx_opcode_facts *ptx_facts(const ptx_instruction *instruction) {
+    return &ptx_opcode_facts_of[instruction->op];
+}
+
 /* Whether operand k is written, or read, and with it its items and its pair. wgmma's accumulators
  * are both. The registers of an address are read in any case. */
 bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
@@ -246,6 +254,10 @@ bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
 /* Whether control cannot get past this instruction (if it is not guarded): bra brx exit ret trap. */
 bool ptx_leaves(const ptx_instruction *instruction);
+/* bra brx */
+bool ptx_branches(const ptx_instruction *instruction);
+/* A branch at which lanes can go different ways: under a guard, or by a table. */
+bool ptx_diverges(const ptx_instruction *instruction);
 
 /* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).
  * Predicates: 0 or 0xffffffff. */

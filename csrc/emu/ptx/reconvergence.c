@@ -139,10 +139,6 @@ static void find_exits(analysis *a) {
 
 /* ---- branches ---- */
 
-static bool parts_lanes(const ptx_instruction *in) {
-    return in->opcode[0] == 'b' && ptx_leaves(in) && (in->guarded || in->opcode[2] == 'x');
-}
-
 /* The exit that lanes of most arms can reach; MOST_EXITS if no two arms reach the same. */
 static uint8_t choose_exit(const analysis *a, uint32_t block) {
     const cfg_block *b = &a->graph->blocks[block];
@@ -230,11 +226,11 @@ bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph,
         return false;
     for (uint32_t b = 0; b < n; b++) {
         const ptx_instruction *first = &f->instructions[graph->blocks[b].first];
-        a.only_leaves[b] = first->opcode[0] != 'b' && ptx_leaves(first) && !first->guarded;
+        a.only_leaves[b] = ptx_leaves(first) && !ptx_branches(first) && !first->guarded;
     }
     find_exits(&a);
     for (uint32_t b = 0; b < n; b++)
-        a.main_exit[b] = parts_lanes(last_of(&a, b)) ? choose_exit(&a, b) : MOST_EXITS;
+        a.main_exit[b] = ptx_diverges(last_of(&a, b)) ? choose_exit(&a, b) : MOST_EXITS;
     for (uint32_t e = 0; e < a.n_exits && !interrupt_look(poller); e++)
         mark_branches(&a, e);
     return !interrupt_look(poller);
