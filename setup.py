@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))  # setuptools runs this file without its folder on
 from buildtools.commands import BuildExt, BuildPy  # noqa: E402
 
 os.chdir(ROOT)
-FOLDERS = ("module", "core", "cuda", "emu")
+FOLDERS = ("module", "pipeline", "core", "cuda", "emu")
 SOURCES = sorted(str(file) for name in FOLDERS for file in Path("csrc", name).rglob("*.c"))
 FLAGS = ["-std=gnu17", "-O3", "-g1", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra"]
 FLAGS += ["-MMD"]  # which files each object is made of, for buildtools/commands.py

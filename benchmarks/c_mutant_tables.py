@@ -1,4 +1,4 @@
-"""What docs/reliability.md says of benchmarks/c_mutants.py."""
+"""What docs/reliability.md says of validation/c_mutants.py."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def summary(path: Path) -> str:
         f"{record['commit'] or 'unknown'}. Besides, {skipped['equivalent']} were compiled into the "
         f"same machine code, {skipped['not compiled']} did not compile, and "
         f"{record['told by no input']} no input tells from the original "
-        "(`benchmarks/c_mutant_reasons.py` says why): they do not count.",
+        "(`validation/c_mutant_reasons.py` says why): they do not count.",
         markdown(("change", "", "mutants", "killed"), lines, 2),
     ]
     left = [m for m in record["records"] if m["verdict"] == "survived"]

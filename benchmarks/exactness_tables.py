@@ -1,11 +1,15 @@
-"""The tables of the emulator's counts beside a GPU's, from benchmarks/exact.py."""
+"""The tables of the emulator's counts beside a GPU's, from validation/exact.py."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from cells import Record, markdown, where
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "validation"))
 from exactness.reasons import BY_SCHEDULE, EXPLAINED, why
 
 KINDS = {

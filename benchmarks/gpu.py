@@ -5,7 +5,7 @@
     python benchmarks/gpu.py gemm transpose --commit abc1234
 
 Each step adds its part to benchmarks/results/<gpu>.json, out of which benchmarks/tables.py writes
-the README's tables; `exact` also writes a file of its own (benchmarks/exact.py). Needs nvcc,
+the README's tables; `exact` also writes a file of its own (validation/exact.py). Needs nvcc,
 PyTorch (for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu.
 `build` installs into a folder of its own (--site) without touching the network.
 """
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "validation"))
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
 STEPS = (*STEPS, "host", "portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -138,7 +139,7 @@ def sanitize(tool: str) -> tuple[Record, str]:
     start = time.perf_counter()
     done = subprocess.run(
         ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-        + [sys.executable, "benchmarks/each_variant.py", "--device", "cuda", "--tool", tool],
+        + [sys.executable, "validation/each_variant.py", "--device", "cuda", "--tool", tool],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -172,7 +173,7 @@ def sanitizers() -> Record:
 
 def exact(folder: Path, commit: str | None, patterns: int) -> Record:
     """Bank model and variants against Nsight Compute; its figures have a file of their own."""
-    command = [sys.executable, "benchmarks/exact.py", "--results", str(folder)]
+    command = [sys.executable, "validation/exact.py", "--results", str(folder)]
     command += ["--patterns", str(patterns), *(("--commit", commit) if commit else ())]
     done = subprocess.run(command, cwd=ROOT)
     return {"exit_status": done.returncode, "patterns": patterns}

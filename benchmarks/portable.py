@@ -48,7 +48,14 @@ def checked(folder: Path) -> Record:
 
     def one(row: str) -> Record:
         done = subprocess.run(
-            [sys.executable, HERE / "each_variant.py", "--device", "cuda", "--rows", row],
+            [
+                sys.executable,
+                HERE.parent / "validation" / "each_variant.py",
+                "--device",
+                "cuda",
+                "--rows",
+                row,
+            ],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": path},
             stdout=subprocess.PIPE,

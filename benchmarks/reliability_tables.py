@@ -68,7 +68,7 @@ def driver_faults() -> str:
         )
 
     return (
-        f"`python benchmarks/driver_faults.py`, on the fake driver: {run_of('driver-faults', say)}."
+        f"`python validation/driver_faults.py`, on the fake driver: {run_of('driver-faults', say)}."
     )
 
 
@@ -162,7 +162,7 @@ def leaks() -> str:
             f"{grouped(record['calls'] // 10)}; Python {record['python']}"
         )
 
-    return f"`python benchmarks/leaks.py --calls 40000`: {run_of('leaks', say)}."
+    return f"`python validation/leaks.py --calls 40000`: {run_of('leaks', say)}."
 
 
 def fuzz() -> str:
@@ -186,10 +186,10 @@ def fuzz() -> str:
     )
 
 
-RUNS = {  # of benchmarks/sanitized.py
+RUNS = {  # of validation/sanitized.py
     "address": "the suite, AddressSanitizer and UBSan, Python's memory from malloc",
-    "leaks": "`benchmarks/leaks.py`, LeakSanitizer; reports: of leaks by the extension",
-    "thread": "`benchmarks/load.py`, ThreadSanitizer",
+    "leaks": "`validation/leaks.py`, LeakSanitizer; reports: of leaks by the extension",
+    "thread": "`validation/load.py`, ThreadSanitizer",
     "driver": "`tests/cuda/fake_threads.py`, ThreadSanitizer, on the fake driver's two GPUs",
 }
 
@@ -235,7 +235,7 @@ def load() -> str:
         (where, f"{say(record)} ({made(record)})" if (record := read(name)) else "not recorded yet")
         for name, where in names.items()
     ]
-    return markdown(("`benchmarks/load.py`", "what came of it"), lines, 2)
+    return markdown(("`validation/load.py`", "what came of it"), lines, 2)
 
 
 def pythons() -> str:

@@ -48,10 +48,11 @@ _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
     *("require", "threads", "output_tile", "shared_bytes", "input", "output", "wgmma"),
     *("product_bits", "portable", "overlaps", "rate", "both_orders", "skinny"),
-    *("any_strides", "boxes"),
+    *("any_strides", "boxes", "default_on"),
 }
-_WGMMA_KEYS = {"operand", "parts", "b_by_rows"}
+_WGMMA_KEYS = {"operand", "terms", "b_by_rows"}
 OPERANDS = ("float16", "float32", "bfloat16", "tfloat32")
+DEVICES = ("cuda", "emu")
 _PARAM_KEYS = {"default", "legal", "doc", "runtime"}
 _WORD = re.compile(r"[a-z][a-z0-9_]*\Z")
 _C_WORDS = set(
@@ -86,7 +87,7 @@ class Wgmma:
     """What a row's kernel reads by TMA: smk_wgmma."""
 
     operand: str
-    parts: int
+    terms: int
     b_by_rows: bool
 
 
@@ -109,12 +110,13 @@ class Row:
     product_bits: int  # 0: all that the type has
     portable: bool
     overlaps: bool  # its launches may begin early: each kernel waits, from sm_90 on
-    rate: int  # of rows that cut K into parts; 0: it has none
+    rate: int  # of rows with split-K; 0: no split-K
     both_orders: bool
     wgmma: Wgmma | None
-    skinny: tuple[int, ...]  # rows that its kernels take at a time; none: they are others
-    any_strides: bool  # of transposes: it has the further kernels of smk_movers
+    skinny: tuple[int, ...]  # rows of the thin operand per kernel; empty: another kind
+    any_strides: bool  # of transposes: it has the further kernels of smk_transpose_kernels
     boxes: bool  # of transposes: its kernel reads x by TMA
+    default_on: tuple[str, ...]  # devices on which variant "auto" is this row by default
 
     @property
     def stem(self) -> str:
@@ -226,6 +228,7 @@ def _row(entry: Mapping[str, object], where: str) -> Row:
         skinny=tuple(_get(entry, "skinny", list, where, [])),
         any_strides=_get(entry, "any_strides", bool, where, False),
         boxes=_get(entry, "boxes", bool, where, False),
+        default_on=_default_on(entry, where),
     )
     _check_expressions(row, where)
     return row
@@ -278,17 +281,24 @@ def _rate(entry: Mapping[str, object], params: Sequence[Param], where: str) -> i
     return rate
 
 
+def _default_on(entry: Mapping[str, object], where: str) -> tuple[str, ...]:
+    devices = _get(entry, "default_on", list, where, [])
+    if any(device not in DEVICES for device in devices):
+        raise TableError(f"{where}: default_on = {devices!r}; known: {', '.join(DEVICES)}")
+    return tuple(devices)
+
+
 def _wgmma(entry: object, where: str) -> Wgmma:
     if not isinstance(entry, dict):
-        raise TableError(f"{where}: {entry!r} should be a table {{ operand, parts }}")
+        raise TableError(f"{where}: {entry!r} should be a table {{ operand, terms }}")
     _only(_WGMMA_KEYS, entry, where)
     operand = _get(entry, "operand", str, where)
     if operand not in OPERANDS:
         raise TableError(f"{where}: operand = {operand!r}; known: {', '.join(OPERANDS)}")
-    parts = _get(entry, "parts", int, where, 1)
-    if parts not in (1, 2):
-        raise TableError(f"{where}: parts = {parts} should be 1 or 2")
-    return Wgmma(operand, parts, _get(entry, "b_by_rows", bool, where, False))
+    terms = _get(entry, "terms", int, where, 1)
+    if terms not in (1, 2):
+        raise TableError(f"{where}: terms = {terms} should be 1 or 2")
+    return Wgmma(operand, terms, _get(entry, "b_by_rows", bool, where, False))
 
 
 def _dims(

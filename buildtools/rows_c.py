@@ -103,8 +103,8 @@ def _c_tables(row: Row) -> Iterator[str]:
     yield "};"
 
 
-def _c_by_order(row: Row) -> str:
-    """The kernels for A and B in either order."""
+def _c_by_layout(row: Row) -> str:
+    """The kernels for the two layouts of A and of B."""
     pairs = (f'{{"{row.stem}{a}", "{row.stem}{b}"}}' for a, b in (("", "_b"), ("_a", "_ab")))
     return f"{{{', '.join(pairs)}}}"
 
@@ -124,14 +124,17 @@ def _c_row(row: Row) -> Iterator[str]:
     yield f"        .product_bits = {row.product_bits},"
     yield f"        .portable = {str(row.portable).lower()},"
     yield f"        .overlaps = {str(row.overlaps).lower()},"
+    if row.default_on:
+        devices = " | ".join(f"SMK_DEFAULT_{device.upper()}" for device in row.default_on)
+        yield f"        .default_on = {devices},"
     if row.rate:
         yield f'        .split = {{{row.rate}, "{row.stem}_reduce"}},'
-    yield f"        .by_order = {_c_by_order(row) if row.both_orders else '{{NULL}}'},"
+    yield f"        .by_layout = {_c_by_layout(row) if row.both_orders else '{{NULL}}'},"
     if row.wgmma:
-        yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.parts},"
+        yield f"        .wgmma = {{SMK_TENSOR_{row.wgmma.operand.upper()}, {row.wgmma.terms},"
         yield f"            {str(row.wgmma.b_by_rows).lower()},"
         yield f'            "{row.stem}_largest", "{row.stem}_pack",'
-        yield f"            {_c_by_order(row)}}},"
+        yield f"            {_c_by_layout(row)}}},"
     if row.skinny:
         names = (f'{{"{row.stem}_{n}", "{row.stem}_{n}_along"}}' for n in row.skinny)
         rows = ", ".join(map(str, row.skinny))
@@ -141,9 +144,9 @@ def _c_row(row: Row) -> Iterator[str]:
         names += ("in_place_vectors", "even", "large", "little", "least")
         names += ("vectors", "vectors_little")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
-        yield f"        .movers = {{{kernels}}},"
+        yield f"        .transpose_kernels = {{{kernels}}},"
     if row.boxes:
-        yield "        .movers = {.boxes = true},"
+        yield "        .transpose_kernels = {.boxes = true},"
     yield f"        .geometry = geometry_{row.stem},"
     yield f"        .conflict = {f'conflict_{row.stem}' if row.require else 'NULL'},"
     yield "    },"

@@ -1,7 +1,7 @@
 """What the notebooks share: tables, and what was measured on a GPU.
 
 Figures are those of benchmarks/results, which hold the GPU, its driver, the date and the commit.
-The counters are in the order of benchmarks/exactness/variants.py.
+The counters are in the order of validation/exactness/variants.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """smemkern: the shared-memory laboratory for CUDA.
 
-Every way to move tiles through shared memory is a kernel that runs from NumPy: on an NVIDIA GPU
-(device "cuda"), or where there is none on a PTX emulator (device "emu") that counts what the
-hardware would count.
+Each technique for moving tiles through shared memory is a kernel that takes NumPy arrays. It runs
+on an NVIDIA GPU (device "cuda") or on a PTX emulator (device "emu"), which needs no GPU and counts
+what the hardware's counters would count.
 
 >>> import numpy as np, smemkern
 >>> a, b = np.random.rand(123, 77), np.random.rand(77, 211)
@@ -52,7 +52,7 @@ if _TYPE_CHECKING:
 
 _core.configure(images=f"{_dirname(__file__)}/images", kernels=f"{_dirname(__file__)}/kernels")
 
-# The models, imported when they are first asked for, so that a user of the kernels does not wait.
+# Imported on first use: they are slow to import, and running kernels does not need them.
 _MODULES = ("banks", "coalescing", "dask", "plot", "widgets")
 _FUNCTIONS = {
     "architectures": "_architectures",

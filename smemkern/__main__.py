@@ -1,6 +1,6 @@
 """python -m smemkern: the shared-memory laboratory from the command line.
 
-A command is a module as _cli.py says, and a row of the table.
+A command is a module, as described in _cli.py, and an entry of COMMANDS.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ COMMANDS = {
 }
 
 _USAGE = (CompileError, OSError, OverflowError, TypeError, ValueError)
-_NOTHING = (DriverTooOldError, ImportError, NoDeviceError, _cli.Missing)
+_MISSING = (DriverTooOldError, ImportError, NoDeviceError, _cli.Missing)
 
 
 def parser() -> argparse.ArgumentParser:
-    """All that the command line understands."""
+    """The parser of the whole command line."""
     program = "smemkern" if Path(sys.argv[0]).name == "smemkern" else "python -m smemkern"
     top = _cli.Parser(
         prog=program,
         usage="%(prog)s [-h] [--version] COMMAND ...",
-        description="The shared-memory laboratory for CUDA: what kernels do to shared memory,\n"
-        "with a GPU or without one.\n\ncommands:\n"
+        description="The shared-memory laboratory for CUDA: how kernels use shared memory,\n"
+        "with or without a GPU.\n\ncommands:\n"
         + "\n".join(f"  {name:<12}{command.SUMMARY}" for name, command in COMMANDS.items()),
-        epilog=f"Begin with: {program} demo\n{program} COMMAND --help teaches a command.",
+        epilog=f"Begin with: {program} demo\n{program} COMMAND --help describes a command.",
     )
     top.add_argument("--version", action="version", version=f"smemkern {__version__}")
     commands = top.add_subparsers(
@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns its exit status."""
+    """Runs the command line and returns its exit status."""
     try:
         status = _run(arguments)
         sys.stdout.flush()
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _cli.INTERRUPTED
-    except BrokenPipeError:  # as of `| head`; Python's own flush at the end should find nothing
+    except BrokenPipeError:  # such as `| head`; redirect Python's final flush to /dev/null
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _cli.CLOSED
 
@@ -93,35 +93,35 @@ def _run(arguments: list[str] | None) -> int:
     _cli_completion.complete(top)
     try:
         chosen = top.parse_args(arguments)
-    except SystemExit as end:  # --help, --version, or what argparse does not understand
+    except SystemExit as end:  # --help, --version, or a usage error
         return int(end.code or 0)
     try:
-        return _cli.give(chosen.command, COMMANDS[chosen.command].run(chosen), chosen)
+        return _cli.print_answer(chosen.command, COMMANDS[chosen.command].run(chosen), chosen)
     except BrokenPipeError:
         raise
     except Exception as error:
         if chosen.traceback:
             traceback.print_exc()
-        status, said = _told(error)
-        print(f"{top.prog} {chosen.command}: error: {said}", file=sys.stderr)
+        status, message = _status_and_message(error)
+        print(f"{top.prog} {chosen.command}: error: {message}", file=sys.stderr)
         return status
 
 
-def _told(error: Exception) -> tuple[int, str]:
-    """An error's exit status, and what is said of it."""
-    said = str(error).strip()
-    if isinstance(error, _NOTHING):
-        return _cli.NOTHING, said
+def _status_and_message(error: Exception) -> tuple[int, str]:
+    """The exit status for an error, and the message to print."""
+    message = str(error).strip()
+    if isinstance(error, _MISSING):
+        return _cli.MISSING, message
     if isinstance(error, OSError) and error.filename:
         return _cli.USAGE, f"{error.filename}: {error.strerror}"
     if isinstance(error, _USAGE):
-        return _cli.USAGE, said
+        return _cli.USAGE, message
     if isinstance(error, Error):
-        return _cli.FAILED, said
+        return _cli.FAILED, message
     if isinstance(error, MemoryError):
-        return _cli.FAILED, said or "out of memory; smaller shapes need less"
+        return _cli.FAILED, message or "out of memory; use smaller shapes"
     kind = type(error).__name__
-    return _cli.FAILED, f"{kind}: {said}; a bug: please report what --traceback shows"
+    return _cli.FAILED, f"{kind}: {message}; this is a bug: please report what --traceback shows"
 
 
 if __name__ == "__main__":

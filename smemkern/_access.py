@@ -1,4 +1,4 @@
-"""How a warp walks over a tile: which element each lane asks for, request by request."""
+"""Access patterns: which element of a tile each lane accesses, request by request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from ._wavefronts import LANES, OPS, WIDTHS
 
 _NAME = re.compile(
-    r"(?:(?P<op>\w+) +)?(?P<walk>row|column|tile:(?P<a>\d+)x(?P<b>\d+))(?::(?P<width>\d+)B)?"
+    r"(?:(?P<op>\w+) +)?(?P<order>row|column|tile:(?P<a>\d+)x(?P<b>\d+))(?::(?P<width>\d+)B)?"
 )
 
 
 class Access(NamedTuple):
-    """A walk's requests: lane l of request i asks for `width` bytes from (r[i, l], c[i, l]) on."""
+    """The requests of a pattern: lane l of request i accesses `width` bytes at (r[i,l], c[i,l])."""
 
     name: str
     op: str
@@ -27,20 +27,20 @@ class Access(NamedTuple):
 
 
 def pattern(name: str, rows: int, cols: int, itemsize: int = 4) -> Access:
-    """A walk over a whole tile, by name.
+    """The access pattern of that name, over a whole tile.
 
     Parameters
     ----------
     name : str
-        "row"          lanes along a row, on to the next row where it ends
-        "column"       lanes down a column, on to the next column where it ends
-        "tile:8x4"     8 rows of 4 lanes, over the tile from block to block
-        "row:16B"      with a width: vectors of so many bytes, whole elements; so for each of these
-        "ldmatrix"     8 x 8 matrices: the 16-byte pieces of 8 rows at a time, 4 matrices a request
-        "store row"    with an operation before it: load (which is meant without), store, atomic,
-                       copy_async; "stmatrix" beside "ldmatrix"
+        "row"          lanes along a row, continued in the next row
+        "column"       lanes down a column, continued in the next column
+        "tile:8x4"     each request covers 8 rows of 4 lanes; requests go over the tile row by row
+        "row:16B"      any of these with a width: each lane accesses a vector of that many bytes
+        "ldmatrix"     8 x 8 matrices: 16-byte chunks of 8 rows, 4 matrices per request
+        "store row"    any of these with an operation: load (the default), store, atomic,
+                       copy_async; "stmatrix" is the store of "ldmatrix"
     rows, cols, itemsize : int
-        The tile.
+        The tile's size in elements, and the bytes per element.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def pattern(name: str, rows: int, cols: int, itemsize: int = 4) -> Access:
     Raises
     ------
     ValueError
-        For names that are none of these, and tiles that vectors or matrices do not divide.
+        For an unknown name, or a tile whose size is not a multiple of the vector or matrix.
 
     Examples
     --------
@@ -61,36 +61,38 @@ def pattern(name: str, rows: int, cols: int, itemsize: int = 4) -> Access:
     if name in ("ldmatrix", "stmatrix"):
         if rows % 8:
             raise ValueError(f"{name} reads 8 rows at a time; the tile has {rows}")
-        return _walk(name, name, "column", 16, rows, cols, itemsize)
+        return _requests(name, name, "column", 16, rows, cols, itemsize)
     parts = _NAME.fullmatch(name)
     op = (parts["op"] or "load") if parts else ""
     if parts is None or op not in OPS or op.endswith("matrix"):
         raise ValueError(
-            f"access {name!r} is not known; there are 'row', 'column', 'tile:8x4', with a width as "
-            f"in 'row:16B' or an operation as in 'store column', 'ldmatrix' and 'stmatrix'"
+            f"access {name!r} is not known; use 'row', 'column' or 'tile:8x4', optionally with a "
+            f"width ('row:16B') or an operation ('store column'), or 'ldmatrix' or 'stmatrix'"
         )
     width = int(parts["width"] or itemsize)
     if parts["a"] and int(parts["a"]) * int(parts["b"]) != LANES:
         raise ValueError(f"access {name!r}: a warp has 32 lanes, not {parts['a']} x {parts['b']}")
-    return _walk(name, op, parts["walk"], width, rows, cols, itemsize)
+    return _requests(name, op, parts["order"], width, rows, cols, itemsize)
 
 
-def _walk(name: str, op: str, walk: str, width: int, rows: int, cols: int, itemsize: int) -> Access:
+def _requests(
+    name: str, op: str, order: str, width: int, rows: int, cols: int, itemsize: int
+) -> Access:
     __tracebackhide__ = True
     if width not in WIDTHS or width < itemsize:
         raise ValueError(
-            f"access {name!r}: {width} bytes are no vector of {itemsize}-byte elements"
+            f"access {name!r}: {width} bytes are not a vector of {itemsize}-byte elements"
         )
     items = width // itemsize
     if cols % items:
         raise ValueError(
-            f"access {name!r}: rows of {cols} are not made of vectors of {items} elements"
+            f"access {name!r}: rows of {cols} do not divide into vectors of {items} elements"
         )
     r, unit = np.indices((rows, cols // items))
-    if walk == "column":
+    if order == "column":
         r, unit = r.T, unit.T
-    elif walk != "row":
-        a, b = map(int, walk[len("tile:") :].split("x"))
+    elif order != "row":
+        a, b = map(int, order[len("tile:") :].split("x"))
         down, across = -(-rows // a), -(-cols // items // b)
         block, lane = np.divmod(np.arange(down * across * LANES), LANES)
         r, unit = block // across * a + lane // b, block % across * b + lane % b
@@ -105,12 +107,12 @@ def _walk(name: str, op: str, walk: str, width: int, rows: int, cols: int, items
 def _inside(
     r: NDArray[Any], c: NDArray[Any], active: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Idle lanes point at (0, 0), so that every index is legal."""
+    """Sets inactive lanes to (0, 0), so that every index is inside the tile."""
     return np.where(active, r, 0).astype(np.int64), np.where(active, c, 0).astype(np.int64)
 
 
 def read_access(access: str | Access | ArrayLike, rows: int, cols: int, itemsize: int) -> Access:
-    """An Access, the name of one, or each lane's (r, c) as an array (..., lanes, 2)."""
+    """Accepts an Access, a pattern's name, or an array (..., lanes, 2) of each lane's (r, c)."""
     __tracebackhide__ = True
     if isinstance(access, Access):
         return access

@@ -1,15 +1,15 @@
-"""What a multiprocessor (SM) of each architecture holds: the facts that the models start from.
+"""The resources of a multiprocessor (SM) of each architecture, on which the models are based.
 
-Sources, by the letters that each row names:
+Sources, by the letters in each row:
 
 G   CUDA C++ Programming Guide 13.0, "Compute Capabilities": technical specifications, the shared
     memory section of each architecture, and the table of arithmetic throughput.
 O   cuda_occupancy.h of the CUDA Toolkit 13.0: block limits, allocation units, carve-outs.
-T   libcu++'s arch_traits.h (NVIDIA/cccl): shared memory, threads and blocks an SM.
+T   libcu++'s arch_traits.h (NVIDIA/cccl): shared memory, threads and blocks per SM.
 W   NVIDIA's white paper or tuning guide of the architecture: unified cache, arithmetic lanes.
 M   measured: cuDeviceGetAttribute and timing on one H200.
 
-A field is None where none of them states the fact.
+A field is None if no source states it.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ._blocks import Table
+from ._document import Table
 from ._rows import Rows
 
 KIB = 1024
 
 
 class Architecture(NamedTuple):
-    """One compute capability. Sizes are in bytes, a SM each unless it says otherwise."""
+    """One compute capability. Sizes are in bytes; quantities are per SM unless noted otherwise."""
 
     sm: str  # "sm_90"
     name: str
-    devices: tuple[str, ...]  # some that have it
-    l1_and_shared: int  # the memory that L1 cache and shared memory divide
+    devices: tuple[str, ...]  # examples
+    l1_and_shared: int  # the memory that L1 cache and shared memory share
     shared_per_sm: int
-    shared_per_block: int  # the most, after opting in
-    shared_reserved: int  # that the driver takes of each block's
-    shared_unit: int  # what a block's shared memory is rounded up to
-    carveouts: tuple[int, ...]  # the sizes that the shared part can have
+    shared_per_block: int  # the maximum, after opting in
+    shared_reserved: int  # per block, by the driver
+    shared_unit: int  # a block's shared memory is rounded up to a multiple of it
+    carveouts: tuple[int, ...]  # possible sizes of the shared part
     warps: int
     blocks: int
     registers: int  # of 32 bits
-    fp32_lanes: int  # fused multiply-adds a clock
+    fp32_lanes: int  # fused multiply-adds per clock
     fp64_lanes: int | None
     source: str
 
@@ -51,13 +51,13 @@ class Architecture(NamedTuple):
         return self.warps * WARP
 
 
-# The same on all of them (G, O).
+# The same on all architectures (G, O).
 WARP = 32
 THREADS_PER_BLOCK = 1024
-SHARED_PER_BLOCK_DEFAULT = 48 * KIB  # without opting in; all that can be static
+SHARED_PER_BLOCK_DEFAULT = 48 * KIB  # without opting in; also the limit of static shared memory
 REGISTERS_PER_THREAD = 255
-REGISTER_UNIT = 256  # a warp's registers are rounded up to it
-PARTITIONS = 4  # warp schedulers, each with its quarter of the registers
+REGISTER_UNIT = 256  # a warp's registers are rounded up to a multiple of it
+PARTITIONS = 4  # warp schedulers, each with a quarter of the registers
 BANKS, BANK_BYTES = 32, 4
 
 _VOLTA = (0, 8, 16, 32, 64, 96)
@@ -79,16 +79,16 @@ def _row(
     fp64: int | None,
     source: str,
 ) -> Architecture:
-    """Sizes in KiB. From sm_80 on the driver reserves 1 KiB of each block's shared memory."""
+    """Takes sizes in KiB. From sm_80 on the driver reserves 1 KiB of shared memory per block."""
     reserved = KIB if sm >= 80 else 0
-    most = carveouts[-1] * KIB
+    largest = carveouts[-1] * KIB
     return Architecture(
         f"sm_{sm}",
         name,
         tuple(devices.split(", ")),
         unified * KIB,
-        most,
-        most - reserved,
+        largest,
+        largest - reserved,
         reserved,
         128 if sm >= 80 else 256,
         tuple(size * KIB for size in carveouts),
@@ -119,7 +119,7 @@ _TABLE = {
         _row(121, "Blackwell", "GB10", 128, _SMALL, 48, 24, 128, 2, "G O T"),
     )
 }
-_ALIASES = {101: 110}  # CUDA 12's number of what CUDA 13 calls 11.0
+_ALIASES = {101: 110}  # CUDA 12 called compute capability 11.0 10.1
 
 
 def _plain(device: str) -> str:
@@ -130,7 +130,7 @@ _DEVICES = {_plain(device): row.sm for row in _TABLE.values() for device in row.
 
 
 def capability(arch: str | int | tuple[int, int]) -> int:
-    """90 of "sm_90", "sm_90a", "compute_90", "9.0", 90, 9.0's pair (9, 0) or a device's name."""
+    """For example 90, from "sm_90", "sm_90a", "compute_90", "9.0", 90, (9, 0) or "H200"."""
     __tracebackhide__ = True
     number = None
     if isinstance(arch, tuple) and len(arch) == 2 and all(type(part) is int for part in arch):
@@ -157,7 +157,7 @@ def capability(arch: str | int | tuple[int, int]) -> int:
 
 
 def architecture(arch: str | int | tuple[int, int]) -> Architecture:
-    """The row of one architecture; ValueError, with those there are, if there is none."""
+    """The row of one architecture. Raises ValueError, listing the known ones, if there is none."""
     __tracebackhide__ = True
     row = _TABLE.get(f"sm_{capability(arch)}")
     if row is None:
@@ -166,7 +166,7 @@ def architecture(arch: str | int | tuple[int, int]) -> Architecture:
 
 
 class Architectures(Rows[Architecture]):
-    """All rows; printed with what most people look for, in KiB."""
+    """All rows; printed with the most important fields, in KiB."""
 
     __slots__ = ()
 
@@ -187,14 +187,13 @@ class Architectures(Rows[Architecture]):
 
 
 def architectures() -> Architectures:
-    """What a multiprocessor of each architecture holds.
+    """The resources of a multiprocessor of each architecture.
 
     Returns
     -------
     Architectures
-        Rows in the order of compute capability, sm_70 to sm_121; fields in bytes, printed in KiB.
-        `source` names by letters where a row comes from; smemkern/_architectures.py spells them
-        out.
+        Rows ordered by compute capability, sm_70 to sm_121. Fields are in bytes and printed in KiB.
+        `source` names a row's sources by letters, which smemkern/_architectures.py explains.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""A kernel's arguments and launch as text, for the command line.
+"""Parses kernel arguments and launch extents given as text on the command line.
 
     f32[1024]           an array of zeros          i32=5      a scalar
     f32[64,64]=random   filled: random, arange,    data.npy   an array from a file
                         zeros, ones, or any number
 
-Types are a letter and the bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
+Types are a letter and a number of bits (f16 f32 f64, i8 ... i64, u8 ... u64) or NumPy's names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.+))?", re.ASCII)
 _SCALAR = re.compile(r"(?P<type>\w+)=(?P<value>.+)", re.ASCII)
-_FORMS = "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), i32=5, or a file as x.npy"
+_FORMS = "f32[1024], f32[64,64]=random (arange, ones, zeros, a number), i32=5, or a file x.npy"
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -30,8 +30,8 @@ def _dtype(name: str, text: str) -> np.dtype[Any]:
         dtype = None
     if dtype is None or dtype.kind not in "fiu" or dtype.itemsize > 8:
         raise ValueError(
-            f"argument {text!r}: there is no type {name!r}; there are: f16 f32 f64, "
-            "i8 i16 i32 i64, u8 u16 u32 u64"
+            f"argument {text!r}: there is no type {name!r}; use f16 f32 f64, i8 i16 i32 i64, "
+            "u8 u16 u32 u64"
         )
     return dtype
 
@@ -53,9 +53,7 @@ def _shape(text: str, argument: str) -> tuple[int, ...]:
     except ValueError:
         shape = (-1,)
     if min(shape) < 0:
-        raise ValueError(
-            f"argument {argument!r}: the shape [{text}] must be lengths, as in [64,64]"
-        )
+        raise ValueError(f"argument {argument!r}: expected lengths, as in [64,64]; found [{text}]")
     return shape
 
 
@@ -80,15 +78,15 @@ def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.g
     Parameters
     ----------
     text : str
-        As at the top of this file. Random floats are normal, of mean 0 and deviation 1; random
-        integers are -100 to 100, unsigned ones 0 to 100.
+        One of the forms at the top of this file. Random floats are normal with mean 0 and standard
+        deviation 1. Random integers are -100 to 100, unsigned ones 0 to 100.
     rng : numpy.random.Generator
-        What `random` draws from.
+        The generator for `random`.
 
     Raises
     ------
     ValueError
-        If the text has none of the forms.
+        If the text matches none of the forms.
     OSError
         If a file cannot be read.
     """
@@ -100,17 +98,17 @@ def argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | np.g
     if found := _SCALAR.fullmatch(text):
         dtype = _dtype(found["type"], text)
         return _number(found["value"], dtype, text)
-    raise ValueError(f"argument {text!r} has none of the forms {_FORMS}")
+    raise ValueError(f"argument {text!r} should be one of {_FORMS}")
 
 
 def arguments(texts: Sequence[str], seed: int = 0) -> list[np.ndarray[Any, Any] | np.generic[Any]]:
-    """All of them; equal texts and seeds make equal data."""
+    """All arguments of a launch. Equal texts and seeds give equal data."""
     rng = np.random.default_rng(seed)
     return [argument(text, rng) for text in texts]
 
 
 def extent(text: str) -> tuple[int, ...]:
-    """A grid or a block: "256", "16,16", "16x16x1".
+    """The extent of a grid or block: "256", "16,16", "16x16x1".
 
     Raises
     ------
@@ -122,5 +120,5 @@ def extent(text: str) -> tuple[int, ...]:
     except ValueError:
         lengths = ()
     if not 1 <= len(lengths) <= 3 or min(lengths) < 1:
-        raise ValueError(f"{text!r} is not one to three positive integers, as 16,16")
+        raise ValueError(f"expected one to three positive integers, as in 16,16; found {text!r}")
     return lengths

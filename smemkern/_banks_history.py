@@ -1,16 +1,17 @@
-"""The bank rules of GPUs that are gone, for the history of the advice that is still given.
+"""The bank rules of compute capability 1.x to 3.x, from which today's common advice stems.
 
-Source: CUDA C Programming Guide, the shared memory section of each compute capability: 4.2 for 1.x
-and 2.x (F.3.3, F.4.3), 7.5 for 3.x (H.3.3). Written from the text; no such GPU was measured.
+Source: CUDA C Programming Guide, the shared memory section of each compute capability: version 4.2
+for 1.x and 2.x (F.3.3, F.4.3), 7.5 for 3.x (H.3.3). No such GPU was measured.
 
-1.x   16 banks of 4 bytes; a warp's request is two, one of each half-warp. In one step a half-warp
-      is served one lane of each bank, and of one word, which is broadcast, all lanes. Which word
-      that is was left open; here it is the one that makes the fewest steps. A store to one word by
-      many lanes is written once. 8 and 16 bytes are 2 and 4 requests of 4 bytes.
-2.x   32 banks of 4 bytes, whole warps, and any number of words is broadcast (multicast): a step
-      serves one word of each bank. 8 bytes: half-warps. Of 16 bytes the guide gives no exact rule.
-3.x   32 banks 8 bytes wide, in the mode of 4-byte words: two words whose indices differ by 32 in
-      one aligned stretch of 64 share a row of a bank. Whole warps at every width.
+1.x   16 banks of 4 bytes. A warp's request is split into one per half-warp. In one step each bank
+      serves one lane; one word is broadcast and serves all its lanes. The guide does not say which
+      word that is; this model picks the one that gives the fewest steps. If several lanes store
+      to one word, it is written once. 8- and 16-byte accesses are 2 and 4 requests of 4 bytes.
+2.x   32 banks of 4 bytes. A step serves one word of each bank to all its lanes (multicast).
+      Requests are of whole warps, those of 8 bytes of half-warps. The guide has no exact rule for
+      16 bytes.
+3.x   32 banks of 8 bytes, in the mode of 4-byte words: two words of an aligned range of 64 words
+      whose indices differ by 32 share a row of a bank. Requests are of whole warps at every width.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ def banks_of(generation: int) -> int:
 def wavefronts(
     addresses: Addresses, active: Active, width: int, op: str, generation: int
 ) -> NDArray[np.uint32]:
-    """Wavefronts of requests (n, 32) by the rule of compute capability `generation`.x."""
+    """The wavefronts of requests (n, 32) on compute capability `generation`.x."""
     if op not in ("load", "store"):
         raise ValueError(f"compute capability {generation}.x has no {op}: op is 'load' or 'store'")
     if generation == 2 and width == 16:
-        raise ValueError("there is no exact rule for 16 bytes a lane on compute capability 2.x")
+        raise ValueError("there is no exact rule for 16 bytes per lane on compute capability 2.x")
     costs = [
         _request([int(a) for a in row], list(mask), width, op, generation)
         for row, mask in zip(addresses, active, strict=True)
@@ -43,7 +44,7 @@ def wavefronts(
 
 def _request(address: list[int], active: list[bool], width: int, op: str, generation: int) -> int:
     lanes = [lane for lane in range(32) if active[lane]]
-    words = range(max(width // 4, 1))  # of a lane
+    words = range(max(width // 4, 1))  # per lane
     half = [[lane for lane in lanes if lane < 16], [lane for lane in lanes if lane >= 16]]
     if generation == 1:
         count = _steps_with_one_broadcast if op == "load" else _most_distinct
@@ -58,7 +59,7 @@ def _request(address: list[int], active: list[bool], width: int, op: str, genera
             _most_distinct([address[lane] // 4 + word for lane in group for word in words], 32)
             for group in groups
         )
-    # 3.x: what a bank reads in one step is named by the stretch of 64 words and the bank.
+    # 3.x: the range of 64 words and the bank identify the 8-byte row that a bank reads in a step.
     rows = [address[lane] // 4 + word for lane in lanes for word in words]
     return _most_distinct([row // 64 * 32 + row % 32 for row in rows], 32)
 
@@ -71,10 +72,10 @@ def _most_distinct(words: list[int], banks: int) -> int:
 
 
 def _steps_with_one_broadcast(words: list[int], banks: int) -> int:
-    """The fewest steps, each of which serves one lane a bank, or of one bank all lanes of a word.
+    """The fewest steps, if a step serves one lane per bank, and in one bank all lanes of a word.
 
-    With k steps, a bank that is given b of the broadcasts serves its b most wanted words and k - b
-    other lanes. So k is enough if the broadcasts that the banks need for that are at most k.
+    With k steps there are k broadcasts. A bank that gets b of them serves its b most shared words
+    and k - b further lanes. So k steps suffice if the banks need at most k broadcasts in total.
     """
     wanted: dict[int, dict[int, int]] = {}
     for word in words:

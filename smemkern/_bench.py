@@ -1,4 +1,4 @@
-"""How long variants take on a GPU, as a table; and fitting "auto" to it."""
+"""Times variants on a GPU, and fits the cost model of "auto" to the times."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from . import _core, _timings
-from ._blocks import Block, Paragraph, Table, as_text, in_notebook
 from ._devices import Device, devices
+from ._document import Node, Paragraph, Table, as_text, in_notebook
 from ._observe import _measure
 from ._progress import over
 from ._registry import variants as rows_of
@@ -28,10 +28,10 @@ Shape = tuple[int, ...]
 Named = Union[str, "tuple[str, Mapping[str, int]]"]
 
 ALL_DTYPES = ("float32", "float64", "float16", "bfloat16")  # of a gemm; a transpose takes any
-LEAST = 7  # times that six costs are fitted to
+MIN_TIMES = 7  # to fit six costs
 
-# M, N, K: what `auto` is fitted to. Few and many tiles, short and long sums, few rows and columns,
-# on odd pitches too.
+# The (M, N, K) that "auto" is fitted to: few and many tiles, short and long sums, few rows and few
+# columns, also with odd pitches.
 SHAPES: tuple[Shape, ...] = (
     *[(n, n, n) for n in (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096)],
     *[(16384, 256, 1024), (128, 65536, 256), (4096, 4096, 64), (8192, 8192, 128)],
@@ -62,7 +62,7 @@ SHAPES: tuple[Shape, ...] = (
 
 
 class Line(NamedTuple):
-    """A variant's time of one shape."""
+    """The time of a variant for one shape."""
 
     op: str
     variant: str
@@ -71,12 +71,12 @@ class Line(NamedTuple):
     shape: Shape
     ms: float  # median
     best_ms: float
-    rate: float  # TFLOP/s of a gemm, TB/s read and written of a transpose
+    rate: float  # gemm: TFLOP/s; transpose: TB/s read plus written
 
 
 @dataclass(frozen=True, repr=False)
 class Bench:
-    """What smemkern.bench returns: a line for each time, which it is a sequence of."""
+    """The result of smemkern.bench, a sequence of lines, one per time."""
 
     lines: Rows[Line]
     device: Device
@@ -90,10 +90,10 @@ class Bench:
     def __getitem__(self, index: int) -> Line:
         return self.lines[index]
 
-    def _blocks(self) -> list[Block]:
-        """The fastest of each shape stands out."""
+    def _nodes(self) -> list[Node]:
+        """A table in which the fastest variant of each shape is highlighted."""
         if not self.lines:
-            return list(self.lines._blocks())
+            return list(self.lines._nodes())
         rows = [
             (
                 f"{line.op} {line.variant}",
@@ -104,7 +104,7 @@ class Bench:
                 Right(f"{line.best_ms:.4g}"),
                 Right(
                     f"{line.rate:.4g}",
-                    "good" if line.ms == self._least[line.dtype, line.shape] else "",
+                    "good" if line.ms == self._fastest_ms[line.dtype, line.shape] else "",
                 ),
             )
             for line in self
@@ -121,7 +121,7 @@ class Bench:
         return self.lines.to_pandas()
 
     def plot(self, ax: Any = None) -> Any:
-        """Rates by shape, a line for each variant; needs matplotlib. Returns the Axes."""
+        """Plots rates by shape, with a line per variant. Needs matplotlib; returns the Axes."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -140,22 +140,22 @@ class Bench:
         return ax
 
     def retune(self, store: bool = True) -> Rows[Fit]:
-        """Fit the numbers that "auto" chooses by to these times.
+        """Fit the cost model by which "auto" chooses to these times.
 
         Parameters
         ----------
         store : bool
-            Keep them for this GPU's name, for this process and later ones.
+            Store the fit under this GPU's name, for this process and later ones.
 
         Returns
         -------
         Rows of Fit
-            How well each row's times are predicted.
+            How well the model predicts the times of each row.
 
         Raises
         ------
         ValueError
-            If a row of "auto"'s table has times here, but too few to be fitted to.
+            If a row of "auto"'s table has times here, but too few for a fit.
         """
         __tracebackhide__ = True
         gpu = self.device.description
@@ -167,16 +167,16 @@ class Bench:
         return fits
 
     def fitted(self, table: Sequence[Timing]) -> tuple[list[Timing], Rows[Fit]]:
-        """The table, with what has times here fitted to them, and how well it fits."""
+        """The table, with the rows that have times here fitted to them; and the quality of fit."""
         __tracebackhide__ = True
         timings, fits = list(table), []
         for i, timing in enumerate(timings):
             terms, times, weights = self._of(timing)
             if times:
-                if len(times) < LEAST:
+                if len(times) < MIN_TIMES:
                     raise ValueError(
                         f"{timing.name} of {timing.dtype} ({_kind(timing)}) has {len(times)} times "
-                        f"here where {LEAST} are needed; run smemkern.bench without shapes"
+                        f"here, but {MIN_TIMES} are needed; run smemkern.bench without shapes"
                     )
                 cost, error = fit(np.array(terms), np.array(times), np.array(weights))
                 timings[i] = timing._replace(microseconds=tuple(cost))
@@ -184,9 +184,10 @@ class Bench:
         return timings, Rows(fits)
 
     def _of(self, timing: Timing) -> tuple[list[tuple[float, ...]], list[float], list[float]]:
-        """Of the lines that a row of "auto"'s table is fitted to: terms, microseconds, weights.
+        """The terms, microseconds and weights that a row of "auto"'s table is fitted to.
 
-        Where a row is far from being the fastest, its time need not be predicted well.
+        A variant that is far slower than the fastest for a shape gets a small weight there, because
+        "auto" does not choose it and its time need not be predicted well.
         """
         terms, times, weights = [], [], []
         for line in self:
@@ -197,21 +198,21 @@ class Bench:
                 [(_, _, own)] = _predict([timing], (m, n, k), timing.dtype, self.device)
                 terms.append(own)
                 times.append(line.ms * 1e3)
-                weights.append(min(1.0, 1.5 * self._least[line.dtype, line.shape] / line.ms))
+                weights.append(min(1.0, 1.5 * self._fastest_ms[line.dtype, line.shape] / line.ms))
         return terms, times, weights
 
     @cached_property
-    def _least(self) -> dict[tuple[str, Shape], float]:
-        """Milliseconds of the fastest variant."""
-        least: dict[tuple[str, Shape], float] = {}
+    def _fastest_ms(self) -> dict[tuple[str, Shape], float]:
+        """Milliseconds of the fastest variant, by dtype and shape."""
+        fastest: dict[tuple[str, Shape], float] = {}
         for line in self:
             key = line.dtype, line.shape
-            least[key] = min(line.ms, least.get(key, math.inf))
-        return least
+            fastest[key] = min(line.ms, fastest.get(key, math.inf))
+        return fastest
 
 
 class Fit(NamedTuple):
-    """How a row's predictions agree with its times."""
+    """How well a row's predictions agree with its times."""
 
     variant: str
     dtype: str
@@ -221,9 +222,10 @@ class Fit(NamedTuple):
 
 
 def fit(terms: np.ndarray, times: np.ndarray, weights: np.ndarray) -> tuple[list[float], float]:
-    """Costs >= 0 with the least squares of relative errors, and the weighted mean of these.
+    """Nonnegative least squares of the relative errors: (costs, weighted mean of the errors).
 
-    With six terms every subset of them can be tried: the best that needs no negative cost is it.
+    There are only six terms, so every subset of them is tried. The best fit without a negative
+    cost is returned.
     """
     a = weights[:, None] * terms / times[:, None]
     best: tuple[float, np.ndarray] | None = None
@@ -254,22 +256,22 @@ def bench(
 
     Parameters
     ----------
-    shapes : iterable of (M, N, K) or, of a transpose, (rows, columns), optional
-        Without them, the shapes that "auto" is fitted to.
+    shapes : iterable of (M, N, K), or of (rows, columns) for a transpose, optional
+        None: the shapes that "auto" is fitted to.
     op : "gemm" or "transpose"
     variants : iterable of str or (str, params), optional
-        Without them, the rows and parameters that "auto" chooses among.
+        None: the variants and parameters that "auto" chooses among.
     dtypes : sequence of str
         "float32", "float64", "float16", "bfloat16" (needs ml_dtypes).
     device : str, optional
-        "cuda" or "cuda:1"; without it, the first GPU. "emu" times the emulator itself.
+        "cuda" or "cuda:1"; None: the first GPU. "emu" times the emulator itself.
     seconds : float
-        For each time: as many runs as fit, at least 3.
+        Time per measurement, which repeats the kernel 3 to 60 times.
 
     Returns
     -------
     Bench
-        A line for each variant and shape: kernels only, between CUDA events, without transfers.
+        A line per variant and shape. Times are of kernels between CUDA events, without transfers.
 
     Raises
     ------
@@ -311,7 +313,7 @@ def bench(
         ms = statistics.median(times)
         size = np.dtype(dtype).itemsize
         amount = 2 * math.prod(shape) * (size if op == "transpose" else 1)
-        unit = 1e-9  # 10^12 in a second, by milliseconds
+        unit = 1e-9  # from operations per ms to 10^12 per second
         lines.append(
             Line(op, name, options, dtype, tuple(shape), ms, min(times), amount / ms * unit)
         )
@@ -319,7 +321,7 @@ def bench(
 
 
 def _check(op: str, shapes: Iterable[Shape], dtypes: Sequence[str], seconds: float) -> None:
-    """What would otherwise fail after minutes, or give no line at all."""
+    """Checks the arguments, so that errors are not raised after minutes of measuring."""
     wanted = "(m, n, k)" if op == "gemm" else "(rows, columns)"
     for shape in shapes:
         right = isinstance(shape, Sequence) and len(shape) == wanted.count(",") + 1
@@ -334,22 +336,22 @@ def _check(op: str, shapes: Iterable[Shape], dtypes: Sequence[str], seconds: flo
 
 def _device(name: str | None) -> Device:
     __tracebackhide__ = True
-    found = devices()  # the emulator is the last
+    found = devices()  # the last one is the emulator
     for device in found:
         if device.name == ("cuda:0" if name in (None, "cuda") else name):
             return device
     why = "" if len(found) > 1 else f" ({_core.config()['driver']})"
     raise NoDeviceError(
-        f"bench times a GPU, and there are {len(found) - 1} here{why}; device {name!r} is none of "
-        f"{', '.join(device.name for device in found)}; pass device='emu' to time the emulator "
-        "itself, or count with smemkern.trace"
+        f"bench times a GPU, and there are {len(found) - 1} here{why}; device should be one of "
+        f"{', '.join(device.name for device in found)}, not {name!r}; pass device='emu' to time "
+        "the emulator itself, or count with smemkern.trace"
     )
 
 
 def _predict(
     timings: Sequence[Timing], shape: Shape, dtype: str, on: Device
 ) -> list[tuple[int, float, tuple[float, ...]]]:
-    """(index, microseconds, terms) of those that run there, whatever their accuracy."""
+    """(index, microseconds, terms) of each timing whose variant runs there, at any accuracy."""
     major, minor = on.compute_capability or (0, 0)
     m, n, k = shape
     return [
@@ -370,7 +372,7 @@ def _predict(
 
 
 def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
-    """What "auto" chooses among on a device."""
+    """The variants and parameters that "auto" chooses among on a device."""
     timings = [t for t in _timings.load(on.description) if t.op == op]
     indices = {
         i for dtype in dtypes if timings for i, _, _ in _predict(timings, (1, 1, 1), dtype, on)
@@ -380,7 +382,7 @@ def _candidates(op: str, dtypes: Sequence[str], on: Device) -> list[Named]:
 
 def _operands(op: str, shape: Shape, dtype: str) -> tuple[np.ndarray, ...]:
     if dtype == "bfloat16":
-        import ml_dtypes  # noqa: F401 - makes it a dtype
+        import ml_dtypes  # noqa: F401 - registers the dtype
     rng = np.random.default_rng(2026)
     if op == "transpose":
         sizes = [shape]

@@ -1,7 +1,7 @@
-"""The roofs of a device: what its arithmetic and its memories can do at most, as measured.
+"""The ceilings of a device: the peak rates of its arithmetic and memories, as measured.
 
-Measured here by three small kernels through NVRTC where there is a GPU; else taken from the table
-below, which says on what device and when its figures were measured.
+With a GPU, three small kernels compiled by NVRTC measure them. Without one they come from the table
+below, which says on which device and when they were measured.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 
 from . import _core
 from ._architectures import architecture
-from ._blocks import Block, Facts, Heading, Table, in_notebook
+from ._document import Facts, Heading, Node, Table, in_notebook
 from ._table import Right
 
 
 class Ceilings(NamedTuple):
-    """A device's roofs. None: not known."""
+    """The ceilings of a device. None means unknown."""
 
     device: str
     arch: str
     multiprocessors: int
-    clock: float  # of the multiprocessors, Hz
-    compute: dict[str, float]  # FLOP/s by unit: "float32" and "float64" are multiply-add units
+    clock: float  # of the multiprocessors, in Hz
+    compute: dict[str, float]  # FLOP/s by unit; "float32" and "float64": outside matrix units
     memory: float  # bytes/s read plus written, device memory
     shared: float  # bytes/s read, all multiprocessors
     pcie: float | None  # bytes/s, one direction, pinned
@@ -31,17 +31,17 @@ class Ceilings(NamedTuple):
 
     @property
     def wavefronts(self) -> float:
-        """Shared-memory wavefronts/s of the whole device: 128 bytes each."""
+        """Shared-memory wavefronts/s of the whole device, of 128 bytes each."""
         return self.shared / 128
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         rates = [(unit, rate, "TFLOP/s") for unit, rate in self.compute.items()]
         rates += [("device memory", self.memory, "TB/s"), ("shared memory", self.shared, "TB/s")]
         rates += [("PCIe, one direction", self.pcie, "TB/s")] if self.pcie else []
         return [
             Heading(self.device),
             Facts([("multiprocessors", f"{self.multiprocessors} at {self.clock / 1e6:.0f} MHz")]),
-            Table(("roof", "at most", ""), [(n, Right(f"{r / 1e12:.4g}"), u) for n, r, u in rates]),
+            Table(("ceiling", "rate", ""), [(n, Right(f"{r / 1e12:.4g}"), u) for n, r, u in rates]),
             Facts([("source", self.source)]),
         ]
 
@@ -58,8 +58,8 @@ class Ceilings(NamedTuple):
         )
 
 
-# memory: a copy of 4 GiB. Matrix units: mma.sync for float64, cuBLAS for the others. Outside them
-# float64 was not measured; 64 lanes at 1980 MHz would do 33.5.
+# memory: a copy of 4 GiB. Matrix units: mma.sync for float64, cuBLAS for the others. float64
+# outside the matrix units was not measured: it is computed from 64 lanes at 1980 MHz, 33.5 TFLOP/s.
 H200 = Ceilings(
     device="NVIDIA H200",
     arch="sm_90",
@@ -79,7 +79,7 @@ H200 = Ceilings(
 )
 
 _SOURCE = r"""
-#define CHAINS 16 /* multiply-adds under way in a thread: more than the latency needs */
+#define CHAINS 16 /* independent multiply-adds per thread, enough to hide their latency */
 
 extern "C" __global__ void __launch_bounds__(256)
     multiply_add(REAL *out, REAL a, REAL b, int steps) {
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(256)
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/* A block copies 4 stretches of 256 vectors, all 4 loads under way at once. */
+/* A block copies 4 x 256 vectors; each thread has 4 loads in flight. */
 extern "C" __global__ void __launch_bounds__(256) copy(uint4 *to, const uint4 *from) {
     const size_t at = (size_t)blockIdx.x * 1024 + threadIdx.x;
     uint4 held[4];
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(256) copy(uint4 *to, const uint4 *f
     for (int i = 0; i < 4; i++) to[at + 256 * i] = held[i];
 }
 
-/* Neighbouring vectors: 4 wavefronts a request, without conflicts. */
+/* Contiguous vectors: 4 wavefronts per request, without conflicts. */
 extern "C" __global__ void __launch_bounds__(256) read_shared(unsigned *out, int steps) {
     __shared__ uint4 tile[1024];
     for (int i = threadIdx.x; i < 1024; i += 256) tile[i] = make_uint4(i, i + 1, i + 2, i + 3);
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) read_shared(unsigned *out, int
     for (int s = 0; s < steps; s++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            /* volatile in PTX too: else ptxas reads once for several steps */
+            /* Also volatile in PTX: otherwise ptxas merges the reads of several steps. */
             unsigned x, y, z, w;
             const unsigned at = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x + 256 * i);
             asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -125,7 +125,9 @@ extern "C" __global__ void __launch_bounds__(256) read_shared(unsigned *out, int
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 """
-CHAINS, COPIED, READ = 16, 1024 * 16, 4 * 16  # per step, per block in bytes, per step in bytes
+CHAINS = 16  # multiply-adds per thread and step
+COPIED = 1024 * 16  # bytes per block
+READ = 4 * 16  # bytes per thread and step
 THREADS = 256
 
 
@@ -135,7 +137,7 @@ def kernel(name: str, real: str = "float") -> _core.Kernel:
 
 
 def _seconds(k: _core.Kernel, grid: int, *args: object, device: str) -> float:
-    """The best of ten runs after one to warm up."""
+    """The shortest of ten runs, after one warm-up run."""
     _, times, _ = _core.observe(k, (grid, THREADS, *args), {"device": device}, 10)
     return min(times) / 1e3
 
@@ -177,12 +179,12 @@ def _measure(device: str, steps: int = 20_000, blocks: int = 2**14) -> Ceilings:
 
 
 def ceilings(device: str | None = None) -> Ceilings:
-    """The roofs of a device.
+    """The ceilings of a device: peak rates of arithmetic, device memory and shared memory.
 
     Parameters
     ----------
     device : {None, "cuda", "cuda:N", "H200"}
-        A GPU is measured, once a process: about 2 seconds, and NVRTC is needed. "H200" is the
+        A GPU is measured once per process, in about 2 seconds; this needs NVRTC. "H200" is the
         package's own table, measured on one such GPU. None: the first GPU if there is one, else
         the table; `source` says which.
 
@@ -219,5 +221,5 @@ def ceilings(device: str | None = None) -> Ceilings:
     except ValueError:
         known = False
     if not known:
-        raise ValueError(f"the roofs of {device!r} are not known; pass 'cuda:N' or 'H200'")
+        raise ValueError(f"the ceilings of {device!r} are not known; pass 'cuda:N' or 'H200'")
     return H200

@@ -1,30 +1,30 @@
-"""What variant "auto" chooses among, and what it expects of each."""
+"""The variants that "auto" chooses among, with their predicted times."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from . import _core, _timings
-from ._blocks import Table
 from ._devices import devices
+from ._document import Table
 from ._rows import Rows, params
 from ._table import Bar, Right
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
 ACCURACIES = ("float32", "norm", "tf32")
-H200 = ("NVIDIA H200", 90, 132)  # whose times the packaged table has
+H200 = ("NVIDIA H200", 90, 132)  # the GPU on which the packaged table was measured
 
 
 class Choice(NamedTuple):
-    """A row that could do it, and how long it is expected to take."""
+    """A variant that "auto" could choose, and its predicted time."""
 
     variant: str
     params: dict[str, int]
-    microseconds: float  # on the GPU
+    microseconds: float  # predicted, on the GPU
 
 
 class Choices(Rows[Choice]):
-    """Shown with how long each is expected to take."""
+    """The choices, fastest first; shown with bars of their predicted times."""
 
     __slots__ = ()
 
@@ -47,25 +47,25 @@ def choices(
     batch: int = 1,
     aligned: bool | None = None,
 ) -> Choices:
-    """The rows that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
+    """The variants that `smemkern.gemm(..., variant="auto")` chooses among, the chosen one first.
 
     Parameters
     ----------
     m, n, k : int
-        C is m x n, sums are k long.
+        C is m x n, and its sums have k terms.
     dtype : "float32", "float64", "float16" or "bfloat16"
     accuracy : "float32", "norm" or "tf32"
-        What a float32 product may do with its operands.
+        The accuracy required of a float32 product; see smemkern.gemm.
     batch : int
-        So many products.
+        The number of products.
     aligned : bool, optional
-        Whether rows of the operands begin at multiples of 16 bytes; without it, whether those of
-        contiguous operands do.
+        Whether the rows of the operands begin at multiples of 16 bytes. None: whether they would
+        if the operands were contiguous.
 
     Returns
     -------
     Rows of Choice
-        For the first GPU here; where there is none, for an H200.
+        For the first GPU of this machine, or for an H200 if there is none.
 
     Raises
     ------

@@ -1,17 +1,17 @@
-"""What the commands share: their options, their help, how they answer, and how they end.
+"""Shared by all commands: common options, help texts, output and exit statuses.
 
 A command is a module (_cli_trace.py, ...) with
 
     SUMMARY             one line
-    ABOUT               what it shows
-    EXAMPLES            pairs of a command line and what it prints; "..." stands for what varies
-    NEXT                what to look at then
-    FOUND               what exit status 1 means of it; "" where it has none
+    ABOUT               what it prints
+    EXAMPLES            pairs of a command line and its output; "..." stands for any text
+    NEXT                related commands
+    FOUND               the meaning of exit status 1; "" if the command does not use it
     add_arguments(parser)
-    run(chosen)         does it, and returns an Answer
+    run(chosen)         runs the command and returns an Answer
 
-An answer is the same thing twice: blocks for people and data for machines. docs/command-line.md has
-the keys of each command's data; tests/test_cli_json.py holds the commands to that page.
+An Answer has the result twice: as document nodes for text and as data for --json. The keys of the
+data are documented in docs/command-line.md; tests/test_cli_json.py checks them against that page.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ._blocks import Block
+from ._document import Node
 from ._terminal import CHOICES, show
 
-FINE, FOUND, USAGE, NOTHING, FAILED, INTERRUPTED, CLOSED = 0, 1, 2, 3, 4, 130, 141
+# Exit statuses.
+FINE, FOUND, USAGE, MISSING, FAILED, INTERRUPTED, CLOSED = 0, 1, 2, 3, 4, 130, 141
 
-_ENDS = {
-    USAGE: "the command line, a file or a kernel's source was not understood",
-    NOTHING: "this machine lacks what is needed: a GPU, ncu, NVRTC, a package",
+_MEANINGS = {
+    USAGE: "invalid command line, file or kernel source",
+    MISSING: "this machine lacks something required: a GPU, ncu, NVRTC, a package",
     FAILED: "the run failed",
     INTERRUPTED: "interrupted",
 }
 
 
 class Answer(NamedTuple):
-    """What a command found."""
+    """The result of a command."""
 
     data: dict[str, Any]
-    blocks: Sequence[Block]
+    nodes: Sequence[Node]
     status: int = FINE
 
 
 class Missing(Exception):
-    """This machine lacks something; the message says what, and what to do."""
+    """This machine lacks something required. The message says what, and what to do."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Reports usage errors in one line."""
 
     def __init__(self, **kw: Any) -> None:
         if sys.version_info >= (3, 14):
@@ -76,23 +77,23 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         "--color",
         choices=CHOICES,
         default="auto",
-        help="auto: on a terminal, and not if NO_COLOR is set (auto); needs rich",
+        help="auto: on a terminal, unless NO_COLOR is set (default: auto); needs rich",
     )
     group.add_argument(
         "--traceback",
         action="store_true",
         default=os.environ.get("SMEMKERN_TRACEBACK", "") not in ("", "0"),
-        help="show where an error came from; so does SMEMKERN_TRACEBACK=1",
+        help="print the Python traceback of an error, like SMEMKERN_TRACEBACK=1",
     )
 
 
 def completed(action: argparse.Action, by: Callable[..., Iterable[str]]) -> None:
-    """Let argcomplete ask a function for the values that an option may have."""
+    """Sets the function that gives argcomplete the values of an option."""
     action.completer = by  # type: ignore[attr-defined]
 
 
 def variant_names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Of the operation that the command line has named, or of all."""
+    """The variants of the operation on the command line, or of all operations."""
     from ._registry import variants
 
     op = getattr(parsed_args, "what", None) or getattr(parsed_args, "op", None)
@@ -100,55 +101,56 @@ def variant_names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 
 
 def device_names(**_: Any) -> list[str]:
-    """What --device may be."""
+    """The values of --device."""
     from ._devices import devices
 
     return [device.name for device in devices()]
 
 
 def about(text: str) -> str:
-    """The upper half of a command's help."""
+    """A command's description, shown above its options in --help."""
     return textwrap.fill(" ".join(text.split()), 78)
 
 
 def epilog(command: Any, program: str) -> str:
-    """The lower half."""
+    """Examples, related commands and exit statuses, shown below the options in --help."""
     examples, continued = [], " \\\n"
     for words, output in command.EXAMPLES:
         kept = re.sub(r"(--\S+) (?!--)", "\\1\0", words)  # an option and its value
         lines = textwrap.wrap(f"$ {program} {kept}", 76, subsequent_indent="      ")
         line = continued.join(lines).replace("\0", " ")
         examples.append(textwrap.indent(f"{line}\n{output}".rstrip(), "  "))
-    ends = {FINE: "fine", **({FOUND: command.FOUND} if command.FOUND else {}), **_ENDS}
+    found = {FOUND: command.FOUND} if command.FOUND else {}
+    statuses = {FINE: "success", **found, **_MEANINGS}
     parts = {
         "example": "\n\n".join(examples),
-        "look at next": textwrap.indent(textwrap.fill(command.NEXT, 76), "  "),
-        "exit status": "\n".join(f"  {code:>3}  {what}" for code, what in ends.items()),
+        "see also": textwrap.indent(textwrap.fill(command.NEXT, 76), "  "),
+        "exit status": "\n".join(f"  {code:>3}  {what}" for code, what in statuses.items()),
     }
     return "\n\n".join(f"{name}:\n{text}" for name, text in parts.items())
 
 
-def give(name: str, answer: Answer, chosen: argparse.Namespace) -> int:
-    """Print an answer; its exit status."""
+def print_answer(name: str, answer: Answer, chosen: argparse.Namespace) -> int:
+    """Prints an answer and returns its exit status."""
     if chosen.json:
         document = {"schema": f"smemkern.{name}/1", **plain(answer.data)}
         json.dump(document, sys.stdout, indent=2, allow_nan=False, ensure_ascii=False)
         sys.stdout.write("\n")
     else:
-        show(answer.blocks, sys.stdout, chosen.color)
+        show(answer.nodes, sys.stdout, chosen.color)
     sys.stdout.flush()
     return answer.status
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: tuples are lists, named tuples and mappings objects, nan and inf null."""
+    """Converts to JSON's types: tuples to lists, named tuples to objects, nan and inf to null."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | range):
         return [plain(one) for one in value]
-    if hasattr(value, "tolist"):  # of NumPy
+    if hasattr(value, "tolist"):  # NumPy
         return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None

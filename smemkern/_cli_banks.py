@@ -1,4 +1,4 @@
-"""python -m smemkern banks: what a stride costs; which layout of a tile is free of conflicts."""
+"""python -m smemkern banks: the wavefronts of a stride; a conflict-free layout of a tile."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from ._cli import Answer
 
-SUMMARY = "bank conflicts of a stride; a layout without conflicts for a tile"
+SUMMARY = "bank conflicts of a stride; a conflict-free layout of a tile"
 ABOUT = """\
-What accesses of a warp cost in shared memory, which has 32 banks of 4 bytes: as many
-wavefronts as there are different words in the bank that has the most. Without
-options, the table of strides; with --stride, who waits for whom; with --tile, the
-cheapest layout (padding, XOR swizzle, TMA's swizzles) that is free of conflicts for
-the accesses given."""
+Prints the wavefronts that a warp's accesses to shared memory cost. Shared memory has
+32 banks of 4 bytes, and an access costs as many wavefronts as its busiest bank has
+different words. Without options, a table of strides. With --stride, the words and
+lanes of each conflicting bank. With --tile, the cheapest layout (padding, XOR swizzle,
+TMA's swizzles) that is free of conflicts for the given accesses."""
 EXAMPLES = (
     (
         "banks --stride 16",
@@ -37,26 +37,26 @@ Layout(32, 32)                      0  0.0 %        1056     64     32  no""",
     ),
 )
 NEXT = (
-    "trace gemm --variant conflicted, where a kernel does that; in a notebook, "
+    "trace gemm --variant conflicted: a kernel with such conflicts. In a notebook, "
     "smemkern.banks.Layout(32, 32, pad=1) draws the tile."
 )
-FOUND = "no layout is free of conflicts (with --tile)"
+FOUND = "no layout of --tile is free of conflicts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stride", type=int, metavar="N", help="elements from lane to lane")
-    parser.add_argument("--width", type=int, default=4, metavar="N", help="bytes of a lane (4)")
+    parser.add_argument("--width", type=int, default=4, metavar="N", help="bytes per lane (4)")
     parser.add_argument("--op", default="load", help="load, store, atomic, ldmatrix, ... (load)")
-    parser.add_argument("--arch", default="sm_90", help="sm_90; sm_10 to sm_37 for the past")
+    parser.add_argument("--arch", default="sm_90", help="sm_10 to sm_37 have older rules (sm_90)")
     parser.add_argument("--tile", metavar="ROWSxCOLS", help="a tile in shared memory")
     parser.add_argument(
-        "--itemsize", type=int, default=4, metavar="N", help="bytes of the tile's elements (4)"
+        "--itemsize", type=int, default=4, metavar="N", help="bytes per element of the tile (4)"
     )
     parser.add_argument(
         "--access",
         action="append",
-        metavar="WALK",
-        help="may be repeated: row, column, row:16B, ldmatrix, 'store column', ... (row, column)",
+        metavar="PATTERN",
+        help="row, column, row:16B, ldmatrix, 'store column', ...; repeatable (row, column)",
     )
 
 
@@ -69,19 +69,19 @@ def run(chosen: argparse.Namespace) -> Answer:
     if chosen.stride is not None:
         return _stride(chosen, data)
     table = banks.stride_table(width=chosen.width, op=chosen.op)
-    return Answer({**data, "strides": list(table)}, table._blocks())
+    return Answer({**data, "strides": list(table)}, table._nodes())
 
 
 def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
     from . import banks
-    from ._blocks import Heading
+    from ._document import Heading
 
     rows, _, cols = chosen.tile.partition("x")
     if not (rows.isdigit() and cols.isdigit()):
-        raise ValueError(f"--tile should be as 32x32, not {chosen.tile}")
+        raise ValueError(f"--tile should be like 32x32, not {chosen.tile}")
     accesses = chosen.access or ["row", "column"]
     found = banks.suggest(int(rows), int(cols), chosen.itemsize, accesses)
-    _, *table = found._blocks()
+    _, *table = found._nodes()
     said = f"{rows} x {cols} elements of {chosen.itemsize} bytes: {', '.join(accesses)}"
     data["tile"] = {
         "rows": int(rows),
@@ -111,12 +111,12 @@ def _choice(choice: Any) -> dict[str, Any]:
 
 def _stride(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
     from . import banks
-    from ._blocks import Block, Heading
+    from ._document import Heading, Node
     from ._wavefronts import generation_of
 
     lanes = [abs(chosen.stride) * chosen.width * lane for lane in range(32)]
     cost = banks.wavefronts(lanes, chosen.width, chosen.op, arch=chosen.arch)
-    blocks: list[Block] = [Heading(f"stride {chosen.stride} on {chosen.arch}: {cost} wavefronts")]
+    nodes: list[Node] = [Heading(f"stride {chosen.stride} on {chosen.arch}: {cost} wavefronts")]
     stride: dict[str, Any] = {
         "stride": chosen.stride,
         "width": chosen.width,
@@ -128,7 +128,7 @@ def _stride(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
     }
     if generation_of(chosen.arch) >= 5:
         request = banks.explain(lanes, chosen.width, chosen.op)
-        blocks += request._blocks()
+        nodes += request._nodes()
         stride["ideal"] = request.ideal
         stride["conflicts"] = [
             {
@@ -138,4 +138,4 @@ def _stride(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
             }
             for group, bank, words in request.conflicts
         ]
-    return Answer({**data, "stride": stride}, blocks)
+    return Answer({**data, "stride": stride}, nodes)

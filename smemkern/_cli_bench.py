@@ -1,4 +1,4 @@
-"""python -m smemkern bench: how long variants take on a GPU."""
+"""python -m smemkern bench: times of variants on a GPU."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ._cli import Answer, completed, device_names, variant_names
 
 SUMMARY = "time variants on a GPU"
 ABOUT = """\
-Times kernels on random data, between CUDA events, without transfers: the median and
-the best of as many runs as fit into 20 ms, and the rate that the median makes, in
-TFLOP/s of a gemm, in TB/s read and written of a transpose. Without --shape and
---variant: all that "auto" chooses among, which takes minutes."""
+Times kernels on random data, between CUDA events and without transfers. Prints the
+median and the shortest time of the runs that fit into 20 ms, and the rate for the
+median: TFLOP/s for a gemm, TB/s read plus written for a transpose. Without --shape and
+--variant it times everything that "auto" chooses among, which takes minutes."""
 EXAMPLES = (
     (
         "bench --shape 256 --variant tiled --variant padded --device emu",
@@ -24,8 +24,8 @@ gemm padded              float32  256 x 256 x 256  ...""",
     ),
 )
 NEXT = (
-    "smemkern.roofline in Python: how far from the roof that is; profile, for the counters of one "
-    "of them; --retune, if this GPU is no H200."
+    "smemkern.roofline in Python: the attainable rates; profile: the counters of one variant; "
+    "--retune, if this GPU is not an H200."
 )
 FOUND = ""
 
@@ -37,18 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_shape,
         metavar="MxNxK",
-        help='may be repeated; one number is a cube (default: the shapes "auto" is fitted to)',
+        help='repeatable; one number means a cube (default: the shapes "auto" is fitted to)',
     )
     variant = parser.add_argument(
         "--variant",
         action="append",
         metavar="NAME",
-        help='may be repeated (default: what "auto" chooses among)',
+        help='repeatable (default: what "auto" chooses among)',
     )
     completed(variant, variant_names)
-    parser.add_argument(
-        "--dtype", action="append", metavar="NAME", help="may be repeated (float32)"
-    )
+    parser.add_argument("--dtype", action="append", metavar="NAME", help="repeatable (float32)")
     device = parser.add_argument(
         "--device", metavar="NAME", help='"cuda:1"; "emu" times the emulator'
     )
@@ -56,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retune",
         action="store_true",
-        help='fit the numbers that "auto" chooses by to this GPU, and keep them for it',
+        help='fit the cost model of "auto" to this GPU, and store it for this GPU',
     )
 
 
@@ -64,7 +62,9 @@ def _shape(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like 4096 or 4095x4097x4093") from None
+        raise argparse.ArgumentTypeError(
+            f"expected a shape such as 4096 or 4095x4097x4093; found {text!r}"
+        ) from None
 
 
 def run(chosen: argparse.Namespace) -> Answer:
@@ -83,4 +83,4 @@ def run(chosen: argparse.Namespace) -> Answer:
         "lines": list(times),
         "fits": None if fits is None else list(fits),
     }
-    return Answer(data, times._blocks() if fits is None else fits._blocks())
+    return Answer(data, times._nodes() if fits is None else fits._nodes())

@@ -1,6 +1,6 @@
-"""python -m smemkern check: run a kernel of a file on the emulator and say what is wrong with it.
+"""python -m smemkern check: looks for hazards in a kernel of a file, on the emulator.
 
-_argspec.py has the forms of --arg.
+_argspec.py describes the forms of --arg.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import argparse
 from pathlib import Path
 
 from . import _cli, _cli_trace
-from ._blocks import Block, Listing, Paragraph
 from ._cli import Answer
+from ._document import Listing, Node, Paragraph
 from ._hazards import Hazard, place
 from ._observe import trace
 from ._table import Cell
 
 SUMMARY = "look for races and other hazards in a kernel"
 ABOUT = """\
-Runs a kernel of a file on the emulator and looks for races, reads of what nobody
-wrote, accesses out of bounds, barriers that not everybody reaches and copies that
-nobody waits for. Each finding quotes the lines that are wrong together. One run shows
-what that run does: choose a shape with edges."""
+Runs a kernel of a file on the emulator and looks for races, uninitialised reads,
+accesses out of bounds, divergent barriers and asynchronous copies without a wait. Each
+hazard quotes the conflicting source lines. A run reveals only hazards of the code that
+it executes, so choose a shape with partial tiles."""
 EXAMPLES = (
     (
         "check sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
@@ -32,8 +32,8 @@ sum.cu: kernel sum: 1 hazard""",
     ),
 )
 NEXT = (
-    "docs/hazards.md: every kind, and how to mend it; trace, for what the mended kernel costs; in "
-    "Python, Kernel(..., check=True) raises HazardError."
+    "docs/hazards.md: every kind of hazard, and how to fix it; trace: the cost of the fixed "
+    "kernel. In Python, Kernel(..., check=True) raises HazardError."
 )
 FOUND = "hazards were found"
 
@@ -42,20 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="CUDA C++ (.cu) or PTX (.ptx)")
     _cli_trace.add_kernel_arguments(parser, required=True)
     parser.add_argument(
-        "--equal-writes", action="store_true", help="report races that write equal values, too"
+        "--equal-writes", action="store_true", help="also report races that write equal values"
     )
 
 
 def run(chosen: argparse.Namespace) -> Answer:
     kernel, args, keywords = _cli_trace.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
-    blocks: list[Block] = []
+    nodes: list[Node] = []
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
-        blocks.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
+        nodes.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
-    ended = " (the run ended there)" if found.incomplete else ""
-    blocks.append(
+    ended = " (a fault ended the run)" if found.incomplete else ""
+    nodes.append(
         Paragraph(
             f"{chosen.file}: kernel {kernel.name}: {many}{ended}",
             "bad" if found.hazards else "good",
@@ -67,11 +67,11 @@ def run(chosen: argparse.Namespace) -> Answer:
         "incomplete": found.incomplete,
         "hazards": [_cli_trace.hazard_data(hazard) for hazard in found.hazards],
     }
-    return Answer(data, blocks, _cli.FOUND if found.hazards else _cli.FINE)
+    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
 
 
 def quote(hazard: Hazard, file: Path) -> list[str]:
-    """The lines of the source that a hazard is about."""
+    """The source lines of a hazard."""
     quoted = []
     pairs = {(hazard.file, hazard.line), (hazard.other_file, hazard.other_line)}
     for name, line in sorted(pairs, key=str):
@@ -82,7 +82,7 @@ def quote(hazard: Hazard, file: Path) -> list[str]:
 
 
 def _line(name: str | None, line: int, file: Path) -> str | None:
-    """NVRTC calls the text of a file kernel.cu."""
+    """A source line, or None if it is not found. NVRTC's name for the file's text is kernel.cu."""
     own = name is None or Path(name).name in ("kernel.cu", file.name)
     try:
         lines = (file if own else Path(str(name))).read_text().splitlines()

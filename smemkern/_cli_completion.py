@@ -1,6 +1,6 @@
-"""python -m smemkern completion: what a shell needs to complete the command line.
+"""python -m smemkern completion: prints a shell completion script.
 
-argcomplete does it, which asks this program itself: names of variants are those there are.
+Completion is by argcomplete, which runs this program to get names of variants and devices.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import argparse
 import os
 
 from . import _cli
-from ._blocks import Listing
 from ._cli import Answer
+from ._document import Listing
 
 SHELLS = ("bash", "zsh", "fish")
 
-SUMMARY = "print what a shell needs to complete this command line"
+SUMMARY = "print a shell completion script"
 ABOUT = """\
-Prints a few lines for bash, zsh or fish, after which the tab key completes commands,
+Prints a script for bash, zsh or fish, with which the tab key completes commands,
 options, variants and devices of `smemkern`. Needs argcomplete, which smemkern[cli]
-brings. Put the line of the example into the shell's start file; for fish:
+installs. The example adds it to the start file of bash; for fish:
 smemkern completion fish | source"""
 EXAMPLES = (("completion bash >> ~/.bashrc", ""),)
-NEXT = "a new shell, and smemkern trace gemm --variant <TAB>."
+NEXT = "in a new shell: smemkern trace gemm --variant <TAB>."
 FOUND = ""
 
 
@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> Answer:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell and exit, if it is a shell that asks."""
+    """If a shell runs this program for completions, prints them and exits."""
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete
 

@@ -1,4 +1,4 @@
-"""python -m smemkern demo: every variant, run and checked."""
+"""python -m smemkern demo: runs and checks every variant."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import argparse
 from ._cli import FINE, Answer, completed, device_names
 from ._cli import FOUND as WRONG
 
-SUMMARY = "run and check every variant, and print one table"
+SUMMARY = "run and check every variant, and print their costs"
 ABOUT = """\
-Runs every variant through a real product, transpose or probe, checks it against
-NumPy in float64, and prints what it cost: time and rate on the device, requests and
-wavefronts of shared memory as the emulator counts them, the factor by which bank
-conflicts multiply these, and the error (1 is the most that rounding can do).
-About half a minute on the emulator."""
+Runs every variant of gemm, transpose and probe, checks the results against NumPy in
+float64, and prints their costs: time and rate on the device, shared-memory requests
+and wavefronts as counted by the emulator, the factor by which bank conflicts multiply
+the wavefronts, and the error relative to the bound of rounding errors (at most 1 is
+correct). Takes about half a minute on the emulator."""
 EXAMPLES = (
     (
         "demo --device emu",
         """\
-device emu (PTX emulator on ... CPU threads): every variant, run and checked
+device emu (PTX emulator on ... CPU threads): all variants, run and checked
 ...
 gemm                 ms  GFLOP/s  requests  wavefronts  factor   error  what it is
 ...
@@ -29,15 +29,17 @@ padded              ...            1081344     1081344    1.00  ...
     ),
 )
 NEXT = (
-    "trace gemm --variant conflicted --annotate: the line that makes 1081344 requests cost "
-    "17842176 wavefronts; bench, for more shapes on a GPU."
+    "trace gemm --variant conflicted --annotate: the line whose 1081344 requests cost 17842176 "
+    "wavefronts; bench: more shapes on a GPU."
 )
-FOUND = "a result was wrong"
+FOUND = "a result is wrong"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     device = parser.add_argument(
-        "--device", metavar="NAME", help="'emu', 'cuda' or 'cuda:1'; by default the best there is"
+        "--device",
+        metavar="NAME",
+        help="'emu', 'cuda' or 'cuda:1' (default: the first GPU, or else emu)",
     )
     completed(device, device_names)
 
@@ -54,4 +56,4 @@ def run(chosen: argparse.Namespace) -> Answer:
         ],
         "correct": not shown.wrong,
     }
-    return Answer(data, shown._blocks(), WRONG if shown.wrong else FINE)
+    return Answer(data, shown._nodes(), WRONG if shown.wrong else FINE)

@@ -1,4 +1,4 @@
-"""python -m smemkern info: what this installation has."""
+"""python -m smemkern info: describes this installation and machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from ._cli import Answer
 
 SUMMARY = "version, devices, driver and compiler"
 ABOUT = """\
-What this installation found: its version, Python and NumPy, the NVIDIA driver,
-NVRTC (which compiles CUDA C of your own), Nsight Compute, and the devices that
-kernels can run on, the first of which is taken where none is named. A bug report
-should hold it."""
+Prints the versions of smemkern, Python and NumPy, the NVIDIA driver, NVRTC (which
+compiles your own CUDA C), Nsight Compute, and the devices that kernels can run on. The
+first device is the default. Please include this output in bug reports."""
 EXAMPLES = (
     (
         "info",
@@ -27,20 +26,20 @@ images    ...
 emu       PTX emulator on ... CPU threads""",
     ),
 )
-NEXT = "demo, which runs every variant on the first device and checks it."
+NEXT = "demo: runs and checks every variant on the first device."
 FOUND = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
+    """This command has no options of its own."""
 
 
 def run(chosen: argparse.Namespace) -> Answer:
     import numpy as np
 
     from . import _core, _ncu
-    from ._blocks import Facts
     from ._devices import config_facts, devices
+    from ._document import Facts
 
     config = _core.config()
     try:
@@ -63,5 +62,5 @@ def run(chosen: argparse.Namespace) -> Answer:
         "devices": list(devices()),
     }
     facts = config_facts()
-    facts.insert(5, ("ncu", ncu or "not found; profile needs it: it comes with the CUDA Toolkit"))
+    facts.insert(5, ("ncu", ncu or "not found; profile needs it; it is in the CUDA Toolkit"))
     return Answer(data, [Facts(facts)])

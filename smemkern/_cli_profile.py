@@ -1,4 +1,4 @@
-"""python -m smemkern profile: the GPU's counters beside the predicted ones."""
+"""python -m smemkern profile: the GPU's counters next to the predicted ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ._cli import Answer
 SUMMARY = "run Nsight Compute, and compare with the trace"
 ABOUT = """\
 Runs a call on the GPU under Nsight Compute's ncu and on the emulator, and prints the
-counters of both beside each other, for the whole call and by source line. "=" means
-that the prediction is exact. Needs a GPU, ncu, and the right to read counters."""
+counters of both side by side, for the whole call and by source line. "=" means that
+the prediction is exact. Needs a GPU, ncu, and permission to read counters."""
 EXAMPLES = (
     (
         "profile gemm --variant conflicted --shape 256 256 256",
@@ -24,8 +24,8 @@ shared load requests       1048576     540672    540672  =    smsp__sass_inst_ex
     ),
 )
 NEXT = (
-    "docs/exactness.md: which counters agree always, and why others differ; trace, which needs no "
-    "GPU and predicts the same."
+    "docs/exactness.md: which counters always agree, and why others differ; trace: the same "
+    "predictions without a GPU."
 )
 FOUND = ""
 
@@ -50,4 +50,4 @@ def run(chosen: argparse.Namespace) -> Answer:
         "counters": [{**row._asdict(), "equal": row.equal} for row in found.rows],
         "lines": [{**line._asdict(), "equal": line.equal} for line in found.lines],
     }
-    return Answer(data, found._blocks())
+    return Answer(data, found._nodes())

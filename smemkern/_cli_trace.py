@@ -1,4 +1,4 @@
-"""python -m smemkern trace: counts of a variant, or of a kernel in a file."""
+"""python -m smemkern trace: the counts of a variant, or of a kernel in a file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ._trace_rows import GlobalRow, SharedRow
 OPERATIONS = ("gemm", "transpose", "probe")
 
 SUMMARY = "count what the hardware would count, line by line"
-ABOUT = """Runs a variant on random data, or a kernel of your own, on the emulator, and prints
-for each source line what it asked of shared memory (requests, the wavefronts they
-cost, the fewest that their bytes could cost, the worst request) and of global memory
-(requests, 32-byte sectors). A factor of 1.00 is free of bank conflicts. No GPU is
-needed. What looks like a race or another mistake is listed below."""
+ABOUT = """Runs a variant on random data, or your own kernel, on the emulator. Prints for each
+source line its accesses to shared memory (requests, wavefronts, the fewest wavefronts
+possible for their bytes, the worst request) and to global memory (requests, 32-byte
+sectors). A factor of 1.00 is free of bank conflicts. Races and other hazards are
+listed below the counts. No GPU is needed."""
 EXAMPLES = (
     (
         "trace transpose --variant tiled --shape 64 64",
@@ -43,8 +43,8 @@ hazard: RAW race, shared part[1]: ...""",
     ),
 )
 NEXT = (
-    "--annotate, for the source with its counts in the margin; --html, for a page with the worst "
-    "request of each line as a map of banks; banks --tile, for a layout without conflicts."
+    "--annotate: the source with counts in the margin; --html: a page with the worst request of "
+    "each line as a map of banks; banks --tile: a layout without conflicts."
 )
 FOUND = "hazards were found"
 
@@ -53,11 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call(parser)
     parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
     parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
-    parser.add_argument("--html", metavar="FILE", help="write a page")
+    parser.add_argument("--html", metavar="FILE", help="write an HTML page")
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
-    """What trace and profile share: which call it is."""
+    """The arguments of trace and profile that specify a call."""
     what = parser.add_argument(
         "what", help=f"{', '.join(OPERATIONS)}, or a file of CUDA C++ or PTX"
     )
@@ -65,15 +65,19 @@ def add_call(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", type=int, nargs="+", metavar="N", help="gemm: M N K; transpose: rows cols"
     )
-    variant = parser.add_argument("--variant", metavar="NAME", help='of the operation ("auto")')
+    variant = parser.add_argument("--variant", metavar="NAME", help='variant ("auto")')
     _cli.completed(variant, _cli.variant_names)
     parser.add_argument(
-        "--dtype", default="float32", metavar="NAME", help="of random data (float32)"
+        "--dtype", default="float32", metavar="NAME", help="type of the random data (float32)"
     )
     parser.add_argument(
-        "--param", action="append", default=[], metavar="NAME=INT", help="of the variant: tile=16"
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=INT",
+        help="a parameter of the variant: tile=16",
     )
-    add_kernel_arguments(parser.add_argument_group("of a kernel in a file"), required=False)
+    add_kernel_arguments(parser.add_argument_group("for a kernel in a file"), required=False)
 
 
 def _callable(prefix: str, **_: Any) -> list[str]:
@@ -83,11 +87,11 @@ def _callable(prefix: str, **_: Any) -> list[str]:
 
 
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
-    """What makes a launch of a kernel in a file."""
+    """The arguments that specify a launch of a kernel in a file."""
     parser.add_argument(
-        "--kernel", metavar="NAME", help="its name; by default the only one of the file"
+        "--kernel", metavar="NAME", help="its name (default: the only kernel of the file)"
     )
-    for name, what in (("--grid", "blocks: 4, or 4,2"), ("--block", "threads of a block: 256")):
+    for name, what in (("--grid", "blocks: 4, or 4,2"), ("--block", "threads per block: 256")):
         parser.add_argument(name, type=_extent, required=required, metavar="X[,Y[,Z]]", help=what)
     parser.add_argument(
         "--arg",
@@ -97,10 +101,10 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
         help="an argument of the kernel: f32[1024], f32[64,64]=random, i32=5, file.npy",
     )
     parser.add_argument(
-        "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory"
+        "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (0)"
     )
     parser.add_argument(
-        "--option", action="append", default=[], help="for the compiler: --option=-DTILE=32"
+        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
     )
 
 
@@ -112,18 +116,20 @@ def _extent(text: str) -> tuple[int, ...]:
 
 
 def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], dict[str, Any]]:
-    """What to trace, its arguments and keywords.
+    """The operation or Kernel of the command line, its arguments and keywords.
 
     Raises
     ------
     ValueError, OSError, smemkern.Error
-        With what is wrong about the command line.
+        If the command line, a file or a kernel is invalid.
     """
     if chosen.what in OPERATIONS:
         return _operation(chosen)
     path = Path(chosen.what)
     if not path.suffix:
-        raise ValueError(f"{chosen.what!r} is none of {', '.join(OPERATIONS)}, and no .cu or .ptx")
+        raise ValueError(
+            f"expected {', '.join(OPERATIONS)}, or a .cu or .ptx file; found {chosen.what!r}"
+        )
     if chosen.grid is None or chosen.block is None:
         raise ValueError("a kernel in a file needs --grid and --block")
     return kernel_call(path, chosen)
@@ -132,12 +138,12 @@ def call_of(chosen: argparse.Namespace) -> tuple[str | _core.Kernel, list[Any], 
 def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
-    """The same of a kernel in a file, whose arguments are add_kernel_arguments'."""
+    """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
         raise _cli.Missing(
-            "CUDA C++ is compiled by NVRTC, which is not installed: pip install smemkern[nvrtc]; "
-            "or hand over PTX, as nvcc -ptx makes it"
+            "compiling CUDA C++ needs NVRTC, which is not installed: pip install smemkern[nvrtc]; "
+            "or pass a PTX file, made by nvcc -ptx"
         )
     kernel = _core.Kernel(source, chosen.kernel, tuple(chosen.option))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
@@ -150,7 +156,7 @@ def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, An
         chosen.shape or {"gemm": [64, 64, 64], "transpose": [64, 64], "probe": [4096]}[chosen.what]
     )
     if len(shape) != lengths or min(shape) < 0:
-        raise ValueError(f"--shape of {chosen.what} is {lengths} lengths, not {shape}")
+        raise ValueError(f"--shape of {chosen.what} should be {lengths} lengths, not {shape}")
     rng = np.random.default_rng(0)
     shapes = (
         [(shape[0], shape[2]), (shape[2], shape[1])] if chosen.what == "gemm" else [tuple(shape)]
@@ -163,7 +169,7 @@ def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, An
         try:
             keywords[name] = int(value)
         except ValueError:
-            raise ValueError(f"--param {param}: NAME=INT is wanted, as in tile=16") from None
+            raise ValueError(f"--param should be NAME=INT, such as tile=16, not {param}") from None
     return chosen.what, args, keywords
 
 
@@ -198,12 +204,12 @@ def run(chosen: argparse.Namespace) -> Answer:
         "incomplete": found.incomplete,
         "hazards": [hazard_data(hazard) for hazard in found.hazards],
     }
-    blocks = _listing.blocks(found) if chosen.annotate else found._blocks()
-    return Answer(data, blocks, _cli.FOUND if found.hazards else _cli.FINE)
+    nodes = _listing.nodes(found) if chosen.annotate else found._nodes()
+    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
 
 
 def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
-    """A row for machines; of its worst request the cost is enough."""
+    """A row as data for --json, without its worst request."""
     data = row._asdict()
     del data["worst_request"]
     data["callers"] = [{"file": file, "line": line} for file, line in row.callers]
@@ -211,5 +217,5 @@ def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
 
 
 def hazard_data(hazard: Hazard) -> dict[str, Any]:
-    """The same of a hazard."""
+    """A hazard as data for --json."""
     return hazard._asdict()

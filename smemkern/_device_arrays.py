@@ -1,8 +1,9 @@
-"""What is asked of the library that a device array is from, where no protocol answers.
+"""Library-specific handling of device arrays, for what no protocol covers.
 
-Libraries that reuse memory in the order of the stream that we work on need nothing: what a call
-still uses is used before it. JAX has an order of its own. So what a call uses of its arrays is held
-until the kernels have ended, and a result becomes JAX's by DLPack, whose stream waits for them.
+A library that reuses memory in the order of our stream needs nothing: the reuse comes after our
+kernels. JAX reuses memory without ordering it against our streams. So a call holds references to
+its JAX arrays until its kernels have finished. It returns its result through DLPack, which makes
+JAX's stream wait for the kernels.
 """
 
 from __future__ import annotations
@@ -13,24 +14,26 @@ from typing import Any
 
 from . import _core
 
-DEFAULT_STREAM = (
-    1  # the legacy one, which orders itself after what other libraries queue by default
-)
+# The legacy default stream, which waits for work that other libraries queue on theirs by default.
+DEFAULT_STREAM = 1
 
 
 _KNOWN = {"torch": "torch", "cupy": "cupy", "numba": "numba", "jax": "jax", "jaxlib": "jax"}
 
 
 def library_of(array: Any) -> str:
-    """Also of a type that is derived from the library's."""
+    """The name of the library of an array, also if its type is a subclass of the library's."""
     names = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
     return next((_KNOWN[name] for name in names if name in _KNOWN), names[0])
 
 
-def terms(array: Any) -> tuple[int, bool, bool]:
-    """Of arrays that can only be asked by DLPack: the stream that their library uses now (what it
-    queued there is done before our work, and our work before what it queues next), whether it
-    frees memory in the order of that stream, and whether its arrays may be written."""
+def stream_info(array: Any) -> tuple[int, bool, bool]:
+    """(current stream, stream-ordered, writable) of an array that supports only DLPack.
+
+    The current stream is the one that the array's library uses now. Work that we queue on it runs
+    after the library's earlier work and before its later work. Stream-ordered: the library frees
+    memory in the order of that stream. Writable: its arrays may be written.
+    """
     library = library_of(array)
     if library == "torch":
         stream = sys.modules["torch"].cuda.current_stream(array.device).cuda_stream
@@ -40,29 +43,32 @@ def terms(array: Any) -> tuple[int, bool, bool]:
     return DEFAULT_STREAM, False, library != "jax"
 
 
-class Unsettled:
-    """A new array that its library does not know to be written; by DLPack it will."""
+class PendingArray:
+    """A new JAX array that our kernels still write.
+
+    Importing it by DLPack makes the consumer's stream wait for the event recorded after them.
+    """
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.moment: Any = None
+        self.event: Any = None
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        if self.moment is not None:
-            _core.moment_before(self.moment, stream)
+        if self.event is not None:
+            _core.stream_wait_event(self.event, stream)
         return self.array.__dlpack__(stream=stream, **options)
 
 
 def empty(like: Any, shape: tuple[int, ...], ordinal: int) -> Any:
-    """A new array of the same library, type and device, where arrays have no method `new_empty`.
+    """A new array of the same library, type and device, for arrays without a method `new_empty`.
 
     Raises
     ------
     TypeError
-        If the library is not known here, and no namespace of the array API standard.
+        If the library is unknown and does not implement the array API standard.
     """
     library = library_of(like)
     if library == "cupy":
@@ -75,35 +81,35 @@ def empty(like: Any, shape: tuple[int, ...], ordinal: int) -> Any:
             return cuda.device_array(shape, like.dtype)
     if library == "jax":
         make = sys.modules["jax"].numpy.empty
-        return Unsettled(make(shape, dtype=like.dtype, device=like.device))
+        return PendingArray(make(shape, dtype=like.dtype, device=like.device))
     if hasattr(like, "__array_namespace__"):
         make = like.__array_namespace__().empty
         return make(shape, dtype=like.dtype, device=like.device)
     raise TypeError(
-        f"arrays of {library} cannot be made here; pass one to write to as out=, or pass arrays of "
-        "CuPy, PyTorch, JAX or Numba"
+        f"smemkern cannot create arrays of {library}; pass the array to write as out=, or pass "
+        "arrays of CuPy, PyTorch, JAX or Numba"
     )
 
 
-_held: list[tuple[Any, list[Any]]] = []  # moments, and what is used until then
+_held: list[tuple[Any, list[Any]]] = []  # events, and the objects used until they complete
 _lock = threading.Lock()
 
 
-def _hold(moment: Any, used: list[Any]) -> None:
-    over: list[Any] = []
+def _hold(event: Any, used: list[Any]) -> None:
+    complete: list[Any] = []
     with _lock:
-        entries = [*_held, (moment, used)]
+        entries = [*_held, (event, used)]
         _held.clear()
         for entry in entries:
-            (over if _core.moment_has_passed(entry[0]) else _held).append(entry)
-    over.clear()  # without the lock: what is let go of may call anything
+            (complete if _core.event_query(entry[0]) else _held).append(entry)
+    complete.clear()  # outside the lock: destructors may run arbitrary code
 
 
-def settle(written: Any, used: list[Any], ordinal: int, stream: int) -> Any:
-    """Holds what kernels queued on the stream use; the result as the caller is to have it."""
-    moment = _core.moment(ordinal, stream)
-    _hold(moment, [*used, written])
-    if not isinstance(written, Unsettled):
+def finalize(written: Any, used: list[Any], ordinal: int, stream: int) -> Any:
+    """Holds what kernels queued on the stream use, and returns the result for the caller."""
+    event = _core.event(ordinal, stream)
+    _hold(event, [*used, written])
+    if not isinstance(written, PendingArray):
         return written
-    written.moment = moment
+    written.event = event
     return sys.modules["jax"].dlpack.from_dlpack(written)

@@ -1,4 +1,4 @@
-"""What there is to run on, and how this installation is made up."""
+"""The devices that calls can run on, and a description of this installation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from typing import NamedTuple
 
 from . import _core
-from ._blocks import Block, Facts, as_text, in_notebook, text
+from ._document import Facts, Node, as_text, in_notebook, text
 from ._rows import Rows
 
 
 class Device(NamedTuple):
-    """Something to pass as `device`. What a device does not have is None."""
+    """A device. Its name is what to pass as `device`. Fields that do not apply are None."""
 
     name: str  # "cuda:0", "emu"
     description: str
@@ -19,7 +19,7 @@ class Device(NamedTuple):
     multiprocessors: int | None
     clock_mhz: float | None
     memory_bytes: int | None
-    shared_bytes: int | None  # the most of a block, after opting in
+    shared_bytes: int | None  # the maximum per block, after opting in
 
     @property
     def _facts(self) -> str:
@@ -33,10 +33,10 @@ class Device(NamedTuple):
         if self.memory_bytes:
             facts.append(f"{self.memory_bytes / 2**30:.0f} GiB")
         if self.shared_bytes:
-            facts.append(f"{self.shared_bytes / 2**10:.0f} KiB of shared memory a block")
+            facts.append(f"{self.shared_bytes / 2**10:.0f} KiB of shared memory per block")
         return ", ".join(facts)
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         return [Facts([(self.name, self._facts)])]
 
     def _repr_html_(self) -> str:
@@ -44,18 +44,18 @@ class Device(NamedTuple):
 
 
 class Devices(Rows[Device]):
-    """Shown as a line for each."""
+    """Shown with a line per device."""
 
     __slots__ = ()
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         return [Facts([(device.name, device._facts) for device in self])]
 
     __repr__ = as_text
 
 
 def devices() -> Devices:
-    """The GPUs that the driver shows, then the emulator, which is always there."""
+    """The GPUs that the driver reports, then the emulator, which is always available."""
     gpus = [
         Device(f"cuda:{ordinal}", name, divmod(sm, 10), sms, clock_khz / 1000, memory, shared)
         for ordinal, name, sm, sms, clock_khz, memory, shared, _driver in _core.devices()
@@ -83,5 +83,5 @@ def config_facts() -> list[tuple[str, str]]:
 
 
 def show_config() -> None:
-    """Print version, devices, driver, NVRTC and folders: what a bug report should hold."""
+    """Print version, devices, driver, NVRTC and folders, as needed in a bug report."""
     print(text([Facts(config_facts())]))

@@ -1,4 +1,4 @@
-"""What a checked run found, as rows and sentences; and the call of a Kernel that checks."""
+"""The hazards that a run found, as rows with messages; and checked calls of a Kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
-from ._blocks import Block, Listing, Paragraph
+from ._document import Listing, Node, Paragraph
 from ._rows import Rows
 from ._table import Cell
 from ._trace_rows import base_name
@@ -22,14 +22,14 @@ Place = tuple[int, int, int]
 
 
 class Hazard(NamedTuple):
-    """One mistake, with the first place where it was seen.
+    """One hazard, with its first occurrence.
 
-    `line` and `other_line` are the two that are wrong together: the one that comes last in the
-    program and the one before it.
+    `line` and `other_line` are the two conflicting accesses. `line` is the one that comes later in
+    the program, `other_line` the earlier one.
     """
 
     kind: str  # "RAW", "WAR", "WAW", "uninitialised", "async-read", ... : docs/hazards.md
-    line: int  # of the CUDA source; of the PTX where it has no line information
+    line: int  # of the CUDA source, or of the PTX if that has no line information
     other_line: int | None
     block: Place
     threads: tuple[Place, ...]  # of line, and of other_line
@@ -37,18 +37,18 @@ class Hazard(NamedTuple):
     message: str
     file: str | None
     other_file: str | None
-    other_block: Place  # differs from block if two blocks are at fault
-    count: int  # type: ignore[assignment]   # how often: granules of memory, barriers, ...
-    argument: int | None  # of the Kernel, counted from 0 as the arguments after grid and block are
+    other_block: Place  # differs from block if the accesses are of two blocks
+    count: int  # type: ignore[assignment]   # occurrences: granules of memory, barriers, ...
+    argument: int | None  # of the Kernel; counted from 0, without grid and block
     element: tuple[int, ...] | None  # of that argument
 
 
 class Hazards(Rows[Hazard]):
-    """What a run found, shown as its messages."""
+    """The hazards of a run, shown as their messages."""
 
     __slots__ = ()
 
-    def _blocks(self) -> Sequence[Block]:
+    def _nodes(self) -> Sequence[Node]:
         if not self:
             return [Paragraph("no hazards")]
         return [
@@ -62,7 +62,7 @@ RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes
 def rows(
     raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
 ) -> Hazards:
-    """Rows out of what the core says; `args` are those that hazards count, `names` tells theirs."""
+    """Rows from _core's raw tuples. A hazard's argument number indexes `args` and `names`."""
     return Hazards(_row(one, names, args) for one in raw)
 
 
@@ -99,28 +99,28 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         element=element,
     )
     fault = _FOLDERS.sub("", fault) if fault else fault
-    told = f"{fault}; that is {address}" if fault and argument >= 0 else fault
-    return row._replace(message=told or _sentence(row, space))
+    message = f"{fault}; that is {address}" if fault and argument >= 0 else fault
+    return row._replace(message=message or _sentence(row, space))
 
 
-_FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # before kernel.cu:9
+_FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /path/kernel.cu:9
 
 
 def _width(text: str | None, width: int) -> int:
-    """Bytes of an element, by the type that the instruction names."""
+    """Bytes per element, from the type in the instruction's text."""
     found = re.search(r"\.[a-z]+(8|16|32|64|128)(?![0-9])", text or "")
     return max(int(found[1]) // 8, width) if found else width
 
 
 def _indexed(variable: str, at: int, width: int) -> str:
-    """tile[33]: an index in elements of the access."""
+    """For example "tile[33]", indexed in elements of the access."""
     name = _plain_name(variable)
     index = f"[{at // width}]" if at % width == 0 else f" + {at} bytes"
     return f"{name}{index}"
 
 
 def _plain_name(name: str) -> str:
-    """The last part of a C++ name: _ZZ6kernelPfE4tile is tile."""
+    """The last part of a mangled C++ name: "tile" for "_ZZ6kernelPfE4tile"."""
     if name.startswith("_Z"):
         for found in re.finditer(r"\d+", name):
             for cut in range(found.start(), found.end()):
@@ -146,7 +146,7 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """Where to look: the file without its folders."""
+    """A line's location, without the file's folders."""
     return f"{basename(file)}:{line}" if file else f"PTX line {line}"
 
 
@@ -154,62 +154,62 @@ def _sentence(row: Hazard, space: str | None) -> str:
     here = place(row.file, row.line)
     there = place(row.other_file, row.other_line)
     where = f"{row.address}" if row.address else ""
-    again = f"; {row.count} times in all" if row.count > 1 else ""
+    again = f"; {row.count} times in total" if row.count > 1 else ""
     if row.kind in RACES:
         last, first = RACES[row.kind]
         if row.threads[0] == row.threads[1] and row.block == row.other_block:
-            ways = "and nothing orders the two"
+            ways = "and nothing orders the two accesses"
         elif row.block != row.other_block:
-            ways = "and nothing orders two blocks of a launch but atomics and fences"
+            ways = "and only atomics and fences order the blocks of a launch"
         elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
-            ways = "different values to one place, and either may stay"
+            ways = "different values to the same address, and either may remain"
         elif space == "shared":
             ways = "with no barrier between them"
         else:
-            ways = "with no barrier between them, which orders a block's accesses"
+            ways = "with no barrier between them to order the block's accesses"
         return (
             f"{row.kind} race, {where}: {here} {last} it in {_who(row, 0)}, "
             f"{there} {first} it in {_who(row, 1)}, {ways}{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
-        return f"{here} reads {where} in {_who(row, 0)}, which nobody has written{scope}{again}"
+        return f"{here} reads {where} in {_who(row, 0)}, which was never written{scope}{again}"
     if row.kind == "unwritten":
-        return f"{row.count} words of the result are written by nobody, the first at {where}"
+        return f"{row.count} words of the result were never written, the first at {where}"
     if row.kind == "async-read" and row.other_line is None:
         return (
-            f"{here} reads {where} for {_who(row, 0)}, whose block ends without having waited for "
-            f"that{again}"
+            f"{here} reads {where} asynchronously for {_who(row, 0)}, whose block ends without "
+            f"waiting for that read{again}"
         )
     if row.kind == "async-read":
         return (
             f"{here} reads {where} in {_who(row, 0)} while the cp.async of {there} in "
-            f"{_who(row, 1)} is under way: it has not been waited for{again}"
+            f"{_who(row, 1)} is in flight: the copy has not been waited for{again}"
         )
     if row.kind == "async-write":
         return (
             f"{here} writes {where} in {_who(row, 0)} while the cp.async of {there} in "
-            f"{_who(row, 1)} is under way: it has not been waited for{again}"
+            f"{_who(row, 1)} is in flight: the copy has not been waited for{again}"
         )
     if row.kind == "overlap":
         return (
-            f"{here} touches {where} in {_who(row, 0)}, which an earlier launch of the call "
-            "writes, or reads and this one writes, and has not waited for that launch "
-            f"(griddepcontrol.wait){again}"
+            f"{here} accesses {where} in {_who(row, 0)} without waiting for an earlier launch of "
+            "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
+            f"writes{again}"
         )
     if row.kind == "proxy":
         return (
-            f"{here} reads {where} by the asynchronous proxy for {_who(row, 0)}, {there} writes it "
-            f"in {_who(row, 1)}, and no fence.proxy.async lets it through{again}"
+            f"{here} reads {where} through the async proxy for {_who(row, 0)}, {there} writes it "
+            f"in {_who(row, 1)}, and there is no fence.proxy.async between them{again}"
         )
     if row.kind == "barrier" and row.other_line is None:
         return (
-            f"{here}: a barrier that {_who(row, 0)} waits at and thread {_xyz(row.threads[1])} of "
-            f"its warp never reaches, for it has ended{again}"
+            f"{here}: {_who(row, 0)} waits at a barrier that thread {_xyz(row.threads[1])} of its "
+            f"warp never reaches, because it has exited{again}"
         )
     return (
-        f"{here}: a barrier that {_who(row, 0)} waits at while thread {_xyz(row.threads[1])} "
-        f"waits at another, at {there}{again}"
+        f"{here}: {_who(row, 0)} waits at a barrier while thread {_xyz(row.threads[1])} waits at "
+        f"another one, at {there}{again}"
     )
 
 
@@ -223,7 +223,7 @@ def _who(row: Hazard, which: int) -> str:
 
 
 def report(hazards: Sequence[Hazard], entry: str) -> str:
-    """All findings as one text."""
+    """All hazards as one text."""
     found = "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
     lines = [f"kernel {entry}: {found}"]
     lines += [f"  {number}. {row.message}" for number, row in enumerate(hazards, 1)]
@@ -231,7 +231,7 @@ def report(hazards: Sequence[Hazard], entry: str) -> str:
 
 
 def error(trace: Trace, entry: str) -> _core.HazardError:
-    """The exception for a trace with hazards, with .hazards and .trace."""
+    """The exception for a trace with hazards; it has attributes .hazards and .trace."""
     raised = _core.HazardError(report(trace.hazards, entry))
     raised.hazards = trace.hazards  # type: ignore[attr-defined]
     raised.trace = trace  # type: ignore[attr-defined]
@@ -239,7 +239,10 @@ def error(trace: Trace, entry: str) -> _core.HazardError:
 
 
 def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """What calling a Kernel with check=True does."""
+    """Calls a Kernel that has check=True: on the emulator with hazard detection, then on the GPU.
+
+    The run on the GPU takes place only if `device` names one and no hazard was found.
+    """
     __tracebackhide__ = True
     from ._observe import _traced
 
@@ -256,5 +259,5 @@ def checked_call(kernel: _core.Kernel, args: tuple[Any, ...], options: dict[str,
 
 
 def _copy(argument: object) -> object:
-    """For a run on the emulator whose results nobody wants."""
+    """A copy of an array, so that the emulator's run does not change the caller's."""
     return argument.copy() if isinstance(argument, np.ndarray) else argument

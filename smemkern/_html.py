@@ -1,9 +1,9 @@
-"""Blocks as HTML for notebooks: tables and text that need no script, no font and no address.
+"""Renders document nodes as HTML for notebooks, without scripts, web fonts or external URLs.
 
-All text is escaped. The colours follow the notebook's theme where it says which it has (JupyterLab,
-VS Code, and the common documentation themes), and elsewhere the reader's light or dark setting.
-The ground is painted too, so that a wrong guess is still readable. JupyterLab has rules of its own
-for tables, of higher rank: the few !important are against those.
+All text is escaped. Colours follow the theme that the page declares (JupyterLab, VS Code, common
+documentation themes), else the reader's light or dark setting. The background is set too, so that
+text stays readable if the theme was guessed wrong. The few !important rules override
+JupyterLab's own table rules, which have higher specificity.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ._blocks import Block, Facts, Heading, Listing, Paragraph, Picture, Table
-from ._table import Bar, are_left, tone_of
+from ._document import Facts, Heading, Listing, Node, Paragraph, Picture, Table
+from ._table import Bar, are_left, style_of
 
 _LIGHT = (
     "color-scheme:light;--bg:#fff;--fg:#1d2530;--dim:#5d6979;--line:#e2e6ec;--soft:#f5f7f9;"
@@ -59,50 +59,50 @@ font-variant-numeric:tabular-nums}}
 overflow-x:auto;white-space:pre}}
 .smk .bad{{color:rgb(var(--bad))}}.smk .good{{color:var(--good)}}.smk .dim{{color:var(--dim)}}
 .smk .strong{{font-weight:600}}
-.smk span.bar{{display:inline-block;height:9px;background:var(--c1);border-radius:2px}}
-.smk svg{{display:block;margin:10px 0 4px;max-width:100%;height:auto}}
+.smk span.bar{{display:inline-node;height:9px;background:var(--c1);border-radius:2px}}
+.smk svg{{display:node;margin:10px 0 4px;max-width:100%;height:auto}}
 .smk svg text{{font:9px ui-monospace,monospace;fill:var(--dim)}}
 """
 
 
-def fragment(blocks: Iterable[Block]) -> str:
-    """What stands in a notebook."""
-    return f'<div class="smk"><style>{STYLE}</style>{"".join(map(_block, blocks))}</div>'
+def markup(nodes: Iterable[Node]) -> str:
+    """A <div> with its own styles, for a notebook's output cell."""
+    return f'<div class="smk"><style>{STYLE}</style>{"".join(map(_node, nodes))}</div>'
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Heading):
-        return f"<h4>{escape(block.text)}</h4>"
-    if isinstance(block, Paragraph):
-        lines = escape(block.text).replace("\n", "<br>")
-        return f"<p{_class(block.tone)}>{lines}</p>"
-    if isinstance(block, Listing):
-        spans = (f"<span{_class(tone_of(x))}>{escape(str(x))}</span>" for x in block.lines)
+def _node(node: Node) -> str:
+    if isinstance(node, Heading):
+        return f"<h4>{escape(node.text)}</h4>"
+    if isinstance(node, Paragraph):
+        lines = escape(node.text).replace("\n", "<br>")
+        return f"<p{_class(node.style)}>{lines}</p>"
+    if isinstance(node, Listing):
+        spans = (f"<span{_class(style_of(x))}>{escape(str(x))}</span>" for x in node.lines)
         return f"<pre>{chr(10).join(spans)}</pre>"
-    if isinstance(block, Facts):
+    if isinstance(node, Facts):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th>{_cell(value, True)}</tr>'
-            for name, value in block.pairs
+            for name, value in node.pairs
         )
         return f'<div class="wide"><table class="facts-table"><tbody>{rows}</tbody></table></div>'
-    if isinstance(block, Picture):
-        return block.svg
-    return _table(block)
+    if isinstance(node, Picture):
+        return node.svg
+    return _table(node)
 
 
-def _table(block: Table) -> str:
-    left = are_left(len(block.header), block.rows)
+def _table(node: Table) -> str:
+    left = are_left(len(node.header), node.rows)
     head = "".join(
         f"<th{_class('left' if to_left else '')}>{escape(name)}</th>"
-        for name, to_left in zip(block.header, left, strict=True)
+        for name, to_left in zip(node.header, left, strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row, left))}</tr>" for row in block.rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row, left))}</tr>" for row in node.rows)
     rows = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<div class="wide"><table>{rows}</table></div>'
 
 
 def _cell(cell: object, left: bool) -> str:
-    classes = " ".join(filter(None, ("left" if left else "", tone_of(cell))))
+    classes = " ".join(filter(None, ("left" if left else "", style_of(cell))))
     if isinstance(cell, Bar):
         shown = f'<span class="bar" style="width:{100 * cell.share:.0f}px"></span>'
     else:

@@ -1,4 +1,4 @@
-"""What a call launches: for the head of a trace, and to say which of its blocks shall run."""
+"""The launches of a call: their description in a trace, and the selection of blocks to run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Blocks = int | slice | Sequence[int]
 
 
 class Launch(NamedTuple):
-    """A call as the device sees it."""
+    """The launches of one call."""
 
     kernel: str  # the entry's name
     op: str  # "gemm", "transpose", "probe", "Kernel"
     variant: str | None
-    image: str | None  # "gemm_tiled-float32-tile16-pad0": type and parameters too
-    grids: tuple[Extent, ...]  # of each launch of a batch; most calls have one
+    image: str | None  # with dtype and parameters: "gemm_tiled-float32-tile16-pad0"
+    grids: tuple[Extent, ...]  # one per launch; most calls have one launch
     block: Extent
     sources: Mapping[str, str]  # of a Kernel: file name to text
-    shared_bytes: int = 0  # of a block, static and dynamic
+    shared_bytes: int = 0  # per block, static and dynamic
 
     @property
     def title(self) -> str:
-        """The kernel's name as its author wrote it, without namespaces and types."""
+        """The kernel's unmangled name, without namespaces and parameter types."""
         mangled = re.match(r"_ZN?(\d+\w+)", self.kernel)
         rest, name = mangled[1] if mangled else "", ""
         while length := re.match(r"\d+", rest):
@@ -47,18 +47,18 @@ def _extent(given: int | tuple[int, ...]) -> Extent:
 
 
 def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any]) -> Launch:
-    """Raises what the call itself would raise."""
+    """The launches that a call would make. Raises what the call itself would raise."""
     __tracebackhide__ = True
     if isinstance(what, _core.Kernel):
         ptx = what.source == what.ptx
         sources = {"": what.ptx} if ptx else {"kernel.cu": what.source}
         try:
             grid, block = _extent(args[0]), _extent(args[1])
-        except (IndexError, TypeError, ValueError):  # the call will say what is wrong
+        except (IndexError, TypeError, ValueError):  # the call will raise for these
             grid = block = (1, 1, 1)
         return Launch(what.name, "Kernel", None, None, (grid,), block, sources)
     if kw.get("device") is not None:
-        kw = kw | {"device": "emu"}  # another one is refused by the call
+        kw = kw | {"device": "emu"}  # the call itself refuses any other device
     plan = _core.plan(what, args, kw)
     launches = plan["launches"]
     block = launches[0]["block"] if launches else (0, 0, 0)
@@ -67,12 +67,12 @@ def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any
 
 
 def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, Any]:
-    """The blocks chosen, as ascending numbers that run through all launches.
+    """The numbers of the selected blocks, ascending, counted through all launches of the call.
 
     Raises
     ------
     ValueError, TypeError
-        If there are no such blocks, or none at all is chosen.
+        If a block does not exist, or if no block is selected.
     """
     __tracebackhide__ = True
     total = sum(math.prod(grid) for grid in grids)
@@ -95,10 +95,10 @@ def block_numbers(blocks: Blocks, grids: Sequence[Extent]) -> np.ndarray[Any, An
         chosen = np.asarray(blocks)
         if chosen.size and (chosen.ndim != 1 or chosen.dtype.kind not in "iu"):
             raise TypeError(
-                f"blocks is an int, a slice, (x, y, z) or a list of ints, not {blocks!r}"
+                f"blocks should be an int, a slice, (x, y, z) or a list of ints, not {blocks!r}"
             )
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < total:
             raise ValueError(f"blocks={blocks!r}: the grid has {total} blocks, counted from 0")
     if chosen.size == 0:
-        raise ValueError(f"blocks={blocks!r} chooses none of the grid's {total} blocks")
+        raise ValueError(f"blocks={blocks!r} selects none of the grid's {total} blocks")
     return np.unique(chosen).astype(np.uint64)

@@ -1,20 +1,20 @@
-"""A tile in shared memory: where its elements lie, and what it costs to walk over it.
+"""The layout of a tile in shared memory: the addresses of its elements, and the cost of accesses.
 
-    pad        a row of cols + pad elements, so that a column steps through the banks
-    "xor"      element c of row r stands at c ^ (r mod m), m the largest power of two that divides
-               cols: as csrc/kernels/gemm_swizzle.cu does it
-    "xor:16B"  the same with chunks of 16 (or 8, ...) bytes, which stay whole for vector accesses:
-               as csrc/kernels/gemm_vectorized.cu does it
+    pad        rows of cols + pad elements, which spread a column over the banks
+    "xor"      element c of row r is stored at c ^ (r mod m), m the largest power of two that
+               divides cols, as in csrc/kernels/gemm_swizzle.cu
+    "xor:16B"  the same with chunks of 16 (or 8, ...) bytes, which keeps vectors contiguous, as in
+               csrc/kernels/gemm_vectorized.cu
     "128B", "64B", "32B"
-               what TMA does (CU_TENSOR_MAP_SWIZZLE_*): within a line of 128 bytes, the index of
+               TMA's swizzles (CU_TENSOR_MAP_SWIZZLE_*): within a line of 128 bytes, the index of
                each 16-byte chunk XOR the low 3, 2 or 1 bits of the line's number
     Swizzle(bits, base, shift)
-               address bits base.. (`bits` of them) XOR the bits `shift` above them; the TMA kinds
-               are (3, 4, 3), (2, 4, 3), (1, 4, 3)
+               `bits` address bits from bit `base` on, XOR those that are `shift` bits higher; TMA's
+               swizzles are (3, 4, 3), (2, 4, 3) and (1, 4, 3)
 
-Source of the TMA kinds: CUDA C++ Programming Guide, "Tensor Memory Access", swizzle modes, and
-cuTensorMapEncodeTiled in the driver API's reference. Addresses count from the tile's start, which
-for these should be a multiple of 1024 bytes.
+Source of TMA's swizzles: CUDA C++ Programming Guide, "Tensor Memory Access", swizzle modes, and
+cuTensorMapEncodeTiled in the driver API's reference. Addresses are relative to the tile's start,
+which TMA's swizzles require to be a multiple of 1024 bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._access import Access, pattern, read_access
 from ._architectures import BANK_BYTES, BANKS
-from ._blocks import Block, Facts, Heading, Picture, Table, in_notebook
+from ._document import Facts, Heading, Node, Picture, Table, in_notebook
 from ._rows import factor
 from ._wavefronts import integers, read_requests
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Swizzle(NamedTuple):
-    """address ^ (address >> shift & mask), mask the `bits` bits from bit `base` on."""
+    """address ^ (address >> shift & mask), where mask is `bits` ones from bit `base` on."""
 
     bits: int
     base: int
@@ -50,13 +50,13 @@ TMA = {"32B": Swizzle(1, 4, 3), "64B": Swizzle(2, 4, 3), "128B": Swizzle(3, 4, 3
 
 
 class Cost(NamedTuple):
-    """What an access costs on a layout, over the whole tile."""
+    """The cost of an access pattern on a layout, over the whole tile."""
 
     requests: int
     wavefronts: int
     ideal: int
     worst: int  # wavefronts of the worst request
-    conflict_free: bool  # no group of lanes that could be served at once takes two wavefronts
+    conflict_free: bool  # every group of lanes takes one wavefront
 
 
 class Layout:
@@ -66,23 +66,25 @@ class Layout:
     ----------
     rows, cols : int
     itemsize : int
-        Bytes of an element: 1, 2, 4, 8 or 16.
+        Bytes per element: 1, 2, 4, 8 or 16.
     pad : int
         Elements added to each row.
     swizzle : optional
-        None, "xor", "xor:8B", "xor:16B", "32B", "64B", "128B", a Swizzle or its three numbers.
+        None, "xor", "xor:8B", "xor:16B", "32B", "64B", "128B", a Swizzle or a tuple of its fields.
 
     Attributes
     ----------
     pitch : int
-        Bytes from row to row.
-    bytes, wasted : int
-        That the tile takes, and that hold no element.
+        Bytes from one row to the next.
+    bytes : int
+        The size of the tile in memory.
+    wasted : int
+        Bytes of it that hold no element.
 
     Raises
     ------
     ValueError
-        For sizes that are not positive, and swizzles that the shape does not admit.
+        For sizes that are not positive, and swizzles that do not fit the shape.
 
     Examples
     --------
@@ -102,9 +104,9 @@ class Layout:
         swizzle: str | Swizzle | tuple[int, int, int] | None = None,
     ) -> None:
         __tracebackhide__ = True
-        for name, value, least in (("rows", rows, 1), ("cols", cols, 1), ("pad", pad, 0)):
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} should be an integer of at least {least}, not {value!r}")
+        for name, value, low in (("rows", rows, 1), ("cols", cols, 1), ("pad", pad, 0)):
+            if not isinstance(value, int | np.integer) or value < low:
+                raise ValueError(f"{name} should be an integer of at least {low}, not {value!r}")
         if itemsize not in (1, 2, 4, 8, 16):
             raise ValueError(f"itemsize should be 1, 2, 4, 8 or 16 bytes, not {itemsize!r}")
         self.rows, self.cols, self.itemsize, self.pad = int(rows), int(cols), itemsize, int(pad)
@@ -113,12 +115,12 @@ class Layout:
             swizzle = _checked(Swizzle(*swizzle), itemsize)
         self.swizzle = swizzle
         self._bits: Swizzle | None = swizzle if isinstance(swizzle, Swizzle) else None
-        self._chunk = self._period = 0  # of "xor": bytes that stay together, and m
+        self._chunk = self._period = 0  # of "xor": bytes per chunk, and m
         if isinstance(swizzle, str):
             self._read_swizzle(swizzle)
-        # XOR with higher bits permutes within aligned blocks; a last block may stick out.
-        block = 1 << (self._bits.base + self._bits.bits) if self._bits else 1
-        self.bytes = -(-self.rows * self.pitch // block) * block
+        # A Swizzle permutes within aligned spans of this size, so the tile is rounded up to them.
+        span = 1 << (self._bits.base + self._bits.bits) if self._bits else 1
+        self.bytes = -(-self.rows * self.pitch // span) * span
         self.wasted = self.bytes - self.rows * self.cols * itemsize
 
     def _read_swizzle(self, swizzle: str) -> None:
@@ -128,8 +130,8 @@ class Layout:
             span = int(swizzle[:-1])
             if row != span or self.pad:
                 raise ValueError(
-                    f"swizzle {swizzle!r} is TMA's for rows of {span} bytes without padding, not "
-                    f"of {row} + {self.pad * self.itemsize}; for others pass {TMA[swizzle]!r}"
+                    f"swizzle {swizzle!r} needs rows of {span} bytes without padding, not {row} + "
+                    f"{self.pad * self.itemsize}; for other rows pass {TMA[swizzle]!r}"
                 )
             self._bits = TMA[swizzle]
             return
@@ -139,16 +141,16 @@ class Layout:
             raise ValueError(f"swizzle {swizzle!r} is not known; there are: None, {names}, Swizzle")
         self._chunk = known[swizzle]
         if self._chunk < self.itemsize or row % self._chunk:
-            raise ValueError(f"rows of {row} bytes are not made of chunks of {self._chunk}")
+            raise ValueError(f"rows of {row} bytes do not divide into chunks of {self._chunk}")
         chunks = row // self._chunk
         self._period = chunks & -chunks
         if self._period == 1:
             raise ValueError(f"swizzle {swizzle!r} needs an even number of chunks, not {chunks}")
 
     def address(self, r: ArrayLike, c: ArrayLike) -> Any:
-        """Byte address of element (r, c) from the start of the tile; arrays broadcast.
+        """The byte address of element (r, c) relative to the tile's start. Arrays broadcast.
 
-        Raises IndexError for what lies outside the tile.
+        Raises IndexError for an element outside the tile.
         """
         __tracebackhide__ = True
         row, column = integers("r", r), integers("c", c)
@@ -165,37 +167,37 @@ class Layout:
         return int(at) if at.ndim == 0 else at
 
     def bank(self, r: ArrayLike, c: ArrayLike) -> Any:
-        """The (first) bank of element (r, c)."""
+        """The bank of the first byte of element (r, c)."""
         __tracebackhide__ = True
         return self.address(r, c) // BANK_BYTES % BANKS
 
     def request(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Addresses (n, 32) and active lanes (n, 32) of the requests that walk over the tile.
+        """Addresses (n, 32) and active lanes (n, 32) of an access pattern's requests.
 
-        Raises ValueError if the layout tears a lane's vector apart or misaligns it.
+        Raises ValueError if a lane's vector is not contiguous and aligned in this layout.
         """
         __tracebackhide__ = True
-        walk = read_access(access, self.rows, self.cols, self.itemsize)
-        at = self.address(walk.r, walk.c)
-        items = np.arange(0, walk.width, self.itemsize)
-        elements = self.address(walk.r[..., None], walk.c[..., None] + items // self.itemsize)
-        broken = (elements != at[..., None] + items).any(-1) | (at % walk.width != 0)
-        if (broken & walk.active).any():
+        given = read_access(access, self.rows, self.cols, self.itemsize)
+        at = self.address(given.r, given.c)
+        items = np.arange(0, given.width, self.itemsize)
+        elements = self.address(given.r[..., None], given.c[..., None] + items // self.itemsize)
+        broken = (elements != at[..., None] + items).any(-1) | (at % given.width != 0)
+        if (broken & given.active).any():
             raise ValueError(
-                f"{self!r} does not keep vectors of {walk.width} bytes whole and aligned, as "
-                f"{walk.name!r} needs"
+                f"{self!r} does not keep vectors of {given.width} bytes whole and aligned, as "
+                f"{given.name!r} needs"
             )
-        return at, walk.active
+        return at, given.active
 
     def _count(self, access: str | Access | ArrayLike) -> tuple[NDArray[Any], ...]:
         __tracebackhide__ = True
-        walk = read_access(access, self.rows, self.cols, self.itemsize)
-        addresses, active = self.request(walk)
-        asked = read_requests(addresses, walk.width, walk.op, active)
+        given = read_access(access, self.rows, self.cols, self.itemsize)
+        addresses, active = self.request(given)
+        asked = read_requests(addresses, given.width, given.op, active)
         cost, ideal, size = _core.shared_requests(
-            asked.addresses, asked.active, walk.width, walk.op
+            asked.addresses, asked.active, given.width, given.op
         )
-        eighths = active.reshape(-1, 4, 8).any(-1)  # the smallest groups there are
+        eighths = active.reshape(-1, 4, 8).any(-1)  # 8 lanes are the smallest group
         pairs = eighths.reshape(-1, 2, 2).any(-1)
         groups = np.select(
             [size == 8, size == 16], [eighths.sum(-1), pairs.sum(-1)], eighths.any(-1)
@@ -203,18 +205,19 @@ class Layout:
         return cost.astype(np.int64), ideal.astype(np.int64), groups
 
     def wavefronts(self, access: str | Access | ArrayLike) -> NDArray[np.int64]:
-        """Wavefronts of each request of an access, (n,).
+        """The wavefronts of each request of an access pattern, (n,).
 
         Parameters
         ----------
         access : str, Access or array of int
-            As of smemkern.banks.pattern; an array (..., lanes, 2) holds each lane's (r, c).
+            A name for smemkern.banks.pattern, its result, or an array (..., lanes, 2) of each
+            lane's (r, c).
         """
         __tracebackhide__ = True
         return self._count(access)[0]
 
     def cost(self, access: str | Access | ArrayLike) -> Cost:
-        """What an access costs over the whole tile."""
+        """The cost of an access pattern over the whole tile."""
         __tracebackhide__ = True
         cost, ideal, groups = self._count(access)
         return Cost(
@@ -226,24 +229,24 @@ class Layout:
         )
 
     def plot(self, *, ax: Axes | None = None, **kw: Any) -> Axes:
-        """The tile as a map of banks; see smemkern.plot.layout."""
+        """Plots the tile as a map of banks; see smemkern.plot.layout."""
         from .plot import layout
 
         return layout(self, ax=ax, **kw)
 
-    def _picture(self) -> list[Block]:
+    def _picture(self) -> list[Node]:
         from ._pictures import tile_map
 
         return [Picture(tile_map(self))]
 
-    def _blocks(self) -> list[Block]:
-        costs = [(walk, self.cost(walk)) for walk in ("row", "column")]
+    def _nodes(self) -> list[Node]:
+        costs = [(name, self.cost(name)) for name in ("row", "column")]
         rows = [
-            (f"a {walk}", c.requests, c.wavefronts, c.ideal, c.worst, factor(c.wavefronts, c.ideal))
-            for walk, c in costs
+            (f"a {name}", c.requests, c.wavefronts, c.ideal, c.worst, factor(c.wavefronts, c.ideal))
+            for name, c in costs
         ]
         wasted = f"{self.bytes} bytes, {self.wasted} of them wasted"
-        facts = [("pitch", f"{self.pitch} bytes"), ("takes", wasted)]
+        facts = [("pitch", f"{self.pitch} bytes"), ("size", wasted)]
         header = ("lanes along", "requests", "wavefronts", "ideal", "worst", "factor")
         return [Heading(repr(self)), Facts(facts), Table(header, rows), *self._picture()]
 
@@ -262,11 +265,11 @@ def _checked(swizzle: Swizzle, itemsize: int) -> Swizzle:
     bits, base, shift = swizzle
     if not (bits >= 1 and base >= 0 and shift >= bits):
         raise ValueError(
-            f"{swizzle!r} is no permutation: bits should be at least 1, base at least 0 and shift "
-            f"at least bits"
+            f"{swizzle!r} is not a permutation: bits should be at least 1, base at least 0 and "
+            f"shift at least bits"
         )
     if 1 << base < itemsize:
-        raise ValueError(f"{swizzle!r} takes elements of {itemsize} bytes apart: raise its base")
+        raise ValueError(f"{swizzle!r} splits elements of {itemsize} bytes: use a larger base")
     return swizzle
 
 

@@ -1,4 +1,4 @@
-"""Source lines with their counts: what the text listing and the page show."""
+"""Source lines with their counts, for the text listing and the HTML page."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._blocks import Block, Heading, Listing, Paragraph
+from ._document import Heading, Listing, Node, Paragraph
 from ._table import Cell
 from ._trace_rows import GlobalRow, SharedRow
 
 if TYPE_CHECKING:
     from ._observe import Trace
 
-_AROUND = 3  # lines shown before and after one that counts, of texts longer than ...
-_SHORT = 400
+_AROUND = 3  # lines of context before and after a line with counts, in long files
+_SHORT = 400  # lines; files up to this length are shown whole
 
 
 @dataclass
 class Line:
-    """A line of a file with what it did itself and what was inlined there."""
+    """A source line with its counts, including those of code inlined at it."""
 
     number: int
     text: str = ""
     shared: list[SharedRow] = field(default_factory=list)
     global_: list[GlobalRow] = field(default_factory=list)
-    inlined: bool = False  # some rows stand at another line, whose code was inlined here
+    inlined: bool = False  # some rows are of other lines, whose code was inlined at this one
     hazards: list[str] = field(default_factory=list)
 
     @property
@@ -60,7 +60,7 @@ class Line:
 
 
 def source_of(trace: Trace, file: str) -> list[str]:
-    """Lines of a file that rows name; none if its text is not known here."""
+    """The text of a file that rows refer to, as lines; empty if it cannot be found."""
     known = trace.launch.sources
     if file in known:
         return known[file].splitlines()
@@ -74,10 +74,10 @@ def source_of(trace: Trace, file: str) -> list[str]:
 
 
 def listing(trace: Trace) -> dict[str, list[Line]]:
-    """The lines of each file that counted, "" for PTX without line information.
+    """The lines of each file that has counts, by file name; "" is PTX without line information.
 
-    All lines of a short text; of a long one those that count, and some around them. Of a text that
-    is not known the lines that count.
+    A short file is listed whole, a long one as the lines with counts and their context. If the
+    text of a file cannot be found, only the lines with counts are listed.
     """
     charged: dict[str, dict[int, Line]] = defaultdict(dict)
 
@@ -117,16 +117,16 @@ def _filled(charged: dict[int, Line], text: list[str]) -> list[Line]:
     return lines
 
 
-def blocks(trace: Trace, file: str | None = None) -> list[Block]:
-    """The listing as it is shown, a file after the other."""
+def nodes(trace: Trace, file: str | None = None) -> list[Node]:
+    """The listing as document nodes, file by file."""
     __tracebackhide__ = True
     files = listing(trace)
     if file is not None and file not in files:
-        raise ValueError(f"no line of {file!r} counted; there are: {', '.join(files)}")
+        raise ValueError(f"no line of {file!r} has counts; files that have: {', '.join(files)}")
     names = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
     names += f" {'requests':>9} {'sectors':>8}    line"
     head = f"{'shared':>9}{'global':>38}\n{names}"
-    parts: list[Block] = [Paragraph(trace.coverage)] if trace.coverage else []
+    parts: list[Node] = [Paragraph(trace.coverage)] if trace.coverage else []
     for name, lines in files.items():
         if file not in (None, name):
             continue

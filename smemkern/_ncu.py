@@ -1,8 +1,8 @@
-"""Running Nsight Compute's ncu, and reading what it prints.
+"""Runs Nsight Compute's ncu and parses its output.
 
-Two pages of its report are read, both as CSV: "raw" has a metric a column and a launch a row;
-"source" has, below each line of CUDA C, the machine instructions that came of it and what each did.
-An instruction of an inlined function stands below each line that it was inlined through.
+Two pages of its report are read, both as CSV. "raw" has a column per metric and a row per launch.
+"source" lists below each line of CUDA C the machine instructions compiled from it, with their
+counts. An instruction of an inlined function is listed below each line of its chain of calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TICK = 0.2  # seconds
 
 
 def find_ncu() -> str:
-    """Path of ncu: on PATH, or where NVIDIA's installers put it."""
+    """The path of ncu: on PATH, or in a folder that NVIDIA's installers use."""
     __tracebackhide__ = True
     found = shutil.which("ncu")
     if found:
@@ -43,17 +43,17 @@ def find_ncu() -> str:
             return str(folder / "ncu")
     raise _core.Error(
         "Nsight Compute's ncu is neither on PATH nor in " + ", ".join(_PLACES) + "; it comes with "
-        "the CUDA Toolkit. smemkern.trace needs none, and predicts the same counters"
+        "the CUDA Toolkit. smemkern.trace does not need it, and predicts the same counters"
     )
 
 
 def run(
     command: list[str], environment: dict[str, str], tick: Callable[[], object] | None = None
 ) -> str:
-    """What it prints; meanwhile tick() is called now and then."""
+    """Runs a command and returns its output. Calls tick() every TICK seconds meanwhile."""
     __tracebackhide__ = True
-    said, status = _output(command, environment, tick)
-    if "ERR_NVGPUCTRPERM" in said:
+    output, status = _output(command, environment, tick)
+    if "ERR_NVGPUCTRPERM" in output:
         raise _core.Error(
             "the driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM): run "
             "as root, or load the kernel module with NVreg_RestrictProfilingToAdminUsers=0; in a "
@@ -61,9 +61,9 @@ def run(
         )
     if status != 0:
         raise _core.Error(
-            f"ncu failed with status {status}:\n{shlex.join(command)}\n{said[-4000:]}"
+            f"ncu failed with status {status}:\n{shlex.join(command)}\n{output[-4000:]}"
         )
-    return said
+    return output
 
 
 def _output(
@@ -79,7 +79,7 @@ def _output(
             except subprocess.TimeoutExpired:
                 if tick:
                     tick()
-            except BaseException:  # as Ctrl-C: nothing of it is left behind
+            except BaseException:  # such as Ctrl-C: do not leave ncu running
                 process.kill()
                 raise
 
@@ -88,7 +88,7 @@ def _output(
 
 
 def _table_of(text: str) -> list[dict[str, str]]:
-    """The CSV among what ncu prints."""
+    """The CSV part of ncu's output."""
     lines = text.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"')), len(lines))
     kept = [line for line in lines[begin:] if not line.startswith("==")]
@@ -96,7 +96,7 @@ def _table_of(text: str) -> list[dict[str, str]]:
 
 
 def _count(cell: str | None) -> int | None:
-    """ "1,024" or "1024.00"; instanced metrics as "10 (1; 4; 5)"; "n/a"."""
+    """Parses "1,024", "1024.00", instanced metrics such as "10 (1; 4; 5)", and "n/a" (None)."""
     try:
         return round(float((cell or "").split("(")[0].replace(",", "")))
     except ValueError:
@@ -104,13 +104,13 @@ def _count(cell: str | None) -> int | None:
 
 
 def totals(text: str, metrics: Iterable[str]) -> dict[str, int | None]:
-    """Sums over the launches; None of a metric that this ncu or GPU has not.
+    """The sum of each metric over the launches; None if this ncu or GPU does not have it.
 
-    The row below the head has the units.
+    The row below the header holds the units and is skipped.
     """
     launches = [row for row in _table_of(text) if (row.get("ID") or "").strip().isdigit()]
     if not launches:
-        raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{text[-4000:]}")
+        raise _core.Error(f"ncu saw no launch of the kernel; its output:\n{text[-4000:]}")
     found: dict[str, int | None] = {}
     for metric in metrics:
         counts = [_count(row.get(metric)) for row in launches]
@@ -121,7 +121,7 @@ def totals(text: str, metrics: Iterable[str]) -> dict[str, int | None]:
 
 # ---- the page "source"
 
-# Machine opcodes by the names that rows of a trace have for what they do.
+# Machine opcodes, and the `op` of the trace rows that they correspond to.
 OPS = {
     "LDS": "load",
     "STS": "store",
@@ -148,11 +148,11 @@ _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?(?P<name>[A-Z0-9]+)(?P<suffix>[.\w]*)")
 class Instruction:
     """A memory instruction of the machine code, with its counts over all launches."""
 
-    opcode: str  # without what follows the first dot
+    opcode: str  # up to the first dot
     requests: int = 0  # warps that executed it
     wavefronts: int = 0
     sectors: int = 0
-    lines: list[tuple[str, int]] = field(default_factory=list)  # file's name, line
+    lines: list[tuple[str, int]] = field(default_factory=list)  # (file name, line)
 
     @property
     def op(self) -> str:
@@ -166,7 +166,7 @@ class Instruction:
 
 
 def instructions(text: str) -> list[Instruction]:
-    """The memory instructions that ran; empty where the code has no line information."""
+    """The memory instructions that were executed; empty if the code has no line information."""
     found: dict[tuple[int, str], Instruction] = {}
     for launch, file, line, cells in _source_rows(text):
         opcode = _OPCODE.match(cells["Machine"].strip())
@@ -174,7 +174,7 @@ def instructions(text: str) -> list[Instruction]:
             continue
         requests = _count(cells.get("inst_executed")) or 0
         if not requests or not _count(cells.get("thread_inst_executed_true", "1")):
-            continue  # no lane ever took part, as of the "@!PT LDS RZ" beside cp.async
+            continue  # never executed by a lane, like the "@!PT LDS RZ" next to cp.async
         one = found.setdefault((launch, cells["Address"]), Instruction(opcode["name"]))
         one.requests = requests
         one.wavefronts = _count(cells.get("memory_l1_wavefronts_shared")) or 0
@@ -184,10 +184,10 @@ def instructions(text: str) -> list[Instruction]:
 
 
 def _source_rows(text: str) -> Iterator[tuple[int, str, int, dict[str, str]]]:
-    """(launch, file, line, cells) of each instruction below each line.
+    """(launch, file, line, cells) of each instruction listed below a line.
 
-    The head has two columns called Source; the second, the instruction, is "Machine" here. Files
-    repeat where a new launch begins.
+    The header has two columns named Source. The second one, the instruction, is renamed "Machine".
+    A file that appears again begins a new launch.
     """
     launch = 0
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Finding NVRTC and CUDA's headers, where smemkern[nvrtc] puts them or in a toolkit."""
+"""Finds NVRTC and CUDA's headers, in the packages of smemkern[nvrtc] or in a CUDA Toolkit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 
 def _installed() -> Iterator[Path]:
-    """Folders that packages are installed in, as far as they are on sys.path.
+    """The folders of sys.path in which packages are installed.
 
-    Not all of sys.path: the first of it is the current folder, or a program's. A library would be
-    loaded from there, and who starts Python in a folder does not mean to run what lies in it.
+    Not all of sys.path: its first entry is the current folder or that of the program. Loading a
+    library from there would run code that happens to be in the folder where Python was started.
     """
     known = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    known.update(getattr(site, "getsitepackages", list)())  # which old virtualenvs lack
+    known.update(getattr(site, "getsitepackages", list)())  # missing in old virtualenvs
     if getattr(site, "ENABLE_USER_SITE", False):
         known.add(site.getusersitepackages())
-    if not sys.flags.ignore_environment:  # as of pip install --target
+    if not sys.flags.ignore_environment:  # for pip install --target
         known.update(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     for folder in sys.path:
         if folder in known and os.path.isabs(folder):
@@ -29,13 +29,13 @@ def _installed() -> Iterator[Path]:
 
 
 def _wheels() -> Iterator[Path]:
-    """Folders of NVIDIA's wheels: one a package for CUDA 12, one in all from 13 on."""
+    """Folders of NVIDIA's wheels: subfolders per package for CUDA 12, a common one from 13 on."""
     for folder in _installed():
         yield folder / "nvidia"
 
 
 def library() -> str | None:
-    """Path of the newest libnvrtc among NVIDIA's wheels that are installed, or None."""
+    """The path of the newest libnvrtc in the installed NVIDIA wheels, or None."""
     found: list[Path] = []
     for nvidia in _wheels():
         for place in ("cu[0-9]*/lib", "cuda_nvrtc/lib"):
@@ -46,7 +46,7 @@ def library() -> str | None:
 
 
 def _include_roots() -> Iterator[Path]:
-    """Folders that may hold CUDA's headers, the likeliest to fit first."""
+    """Folders that may hold CUDA's headers, those most likely to match NVRTC first."""
     for nvidia in _wheels():
         yield from sorted(nvidia.glob("cu[0-9]*/include"), reverse=True)
         yield nvidia / "cuda_runtime" / "include"
@@ -60,7 +60,7 @@ def _include_roots() -> Iterator[Path]:
 
 
 def _folders(root: Path) -> list[Path] | None:
-    """An installation's folders of headers, libcu++'s too; None where one of them is missing."""
+    """The header folders of an installation, including libcu++'s; None if it is incomplete."""
     libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include", root)
     found = [folder for folder in libcuxx if (folder / "nv" / "target").is_file()]
     whole = all((root / name).is_file() for name in ("cuda_fp16.h", "crt/mma.h"))
@@ -68,7 +68,7 @@ def _folders(root: Path) -> list[Path] | None:
 
 
 def include_options() -> tuple[str, ...]:
-    """-I options for the first whole installation; for want of one, the first with cuda_fp16.h."""
+    """-I options for the first complete installation, or else for the first with cuda_fp16.h."""
     roots = [root for root in _include_roots() if (root / "cuda_fp16.h").is_file()]
     whole = [folders for folders in map(_folders, roots) if folders]
     chosen = whole[0] if whole else roots[:1]

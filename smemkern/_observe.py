@@ -1,4 +1,4 @@
-"""Runs that report: what the hardware would count (trace), and how long it took (_measure)."""
+"""Runs that report counts (trace) or times (_measure)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _hazards
-from ._blocks import Block, Paragraph, Table, as_text, text
+from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
 from ._launch import Blocks, Launch, block_numbers, launch_of
 from ._progress import Meter, Progress
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    """What a run on the emulator counted.
+    """The counts of a run on the emulator.
 
     Attributes
     ----------
@@ -30,23 +30,23 @@ class Trace:
     warp_instructions : int
         Their sum.
     thread_instructions : dict
-        The same by lanes that ran them: those whose guard held.
+        Thread instructions by opcode; counts the lanes whose guard predicate was true.
     barriers : int
         Arrivals of warps at block barriers.
     flops : int
-        Floating-point operations: 2 for a fma, 1 for add, mul, div, sqrt, ..., 2mnk for a matrix
+        Floating-point operations: 2 for an fma, 1 for add, mul, div, sqrt, ..., 2mnk for a matrix
         instruction; the rule is in csrc/emu/cost/flops.h.
     blocks, grid_blocks : int
-        Blocks that ran, of all that the launches have.
+        The blocks that ran, and all blocks of the launches.
     launch : Launch
         Kernel, variant, grid, block and shared memory.
     hazards : Rows of Hazard
-        Races and other mistakes that the run showed; see docs/hazards.md.
+        Races and other mistakes that the run revealed; see docs/hazards.md.
     checked : bool
-        Whether hazards were looked for.
+        Whether the run looked for hazards.
     incomplete : bool
-        Whether one of them, as an access out of bounds, ended the run: the counts go so far, result
-        is None, and no array was written.
+        Whether a fault, such as an access out of bounds, ended the run. Then the counts are those
+        up to the fault, result is None, and no array was written.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Trace:
 
     @property
     def conflict_factor(self) -> float:
-        """Shared wavefronts for each that was needed; nan where shared memory was not used."""
+        """Shared wavefronts / ideal wavefronts; nan if shared memory was not used."""
         ideal = sum(row.ideal for row in self.shared)
         return self.shared_wavefronts / ideal if ideal else float("nan")
 
@@ -85,8 +85,8 @@ class Trace:
     def bytes_moved(self) -> dict[str, int]:
         """Bytes: global_read, global_written, shared_read, shared_written.
 
-        Of global memory the 32-byte sectors that warps moved, caches left out of account; of
-        shared memory what the active lanes asked for. Atomics are read and written.
+        For global memory: the 32-byte sectors that warps moved, ignoring caches. For shared memory:
+        the bytes that active lanes accessed. Atomics count as read and written.
         """
         moved = {}
         for name, way in (("read", "read"), ("written", "write")):
@@ -99,7 +99,7 @@ class Trace:
 
     @property
     def arithmetic_intensity(self) -> float:
-        """`flops` for each byte of global memory moved (bytes_moved); nan where none was."""
+        """`flops` per byte of global memory moved (see bytes_moved); nan if none was moved."""
         moved = self.bytes_moved
         total = moved["global_read"] + moved["global_written"]
         return self.flops / total if total else float("nan")
@@ -114,22 +114,22 @@ class Trace:
     def annotate(self, file: str | None = None) -> str:
         """The source with counts in the margin, as text.
 
-        A line shows what it did itself; "+" marks lines that show, beside their own, the counts of
-        what was inlined there from other lines, which stand at those lines too.
+        A line's counts include code of other lines that was inlined at it; "+" marks such lines.
+        The inlined code's own lines show these counts too.
 
         Parameters
         ----------
         file : str or None
-            One file, as rows name it; None: all that have counts, and whose text is known: those
-            of this package, and that of a Kernel.
+            One file, as named in the rows; None: all files that have counts. Their text is known
+            if they belong to this package or to the Kernel.
         """
         __tracebackhide__ = True
-        from ._listing import blocks
+        from ._listing import nodes
 
-        return text(blocks(self, file))
+        return text(nodes(self, file))
 
     def to_pandas(self) -> Any:
-        """A DataFrame of the rows, shared memory's first, told apart by the column `space`.
+        """A DataFrame of the rows: first shared memory, then global; column `space` says which.
 
         `cost` is wavefronts or sectors. Needs pandas.
         """
@@ -151,7 +151,7 @@ class Trace:
         return pd.DataFrame(table, columns=columns)
 
     def plot(self) -> Any:
-        """Wavefronts beside the ideal of each line, and the worst request's banks.
+        """Plots the wavefronts and the ideal of each line, and the banks of the worst request.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class Trace:
         return plot(self)
 
     def to_html(self, file: str | os.PathLike[str] | None = None) -> str:
-        """One page with all of it that needs nothing else; written to `file` if that is given."""
+        """The trace as a self-contained HTML page; also written to `file` if that is given."""
         from ._page import page
 
         text = page(self)
@@ -172,25 +172,26 @@ class Trace:
         return text
 
     def _repr_html_(self) -> str:
-        from ._page import fragment
+        from ._page import markup
 
-        return fragment(self)
+        return markup(self)
 
-    def _blocks(self) -> list[Block]:
-        most = sorted(self.instructions.items(), key=lambda item: -item[1])
-        counts: list[tuple[int, str]] = [(count, opcode) for opcode, count in most[:8]]
-        if len(most) > 8:
-            counts.append((sum(count for _, count in most[8:]), f"in {len(most) - 8} others"))
-        blocks: list[Block] = [Paragraph(self.coverage)] if self.coverage else []
-        blocks += [rows._table() for rows in (self.shared, self.global_) if rows]
-        blocks.append(
+    def _nodes(self) -> list[Node]:
+        by_count = sorted(self.instructions.items(), key=lambda item: -item[1])
+        counts: list[tuple[int, str]] = [(count, opcode) for opcode, count in by_count[:8]]
+        if len(by_count) > 8:
+            others = sum(count for _, count in by_count[8:])
+            counts.append((others, f"{len(by_count) - 8} others"))
+        nodes: list[Node] = [Paragraph(self.coverage)] if self.coverage else []
+        nodes += [rows._table() for rows in (self.shared, self.global_) if rows]
+        nodes.append(
             Paragraph(
                 f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"
             )
         )
-        blocks.append(Table(("count", "warp instruction"), counts))
-        blocks += [Paragraph(f"hazard: {row.message}", "bad") for row in self.hazards]
-        return blocks
+        nodes.append(Table(("count", "warp instruction"), counts))
+        nodes += [Paragraph(f"hazard: {row.message}", "bad") for row in self.hazards]
+        return nodes
 
     __repr__ = as_text
 
@@ -239,36 +240,36 @@ def trace(
     progress: bool | Progress = False,
     **kw: Any,
 ) -> Trace:
-    """Run something on the emulator, count, and look for hazards.
+    """Run an operation or a Kernel on the emulator, count, and look for hazards.
 
     Parameters
     ----------
     what : "gemm", "transpose", "probe" or Kernel
     *args, **kw
-        As for the operation, or for calling the Kernel.
+        The arguments of the operation, or of a call of the Kernel.
     hazards : bool
         Look for races and other mistakes. Without it a run is faster, and a fault raises.
     equal_writes : bool
-        Report also threads that race to write one and the same value, as in `flag = true`.
+        Also report races between writes of the same value, such as `flag = true`.
     blocks : int, slice, range, list of int, or tuple (x, y, z), optional
-        Run these blocks only, which makes traces of large grids short: the first so many, or by
-        number, counted x first, then y, z, and on through the launches of a batch. The others do
-        not run: `result` is None, arrays given to a Kernel hold what these blocks wrote, and a
-        block that waits for one that does not run never ends.
+        Run only these blocks, which shortens traces of large grids. An int is a number of blocks
+        from the first one on; the others select by block number, counted x first, then y, z, and on
+        through the launches of a batch. `result` is then None, arrays given to a Kernel hold what
+        these blocks wrote, and a block that waits for one that does not run never ends.
     progress : bool or function, optional
-        True shows a bar once a trace has taken two seconds (needs tqdm, and somebody who looks: a
-        terminal or a notebook). A function is called with (blocks done, blocks in all) some 20
-        times a second and at the end; an exception that it raises ends the run.
+        True shows a bar once a trace has taken two seconds, in a terminal or notebook; this needs
+        tqdm. A function is called as function(blocks done, blocks in total) about 20 times per
+        second and at the end; an exception that it raises ends the run.
 
     Returns
     -------
     Trace
-        Exact counts, by the rules that Nsight Compute's counters of the same names confirm.
+        Exact counts, by rules that were compared with Nsight Compute's counters of the same names.
 
     Raises
     ------
     ValueError
-        If there is no such operation or block, or `device` asks for a GPU.
+        If there is no such operation or block, or if `device` is a GPU.
 
     Examples
     --------
@@ -282,10 +283,10 @@ def trace(
 def _measure(
     op: str | _core.Kernel, *args: Any, repeat: int = 5, **kw: Any
 ) -> tuple[np.ndarray[Any, Any], list[float]]:
-    """Run an operation once, then `repeat` times more under the clock: (result, [ms, ...]).
+    """Run an operation once, then `repeat` more times with timing: (result, [ms, ...]).
 
-    Private; for the demo and for benchmarks/. The milliseconds are the device's own: CUDA events
-    around the launches, without transfers; the wall clock of the launches on "emu".
+    Private; for the demo and for benchmarks/. On a GPU the times are of CUDA events around the
+    launches, without transfers; on "emu" they are wall-clock times of the launches.
 
     _measure("gemm", a, b, variant="tiled", device="cuda", repeat=20, tile=16)
     """

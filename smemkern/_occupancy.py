@@ -1,16 +1,16 @@
-"""How many blocks of a kernel an SM holds at once, and what keeps it from holding more.
+"""The number of blocks of a kernel that are resident on an SM, and the resources that limit it.
 
-An SM gives every resident block warps, registers and shared memory, each in its own unit:
+An SM allocates to each resident block, in units:
 
-    registers       a warp takes registers x 32, rounded up to 256. Each of the 4 schedulers has a
-                    quarter of the register file, and no warp is split between two of them.
-    shared memory   a block takes its bytes plus what the driver reserves (1 KiB from sm_80 on),
-                    rounded up to 128 bytes (256 before sm_80), out of what the carve-out leaves.
-    warps, blocks   a fixed number of each.
-    barriers        from sm_90 on; only kernels with more than one named barrier meet that limit.
+    registers       registers per thread x 32 per warp, rounded up to a multiple of 256. Each of the
+                    4 schedulers has a quarter of the register file; a warp's are in one quarter.
+    shared memory   the block's bytes plus those that the driver reserves (1 KiB from sm_80 on),
+                    rounded up to a multiple of 128 bytes (256 before sm_80), of the carve-out.
+    warps, blocks   an SM has a fixed number of each.
+    barriers        from sm_90 on; limits only kernels with more than one named barrier.
 
-The rules and units are those that cuda_occupancy.h of the CUDA Toolkit documents;
-tests/test_occupancy.py holds this file against it.
+The rules and units are those of cuda_occupancy.h of the CUDA Toolkit; tests/test_occupancy.py
+compares this file with it.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import numpy as np
 
 from . import _architectures as table
 from ._architectures import Architecture, architecture
-from ._blocks import Block, Heading, Paragraph, Table, in_notebook
+from ._document import Heading, Node, Paragraph, Table, in_notebook
 from ._table import Bar, Cell, Right
 
-UNLIMITED = np.iinfo(np.int32).max  # a limit that does not bind: the kernel uses none of it
+UNLIMITED = np.iinfo(np.int32).max  # the limit of a resource that the kernel does not use
 LIMITERS = ("registers", "shared memory", "warps", "blocks", "barriers")
 
 
 class Occupancy(NamedTuple):
-    """What smemkern.occupancy returns: plain numbers, or arrays if it was given arrays."""
+    """The result of smemkern.occupancy: numbers, or arrays if an argument was an array."""
 
-    blocks: Any  # that an SM holds at once; 0: the kernel cannot start
-    warps: Any
+    blocks: Any  # resident per SM; 0: the kernel cannot be launched
+    warps: Any  # resident per SM
     fraction: Any  # of the warps that an SM can hold
     limiter: Any  # the first of LIMITERS that binds
-    limits: dict[str, Any]  # blocks that each resource would allow; UNLIMITED where unused
-    registers: Any  # that a block takes, as allocated
-    shared_bytes: Any  # that a block takes, as allocated, with the driver's share
+    limits: dict[str, Any]  # blocks that each resource would allow; UNLIMITED if it is not used
+    registers: Any  # allocated per block
+    shared_bytes: Any  # allocated per block, including what the driver reserves
     arch: Architecture
 
     @property
     def limiters(self) -> tuple[str, ...]:
-        """All that bind, of a single result."""
+        """All resources that bind; only for a result that is not an array."""
         if np.ndim(self.blocks):
-            raise ValueError("limiters is for one result; of arrays, compare limits with blocks")
+            raise ValueError("limiters needs a single result; for arrays compare limits and blocks")
         return tuple(name for name in LIMITERS if self.limits[name] == self.blocks)
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         if np.ndim(self.blocks):
             return [Heading(repr(self)[1:-1]), *self._curve()]
         limits = [
@@ -60,7 +60,7 @@ class Occupancy(NamedTuple):
         ]
         return [
             Heading(
-                f"{self.arch.sm} ({self.arch.name}): {self.blocks} blocks an SM, {self.warps} of "
+                f"{self.arch.sm} ({self.arch.name}): {self.blocks} blocks per SM, {self.warps} of "
                 f"{self.arch.warps} warps, {self.fraction:.1%}"
             ),
             Paragraph(
@@ -70,8 +70,8 @@ class Occupancy(NamedTuple):
             Table(("resource", "blocks it allows", ""), limits),
         ]
 
-    def _curve(self, names: Any = None) -> list[Block]:
-        """One-dimensional arrays as a table, whose rows `names` has, or their index."""
+    def _curve(self, names: Any = None) -> list[Node]:
+        """One-dimensional arrays as a table, with `names` or indices as its first column."""
         if np.ndim(self.blocks) != 1 or len(self.blocks) > 64:
             return [Paragraph("plot it, or look at .blocks and .limiter")]
         header = ("" if names is None else "threads", "blocks", "warps", "share", "", "limited by")
@@ -101,13 +101,13 @@ class Occupancy(NamedTuple):
         )
 
 
-def _integers(name: str, value: Any, least: int) -> Any:
+def _integers(name: str, value: Any, low: int) -> Any:
     __tracebackhide__ = True
     given = np.asarray(value)
     if given.dtype.kind not in "iu":
         raise TypeError(f"{name} should be an integer or an array of them, not {given.dtype}")
-    if given.size and given.min() < least:
-        raise ValueError(f"{name} should be at least {least}, not {given.min()}")
+    if given.size and given.min() < low:
+        raise ValueError(f"{name} should be at least {low}, not {given.min()}")
     return given.astype(np.int64)
 
 
@@ -116,8 +116,8 @@ def _round_up(value: Any, unit: int) -> Any:
 
 
 def _by_registers(arch: Architecture, registers: Any, warps: Any) -> Any:
-    a_warp = _round_up(registers * table.WARP, table.REGISTER_UNIT)
-    per_partition = arch.registers // table.PARTITIONS // np.maximum(a_warp, 1)
+    per_warp = _round_up(registers * table.WARP, table.REGISTER_UNIT)
+    per_partition = arch.registers // table.PARTITIONS // np.maximum(per_warp, 1)
     blocks = per_partition * table.PARTITIONS // warps
     too_many = registers > table.REGISTERS_PER_THREAD
     return np.where(registers == 0, UNLIMITED, np.where(too_many, 0, blocks))
@@ -127,7 +127,7 @@ def _by_shared(arch: Architecture, allocated: Any, limit: int, carveout: int | N
     sizes = np.array(arch.carveouts)
     share = 100 if carveout is None else carveout
     preferred = sizes[np.searchsorted(sizes, share * arch.shared_per_sm // 100)]
-    # The preference gives way to a block that needs more.
+    # A block that needs more gets a larger carve-out than the preferred one.
     available = np.where(
         allocated <= preferred,
         preferred,
@@ -148,44 +148,44 @@ def occupancy(
     barriers: Any = 1,
     opt_in: bool = True,
 ) -> Occupancy:
-    """Blocks of a kernel that one SM holds at once.
+    """The number of blocks of a kernel that are resident on one SM.
 
     Parameters
     ----------
     threads : int or array of int
-        Threads of a block.
+        Threads per block.
     registers : int or array of int
-        Registers of a thread, as `cuobjdump -res-usage` or `nvcc -Xptxas -v` prints them.
+        Registers per thread, as printed by `cuobjdump -res-usage` or `nvcc -Xptxas -v`.
     shared_bytes : int or array of int
-        Shared memory of a block given at launch (dynamic), in bytes.
+        Dynamic shared memory per block, in bytes.
     arch : str, int or pair
         "sm_90", "9.0", 90, (9, 0), or a device such as "H200".
     static_bytes : int or array of int
-        Shared memory declared in the source (static), in bytes; added to shared_bytes.
+        Static shared memory per block, in bytes; added to shared_bytes.
     carveout : int, optional
-        Percentage of the SM's memory that is asked for as shared (0..100), as
-        cudaFuncAttributePreferredSharedMemoryCarveout; None: as much as there is.
+        The preferred percentage of shared memory (0..100), as set by
+        cudaFuncAttributePreferredSharedMemoryCarveout; None: as much as possible.
     barriers : int or array of int
         Named barriers that the kernel uses; __syncthreads() alone is 1.
     opt_in : bool
-        False: without opting in a block gets at most 48 KiB.
+        False: the kernel does not opt in to more than 48 KiB of shared memory per block.
 
     Returns
     -------
     Occupancy
-        Of plain numbers; of arrays of the broadcast shape if any argument is an array, so that a
-        whole curve is one call.
+        Numbers; arrays of the broadcast shape if any argument is an array, so that a whole curve
+        takes one call.
 
     Raises
     ------
     TypeError, ValueError
-        For what no kernel could have: fewer than 1 thread, negative sizes, an unknown
-        architecture. What a kernel could ask for but an SM cannot give has 0 blocks.
+        For what no kernel can have: fewer than 1 thread, negative sizes, an unknown architecture.
+        A kernel that needs more than an SM has gets 0 blocks.
 
     Notes
     -----
     Equal to cuda_occupancy.h of CUDA 13.0 on random inputs, all architectures, up to 255 registers,
-    which is the most a thread can have (that header lets 256 pass). Clusters are not modelled.
+    the maximum per thread (that header also accepts 256). Clusters are not modelled.
 
     Examples
     --------
@@ -208,12 +208,12 @@ def occupancy(
 
     warps = -(-threads // table.WARP)
     allocated = _round_up(dynamic + static + row.shared_reserved, row.shared_unit)
-    most = row.shared_per_block if opt_in else table.SHARED_PER_BLOCK_DEFAULT
+    limit = row.shared_per_block if opt_in else table.SHARED_PER_BLOCK_DEFAULT
     named = row.blocks if row.sm in _FEW_BARRIERS else 2 * row.blocks
     counted = row.compute_capability >= (9, 0)
     limits = {
         "registers": _by_registers(row, registers, warps),
-        "shared memory": _by_shared(row, allocated, most + row.shared_reserved, carveout),
+        "shared memory": _by_shared(row, allocated, limit + row.shared_reserved, carveout),
         "warps": np.where(threads > table.THREADS_PER_BLOCK, 0, row.warps // warps),
         "blocks": np.asarray(row.blocks),
         "barriers": np.where((barriers > 0) & counted, named // np.maximum(barriers, 1), UNLIMITED),
@@ -225,7 +225,7 @@ def occupancy(
     resident = blocks * warps
 
     def given(result: Any) -> Any:
-        """A number for numbers, an array for arrays."""
+        """A number if all arguments are numbers, else an array."""
         return np.broadcast_to(result, shape).copy() if shape else result.item()
 
     return Occupancy(
@@ -240,5 +240,5 @@ def occupancy(
     )
 
 
-# These have one barrier for each block that fits, the others of compute capability 9.0 and up two.
+# These have as many barriers as resident blocks; the others from sm_90 on have twice as many.
 _FEW_BARRIERS = ("sm_110", "sm_120", "sm_121")

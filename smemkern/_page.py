@@ -1,7 +1,7 @@
-"""A trace as one page of HTML that needs nothing else: no script, no font, no address.
+"""Renders a trace as self-contained HTML, without scripts, web fonts or external URLs.
 
-`fragment` is what a notebook shows; `page` is the same as a file of its own. All that comes from
-outside, as source text and names, is escaped. Colours are those of _html.py.
+`markup` is for notebooks; `page` is the same as a complete document. Source text, names and other
+input are escaped. Colours are those of _html.py.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ border-bottom:1px solid var(--line);padding:1px 0;font:12px/1.6 ui-monospace,mon
 
 
 def page(trace: Trace) -> str:
-    """A whole document."""
+    """A complete HTML document."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(trace.launch.title)} - smemkern trace</title>"
         "<style>body{margin:0}</style></head>"
-        f"<body>{fragment(trace)}</body></html>\n"
+        f"<body>{markup(trace)}</body></html>\n"
     )
 
 
-def fragment(trace: Trace) -> str:
-    """What stands in a notebook."""
+def markup(trace: Trace) -> str:
+    """A <div> for a notebook's output cell."""
     return "".join(
         (
             f'<div class="smk smk-page"><style>{_STYLE}</style>',
@@ -74,10 +74,11 @@ def fragment(trace: Trace) -> str:
             _sources(trace),
             _conflicts(trace),
             _opcodes(trace),
-            '<p class="foot">A request is one warp instruction. Wavefronts are what it costs in '
-            "shared memory, ideal the fewest that its bytes could cost, sectors pieces of 32 bytes "
-            "of global memory. <b>+</b>: with what was inlined there. Arithmetic intensity: "
-            "floating-point operations for each byte of the sectors moved.</p></div>",
+            '<p class="foot">A request is one warp instruction. Wavefronts are its cost in shared '
+            "memory; ideal is the fewest wavefronts that could serve its bytes. A sector is 32 "
+            "bytes of global memory. <b>+</b>: includes code inlined at this line. FLOPs per byte "
+            "(arithmetic intensity): floating-point operations per byte of the sectors moved.</p>"
+            "</div>",
         )
     )
 
@@ -108,7 +109,7 @@ def _head(trace: Trace) -> str:
     if len(launch.grids) > 1:
         grid += f" and {len(launch.grids) - 1} more"
     facts = [("", "grid", grid), ("", "block", _extent(launch.block))]
-    facts.append(("", "shared a block", _bytes(launch.shared_bytes)))
+    facts.append(("", "shared per block", _bytes(launch.shared_bytes)))
     if not math.isnan(factor):
         facts.append(("bad" if factor > 1 else "good", "conflict factor", f"{factor:.2f}"))
         facts.append(("", "shared wavefronts", _number(trace.shared_wavefronts)))
@@ -117,7 +118,7 @@ def _head(trace: Trace) -> str:
     facts.append(("", "global written", _bytes(moved["global_written"])))
     if trace.flops:
         facts.append(("", "FLOPs", _number(trace.flops)))
-        facts.append(("", "FLOPs a byte", f"{trace.arithmetic_intensity:.3g}"))
+        facts.append(("", "FLOPs per byte", f"{trace.arithmetic_intensity:.3g}"))
     facts.append(("", "warp instructions", _number(trace.warp_instructions)))
     facts.append(("", "barrier arrivals", _number(trace.barriers)))
     if trace.checked:
@@ -129,7 +130,7 @@ def _head(trace: Trace) -> str:
     )
     about = [launch.image or launch.op, "device emu"]
     about += [trace.coverage] if trace.coverage else []
-    about += ["ended by a fault: the counts go so far"] if trace.incomplete else []
+    about += ["a fault ended the run: counts are up to it"] if trace.incomplete else []
     shown = " \u00b7 ".join(about)
     return (
         f"<h1>{escape(launch.title)}</h1>"
@@ -149,15 +150,15 @@ def _hazards(trace: Trace) -> str:
 # ---- the source ----
 
 
-def _heat(line: Line, most: int) -> str:
-    """Red by the wavefronts lost, as a share of the most that any line loses."""
+def _heat(line: Line, max_lost: int) -> str:
+    """A red background for lost wavefronts, scaled to the line that loses most."""
     lost = line.wavefronts - line.ideal
-    if lost <= 0 or not most:
+    if lost <= 0 or not max_lost:
         return ""
-    return f' style="background:rgba(var(--bad),{0.10 + 0.34 * math.sqrt(lost / most):.2f})"'
+    return f' style="background:rgba(var(--bad),{0.10 + 0.34 * math.sqrt(lost / max_lost):.2f})"'
 
 
-def _row(line: Line, most: int) -> str:
+def _row(line: Line, max_lost: int) -> str:
     cells, more = [""] * 6, "+" if line.inlined else ""
     if line.shared:
         cells[0] = _number(line.shared_requests) + more
@@ -170,7 +171,7 @@ def _row(line: Line, most: int) -> str:
         f'<tr><td colspan="7"></td><td class="note"><div>{escape(message)}</div></td></tr>'
         for message in line.hazards
     )
-    return f"<tr{_heat(line, most)}>{counts}{code}</tr>{notes}"
+    return f"<tr{_heat(line, max_lost)}>{counts}{code}</tr>{notes}"
 
 
 def _sources(trace: Trace) -> str:
@@ -183,7 +184,7 @@ def _sources(trace: Trace) -> str:
     head += '<th class="left">source</th></tr>'
     files = listing(trace)
     every = [line for lines in files.values() for line in lines]
-    most = max((line.wavefronts - line.ideal for line in every), default=0)
+    max_lost = max((line.wavefronts - line.ideal for line in every), default=0)
     parts = ["<h2>Source</h2>"] if files else []
     for name, lines in files.items():
         rows, before = [], None
@@ -191,7 +192,7 @@ def _sources(trace: Trace) -> str:
             if before is not None and line.number != before + 1:
                 rows.append('<tr class="gap"><td colspan="8">\u22ef</td></tr>')
             before = line.number
-            rows.append(_row(line, most))
+            rows.append(_row(line, max_lost))
         parts.append(
             f"<h3>{escape(Path(name).name or 'PTX')}</h3>"
             f'<div class="wide"><table><thead>{head}</thead>'
@@ -209,10 +210,11 @@ def _conflict(row: SharedRow, first: bool) -> str:
         return ""
     return (
         f"<details{' open' if first else ''}><summary><code>{escape(place(row))}</code> "
-        f"{escape(row.op)}, {row.width} bytes a lane: worst request {row.worst} wavefronts, "
+        f"{escape(row.op)}, {row.width} bytes per lane: worst request {row.worst} wavefronts, "
         f"factor {row.factor:.2f}</summary>{bank_map(request)}"
-        f'<span class="sub">block {request.block}, warp {request.warp}. Blue: the first word of '
-        "its bank; red: one more that waits.</span></details>"
+        f'<span class="sub">block {request.block}, warp {request.warp}. Blue: the first word '
+        "that a bank serves; red: further words of the same bank, in later wavefronts.</span>"
+        "</details>"
     )
 
 
@@ -226,9 +228,9 @@ def _conflicts(trace: Trace) -> str:
 
 
 def _opcodes(trace: Trace) -> str:
-    most = sorted(trace.instructions.items(), key=lambda item: (-item[1], item[0]))
+    by_count = sorted(trace.instructions.items(), key=lambda item: (-item[1], item[0]))
     items = "".join(
         f'<div class="opcode"><span>{escape(opcode)}</span><span>{_number(count)}</span></div>'
-        for opcode, count in most
+        for opcode, count in by_count
     )
     return f'<h2>Warp instructions</h2><div class="opcodes">{items}</div>'

@@ -1,4 +1,4 @@
-"""Pictures of banks as SVG, for pages and notebooks; their colours are those of _html.STYLE."""
+"""SVG pictures of banks, for pages and notebooks. Their colours come from _html.STYLE."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 _CELL = 13  # pixels
 _LEFT, _TOP = 46, 20
-_MOST = 32  # rows and columns of a tile that are shown
+_MAX_SHOWN = 32  # rows and columns of a tile
 
 
 def bank_map(request: Request) -> str:
-    """Lanes down, banks across; a lane's colour is how many words before it want its bank."""
+    """A map with a row per lane and a column per bank; the shade shows the wavefront.
+
+    The first word of a bank has the normal colour. Further words of the same bank are red, the
+    later their wavefront, the stronger.
+    """
     cell, left, top = _CELL, _LEFT, _TOP
     marks = []
     banks, turns = request.banks, request.turns
@@ -45,7 +49,7 @@ def bank_map(request: Request) -> str:
         f'<rect x="{left - 0.5}" y="{top - 0.5}" width="{32 * cell}" height="{32 * cell}" '
         'fill="var(--soft)" stroke="var(--line)"/>'
     )
-    lines.reverse()  # the ground first
+    lines.reverse()  # the background rectangle is drawn first
     width, height = left + 32 * cell + 4, top + 32 * cell + 4
     return (
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -55,11 +59,11 @@ def bank_map(request: Request) -> str:
 
 
 def tile_map(layout: Layout) -> str:
-    """The elements of a tile, each with its first bank as number and colour.
+    """The elements of a tile, each with the bank of its first byte as number and colour.
 
-    What a warp reads at once is free of conflicts where its colours differ.
+    A request whose lanes touch elements of different colours has no bank conflict.
     """
-    rows, cols = min(layout.rows, _MOST), min(layout.cols, _MOST)
+    rows, cols = min(layout.rows, _MAX_SHOWN), min(layout.cols, _MAX_SHOWN)
     wide, high = 17, _CELL
     squares: dict[int, list[str]] = defaultdict(list)
     numbers: dict[int, list[str]] = defaultdict(list)

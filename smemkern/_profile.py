@@ -1,8 +1,8 @@
-"""Measured beside predicted: Nsight Compute's counters and the emulator's, of one call.
+"""Compares the counters of one call: measured by Nsight Compute and predicted by the emulator.
 
-ncu (_ncu.py) runs a child Python (_profile_child.py) that makes the call on the GPU. Of its
-counters those are asked for that count single instructions; the ones named l1tex__data_... also
-count arbitration between warps, which no model of a request can know.
+ncu (_ncu.py) runs a child Python (_profile_child.py) that makes the call on the GPU. It collects
+only counters that count single instructions. Those named l1tex__data_... also include arbitration
+between warps, which cannot be predicted from single requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _core, _ncu
-from ._blocks import Block, Listing, Paragraph, Table, as_text, in_notebook
+from ._document import Listing, Node, Paragraph, Table, as_text, in_notebook
 from ._observe import Trace, trace
 from ._progress import Meter
 from ._table import Cell, Right
@@ -30,13 +30,13 @@ _MODELLED = ", modelled"
 
 
 class ProfileRow(NamedTuple):
-    """A counter, as the emulator predicts it and as the GPU counted it."""
+    """A counter of the whole call, predicted by the emulator and measured on the GPU."""
 
-    metric: str  # as Nsight Compute names it
+    metric: str  # Nsight Compute's name
     meaning: str
-    predicted: int | None  # None: the emulator counts no such thing
-    measured: int | None  # None: this ncu or GPU has no such counter
-    written: int | None = None  # predicted of the PTX as it stands, before ptxas joins accesses
+    predicted: int | None  # None: the emulator does not count this
+    measured: int | None  # None: this ncu or GPU does not have the counter
+    written: int | None = None  # predicted for the PTX as written, before ptxas vectorizes accesses
 
     @property
     def equal(self) -> bool | None:
@@ -46,14 +46,14 @@ class ProfileRow(NamedTuple):
 
 
 class ProfileLine(NamedTuple):
-    """A source line's operation on one memory. None: no such row there, or no such line."""
+    """A source line's operation on one memory. A count is None if that side lacks the line."""
 
     file: str | None
     line: int
     space: str  # "shared" or "global"
     op: str
     requests: int | None  # predicted
-    measured_requests: int | None  # also of warps none of whose lanes took part
+    measured_requests: int | None  # includes warps without an active lane
     cost: int | None  # predicted: wavefronts in shared memory, sectors in global memory
     measured_cost: int | None
 
@@ -73,7 +73,10 @@ def _global(field: str, *ops: str) -> Callable[[Trace], int]:
 
 
 def _ideal(t: Trace) -> int | None:
-    """Not of joined loads, whose width is another, nor of cp.async, of which ncu counts less."""
+    """None if ptxas vectorized loads, which changes their width, or if there is a cp.async.
+
+    ncu counts less for cp.async.
+    """
     for row in t.shared:
         if row.machine_requests != row.requests or row.op == "copy_async":
             return None
@@ -83,7 +86,7 @@ def _ideal(t: Trace) -> int | None:
 _COUNTED = ("load", "store", "ldmatrix", "stmatrix", "copy_async", "atomic")
 _Predict = Callable[[Trace], "int | None"]
 
-# ncu's name: what it means; predicted; predicted of the PTX as it stands, where that is another.
+# ncu's name: (meaning, prediction, prediction for the PTX as written if that differs).
 METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
     f"{_REQUESTS}shared_ld.sum": (
         "shared load requests",
@@ -144,12 +147,12 @@ METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
     _GLOBAL.format("requests", "st"): ("global store requests", _global("requests", "store"), None),
     _GLOBAL.format("sectors", "st"): ("global store sectors", _global("sectors", "store"), None),
     "smsp__inst_executed.sum": (
-        "warp instructions: of the PTX; of machine code",
+        "warp instructions (predicted: of PTX; measured: of machine code)",
         lambda t: t.warp_instructions,
         None,
     ),
 }
-# What the page "source" shows of each instruction.
+# Metrics per instruction, for the page "source".
 _BY_LINE = (
     "inst_executed",
     "thread_inst_executed_true",
@@ -158,9 +161,9 @@ _BY_LINE = (
 
 
 def _lines(t: Trace, measured: list[_ncu.Instruction]) -> list[ProfileLine]:
-    """Rows of the trace, each beside the instructions that were made of it.
+    """The trace's rows by source line, each with the machine instructions compiled from it.
 
-    Rows are by line here: those that differ in width or in callers are one.
+    Rows of one line that differ only in width or callers are merged.
     """
     predicted: dict[tuple[str, int, str, str], list[int]] = defaultdict(lambda: [0, 0])
     names: dict[str, str | None] = {}
@@ -200,14 +203,14 @@ _MARKS = {True: Cell("=", "good"), False: Cell("differs", "bad"), None: Cell("")
 
 
 class Profile:
-    """What a call was predicted to do, and what it did on the GPU.
+    """The predicted and the measured counters of a call.
 
     Attributes
     ----------
     rows : tuple of ProfileRow
         Counters of the whole call.
     lines : tuple of ProfileLine
-        The same by source line; empty where the machine code has no line information.
+        Counters by source line; empty if the machine code has no line information.
     trace : Trace
         The prediction.
     command : str
@@ -233,8 +236,8 @@ class Profile:
         frame = pd.DataFrame(self.rows, columns=ProfileRow._fields)
         return frame.astype({"written": "Int64", "predicted": "Int64", "measured": "Int64"})
 
-    def _blocks(self) -> list[Block]:
-        """Two tables; counters that are 0 on both sides are left out."""
+    def _nodes(self) -> list[Node]:
+        """Two tables, without counters that are 0 on both sides."""
         rows = [
             (
                 row.meaning,
@@ -260,12 +263,12 @@ class Profile:
             for line in self.lines
         ]
         head = "what", "as written", "predicted", "measured", "", "metric"
-        blocks: list[Block] = [Paragraph(self.trace.launch.title, "strong"), Table(head, rows)]
+        nodes: list[Node] = [Paragraph(self.trace.launch.title, "strong"), Table(head, rows)]
         if lines:
             cost = "wavefronts or sectors"
             names = "line", "operation", "requests", "measured", cost, "measured", ""
-            blocks.append(Table(names, lines))
-        return [*blocks, Listing([Cell(f"$ {self.command}", "dim")])]
+            nodes.append(Table(names, lines))
+        return [*nodes, Listing([Cell(f"$ {self.command}", "dim")])]
 
     __repr__ = as_text
     _repr_html_ = in_notebook
@@ -282,8 +285,9 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     ----------
     what : "gemm", "transpose", "probe" or Kernel
     *args, **kw
-        As for the operation, or for calling the Kernel. `device` may be "cuda" or "cuda:N". Arrays
-        are not changed. A variant "auto" is what the emulator takes for it, on both.
+        The arguments of the operation, or of a call of the Kernel. `device` may be "cuda" or
+        "cuda:N". Arrays are not changed. For variant "auto" both runs use the variant that it
+        selects on the emulator.
 
     Returns
     -------
@@ -292,7 +296,7 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     Raises
     ------
     Error
-        If there is no ncu, if it fails, or if the driver forbids the counters.
+        If ncu is not found or fails, or if the driver does not allow reading the counters.
     NoDeviceError
         If there is no GPU.
 
@@ -304,7 +308,7 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
     ncu = _ncu.find_ncu()
     if not _has_gpu():
         raise _core.NoDeviceError(
-            "a profile needs a GPU, and there is none; smemkern.trace does not"
+            "a profile needs a GPU, and there is none; smemkern.trace needs no GPU"
         )
     device = kw.pop("device", None) or "cuda"
     call = (what if isinstance(what, str) else (what.ptx, what.name), args, dict(kw, device=device))
@@ -331,9 +335,9 @@ def profile(what: str | _core.Kernel, *args: Any, **kw: Any) -> Profile:
             str(report),
         ]
         command += [sys.executable, "-m", "smemkern._profile_child", str(request)]
-        said = _ncu.run(command, environment, lambda: meter(1, 4))
+        output = _ncu.run(command, environment, lambda: meter(1, 4))
         if not report.exists():
-            raise _core.Error(f"ncu saw no launch of the kernel; it said:\n{said[-4000:]}")
+            raise _core.Error(f"ncu saw no launch of the kernel; its output:\n{output[-4000:]}")
         view = [ncu, "--import", str(report), "--csv", "--page"]
         raw = _ncu.run([*view, "raw", "--print-units", "base"], environment, lambda: meter(2, 4))
         counts = _ncu.totals(raw, METRICS)

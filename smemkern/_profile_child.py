@@ -1,4 +1,4 @@
-"""What runs under ncu: makes the one call that smemkern.profile has written into a file."""
+"""Runs under ncu: makes the call that smemkern.profile pickled into a file."""
 
 import pickle
 import sys

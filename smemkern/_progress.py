@@ -1,7 +1,7 @@
-"""How far something is, where somebody waits for it: a bar of tqdm once two seconds have gone by.
+"""Progress bars of tqdm, shown once an operation has taken two seconds.
 
-Only on a terminal or in a notebook, on standard error, and only where tqdm is installed: a log or a
-pipe sees nothing of it.
+They are written to standard error, only in a terminal or notebook and only if tqdm is installed.
+So logs and pipes do not contain them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Item = TypeVar("Item")
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at standard error: a terminal, or a notebook's front end."""
+    """Whether standard error is a terminal or a notebook's front end."""
     shell = sys.modules.get("IPython")
     kernel = shell is not None and hasattr(shell.get_ipython(), "kernel")
     return kernel or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def _bar(total: int, what: str, unit: str) -> Any:
-    """A bar, or None where there should be none."""
+    """A bar, or None if none should be shown."""
     if not is_watched():
         return None
     try:
@@ -35,7 +35,7 @@ def _bar(total: int, what: str, unit: str) -> Any:
 
 
 def over(items: Sequence[Item], what: str, unit: str) -> Iterable[Item]:
-    """The items, with a bar that counts them."""
+    """Iterates over the items, with a bar."""
     bar = _bar(len(items), what, f" {unit}")
     if bar is None:
         yield from items
@@ -47,7 +47,7 @@ def over(items: Sequence[Item], what: str, unit: str) -> Iterable[Item]:
 
 
 class Meter:
-    """A bar for what reports by itself how far it is: meter(done, all)."""
+    """A bar for operations that report their progress by calling meter(done, total)."""
 
     def __init__(self, what: str, unit: str) -> None:
         self._what, self._unit = what, unit

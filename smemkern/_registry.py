@@ -1,4 +1,4 @@
-"""The table of techniques as Python sees it; its rows come from csrc/kernels/variants.toml."""
+"""The registry of variants. Its rows come from csrc/kernels/variants.toml."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from . import _core
-from ._blocks import Block, Facts, Heading, Table, in_notebook
+from ._document import Facts, Heading, Node, Table, in_notebook
 from ._rows import Rows
 
 
 class Param(NamedTuple):
-    """A parameter of a variant: `legal` holds every value it may have."""
+    """A parameter of a variant. `legal` holds every value that it may have."""
 
     default: int
     legal: range | tuple[int, ...]
@@ -20,38 +20,38 @@ class Param(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """One technique: a kernel file and a row of the table."""
+    """One technique: a kernel file and its row in the registry."""
 
     op: str
     name: str
     summary: str
-    differs_from: str | None  # the rung below on the ladder
+    differs_from: str | None  # the variant one step below it on the ladder
     min_sm: int  # 80: compute capability 8.0
-    dtypes: tuple[str, ...]  # "float32"; transposes move bits: "b8" to "b128"
+    dtypes: tuple[str, ...]  # such as "float32"; for transposes sizes in bits, "b8" to "b128"
     params: Mapping[str, Param]
-    product_bits: int | None  # that are right of each product; None: all that the type has
-    strides: str  # of what is read where it lies: "rows", "rows or columns" (of neighbours), "any"
+    product_bits: int | None  # correct bits of each product; None: all that the type has
+    strides: str  # operands read in place: contiguous "rows", "rows or columns", or "any" strides
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         legal = [(name, p.default, _legal(p), p.doc) for name, p in self.params.items()]
         facts = [
             ("what it is", self.summary),
             ("differs from", self.differs_from or "-"),
             ("dtypes", ", ".join(self.dtypes)),
             ("runs on", f"sm_{self.min_sm} and later"),
-            ("reads where it lies", self.strides),
+            ("reads in place", self.strides),
         ]
         if self.product_bits is not None:
-            facts.append(("bits of a product", str(self.product_bits)))
-        blocks: list[Block] = [Heading(f"{self.op} {self.name}"), Facts(facts)]
-        return blocks + ([Table(("parameter", "default", "legal", "what"), legal)] if legal else [])
+            facts.append(("bits per product", str(self.product_bits)))
+        nodes: list[Node] = [Heading(f"{self.op} {self.name}"), Facts(facts)]
+        return nodes + ([Table(("parameter", "default", "legal", "what"), legal)] if legal else [])
 
     def _repr_html_(self) -> str:
         return in_notebook(self)
 
     @property
     def source(self) -> str:
-        """The CUDA C of the kernel."""
+        """The kernel's CUDA C source."""
         from pathlib import Path
 
         folder = _core.config()["kernels"]
@@ -65,7 +65,7 @@ def _legal(param: Param) -> str:
 
 
 class Variants(Rows[Variant]):
-    """Rows of the registry, shown with what tells them apart."""
+    """Rows of the registry."""
 
     __slots__ = ()
 
@@ -97,12 +97,12 @@ _rows = Variants()
 
 
 def variants(op: str | None = None) -> Variants:
-    """The rows of the registry, in the order of the ladder.
+    """The rows of the registry, in ladder order.
 
     Parameters
     ----------
     op : "gemm", "transpose", "probe" or None
-        None: all of them.
+        None: all operations.
 
     Returns
     -------

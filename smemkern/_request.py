@@ -1,6 +1,6 @@
-"""One request of a warp, taken apart: who waits for whom, in which bank.
+"""One request of a warp: which lanes access which words of which bank.
 
-Which lanes are served together is asked of the rule in csrc/emu/cost/banks.h, which also counts.
+The cost and the groups of lanes come from the rule in csrc/emu/cost/banks.h, which traces use too.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._architectures import BANK_BYTES, BANKS
-from ._blocks import Block, Heading, Listing, Picture, as_text, in_notebook
+from ._document import Heading, Listing, Node, Picture, as_text, in_notebook
 from ._wavefronts import LANES, OPS, lanes_of, read_requests
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Request:
-    """One access of one warp: who asked for what.
+    """One memory request of one warp.
 
     Attributes
     ----------
     addresses : ndarray of int64, shape (32,)
-        Bytes: offsets in the block's shared memory, or addresses in global memory. Of lanes that
-        are not active they mean nothing. Of "ldmatrix", "stmatrix", "bulk" and "matrix" a lane is
-        a piece of 16 bytes and not a thread's.
+        The byte address of each lane: an offset in the block's shared memory, or an address in
+        global memory. Undefined for inactive lanes. For "ldmatrix", "stmatrix", "bulk" and "matrix"
+        each entry is the address of a 16-byte chunk, not of a thread's data.
     active : ndarray of bool, shape (32,)
     width : int
-        Bytes a lane.
+        Bytes per lane.
     op : str
     cost : int
         Wavefronts in shared memory, 32-byte sectors in global memory.
     shared : bool
     block : tuple of 3 int, or None
-        None of a request that was not traced.
+        The block's index; None if the request does not come from a trace.
     warp : int or None
-        In the block.
+        The warp's number in the block.
     """
 
     addresses: NDArray[Any]
@@ -52,18 +52,18 @@ class Request:
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        """Those that are active."""
+        """The active lanes."""
         return tuple(self.active.nonzero()[0].tolist())
 
     @property
     def banks(self) -> NDArray[Any]:
-        """Banks of each lane, shape (32, words a lane); -1 where a lane is not active."""
+        """The banks of each lane, shape (32, words per lane); -1 for inactive lanes."""
         words = np.arange(max(self.width // BANK_BYTES, 1))
         banks = (self.addresses[:, None] // BANK_BYTES + words) % BANKS
         return np.where(self.active[:, None], banks, -1)
 
     def _counted(self) -> tuple[int, int, int]:
-        """Wavefronts, the fewest possible, and lanes of a group."""
+        """(wavefronts, ideal wavefronts, lanes per group)."""
         mask = np.array([sum(1 << lane for lane in self.lanes)], np.uint32)
         address = np.where(self.active, self.addresses, 0).astype(np.uint64)[None]
         op = self.op if self.op in OPS else "store"
@@ -72,17 +72,17 @@ class Request:
 
     @property
     def ideal(self) -> int:
-        """The fewest wavefronts that could serve its bytes in shared memory."""
+        """The fewest wavefronts that could serve these bytes in shared memory."""
         return self._counted()[1]
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Lanes that are served together, active or not."""
+        """The groups of lanes that shared memory serves together; includes inactive lanes."""
         size = self._counted()[2]
         return tuple(range(first, first + size) for first in range(0, LANES, size))
 
     def _words(self, group: range) -> dict[int, dict[int, tuple[int, ...]]]:
-        """{bank: {word: lanes}} of a group, words in the order of their lanes."""
+        """{bank: {word: lanes}} of a group, with words in lane order."""
         found: dict[int, dict[int, tuple[int, ...]]] = defaultdict(dict)
         for lane in group:
             if self.active[lane]:
@@ -94,10 +94,10 @@ class Request:
 
     @property
     def conflicts(self) -> tuple[tuple[int, int, dict[int, tuple[int, ...]]], ...]:
-        """(group, bank, {word: lanes}) of each bank that a group asks for more than one word.
+        """(group, bank, {word: lanes}) for each bank in which a group accesses several words.
 
-        A word is a byte address / 4. Of wider accesses the banks of each but the first of an
-        access's words say the same again, and are left out.
+        A word is numbered byte address / 4. If a lane accesses several words, only the bank of its
+        first word is listed, because the banks of the others have the same conflicts.
         """
         step = max(self.width // BANK_BYTES, 1)
         return tuple(
@@ -109,7 +109,10 @@ class Request:
 
     @property
     def turns(self) -> NDArray[Any]:
-        """As `banks`: how many other words of the group take the bank before this one; -1: none."""
+        """The wavefront, from 0 on, in which its group's bank serves each word of `banks`.
+
+        This is the number of other words that the bank serves before it. -1 for inactive lanes.
+        """
         turns = np.full(self.banks.shape, -1)
         for group in self.groups:
             for words in self._words(group).values():
@@ -118,10 +121,10 @@ class Request:
                         turns[lane, word - int(self.addresses[lane]) // BANK_BYTES] = turn
         return turns
 
-    def _blocks(self) -> list[Block]:
-        said: list[Block] = [
+    def _nodes(self) -> list[Node]:
+        said: list[Node] = [
             Heading(self._head()),
-            Listing(self._waits() if self.shared else self._asked()),
+            Listing(self._conflict_lines() if self.shared else self._address_lines()),
         ]
         if not self.shared:
             return said
@@ -141,11 +144,11 @@ class Request:
         where = "" if self.block is None else f"; block {self.block}, warp {self.warp}"
         return f"{what}: {cost}{where}"
 
-    def _asked(self) -> list[str]:
+    def _address_lines(self) -> list[str]:
         given = [f"{address:#x}" for address in self.addresses[self.active][:6].tolist()]
         return [f"  addresses {', '.join(given)}{', ...' if len(self.lanes) > 6 else ''}"]
 
-    def _waits(self) -> list[str]:
+    def _conflict_lines(self) -> list[str]:
         lines = []
         conflicts, groups = self.conflicts, self.groups
         for g, b, words in conflicts[:8]:
@@ -156,23 +159,24 @@ class Request:
             lines.append(f"  {group}bank {b}, {len(words)} ways: {who}")
         if len(conflicts) > 8:
             lines.append(f"  and {len(conflicts) - 8} more banks")
-        return lines or ["  no bank is asked for two words at once"]
+        return lines or ["  no bank conflict"]
 
 
 def explain(
     addresses: ArrayLike, width: int = 4, op: str = "load", active: ArrayLike | None = None
 ) -> Request:
-    """Which lanes of one request meet in which bank.
+    """Which lanes of one request conflict in which bank.
 
     Parameters
     ----------
     addresses : array of int (lanes,)
-        One request; parameters as of wavefronts.
+        One request. All parameters are those of wavefronts.
 
     Returns
     -------
     Request
-        .groups, .cost, .ideal and .conflicts; printed, it says who waits for whom.
+        .groups, .cost, .ideal and .conflicts. Printing it lists the words and lanes of each bank
+        that has a conflict.
 
     Examples
     --------
@@ -192,7 +196,7 @@ def explain(
 
 
 def _runs(lanes: tuple[int, ...]) -> str:
-    """0-3, 7: runs of lanes; the first few of many."""
+    """Lanes as ranges, such as "0-3, 7"; if there are many, only the first few."""
     runs: list[list[int]] = []
     for lane in lanes:
         if runs and runs[-1][-1] + 1 == lane:

@@ -1,15 +1,15 @@
-"""Which roof a kernel stands under: arithmetic, device memory, L1, or shared memory.
+"""Which roof limits a kernel: arithmetic, device memory, L1, or shared memory.
 
-An operation must do 2 M N K FLOPs and move each matrix once; no kernel is faster than the slower of
-the two. A kernel of the ladder also asks shared memory for wavefronts and L1 for sectors, one
-wavefront and 4 sectors a clock in each SM. What it asks for is not assumed but counted: the
-emulator runs it on two small sizes, and the difference is what each further step costs.
+An operation has 2 M N K FLOPs and must move each matrix at least once. No kernel is faster than the
+slower of the two. A variant also needs wavefronts of shared memory and sectors of L1: an SM serves
+one wavefront and 4 sectors per clock. Both are counted, not assumed: the emulator runs the variant
+at two small sizes, and the difference is the cost per unit of work.
 
     textbook    naive reads 2 M N K elements of global memory, tiled 2 M N K / TILE
 
-Those reads are counted too (`reads`); most of them are served by L1 and L2, so device memory is
-charged the compulsory bytes alone. The counts are of the PTX: where ptxas merges shared loads into
-wider ones, the machine asks for fewer wavefronts and that roof is higher than said here
+These reads are counted too (`reads`). L1 and L2 serve most of them, so only the compulsory bytes
+are charged to device memory. The counts are of the PTX. If ptxas merges shared loads into wider
+ones, the machine code needs fewer wavefronts, and that roof is higher than computed here
 (docs/models.md).
 """
 
@@ -21,18 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._blocks import Block, Facts, Heading, Table, in_notebook
 from ._ceilings import Ceilings, ceilings
+from ._document import Facts, Heading, Node, Table, in_notebook
 from ._registry import Variant, variants
 from ._rows import Rows
 from ._table import Bar, Right
 
-SECTORS_A_CLOCK = 4  # of an SM's L1: 128 bytes
-SIDE, SHORT, LONG = 256, 128, 256  # sizes that are counted: whole tiles of every variant
+SECTORS_PER_CLOCK = 4  # of an SM's L1: 128 bytes
+SIDE, SHORT, LONG = 256, 128, 256  # sizes of the counted runs: multiples of every variant's tiles
 
 
 class Traffic(NamedTuple):
-    """What a variant asks for, per unit of work (gemm: M N K; transpose: an element)."""
+    """A variant's memory traffic per unit of work (gemm: M N K; transpose: an element)."""
 
     reads: float  # elements of global memory
     l1_clocks: float
@@ -40,19 +40,19 @@ class Traffic(NamedTuple):
 
 
 class VariantRoof(NamedTuple):
-    """A variant of the ladder and its roofs."""
+    """A variant and its roofs."""
 
     variant: str
-    reads: float  # elements of global memory, by all threads
+    reads: float  # elements of global memory read, by all threads together
     wavefronts: float  # of shared memory
-    intensity: float  # FLOP for each byte that is read so; of a transpose bytes
+    intensity: float  # FLOP (transpose: bytes moved) per byte of these reads
     binding: str  # the lowest roof
-    attainable: float  # TFLOP/s (gemm) or TB/s (transpose) below it
-    seconds: dict[str, float]  # that each roof takes: "compute", "memory", "L1", "shared"
+    attainable: float  # TFLOP/s (gemm) or TB/s (transpose) under that roof
+    seconds: dict[str, float]  # minimum time by each roof: "compute", "memory", "L1", "shared"
 
 
 class Roofline(NamedTuple):
-    """What smemkern.roofline returns."""
+    """The result of smemkern.roofline."""
 
     op: str
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class Roofline(NamedTuple):
     intensity: float  # FLOP/byte
     binding: str  # "compute" or "memory"
     attainable: float  # TFLOP/s (gemm) or TB/s (transpose)
-    seconds: dict[str, float]  # that each roof takes
+    seconds: dict[str, float]  # minimum time by each roof
     ceilings: Ceilings
 
     @property
@@ -71,14 +71,14 @@ class Roofline(NamedTuple):
 
     @property
     def variants(self) -> Rows[VariantRoof]:
-        """The roofs of every variant that takes this dtype; counted on the emulator, in about 1 s.
+        """The roofs of every variant for this dtype, counted on the emulator in about 1 second.
 
-        Variants that run on matrix units, or that the emulator cannot run, are left out.
+        Variants that use matrix units, or that the emulator cannot run, are omitted.
         """
         counted = (_counted(self, row) for row in variants(self.op))
         return Rows(row for row in counted if row is not None)
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         slowest = max(self.seconds.values())
         roofs = [
             (name, Right(f"{1e6 * s:.4g}"), Bar(s / slowest)) for name, s in self.seconds.items()
@@ -88,7 +88,7 @@ class Roofline(NamedTuple):
             ("work", f"{self.flops / 1e9:.4g} GFLOP" if self.flops else "none"),
             ("moves at least", f"{self.bytes / 1e6:.4g} MB"),
             ("intensity", f"{self.intensity:.4g} FLOP/byte"),
-            ("at most", f"{self.attainable:.4g} {self.unit}, bound by {self.binding}"),
+            ("attainable", f"{self.attainable:.4g} {self.unit}, bound by {self.binding}"),
             ("roofs of", f"{self.ceilings.device}, {self.ceilings.source}"),
         ]
         header = ("roof", "microseconds", "")
@@ -125,36 +125,39 @@ def _compute_roof(roofs: Ceilings, dtype: str) -> float:
     unit = units.get(dtype, dtype)
     if unit not in roofs.compute:
         known = ", ".join(roofs.compute)
-        raise ValueError(f"no arithmetic roof is known for {dtype} on {roofs.device}; for: {known}")
+        raise ValueError(
+            f"no arithmetic roof is known for {dtype} on {roofs.device}; known are: {known}"
+        )
     return roofs.compute[unit]
 
 
 def roofline(
     op: str, shape: tuple[int, ...], dtype: Any, device: str | Ceilings | None = None
 ) -> Roofline:
-    """The roofs over an operation, and over each variant of it.
+    """The roofs of an operation, and of each of its variants.
 
     Parameters
     ----------
     op : "gemm" or "transpose"
     shape : tuple of int
-        (M, N, K) or (M, N); batches before them.
+        (M, N, K) or (M, N), preceded by any batch dimensions.
     dtype : dtype or str
-        Of the elements; of a gemm also "bfloat16" and "tf32". "float32" and "float64" are the
-        multiply-add units.
+        The elements' type; for a gemm also "bfloat16" and "tf32". For "float32" and "float64" the
+        arithmetic roof is that of the units outside the matrix units.
     device : str or Ceilings, optional
-        As of smemkern.ceilings; without a GPU the table of an H200, as `ceilings.source` says.
+        A device for smemkern.ceilings, or its result. Without a GPU the default is the table of an
+        H200; `ceilings.source` says which was used.
 
     Returns
     -------
     Roofline
-        FLOPs, compulsory bytes, arithmetic intensity, the binding roof and what it leaves;
-        `.variants` has the same of every variant, with its own traffic.
+        FLOPs, compulsory bytes, arithmetic intensity, the binding roof and the attainable rate.
+        `.variants` has the same for every variant, with its own traffic.
 
     Raises
     ------
     ValueError
-        For operations, shapes and dtypes that have no roofline.
+        For an unknown operation or dtype, or an illegal shape.
 
     Examples
     --------
@@ -218,7 +221,7 @@ _counted_before: dict[tuple[str, str, str], Traffic | None] = {}
 
 
 def traffic_of(op: str, variant: str, dtype: str) -> Traffic | None:
-    """A variant's traffic for each further unit of work; None if the emulator does not run it."""
+    """A variant's traffic per unit of work; None if the emulator cannot run it."""
     key = (op, variant, dtype)
     if key not in _counted_before:
         _counted_before[key] = _count(*key)
@@ -237,7 +240,7 @@ def _count(op: str, variant: str, dtype: str) -> Traffic | None:
         short, long = ((np.zeros((SIDE, n), kind),) for n in (SIDE, 2 * SIDE))
         work = SIDE * SIDE
     try:
-        before, after = (_asked(op, operands, variant, kind.itemsize) for operands in (short, long))
+        before, after = (_run(op, operands, variant, kind.itemsize) for operands in (short, long))
     except _core.UnsupportedInstructionError:
         return None
     if before is None or after is None:
@@ -245,7 +248,7 @@ def _count(op: str, variant: str, dtype: str) -> Traffic | None:
     return Traffic(*((b - a) / work for a, b in zip(before, after, strict=True)))
 
 
-def _asked(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | None:
+def _run(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | None:
     """The counts of one run; None for kernels that use matrix units."""
     from ._observe import trace
 
@@ -257,10 +260,12 @@ def _asked(op: str, operands: Any, variant: str, itemsize: int) -> Traffic | Non
         for row in run.global_
         if row.op in ("load", "copy_async")
     )
-    # Bulk copies fill shared memory without a thread's read: they do not queue at L1.
+    # Bulk copies fill shared memory without loads by threads, so they do not go through L1.
     copied = [row for row in run.global_ if row.op == "bulk"]
     reads += sum(row.bytes / itemsize for row in copied if row.direction == "read")
     clocks = sum(
-        max(row.requests, row.sectors / SECTORS_A_CLOCK) for row in run.global_ if row.op != "bulk"
+        max(row.requests, row.sectors / SECTORS_PER_CLOCK)
+        for row in run.global_
+        if row.op != "bulk"
     )
     return Traffic(reads, clocks, sum(row.wavefronts for row in run.shared))

@@ -1,11 +1,11 @@
-"""Tables as results: a tuple of named tuples that prints itself."""
+"""Tables of results: a tuple of named tuples that prints itself as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from ._blocks import Block, Paragraph, Table, as_text, in_notebook
+from ._document import Node, Paragraph, Table, as_text, in_notebook
 from ._table import Cell, Right
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -16,11 +16,11 @@ class Rows(tuple[Row, ...]):
 
     __slots__ = ()
 
-    def _blocks(self) -> Sequence[Block]:
+    def _nodes(self) -> Sequence[Node]:
         return [self._table() if self else Paragraph("(no rows)")]
 
     def _table(self) -> Table:
-        """All fields; those who have too many show what is looked for."""
+        """A column per field. Subclasses with many fields show fewer."""
         return Table(self[0]._fields, [list(map(cell, row)) for row in self])  # type: ignore[attr-defined]
 
     __repr__ = as_text
@@ -34,7 +34,7 @@ class Rows(tuple[Row, ...]):
 
 
 def cell(value: object) -> object:
-    """A field as it stands in a table."""
+    """The table cell of a field."""
     if isinstance(value, float):
         return Right(f"{value:.4g}")
     if isinstance(value, Mapping):
@@ -45,7 +45,7 @@ def cell(value: object) -> object:
 
 
 def params(given: Mapping[str, object]) -> str:
-    """Parameters of a variant, or numbers by name: tile=16 pad=1."""
+    """Formats a variant's parameters, or other named numbers: tile=16 pad=1."""
     return " ".join(
         f"{name}={f'{value:.3g}' if isinstance(value, float) else value}"
         for name, value in given.items()
@@ -53,7 +53,7 @@ def params(given: Mapping[str, object]) -> str:
 
 
 def factor(cost: float, ideal: float) -> Cell:
-    """What was paid, of what was needed; red where it is more."""
+    """cost / ideal; red if the cost is above the ideal."""
     return (
         Right(f"{cost / ideal:.2f}", "bad" if cost > ideal else "good") if ideal else Right("1.00")
     )

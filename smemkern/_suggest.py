@@ -1,4 +1,4 @@
-"""Which pad or swizzle makes given accesses free of conflicts, found by trying all there are."""
+"""Finds the padding or swizzle that makes accesses conflict-free, by trying all candidates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 
 from ._access import Access, read_access
 from ._architectures import BANK_BYTES, BANKS
-from ._blocks import Block, Paragraph, Table, in_notebook, text
+from ._document import Node, Paragraph, Table, in_notebook, text
 from ._layout import TMA, Layout, Swizzle
 from ._table import Cell, Right
 
-LINE = BANKS * BANK_BYTES  # bytes; what happens in the banks repeats after as much padding
+LINE = BANKS * BANK_BYTES  # bytes; padding a row by a multiple of it does not change the banks
 
 
 class Choice(NamedTuple):
-    """A layout and what the accesses cost on it."""
+    """A layout and the cost of the accesses on it."""
 
     layout: Layout
     wasted: int  # bytes that hold no element
@@ -28,10 +28,10 @@ class Choice(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """What suggest returns."""
+    """The result of suggest."""
 
     best: Choice
-    before: Choice | None  # the plain tile; None where vectors do not lie whole in it
+    before: Choice | None  # the plain tile; None if vectors are not contiguous and aligned in it
     alternatives: tuple[Choice, ...]  # the other candidates, best first
 
     @property
@@ -47,12 +47,12 @@ class Suggestion(NamedTuple):
         if self.conflict_free:
             return f"{self.best.layout!r} is free of conflicts"
         return (
-            f"no pad and no swizzle is free of conflicts for these accesses; "
-            f"{self.best.layout!r} comes closest"
+            f"no padding and no swizzle is free of conflicts for these accesses; "
+            f"{self.best.layout!r} has the fewest wavefronts"
         )
 
-    def _blocks(self) -> list[Block]:
-        of_kind: dict[str, Choice] = {}  # the best of each kind is enough to look at
+    def _nodes(self) -> list[Node]:
+        of_kind: dict[str, Choice] = {}  # shows only the best choice of each kind
         for choice in (self.best, *self.alternatives):
             of_kind.setdefault(_kind(choice.layout), choice)
         shown = list(of_kind.values())
@@ -76,7 +76,7 @@ class Suggestion(NamedTuple):
         ]
 
     def __repr__(self) -> str:
-        return text(self._blocks()).replace("\n\n", "\n", 1)
+        return text(self._nodes()).replace("\n\n", "\n", 1)
 
     def _repr_html_(self) -> str:
         return in_notebook(self)
@@ -85,9 +85,9 @@ class Suggestion(NamedTuple):
 def candidates(rows: int, cols: int, itemsize: int) -> Iterator[Layout]:
     """Every layout that suggest tries, the simplest first.
 
-    All pads up to a line of banks, after which pads repeat; "xor" of elements and of chunks; TMA's
-    three where the rows have their length; and every Swizzle that moves whole elements among the
-    banks by bits that the tile's addresses have.
+    All paddings of less than 128 bytes, after which the banks repeat; "xor" of elements and of
+    chunks; TMA's three swizzles if rows have their length; and every Swizzle that keeps elements
+    whole, changes bank bits and uses only bits of the tile's addresses.
     """
     for pad in range(LINE // itemsize):
         yield Layout(rows, cols, itemsize, pad)
@@ -113,12 +113,12 @@ def suggest(
     Parameters
     ----------
     rows, cols : int
-        The tile.
+        The size of the tile.
     itemsize : int
-        Bytes of an element: 1, 2, 4, 8 or 16.
+        Bytes per element: 1, 2, 4, 8 or 16.
     accesses : iterable of str, Access or array of int
-        The walks over the tile, each as often as it happens: names as of smemkern.banks.pattern
-        ("row", "store column", "row:16B", "ldmatrix", ...), or arrays (..., lanes, 2) with each
+        The access patterns, each repeated as often as it occurs: names for smemkern.banks.pattern
+        ("row", "store column", "row:16B", "ldmatrix", ...), or arrays (..., lanes, 2) of each
         lane's (r, c).
 
     Returns
@@ -126,18 +126,19 @@ def suggest(
     Suggestion
         .best, .before (the plain tile) and .alternatives, each with its layout, wasted bytes,
         wavefronts and ideal. Ranked by wavefronts, then wasted bytes, then simplicity: no change,
-        padding, "xor", TMA's swizzles, any other Swizzle. `conflict_free` is False where nothing
-        that was tried is; then best is the least bad.
+        padding, "xor", TMA's swizzles, any other Swizzle. `conflict_free` is False if no candidate
+        is conflict-free; best then has the fewest wavefronts.
 
     Raises
     ------
     ValueError
-        For accesses that the tile does not admit, and if no layout keeps their vectors whole.
+        For accesses that do not fit the tile, and if no layout keeps their vectors contiguous and
+        aligned.
 
     Notes
     -----
-    A swizzle wastes nothing and costs an XOR or two an access; padding wastes memory and costs
-    nothing. Where that matters look at the alternatives.
+    A swizzle wastes no memory but costs one or two XORs per access. Padding wastes memory but costs
+    no instructions. See the alternatives if that matters.
 
     Examples
     --------
@@ -150,18 +151,18 @@ def suggest(
     __tracebackhide__ = True
     if isinstance(accesses, str | Access):
         accesses = [accesses]
-    walks = []
-    for access in accesses:  # no comprehension: its frame would stand in every traceback
-        walks.append(read_access(access, rows, cols, itemsize))
-    if not walks:
+    patterns = []
+    for access in accesses:  # no comprehension: it would add a frame to tracebacks
+        patterns.append(read_access(access, rows, cols, itemsize))
+    if not patterns:
         raise ValueError("accesses is empty: name at least one, such as 'column'")
     tried = [
-        choice for layout in candidates(rows, cols, itemsize) for choice in _try(layout, walks)
+        choice for layout in candidates(rows, cols, itemsize) for choice in _try(layout, patterns)
     ]
     if not tried:
         raise ValueError(
             f"no layout of {rows} x {cols} elements of {itemsize} bytes keeps the vectors of "
-            f"{', '.join(walk.name for walk in walks)} whole and aligned"
+            f"{', '.join(pattern.name for pattern in patterns)} whole and aligned"
         )
     plain = tried[0] if _kind(tried[0].layout) == "plain" else None
     best, *others = sorted(tried, key=lambda choice: (choice.wavefronts, choice.wasted))
@@ -174,10 +175,10 @@ def _kind(layout: Layout) -> str:
     return layout.swizzle if isinstance(layout.swizzle, str) else "Swizzle"
 
 
-def _try(layout: Layout, walks: list[Any]) -> Iterator[Choice]:
-    """The choice, or nothing if the layout tears a vector apart."""
+def _try(layout: Layout, patterns: list[Any]) -> Iterator[Choice]:
+    """Yields the choice, or nothing if the layout splits or misaligns a vector."""
     try:
-        costs = [layout.cost(walk) for walk in walks]
+        costs = [layout.cost(pattern) for pattern in patterns]
     except ValueError:
         return
     yield Choice(

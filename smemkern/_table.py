@@ -1,8 +1,8 @@
-"""Tables as plain text, and how wide their columns become where there is little room.
+"""Plain-text tables, and the widths of their columns when the output is narrow.
 
-A cell is text, which stands to the left, a number, which stands to the right, or one of the classes
-below, which say so themselves and may have a tone: what it means, and not which colour it gets.
-Whoever shows a table in colour (_terminal.py, _html.py) takes the same cells and the same widths.
+A cell is a string (left-aligned), a number (right-aligned) or a Cell (sets its own alignment).
+A Cell may have a style, which says what it means ("good", "bad") and not which colour it gets.
+_terminal.py and _html.py render the same cells in colour; the terminal uses the same widths.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 GAP = 2  # blanks between columns
-LEAST = 16  # characters that a column of text is squeezed to before the table is turned
-SHORTEST = 12  # characters of text that is cut; less would say nothing
+MIN_TEXT = 16  # characters; if columns of text had to be narrower, records() is used instead
+MIN_CUT = 12  # characters; a Cut column that would be narrower is omitted
 
 
 class Cell:
-    """Text with a tone: "good", "bad", "dim", "strong", "bar" or none."""
+    """Text with a style: "good", "bad", "dim", "strong", "bar" or none."""
 
     to_left = True
 
-    def __init__(self, text: str, tone: str = "") -> None:
+    def __init__(self, text: str, style: str = "") -> None:
         self.text = text
-        self.tone = tone
+        self.style = style
 
     def __str__(self) -> str:
         return self.text
 
 
 class Right(Cell):
-    """Text that stands to the right, as a number would."""
+    """Right-aligned text."""
 
     to_left = False
 
 
 class Cut(Cell):
-    """Text that stays on its line: what there is no room for is cut off, or all of it."""
+    """Text that is truncated instead of wrapped, and omitted if very little would remain."""
 
 
 class Bar(Cell):
-    """A share from 0 to 1 as a bar."""
+    """A bar that shows a fraction from 0 to 1."""
 
     def __init__(self, share: float, length: int = 40) -> None:
         super().__init__("#" * round(length * share), "bar")
         self.share = share
 
 
-def tone_of(cell: object) -> str:
-    return cell.tone if isinstance(cell, Cell) else ""
+def style_of(cell: object) -> str:
+    return cell.style if isinstance(cell, Cell) else ""
 
 
 def are_left(n: int, rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Which of n columns stand to the left: those that hold nothing but text."""
+    """Which of n columns are left-aligned: those that hold only text."""
     return [
         all(
             cell.to_left if isinstance(cell, Cell) else isinstance(cell, str)
@@ -64,10 +64,10 @@ def are_left(n: int, rows: Sequence[Sequence[object]]) -> list[bool]:
 def fitted(
     header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None
 ) -> list[int] | None:
-    """Widths of the columns; None if a table does not fit into `width` characters.
+    """Widths of the columns; None if the table does not fit into `width` characters.
 
-    Columns of words give way, the widest first; numbers and names are never broken. A column that
-    may be cut gives way most, to nothing: then its width is 0, and it is not shown.
+    Columns with text of several words shrink, the widest first. Numbers and single words are never
+    broken. Cut columns may shrink to width 0, which omits them.
     """
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     columns = list(zip(*cells, strict=True))
@@ -77,10 +77,10 @@ def fitted(
         return widths
     left = are_left(len(widths), rows)
     cut = [any(isinstance(row[i], Cut) for row in rows) for i in range(len(widths))]
-    least = [
+    minimum = [
         -GAP
         if may_go
-        else max(LEAST, len(head), *(len(word) for cell in column for word in cell.split()))
+        else max(MIN_TEXT, len(head), *(len(word) for cell in column for word in cell.split()))
         if to_left and any(" " in cell for cell in column)
         else wide
         for head, column, to_left, wide, may_go in zip(
@@ -89,23 +89,23 @@ def fitted(
     ]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
     while excess > 0:
-        pairs = zip(widths, least, strict=True)
+        pairs = zip(widths, minimum, strict=True)
         slack, at = max((wide - low, i) for i, (wide, low) in enumerate(pairs))
         if slack <= 0:
             return None
         widths[at] -= 1
         excess -= 1
     return [
-        0 if may_go and wide < min(SHORTEST, whole) else wide
+        0 if may_go and wide < min(MIN_CUT, whole) else wide
         for wide, may_go, whole in zip(widths, cut, whole_widths, strict=True)
     ]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None) -> str:
-    """Columns as wide as their widest cell; text to the left, everything else to the right.
+    """Renders a table with columns as wide as their widest cell.
 
-    Where that is wider than `width`, words are wrapped; where that is not enough, each row becomes
-    lines of its own, as records() has them.
+    A table wider than `width` has its text wrapped. If that does not suffice, records() prints
+    each cell on a line of its own.
     """
     rows = list(rows)
     widths = fitted(header, rows, width)
@@ -130,7 +130,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], width: int | 
 
 
 def lines_of(cell: object, width: int) -> list[str]:
-    """A cell in a column of a width."""
+    """The lines of a cell in a column of that width."""
     text = str(cell)
     if not width:
         return []
@@ -144,7 +144,7 @@ def lines_of(cell: object, width: int) -> list[str]:
 def records(
     header: Sequence[str], rows: Iterable[Sequence[object]], width: int | None
 ) -> Iterator[tuple[str, str]]:
-    """A table turned: lines and their tones, each with the name of a column and one row's cell."""
+    """A table with one line per cell: (column name and cell, the cell's style)."""
     names = max(map(len, header), default=0)
     for number, row in enumerate(rows):
         if number:
@@ -152,16 +152,16 @@ def records(
         for name, cell in zip(header, row, strict=True):
             if str(cell):
                 for line in hanging(f"{name:{names}}{' ' * GAP}", str(cell), width):
-                    yield line, tone_of(cell)
+                    yield line, style_of(cell)
 
 
 def hanging(head: str, text: str, width: int | None) -> list[str]:
-    """Text behind a head; its further lines are indented as much as the head is long."""
+    """Text after a head; continuation lines are indented by the length of the head."""
     if width is None or len(head) + len(text) <= width:
         return [f"{head}{text}".rstrip()]
     return textwrap.wrap(
         text,
-        max(width, len(head) + LEAST),
+        max(width, len(head) + MIN_TEXT),
         initial_indent=head,
         subsequent_indent=" " * len(head),
         break_on_hyphens=False,

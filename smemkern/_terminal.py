@@ -1,7 +1,7 @@
-"""Blocks on a terminal: in colour by rich where that is installed and wanted, else as plain text.
+"""Prints document nodes: coloured by rich if it is installed and colour is on, else plain.
 
-Both say the same words in the same places. Width: $COLUMNS, else the terminal's; what goes into a
-file or a pipe has lines as long as they need, so that grep and awk find a row on a line.
+Both outputs have the same words in the same places. The width is $COLUMNS, else the terminal's.
+Lines written to a file or pipe are not wrapped, so that grep and awk see one row per line.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, TextIO
 
-from ._blocks import (
-    Block,
+from ._document import (
     Facts,
     Heading,
     Listing,
+    Node,
     Paragraph,
     Table,
     facts,
@@ -22,10 +22,10 @@ from ._blocks import (
     paragraph,
     text,
 )
-from ._table import GAP, are_left, fitted, lines_of, records, tone_of
+from ._table import GAP, are_left, fitted, lines_of, records, style_of
 
 CHOICES = ("auto", "always", "never")
-ENDLESS = 10_000  # characters: a line that rich should not break
+UNLIMITED = 10_000  # characters; keeps rich from wrapping lines
 
 _STYLES = {
     "good": "green",
@@ -38,7 +38,7 @@ _STYLES = {
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Characters of a line; None: no end."""
+    """Characters per line; None: unlimited."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns):
         return int(columns)
@@ -49,9 +49,9 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def is_coloured(choice: str, stream: TextIO) -> bool:
-    """Whether colour is wanted: what --color says, then NO_COLOR, FORCE_COLOR, then a terminal.
+    """Whether to print in colour: --color decides, then NO_COLOR, FORCE_COLOR, then isatty().
 
-    The two variables are as no-color.org and force-color.org have them: empty means unset.
+    The two variables follow no-color.org and force-color.org: empty counts as unset.
     """
     if choice != "auto":
         return choice == "always"
@@ -60,22 +60,22 @@ def is_coloured(choice: str, stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-def show(blocks: Iterable[Block], stream: TextIO, colour: str = "auto") -> None:
-    """Write them, in colour if that is wanted and rich is there."""
+def show(nodes: Iterable[Node], stream: TextIO, colour: str = "auto") -> None:
+    """Writes the nodes, in colour if is_coloured() says so and rich is installed."""
     width = width_of(stream)
     console = _console(stream, width) if is_coloured(colour, stream) else None
     if console is None:
-        stream.write(text(blocks, width) + "\n")
+        stream.write(text(nodes, width) + "\n")
         return
     from rich.text import Text
 
     after = ""
-    for block in blocks:
-        if not text([block]):  # as a picture, which only a page can show
+    for node in nodes:
+        if not text([node]):  # a Picture has no text
             continue
         stream.write(after)
-        after = "" if isinstance(block, Heading) else "\n"
-        for part in _rendered(block, width):
+        after = "" if isinstance(node, Heading) else "\n"
+        for part in _rendered(node, width):
             console.print(part, soft_wrap=isinstance(part, Text))
 
 
@@ -89,46 +89,46 @@ def _console(stream: TextIO, width: int | None) -> Any:
         force_terminal=True,
         color_system="standard",
         no_color=False,
-        width=width or ENDLESS,
+        width=width or UNLIMITED,
         highlight=False,
         markup=False,
         emoji=False,
     )
 
 
-def _rendered(block: Block, width: int | None) -> Iterable[Any]:
-    """What rich prints."""
+def _rendered(node: Node, width: int | None) -> Iterable[Any]:
+    """The renderables that rich prints."""
     from rich.text import Text
 
-    if isinstance(block, Heading):
-        yield Text(block.text, "bold")
-    elif isinstance(block, Paragraph):
-        yield Text(paragraph(block.text, width), _STYLES[block.tone])
-    elif isinstance(block, Listing):
-        for line in block.lines:
-            for part in folded(str(line), width, block.indent):
-                yield Text(part, _STYLES[tone_of(line)])
-    elif isinstance(block, Facts):
-        lines = [(line, "") for line in facts(block, width)]
-        yield from _named(lines, (name for name, _ in block.pairs))
-    elif isinstance(block, Table):
-        widths = fitted(block.header, block.rows, width)
+    if isinstance(node, Heading):
+        yield Text(node.text, "bold")
+    elif isinstance(node, Paragraph):
+        yield Text(paragraph(node.text, width), _STYLES[node.style])
+    elif isinstance(node, Listing):
+        for line in node.lines:
+            for part in folded(str(line), width, node.indent):
+                yield Text(part, _STYLES[style_of(line)])
+    elif isinstance(node, Facts):
+        lines = [(line, "") for line in facts(node, width)]
+        yield from _named(lines, (name for name, _ in node.pairs))
+    elif isinstance(node, Table):
+        widths = fitted(node.header, node.rows, width)
         if widths is None:
-            yield from _named(records(*block, width), block.header)
+            yield from _named(records(*node, width), node.header)
         else:
-            yield _table(block, widths)
+            yield _table(node, widths)
 
 
 def _named(lines: Iterable[tuple[str, str]], names: Iterable[str]) -> Iterable[Any]:
-    """Lines and their tones; the names that they begin with step back."""
+    """Lines and their styles; the name at the start of each line is dimmed."""
     from rich.text import Text
 
     wide = max(map(len, names), default=0) + GAP
-    for line, tone in lines:
-        yield Text.assemble((line[:wide], _STYLES["dim"]), (line[wide:], _STYLES[tone]))
+    for line, style in lines:
+        yield Text.assemble((line[:wide], _STYLES["dim"]), (line[wide:], _STYLES[style]))
 
 
-def _table(block: Table, widths: list[int]) -> Any:
+def _table(node: Table, widths: list[int]) -> Any:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -137,19 +137,20 @@ def _table(block: Table, widths: list[int]) -> Any:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, GAP - 1, 0, 0),  # the box has a blank of its own
+        padding=(0, GAP - 1, 0, 0),  # box.SIMPLE_HEAD adds one blank
         header_style="bold",
         border_style=_STYLES["dim"],
     )
-    for name, wide, left in zip(
-        block.header, widths, are_left(len(widths), block.rows), strict=True
-    ):
+    for name, wide, left in zip(node.header, widths, are_left(len(widths), node.rows), strict=True):
         justify: Literal["left", "right"] = "left" if left else "right"
         if wide:
             made.add_column(Text(name), justify=justify, width=wide, overflow="fold")
-    for row in block.rows:
+    for row in node.rows:
         cells = [(cell, wide) for cell, wide in zip(row, widths, strict=True) if wide]
         made.add_row(
-            *(Text("\n".join(lines_of(cell, wide)), _STYLES[tone_of(cell)]) for cell, wide in cells)
+            *(
+                Text("\n".join(lines_of(cell, wide)), _STYLES[style_of(cell)])
+                for cell, wide in cells
+            )
         )
     return made

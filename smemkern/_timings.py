@@ -1,8 +1,9 @@
-"""The numbers that variant "auto" chooses by: a packaged table, and one's own for each GPU.
+"""The cost model of variant "auto": a packaged table, and optional tables of the user per GPU.
 
-A timing says how many microseconds each term of a row's predicted time takes (docs/choosing.md).
-The packaged table, timings.json, was fitted to an H200. `smemkern.bench` fits it anew to another
-GPU and stores that as $XDG_CONFIG_HOME/smemkern/timings-<gpu>.json, where `load` finds it.
+A timing has the microseconds per unit of each term of a variant's predicted time
+(docs/choosing.md). The packaged table, timings.json, was fitted to an H200. `smemkern.bench` can
+fit it to another GPU and store the result as $XDG_CONFIG_HOME/smemkern/timings-<gpu>.json, where
+`load` finds it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TERMS = ("call", "parts", "depth", "tile", "step", "bytes")
 
 
 class Timing(NamedTuple):
-    """A row of "auto"'s table: as _core.set_timings takes it."""
+    """A row of "auto"'s table, in the format of _core.set_timings."""
 
     op: str
     variant: str
@@ -28,8 +29,8 @@ class Timing(NamedTuple):
     dtype: str
     accuracy: str  # of a float32 gemm: "float32", "norm" or "tf32"
     aligned: bool  # rows of the operands begin at multiples of 16 bytes
-    side: int  # for results with at most so many rows, or columns; 0: for all
-    microseconds: tuple[float, ...]  # of each of TERMS
+    side: int  # for results with at most this many rows, or columns; 0: for all
+    microseconds: tuple[float, ...]  # per unit of each of TERMS
 
     @property
     def name(self) -> str:
@@ -38,7 +39,7 @@ class Timing(NamedTuple):
 
 
 def stored(gpu: str) -> Path:
-    """Where one's own table for a GPU of that name lies."""
+    """The path of the user's table for a GPU of that name."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
     return Path(config, "smemkern", f"timings-{slug}.json")
@@ -53,7 +54,7 @@ def read(path: Path) -> list[Timing]:
 
 
 def write(path: Path, timings: list[Timing], facts: Mapping[str, Any]) -> None:
-    """All or nothing: whoever reads meanwhile finds the old table or the new one."""
+    """Writes a table atomically: concurrent readers get either the old or the new one."""
     entries = [json.dumps(timing._asdict()) for timing in timings]
     head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in facts.items())
     text = "{\n" + head + '"timings": [\n' + ",\n".join(entries) + "\n]\n}\n"
@@ -64,7 +65,7 @@ def write(path: Path, timings: list[Timing], facts: Mapping[str, Any]) -> None:
 
 
 def load(gpu: str) -> list[Timing]:
-    """What "auto" predicts by on a GPU; called by _core, once for each."""
+    """The table that "auto" uses on a GPU. _core calls this once per GPU."""
     own = stored(gpu)
     try:
         if own.exists():
@@ -73,7 +74,7 @@ def load(gpu: str) -> list[Timing]:
             return timings
     except (OSError, ValueError, KeyError, TypeError) as wrong:
         warnings.warn(
-            f"{own} is not used: {wrong}. Delete it, or make it anew: "
+            f"{own} is ignored: {wrong}. Delete it, or create it again with "
             "python -m smemkern bench --retune",
             stacklevel=2,
         )
@@ -81,7 +82,7 @@ def load(gpu: str) -> list[Timing]:
 
 
 def _check(timings: list[Timing]) -> None:
-    """Raises where a row or a parameter of an older version is gone."""
+    """Raises if the table names a variant or parameter that no longer exists."""
     from . import _core
 
     _core.predict(timings, "gemm", "float32", "float32", (1, 1, 1, 1), 80, 1, 0, False)

@@ -1,4 +1,4 @@
-"""A trace as a picture: wavefronts beside the ideal, and the line that loses most at its worst."""
+"""Plots a trace: wavefronts and ideal of each line, and the request that loses most wavefronts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a trace, and the worst request of each."""
+"""The rows of a trace, each with its worst request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._blocks import Table
+from ._document import Table
 from ._request import Request
 from ._rows import Rows, factor
 from ._wavefronts import LANES
@@ -16,36 +16,35 @@ from ._wavefronts import LANES
 class SharedRow(NamedTuple):
     """One source line's operation on shared memory, summed over all warps.
 
-    Lines of inlined functions are rows of their own for each place they were called from.
+    A line of an inlined function has a row for each place from which it was called.
     """
 
-    line: int  # of the CUDA source; of the PTX where it has no line information
+    line: int  # of the CUDA source, or of the PTX if that has no line information
     op: str  # "load", "store", "atomic", "copy_async", "ldmatrix", "stmatrix", "bulk", "matrix"
-    width: int  # bytes a lane
+    width: int  # bytes per lane
     requests: int  # warp instructions
-    wavefronts: int  # what they cost
-    ideal: int  # the fewest that their bytes could have cost
+    wavefronts: int  # their cost
+    ideal: int  # the fewest wavefronts that could serve their bytes
     worst: int  # wavefronts of the worst request
     file: str | None
-    bytes: int = 0  # that the active lanes asked for
+    bytes: int = 0  # accessed by active lanes
     direction: str = "read"  # "read", "write", "both"
-    callers: tuple[tuple[str | None, int], ...] = ()  # (file, line) of the calls, inside out
+    callers: tuple[tuple[str | None, int], ...] = ()  # (file, line) of the calls, innermost first
     worst_request: Request | None = None  # the first that cost `worst`
-    machine_requests: int = 0  # the same two after ptxas joined neighbours into wider ones
-    machine_wavefronts: int = 0
+    machine_requests: int = 0  # requests after ptxas merges adjacent accesses into vectors
+    machine_wavefronts: int = 0  # wavefronts after ptxas merges adjacent accesses into vectors
 
     @property
     def exact(self) -> bool:
-        """Whether its rule gave the hardware's count in every comparison (docs/exactness.md).
+        """Whether the rule matched the hardware's count in every comparison (docs/exactness.md).
 
-        Of atomics most do; those that are loops in machine code depend on values, so none is
-        called exact here.
+        False for all atomics: most match, but those compiled to loops depend on the values.
         """
         return self.op in ("load", "store", "ldmatrix", "stmatrix", "matrix")
 
     @property
     def factor(self) -> float:
-        """Wavefronts for each that was needed: 1.0 is free of conflicts."""
+        """Wavefronts / ideal: 1.0 is free of conflicts."""
         return self.wavefronts / self.ideal if self.ideal else 1.0
 
     def __repr__(self) -> str:
@@ -59,8 +58,8 @@ class GlobalRow(NamedTuple):
     op: str
     width: int
     requests: int
-    sectors: int  # of 32 bytes, that were moved
-    ideal: int  # the fewest that could have held the bytes
+    sectors: int  # of 32 bytes, moved
+    ideal: int  # the fewest sectors that could hold the bytes
     file: str | None
     worst: int = 0  # sectors of the worst request
     bytes: int = 0
@@ -73,24 +72,24 @@ class GlobalRow(NamedTuple):
 
 
 def _short(row: SharedRow | GlobalRow) -> str:
-    """All but the worst request, which has a picture of its own."""
+    """All fields but the worst request, which is shown separately."""
     facts = ", ".join(f"{k}={v!r}" for k, v in row._asdict().items() if k != "worst_request")
     return f"{type(row).__name__}({facts})"
 
 
 def base_name(file: str | None) -> str | None:
-    """Of a file as line information names it: NVRTC puts the working directory before it."""
+    """The name without its folders: in line information NVRTC prepends the working directory."""
     return None if file is None else PurePath(file).name
 
 
 def place(row: SharedRow | GlobalRow) -> str:
-    """common.cuh:21 < gemm_tiled.cu:32"""
+    """A row's line and its callers, such as "common.cuh:21 < gemm_tiled.cu:32"."""
     own = f"{row.file or 'line'}:{row.line}"
     return " < ".join([own, *(f"{file or 'line'}:{line}" for file, line in row.callers)])
 
 
 class SharedRows(Rows[SharedRow]):
-    """Of a trace; shown with what is looked for, and where the time goes."""
+    """A trace's rows of shared memory, shown with their cost and conflict factor."""
 
     __slots__ = ()
 
@@ -100,7 +99,7 @@ class SharedRows(Rows[SharedRow]):
 
 
 class GlobalRows(Rows[GlobalRow]):
-    """The same of global memory."""
+    """A trace's rows of global memory, shown with their cost."""
 
     __slots__ = ()
 
@@ -112,7 +111,7 @@ _DIRECTIONS = {1: "read", 2: "write", 3: "both"}
 
 
 def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[SharedRows, GlobalRows]:
-    """What _core says of memory instructions, as rows of both kinds."""
+    """Converts _core's tuples of memory instructions to rows of shared and of global memory."""
     shared_rows, global_rows = [], []
     for site in sites:
         (

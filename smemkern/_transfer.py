@@ -1,4 +1,4 @@
-"""What calls on device "cuda" move between host and GPU, and what they keep for the next one."""
+"""What calls on device "cuda" transfer between host and GPU, and the memory that they cache."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _core
-from ._blocks import Block, Facts, in_notebook
+from ._document import Facts, Node, in_notebook
 
 
 class Transfer(NamedTuple):
-    """What one call moved."""
+    """What one call transferred."""
 
-    bytes_in: int  # to the GPU
-    bytes_out: int
-    bytes_direct: int  # of both, those that pinned arrays gave or took without a copy in between
-    bytes_staged: int  # that threads copied through pinned memory; once, though for several GPUs
-    bytes_peer: int  # that one GPU had from another, not from the host
+    bytes_in: int  # host to GPU
+    bytes_out: int  # GPU to host
+    bytes_direct: int  # of both, copied from or to pinned arrays without a staging copy
+    bytes_staged: int  # copied by threads through pinned memory; once, even if for several GPUs
+    bytes_peer: int  # copied from another GPU instead of the host
     seconds: float  # of the copies and kernels together
-    threads: int  # that did so
-    steps: int  # copies and kernels that the call was cut into
+    threads: int  # host threads that took part
+    steps: int  # copies and kernels into which the call was divided
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         moved = self.bytes_in + self.bytes_out
         direct = f", {self.bytes_direct / moved:.0%} directly" if moved else ""
         between = f", {self.bytes_peer / 1e6:,.1f} MB from GPU to GPU" if self.bytes_peer else ""
@@ -41,19 +41,19 @@ class Transfer(NamedTuple):
 
     @property
     def gigabytes_per_second(self) -> float:
-        """Both ways together."""
+        """Of both directions together."""
         return (self.bytes_in + self.bytes_out) / self.seconds / 1e9 if self.seconds else 0.0
 
 
 def last_transfer() -> Transfer | None:
-    """What this thread's last call on device "cuda" moved over the bus; None: there was none.
+    """What this thread's last call on device "cuda" transferred; None if there was none.
 
-    A call on the emulator with max_memory counts, too: it takes the same steps.
+    A call on the emulator with max_memory counts too, because it performs the same steps.
 
     Returns
     -------
     Transfer or None
-        All zero after a call on arrays that were on the GPU already.
+        All zero after a call on arrays that were already on the GPU.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def last_transfer() -> Transfer | None:
 
 
 def _bar() -> Callable[[int, int], None]:
-    """What shows progress=True: a bar of tqdm, once a call has taken a moment."""
+    """The callback for progress=True. It creates a tqdm bar at its first call with work left."""
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
@@ -86,10 +86,10 @@ def _bar() -> Callable[[int, int], None]:
 
 
 def empty_cache(device: str | None = None) -> int:
-    """Give back what calls keep for later ones: a device's memory, and pinned memory of the host.
+    """Free what calls cache for later ones: memory of a device, and pinned memory of the host.
 
-    The emulator keeps the kernels that it has read, at most 64 and 512 MiB of those used last. With
-    them go the values of their ``__device__`` variables.
+    The emulator caches the kernels that it has parsed: the most recently used ones, at most 64 and
+    512 MiB. Freeing them also discards the values of their ``__device__`` variables.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def empty_cache(device: str | None = None) -> int:
     Returns
     -------
     int
-        Bytes. What runs at the moment keeps its own.
+        The bytes freed. Calls that are running keep their memory.
 
     Raises
     ------

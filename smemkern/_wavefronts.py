@@ -1,6 +1,7 @@
-"""What requests to shared memory cost: banks.wavefronts and ideal, and how they read arguments.
+"""The cost of shared-memory requests: banks.wavefronts, banks.ideal and their argument checks.
 
-The rule is not here: csrc/emu/cost/banks.c has today's, _banks_history.py those of the past.
+The rules themselves are elsewhere: csrc/emu/cost/banks.c has the current one (sm_50 and later),
+_banks_history.py those of older GPUs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Arch = str | int | tuple[int, int]
 
 
 def generation_of(arch: Arch) -> int:
-    """1, 2, 3: the rules of the past; 5: today's."""
+    """Which bank rule applies: 1, 2, 3 for those compute capabilities, 5 for all from 5.0 on."""
     __tracebackhide__ = True
     major = capability(arch) // 10
     if not 1 <= major <= 12 or major == 4:
@@ -36,33 +37,33 @@ def wavefronts(
     active: ArrayLike | None = None,
     arch: Arch = "sm_90",
 ) -> Any:
-    """Wavefronts that requests to shared memory cost.
+    """The wavefronts that requests to shared memory cost.
 
     Parameters
     ----------
     addresses : array of int, (..., lanes)
-        Byte addresses by lane, multiples of width; up to 32 lanes, and those that are missing are
-        inactive. For ldmatrix and stmatrix the addresses of the rows: 8, 16 or 32 of them.
+        The byte address of each lane, a multiple of width. With fewer than 32 lanes the rest are
+        inactive. For ldmatrix and stmatrix: the addresses of their 8, 16 or 32 rows.
     width : int
-        Bytes of a lane: 1, 2, 4, 8 or 16. Rows of ldmatrix and stmatrix always have 16.
+        Bytes per lane: 1, 2, 4, 8 or 16. Ignored for ldmatrix and stmatrix, whose rows have 16.
     op : str
         "load", "store", "atomic", "ldmatrix", "stmatrix" or "copy_async" (its write).
     active : optional
-        Which lanes take part: array of bool (..., lanes), or integer masks (...) with lane 0 in the
-        lowest bit. None: all. What inactive lanes hold does not matter.
+        The active lanes: array of bool (..., lanes), or integer masks (...) with lane 0 in the
+        lowest bit. None: all. Addresses of inactive lanes are ignored.
     arch : str, int or pair
-        "sm_90" and everything from sm_50 on have today's rule; "sm_10" to "sm_37" those of the
-        past (loads and stores).
+        "sm_50" and later, such as "sm_90", have the current rule. "sm_10" to "sm_37" have older
+        rules, for loads and stores only.
 
     Returns
     -------
     int or ndarray of int64 (...)
-        0 where no lane is active.
+        0 for a request without active lanes.
 
     Raises
     ------
     TypeError, ValueError
-        For shapes, widths, operations or addresses that no request has.
+        For an illegal shape, width, operation or address.
 
     Notes
     -----
@@ -91,10 +92,10 @@ def wavefronts(
 def ideal(
     addresses: ArrayLike, width: int = 4, op: str = "load", active: ArrayLike | None = None
 ) -> Any:
-    """The fewest wavefronts that such requests could cost, in any layout and order of lanes.
+    """The fewest wavefronts that such requests could cost, with any layout and lane order.
 
-    128 bytes are served at once, and a request is at least one wavefront for each group of lanes
-    that its width divides the warp into. Parameters and result as of wavefronts.
+    A wavefront serves 128 bytes. The width divides the warp into groups of lanes, and each group
+    costs at least one wavefront. Parameters and result are those of wavefronts.
     """
     __tracebackhide__ = True
     request = read_requests(addresses, width, op, active)
@@ -129,7 +130,7 @@ def check_width(width: int) -> None:
 
 
 def mask_of(active: ArrayLike | None, shape: tuple[int, ...], lanes: int) -> NDArray[np.uint32]:
-    """Lane masks of the batch, whichever way they were given."""
+    """Lane masks of the batch, from bools or masks."""
     __tracebackhide__ = True
     if active is None:
         return np.full(shape, (1 << lanes) - 1, np.uint32)
@@ -147,12 +148,12 @@ def mask_of(active: ArrayLike | None, shape: tuple[int, ...], lanes: int) -> NDA
 
 
 def lanes_of(mask: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """(n,) masks as (n, 32) bools."""
+    """Masks (n,) as bools (n, 32)."""
     return (mask[:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
 
 
 def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
-    """Addresses of up to 32 lanes along the last axis."""
+    """Checks the shape of addresses: up to 32 lanes along the last axis."""
     __tracebackhide__ = True
     given = integers("addresses", addresses)
     if given.ndim == 0 or not 1 <= given.shape[-1] <= LANES:
@@ -163,7 +164,7 @@ def read_lanes(addresses: ArrayLike) -> NDArray[np.int64]:
 
 
 def check_addresses(addresses: NDArray[np.int64], part: NDArray[np.bool_], width: int) -> None:
-    """That those of the lanes that take part are addresses of `width` bytes."""
+    """Checks that the active lanes have nonnegative addresses aligned to `width` bytes."""
     __tracebackhide__ = True
     bad = addresses[part & ((addresses < 0) | (addresses % width != 0))]
     if bad.size and bad[0] < 0:
@@ -188,9 +189,9 @@ def read_requests(addresses: ArrayLike, width: int, op: str, active: ArrayLike |
     mask = mask_of(active, shape, lanes).reshape(-1)
     every = np.zeros((mask.size, LANES), np.int64)
     every[:, :lanes] = given.reshape(-1, lanes)
-    taking_part = lanes_of(mask)
-    check_addresses(every, taking_part, width)
-    return Requests(np.where(taking_part, every, 0).astype(np.uint64), mask, width, shape)
+    is_active = lanes_of(mask)
+    check_addresses(every, is_active, width)
+    return Requests(np.where(is_active, every, 0).astype(np.uint64), mask, width, shape)
 
 
 def _shaped(cost: NDArray[Any], shape: tuple[int, ...]) -> Any:

@@ -1,9 +1,9 @@
 """The banks of shared memory: which bank an address is in, and what a request costs.
 
-32 banks, 4 bytes each; a request (one warp instruction) costs as many wavefronts as there are
-different 4-byte words in the bank that has the most. Lanes that read the same word share it. The
-exact rule, with its groups of lanes for wide accesses, is in csrc/emu/cost/banks.h, and traces use
-the same code. docs/models.md says what of it was compared with hardware.
+There are 32 banks of 4 bytes. A request (one warp instruction) costs as many wavefronts as its
+busiest bank has different 4-byte words. Lanes that access the same word share it. The exact rule,
+with its groups of lanes for wide accesses, is in csrc/emu/cost/banks.h; traces use the same code.
+docs/models.md says which parts were compared with hardware.
 
 >>> import numpy as np
 >>> from smemkern import banks
@@ -57,13 +57,13 @@ def bank(address: ArrayLike, arch: Arch = "sm_90") -> Any:
     Parameters
     ----------
     address : int or array of int
-        In bytes from the start of shared memory.
+        Bytes from the start of shared memory.
     arch : str, int or pair
         Compute capability 1.x has 16 banks, all later ones 32.
 
     Returns
     -------
-    int or ndarray of int64, the shape of address.
+    int or ndarray of int64, of address's shape.
 
     Source: CUDA C++ Programming Guide, "Shared Memory" of each compute capability.
 
@@ -80,25 +80,25 @@ def bank(address: ArrayLike, arch: Arch = "sm_90") -> Any:
 
 
 def conflict_degree(stride: ArrayLike, width: int = 4, banks: int = 32) -> Any:
-    """How many ways a warp conflicts whose lanes are `stride` elements apart.
+    """The N of the N-way conflict of a warp whose lanes are `stride` elements apart.
 
     A group of lanes that can be served at once (32 lanes of 4 bytes, 16 of 8, 8 of 16) takes this
-    many wavefronts. For elements of a word or more it is gcd(stride, lanes of the group); stride 0
-    is a broadcast. Bytes and halves share words, and are counted out.
+    many wavefronts. For elements of 4 bytes or more it is gcd(stride, lanes per group); stride 0
+    is a broadcast. Elements of 1 and 2 bytes share words, so for them the words are counted.
 
     Parameters
     ----------
     stride : int or array of int
-        In elements; its sign does not matter.
+        In elements. Its sign does not matter.
     width : int
-        Bytes of an element: 1, 2, 4, 8 or 16.
+        Bytes per element: 1, 2, 4, 8 or 16.
     banks : int
-        Banks, and lanes that are served together, of 4 bytes each: 32, or 16 for compute capability
-        1.x.
+        The number of banks, which is also the number of 4-byte lanes served together: 32, or 16
+        for compute capability 1.x.
 
     Returns
     -------
-    int or ndarray of int64, the shape of stride.
+    int or ndarray of int64, of stride's shape.
 
     Examples
     --------
@@ -126,19 +126,19 @@ class StrideRow(NamedTuple):
     """A warp whose lanes are `stride` elements apart."""
 
     stride: int
-    ways: int  # lanes of a group that wait for each other
+    ways: int  # N of the N-way conflict in each group of lanes
     wavefronts: int
-    cycles: int  # of the SM's shared memory, which serves one wavefront a clock
-    bandwidth: float  # share of 128 bytes a clock, in percent
+    cycles: int  # of the SM's shared memory, which serves one wavefront per clock
+    bandwidth: float  # percent of 128 bytes per clock
 
 
 def stride_table(
     strides: ArrayLike = (1, 2, 3, 4, 8, 16, 32, 33), width: int = 4, op: str = "load"
 ) -> Rows[StrideRow]:
-    """What strides cost: ways, wavefronts, cycles, and bandwidth from 100 % down to 3.1 %.
+    """The cost of strides: ways, wavefronts, cycles, and bandwidth from 100 % down to 3.1 %.
 
-    Cycles are those of an SM's shared memory with many warps asking: one wavefront a clock (126.7
-    of 128 bytes a clock were measured on an H200). One warp alone waits 2 clocks a wavefront.
+    Cycles assume enough warps to saturate the SM's shared memory: one wavefront per clock (126.7
+    of 128 bytes per clock were measured on an H200). A single warp takes 2 clocks per wavefront.
 
     Examples
     --------
@@ -152,10 +152,11 @@ def stride_table(
     """
     __tracebackhide__ = True
     steps = integers("strides", strides).reshape(-1)
-    first = np.where(steps < 0, -steps * (LANES - 1) * width, 0)  # so that addresses are positive
+    first = np.where(steps < 0, -steps * (LANES - 1) * width, 0)  # keeps addresses nonnegative
     lanes = first[:, None] + steps[:, None] * np.arange(LANES) * width
     cost = np.atleast_1d(wavefronts(lanes, width, op))
-    # A broadcast is as good as a row of neighbours: one wavefront a group is all there is to gain.
+    # The ideal of a broadcast counts its few bytes only. Bandwidth compares with one wavefront
+    # per group, so a broadcast has 100 % like a contiguous row.
     best = np.minimum(np.atleast_1d(ideal(lanes, width, op)), cost)
     ways = np.atleast_1d(conflict_degree(steps, width))
     return Rows(

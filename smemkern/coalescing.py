@@ -1,8 +1,8 @@
 """Global memory: the 32-byte sectors and 128-byte lines that a warp's request touches.
 
-A request fetches whole sectors of 32 bytes, four to a line of 128. Which lane asks for what within
-them does not matter; what matters is how many sectors the lanes' bytes are spread over. The counts
-are those of Nsight Compute's `l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum`.
+A request moves whole sectors of 32 bytes; a line has four. Only the number of sectors that the
+lanes' bytes touch matters, not which lane accesses which byte. The counts are those of Nsight
+Compute's `l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum`.
 
 >>> import numpy as np
 >>> from smemkern import coalescing
@@ -52,7 +52,7 @@ def _read(addresses: ArrayLike, width: int, active: ArrayLike | None) -> tuple[A
 
 
 def _distinct(unit: NDArray[np.int64], part: NDArray[np.bool_]) -> Any:
-    """How many different units the lanes that take part are in, by request."""
+    """The number of different units that the active lanes of each request touch."""
     ordered = np.sort(np.where(part, unit, -1), axis=-1)  # idle lanes come first
     new = ordered >= 0
     new[..., 1:] &= ordered[..., 1:] != ordered[..., :-1]
@@ -61,16 +61,16 @@ def _distinct(unit: NDArray[np.int64], part: NDArray[np.bool_]) -> Any:
 
 
 def sectors(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = None) -> Any:
-    """Sectors of 32 bytes that requests to global memory touch.
+    """The sectors of 32 bytes that requests to global memory touch.
 
     Parameters
     ----------
     addresses : array of int, (..., lanes)
-        Byte addresses by lane, multiples of width; up to 32 lanes.
+        The byte address of each of up to 32 lanes, a multiple of width.
     width : int
-        Bytes of a lane: 1, 2, 4, 8, 16 or 32.
+        Bytes per lane: 1, 2, 4, 8, 16 or 32.
     active : optional
-        Lanes that take part: array of bool (..., lanes) or integer masks (...). None: all.
+        The active lanes: array of bool (..., lanes) or integer masks (...). None: all.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def sectors(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = Non
     Raises
     ------
     TypeError, ValueError
-        For addresses that are no integers, negative or misaligned, and other widths.
+        For addresses that are not integers, are negative or misaligned, and for other widths.
     """
     __tracebackhide__ = True
     given, part = _read(addresses, width, active)
@@ -87,14 +87,14 @@ def sectors(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = Non
 
 
 def lines(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = None) -> Any:
-    """Lines of 128 bytes that requests touch; parameters and result as of sectors."""
+    """The lines of 128 bytes that requests touch. Parameters and result are those of sectors."""
     __tracebackhide__ = True
     given, part = _read(addresses, width, active)
     return _distinct(given // LINE, part)
 
 
 def ideal(addresses: ArrayLike, width: int = 4, active: ArrayLike | None = None) -> Any:
-    """The fewest sectors that could hold the different bytes asked for; as of sectors."""
+    """The fewest sectors that could hold the bytes accessed. Parameters are those of sectors."""
     __tracebackhide__ = True
     given, part = _read(addresses, width, active)
     best = -(-_distinct(given // width, part) * width // SECTOR)
@@ -107,13 +107,13 @@ class StrideRow(NamedTuple):
     stride: int
     sectors: int
     lines: int
-    efficiency: float  # bytes asked for, of those moved, in percent
+    efficiency: float  # bytes accessed, as a percentage of those moved
 
 
 def stride_table(
     strides: ArrayLike = (0, 1, 2, 3, 4, 8, 16, 32, 64), width: int = 4
 ) -> Rows[StrideRow]:
-    """What strides cost in global memory: of words, min(stride, 32) lines.
+    """The cost of strides in global memory. 4-byte words touch min(stride, 32) lines.
 
     Examples
     --------
@@ -136,27 +136,27 @@ def stride_table(
 
 
 class RandomRow(NamedTuple):
-    """Warps that read elements of an array at random, on average."""
+    """Averages over warps that read random elements of an array."""
 
     elements: int
     sectors: float
     lines: float
-    worst: int  # sectors of the worst of them
+    worst: int  # sectors of the worst warp
 
 
 def random_table(
     elements: ArrayLike = (32, 128, 1024, 2**20), width: int = 4, warps: int = 1000, seed: int = 0
 ) -> Rows[RandomRow]:
-    """What reading at random costs: up to 32 sectors a request, in 32 lines.
+    """The cost of random reads: up to 32 sectors per request, in 32 lines.
 
     Parameters
     ----------
     elements : int or array of int
-        Sizes of the array that is read.
+        Sizes of the array that is read, in elements.
     width : int
-        Bytes of an element.
+        Bytes per element.
     warps, seed : int
-        How many requests are drawn, and from which seed.
+        The number of random requests, and the seed of their generator.
     """
     rng = np.random.default_rng(seed)
     rows = []

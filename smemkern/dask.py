@@ -1,14 +1,13 @@
-"""Products and transposes of dask arrays, a chunk at a time by smemkern's kernels.
+"""Products and transposes of dask arrays, chunk by chunk with smemkern's kernels.
 
-This adds no scheduler: the graphs are dask.array's own blockwise ones, so that they run wherever
-dask does, on threads, on processes or on a cluster, and what a lost worker held is made again.
-Each chunk is a call of smemkern.gemm or smemkern.transpose on the worker that holds it: chunks of
-NumPy go to that worker's GPU and back, or to the emulator where it has none; chunks of CuPy stay
-on their GPU.
+The graphs are dask.array's own blockwise graphs. So they run on threads, processes or clusters, and
+dask recomputes chunks of workers that are lost. Each chunk is a call of smemkern.gemm or
+smemkern.transpose on the worker that holds it. NumPy chunks are copied to the worker's GPU and
+back, or run on the emulator if it has none. CuPy chunks stay on their GPU.
 
-K is not gathered. Each pair of chunks makes a partial product, and a tree adds those, so that a
-worker needs memory for a few chunks whatever K is. Partial products of 16 bits are added in
-float32 and rounded once.
+Chunks along K are not gathered. Each pair of chunks gives a partial product, and a reduction tree
+adds these. So a worker needs memory for only a few chunks, whatever K is. Partial products of
+16-bit types are added in float32 and rounded once.
 
 >>> import dask.array as da, smemkern.dask  # doctest: +SKIP
 >>> a, b = da.random.random((500, 300), chunks=99), da.random.random((300, 400), chunks=99)
@@ -44,30 +43,30 @@ def gemm(
     Parameters
     ----------
     a, b : dask.array.Array of float32, float64, float16 or bfloat16
-        Shapes (..., M, K) and (..., K, N), or 1-D; batches are broadcast. Both of NumPy chunks or
-        both of CuPy chunks. Where chunks of K or of a batch differ, both are cut at the edges of
-        either.
+        Shapes (..., M, K) and (..., K, N), or 1-D; batches are broadcast. Both have NumPy chunks
+        or both have CuPy chunks. If their chunks along K or a batch differ, both are split at the
+        boundaries of either.
     variant, accuracy, alpha, **params
-        As of smemkern.gemm, for the product of each pair of chunks.
+        For the product of each pair of chunks; see smemkern.gemm.
     split_every : int, optional
-        How many partial products one task of the tree over K adds, 2 or more; otherwise dask's
-        setting, which is 4 unless it was changed. More make a tree of fewer levels, whose tasks
-        need more memory.
+        The number of partial products that one task of the reduction over K adds, at least 2. None:
+        dask's setting, by default 4. A larger number gives a tree of fewer levels, whose tasks need
+        more memory.
     device : str, optional
-        As of smemkern.gemm, on the workers: "cuda" is the first GPU that a worker sees.
+        The device on the workers, see smemkern.gemm. "cuda" is the first GPU visible to a worker.
 
     Returns
     -------
     dask.array.Array
-        (..., M, N), in chunks of a's rows and b's columns, of NumPy or of CuPy as a and b are.
+        (..., M, N), chunked like a's rows and b's columns; NumPy or CuPy chunks like a and b.
 
     Raises
     ------
     ImportError
-        dask is not installed.
+        If dask is not installed.
     TypeError, ValueError
-        At once, before anything runs: what smemkern.gemm refuses of these types, shapes and
-        parameters; arguments that are no dask arrays; chunks of unknown size.
+        At once, before any task runs: for types, shapes and parameters that smemkern.gemm rejects,
+        for arguments that are not dask arrays, and for chunks of unknown size.
     """
     da = _dask_array()
     _check_arrays("gemm", a=a, b=b)
@@ -77,7 +76,7 @@ def gemm(
     options: dict[str, Any] = {"variant": variant, "alpha": alpha, **params}
     if variant == "auto" or accuracy != "float32":
         options["accuracy"] = accuracy
-    empty = [np.empty((0, 0), x.dtype) for x in (a, b)]  # no kernel runs, and the rest is checked
+    empty = [np.empty((0, 0), x.dtype) for x in (a, b)]  # checks arguments without running a kernel
     dtype = _core.gemm(*empty, device="emu", **options).dtype
 
     left = a[np.newaxis, :] if a.ndim == 1 else a
@@ -115,29 +114,29 @@ def gemm(
 
 
 def transpose(a: Any, *, variant: str = "auto", device: str | None = None, **params: int) -> Any:
-    """The last two axes swapped, lazily, each chunk in memory.
+    """A lazy copy with the last two axes swapped; each chunk is transposed in memory.
 
     Parameters
     ----------
     a : dask.array.Array of elements of 1, 2, 4, 8 or 16 bytes
-        Shape (..., M, N), of NumPy chunks or of CuPy chunks.
+        Shape (..., M, N), with NumPy chunks or CuPy chunks.
     variant, **params
-        As of smemkern.transpose, for each chunk.
+        For the transpose of each chunk; see smemkern.transpose.
     device : str, optional
-        As of smemkern.transpose, on the workers.
+        The device on the workers; see smemkern.transpose.
 
     Returns
     -------
     dask.array.Array
-        (..., N, M), its chunks those of a, transposed.
+        (..., N, M), with the transposed chunks of a.
 
     Raises
     ------
     ImportError
-        dask is not installed.
+        If dask is not installed.
     TypeError, ValueError
-        At once, before anything runs: what smemkern.transpose refuses; an argument that is no dask
-        array; chunks of unknown size.
+        At once, before any task runs: for arguments that smemkern.transpose rejects, for an
+        argument that is not a dask array, and for chunks of unknown size.
     """
     da = _dask_array()
     _check_arrays("transpose", a=a)
@@ -156,11 +155,11 @@ def transpose(a: Any, *, variant: str = "auto", device: str | None = None, **par
     )
 
 
-# ---- tasks: functions of this module, so that workers find them by name ----
+# ---- tasks: module-level functions, so that workers can unpickle them by name ----
 
 
 def _product(a: Any, b: Any, options: dict[str, Any]) -> Any:
-    """A partial product, (..., m, 1, n): its place among those along K is the axis of length 1."""
+    """A partial product, (..., m, 1, n). The axis of length 1 numbers the chunks along K."""
     return _core.gemm(a, b, **options)[..., np.newaxis, :]
 
 
@@ -173,7 +172,7 @@ def _unchanged(partial: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _added(partials: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum of a list, in float32 at least. What tasks were given is not theirs to change."""
+    """The sum of a list, in float32 or wider. Does not modify its inputs, as dask requires."""
     if not isinstance(partials, list):
         return partials
     first, *others = partials
@@ -190,7 +189,7 @@ def _summed(partials: Any, axis: tuple[int, ...], keepdims: bool, dtype: Any) ->
     return total if keepdims else total.squeeze(axis)
 
 
-# ---- what is refused before anything runs ----
+# ---- checks before any task runs ----
 
 
 def _dask_array() -> Any:
@@ -207,24 +206,24 @@ def _check_arrays(op: str, **arrays: Any) -> None:
     for name, x in arrays.items():
         if not isinstance(x, da.Array):
             raise TypeError(
-                f"{op}: {name} must be a dask array, not {type(x).__name__}: "
-                f"dask.array.from_array({name}, chunks=...) makes one"
+                f"{op}: {name} must be a dask array, not {type(x).__name__}; create one with "
+                f"dask.array.from_array({name}, chunks=...)"
             )
         if any(math.isnan(extent) for extents in x.chunks for extent in extents):
             raise ValueError(
                 f"{op}: {name} has chunks of unknown size {x.chunks}; "
-                f"{name}.compute_chunk_sizes() finds them out"
+                f"call {name}.compute_chunk_sizes() first"
             )
         kinds[name] = type(x._meta)
         if kinds[name] is not np.ndarray and not hasattr(x._meta, "__cuda_array_interface__"):
             raise TypeError(
-                f"{op}: {name} has chunks of type {_full_name(kinds[name])}; chunks of NumPy or "
-                f"CuPy are taken: {name}.map_blocks(numpy.asarray) makes them"
+                f"{op}: {name} must have chunks of NumPy or CuPy, not of type "
+                f"{_full_name(kinds[name])}; {name}.map_blocks(numpy.asarray) converts them"
             )
     if len(set(kinds.values())) > 1:
         given = " and ".join(f"{name}'s are {_full_name(kind)}" for name, kind in kinds.items())
         raise TypeError(
-            f"{op}: chunks must be of one type, but {given}; map_blocks(cupy.asarray) moves them "
+            f"{op}: chunks must be of one type, but {given}; map_blocks(cupy.asarray) copies them "
             "to the GPU"
         )
 
@@ -253,7 +252,7 @@ def _full_name(kind: type) -> str:
 
 
 def _meta(like: Any, ndim: int, dtype: Any) -> Any:
-    """An empty array of the kind of `like`'s chunks: what dask knows a result by."""
+    """An empty array of the type of `like`'s chunks, from which dask infers the result's type."""
     from dask.array.utils import meta_from_array
 
     return meta_from_array(like._meta, ndim=ndim, dtype=dtype)

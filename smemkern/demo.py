@@ -1,4 +1,4 @@
-"""The demonstration: every variant run, checked against NumPy, timed and counted, in one table."""
+"""The demonstration: runs, checks, times and traces every variant, and shows tables of results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 with contextlib.suppress(ImportError):
-    import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
+    import ml_dtypes  # noqa: F401 - registers the dtype "bfloat16"
 
 from . import reference
-from ._blocks import Block, Facts, Heading, Listing, Paragraph, Table
 from ._core import gemm
 from ._devices import devices
+from ._document import Facts, Heading, Listing, Node, Paragraph, Table
 from ._observe import Trace, _measure, trace
 from ._progress import over
 from ._registry import Variant, variants
@@ -23,21 +23,21 @@ from ._table import Cut, Right
 
 Array = np.ndarray[Any, Any]
 
-COUNTED = 256  # n of the matrices that are traced; a GPU is timed at a larger one
+COUNTED = 256  # n of the matrices that are traced; the emulator is also timed at this size
 TIMED_ON_GPU = 4096
-ODD = (67, 61, 73)  # M, N, K of a second check, which fit no tile
+ODD = (67, 61, 73)  # M, N, K of a second check; not multiples of any tile
 PROBE_ELEMENTS = 1 << 16
 
 
 class Line(NamedTuple):
-    """A variant's outcome."""
+    """The results of one variant."""
 
     row: Variant
     milliseconds: float
     rate: float  # GFLOP/s or GB/s
     unit: str
     trace: Trace
-    error: float  # in units of the bound that is allowed: more than 1 is wrong; nan is wrong
+    error: float  # relative to the allowed bound: more than 1, or nan, is wrong
 
     @property
     def correct(self) -> bool:
@@ -58,7 +58,7 @@ class Line(NamedTuple):
         )
 
     def data(self) -> dict[str, Any]:
-        """For machines."""
+        """The same for --json."""
         return {
             "op": self.row.op,
             "variant": self.row.name,
@@ -74,11 +74,11 @@ class Line(NamedTuple):
         }
 
 
-# ---- what is computed, and how far off a result may be
+# ---- inputs, and bounds of the error
 
 
 class Product(NamedTuple):
-    """A product, what it is exactly, and the error that rounding can make of it."""
+    """The operands of a product, its exact result, and a bound of the rounding error."""
 
     a: Array
     b: Array
@@ -100,7 +100,7 @@ def exact_error(result: Array, expected: Array) -> float:
 
 
 def worst(*errors: float) -> float:
-    """The largest; nan if there is one, which max() would pass over."""
+    """The largest error, or nan if there is one; max() might ignore a nan."""
     return float(np.max(errors))
 
 
@@ -108,13 +108,13 @@ def worst(*errors: float) -> float:
 
 
 def measured(row: Variant, device: str, *args: Array) -> tuple[Array, float]:
-    """The result, and the shortest time: what is longer was disturbed."""
+    """The result, and the shortest of the times, which was disturbed least."""
     result, times = _measure(row.op, *args, variant=row.name, device=device, repeat=5)
     return result, min(times)
 
 
 def known_dtypes(row: Variant) -> list[str]:
-    """Those of a row that NumPy knows: bfloat16 comes with ml_dtypes."""
+    """The dtypes of a row that NumPy has; bfloat16 needs ml_dtypes."""
 
     def is_known(name: str) -> bool:
         try:
@@ -169,13 +169,13 @@ RUN: dict[str, Callable[[Variant, str], Line]] = {
 def why_not(row: Variant, capability: tuple[int, int] | None) -> str:
     """Why a row cannot run on a device (None: the emulator); "" if it can."""
     if capability and row.min_sm >= 90 and divmod(row.min_sm, 10) != capability:
-        return "it is for GPUs of compute capability {}.{}".format(*divmod(row.min_sm, 10))
+        return "it runs only on compute capability {}.{}".format(*divmod(row.min_sm, 10))
     if row.op == "gemm" and not known_dtypes(row):
-        return f"NumPy knows {row.dtypes[0]} by the package ml_dtypes, which is not imported"
+        return f"its dtype {row.dtypes[0]} needs the package ml_dtypes, which is not installed"
     return ""
 
 
-# ---- what the numbers say
+# ---- conclusions
 
 
 def sectors(line: Line) -> int:
@@ -183,7 +183,7 @@ def sectors(line: Line) -> int:
 
 
 def conclusion(lines: list[Line], device: str) -> list[tuple[str, str]]:
-    """Techniques, and what the measured numbers say of each."""
+    """(technique, what the counts show) for each technique."""
     gemm = {line.row.name: line for line in lines if line.row.op == "gemm"}
     transpose = {line.row.name: line for line in lines if line.row.op == "transpose"}
     tiled, registers = gemm["tiled"], gemm["register_tiled"]
@@ -192,98 +192,103 @@ def conclusion(lines: list[Line], device: str) -> list[tuple[str, str]]:
     fewer_again = sectors(gemm["coalesced"]) / sectors(tiled)
     fewer_requests = tiled.trace.shared_requests / registers.trace.shared_requests
 
-    def paid(line: Line) -> str:
+    def factor_of(line: Line) -> str:
         return f"{line.trace.conflict_factor:.{1 if line.trace.conflict_factor > 2 else 2}f}"
 
     said = [
         (
             "coalesced",
-            f"{fewer_sectors:.1f} times fewer sectors of global memory than naive: lanes along "
-            "columns, not rows",
+            f"{fewer_sectors:.1f} times fewer sectors of global memory than naive: consecutive "
+            "lanes compute consecutive columns, not rows",
         ),
-        ("tiled", f"{fewer_again:.1f} times fewer again: tiles are kept in shared memory"),
+        ("tiled", f"{fewer_again:.1f} times fewer sectors again: tiles are kept in shared memory"),
         (
             "conflicted",
-            f"up to {column} wavefronts a request, {paid(gemm['conflicted'])} times what is "
-            "needed: lanes walk down a column",
+            f"up to {column} wavefronts per request, conflict factor "
+            f"{factor_of(gemm['conflicted'])}: lanes read down a column",
         ),
-        ("padded", f"the same requests at {paid(gemm['padded'])}: a column is added"),
+        (
+            "padded",
+            f"the same requests at factor {factor_of(gemm['padded'])}: rows are one word longer",
+        ),
         (
             "swizzle",
-            f"the same at {paid(gemm['swizzle'])}, and no memory wasted: column XOR row",
+            f"the same requests at factor {factor_of(gemm['swizzle'])}, without wasting memory: "
+            "column XOR row",
         ),
         (
             "register_tiled",
-            f"{fewer_requests:.1f} times fewer requests than tiled, at a factor of "
-            f"{paid(registers)}: outputs are kept in registers",
+            f"{fewer_requests:.1f} times fewer requests than tiled, at factor "
+            f"{factor_of(registers)}: outputs are kept in registers",
         ),
         (
             "transpose",
-            f"tiled pays {paid(transpose['tiled'])} times what is needed, padded "
-            f"{paid(transpose['padded'])}, swizzle {paid(transpose['swizzle'])}",
+            f"factor {factor_of(transpose['tiled'])} for tiled, "
+            f"{factor_of(transpose['padded'])} for padded, "
+            f"{factor_of(transpose['swizzle'])} for swizzle",
         ),
     ]
     if device != "emu":
         fastest = max(gemm.values(), key=lambda line: line.rate)
         times = fastest.rate / gemm["naive"].rate
-        said.append(("fastest", f"{fastest.row.name}, {times:.0f} times naive"))
+        said.append(("fastest", f"{fastest.row.name}, {times:.0f} times as fast as naive"))
     return said
 
 
 LOOK_CLOSER = (
-    ("trace gemm --variant conflicted --annotate", "which line it is"),
-    ("banks --stride 32", "why"),
-    ("check --help", "your own kernel"),
+    ("trace gemm --variant conflicted --annotate", "the line that conflicts"),
+    ("banks --stride 32", "why it does"),
+    ("check --help", "check your own kernel"),
 )
 
 
 class Demo(NamedTuple):
-    """Every variant's outcome on a device."""
+    """The results of all variants on a device."""
 
     device: str
     described: str
     lines: list[Line]
-    left_out: list[tuple[Variant, str]]  # and why
+    left_out: list[tuple[Variant, str]]  # with the reason
 
     @property
     def wrong(self) -> list[str]:
         return [f"{line.row.op} {line.row.name}" for line in self.lines if not line.correct]
 
-    def _blocks(self) -> list[Block]:
+    def _nodes(self) -> list[Node]:
         n = COUNTED if self.device == "emu" else TIMED_ON_GPU
-        clock = "; times are the emulator's, no GPU's" if self.device == "emu" else ""
+        clock = "; times are of the emulator, not of a GPU" if self.device == "emu" else ""
         about = [
-            ("ms, rate", f"gemm {n}^3, transpose {n}^2{clock}"),
-            ("requests, wavefronts", f"of shared memory, at {COUNTED}, as a GPU counts them"),
+            ("ms, rate", f"for gemm {n}^3, transpose {n}^2{clock}"),
+            ("requests, wavefronts", f"of shared memory for size {COUNTED}, as a GPU counts them"),
             ("factor", "wavefronts / the fewest possible: 1.00 is free of bank conflicts"),
-            ("error", "against NumPy in float64, odd sizes too; rounding can make 1"),
+            ("error", "against NumPy in float64 / bound of rounding errors: at most 1 is correct"),
         ]
-        blocks: list[Block] = [
-            Paragraph(f"device {self.device}{self.described}: every variant, run and checked"),
+        nodes: list[Node] = [
+            Paragraph(f"device {self.device}{self.described}: all variants, run and checked"),
             Facts(about),
         ]
         for op in dict.fromkeys(line.row.op for line in self.lines):
             rows = [line for line in self.lines if line.row.op == op]
             header = (op, "ms", rows[0].unit, *"requests wavefronts factor error".split())
-            blocks.append(Table((*header, "what it is"), [line.cells() for line in rows]))
-        blocks += [Heading("What the counts say"), Facts(conclusion(self.lines, self.device))]
+            nodes.append(Table((*header, "what it is"), [line.cells() for line in rows]))
+        nodes += [Heading("What the counts show"), Facts(conclusion(self.lines, self.device))]
         wide = max(len(command) for command, _ in LOOK_CLOSER)
         closer = [f"python -m smemkern {command:{wide}}  {why}" for command, why in LOOK_CLOSER]
-        blocks += [Heading("Look closer"), Listing(closer)]
-        blocks += [
+        nodes += [Heading("Look closer"), Listing(closer)]
+        nodes += [
             Paragraph(f"{row.op} {row.name} was left out: {reason}")
             for row, reason in self.left_out
         ]
-        blocks += [Paragraph(f"WRONG: {', '.join(self.wrong)}", "bad")] if self.wrong else []
-        return blocks
+        nodes += [Paragraph(f"WRONG: {', '.join(self.wrong)}", "bad")] if self.wrong else []
+        return nodes
 
 
 def demonstrate(device: str | None = None) -> Demo:
-    """Run every variant on a device: the best there is, or the one named."""
+    """Run every variant on a device; by default on the first GPU, or else on the emulator."""
     known = devices()
     name = device or known[0].name
     one = np.ones((1, 1))
-    gemm(one, one, variant="naive", device=name)  # a device that is not there is refused at once
+    gemm(one, one, variant="naive", device=name)  # raises at once if there is no such device
     described = [f" ({d.description})" for d in known if name in (d.name, d.name.partition(":")[0])]
     capability = next((d.compute_capability for d in known if name in d.name), None)
     reasons = [(row, why_not(row, capability)) for row in variants()]

@@ -1,4 +1,4 @@
-"""What smemkern raises beside Python's own TypeError, ValueError and MemoryError."""
+"""The exceptions of smemkern. It also raises Python's own TypeError, ValueError and MemoryError."""
 
 from ._core import (
     CompileError,

@@ -1,6 +1,6 @@
-"""Kernels that are wrong on purpose, each with the one mistake that its name says.
+"""Deliberately wrong kernels. Each has one mistake, after which it is named.
 
-They run on the emulator, without a compiler, and are what docs/hazards.md shows:
+They run on the emulator and need no compiler. docs/hazards.md shows their hazards:
 
 >>> import smemkern.mistakes
 >>> for mistake in smemkern.mistakes.rows():
@@ -19,7 +19,7 @@ from ._observe import Trace, trace
 
 
 class Mistake(NamedTuple):
-    """A kernel, and a launch of it that shows what is wrong."""
+    """A kernel with a mistake, and a launch that reveals it."""
 
     name: str
     summary: str
@@ -31,7 +31,7 @@ class Mistake(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The CUDA C."""
+        """The kernel's CUDA C source."""
         return self._read("cu")
 
     @property
@@ -43,18 +43,18 @@ class Mistake(NamedTuple):
         return Path(folder, "mistakes", f"{self.name}.{kind}").read_text(encoding="utf-8")
 
     def arguments(self) -> tuple[object, ...]:
-        """x, y and, where the kernel takes it, their length."""
+        """x, y and, if the kernel takes it, their length."""
         x = np.arange(self.elements, dtype=np.float32)
         return (x, np.zeros_like(x), *((self.elements,) if self.takes_n else ()))
 
     def trace(self) -> Trace:
-        """A run of it: .hazards says what is wrong."""
+        """Run it on the emulator; the result's .hazards list the mistake."""
         kernel = _core.Kernel(self.ptx, self.name)
         arguments = self.arguments()
         return trace(kernel, self.grid, self.block, *arguments, shared_bytes=self.shared_bytes)
 
     def run(self) -> None:
-        """A checked call.
+        """Call it with check=True.
 
         Raises
         ------
@@ -71,19 +71,19 @@ _ROWS = (
     ),
     Mistake(
         "padded_over_limit",
-        "a tile whose padding pushes it over the limit",
+        "a tile whose padding exceeds the shared-memory limit",
         *(1, 256, 241 * 241),
         shared_bytes=241 * 242 * 4,
     ),
-    Mistake("uninitialised", "a read of shared memory that nobody wrote", 2, 64, 128),
-    Mistake("out_of_bounds", "no test whether the thread has an element", 2, 64, 100, True),
-    Mistake("missing_wait", "a copy to shared memory that nobody waits for", 2, 64, 128),
-    Mistake("early_release", "a lane that frees a tile its warp still reads", 1, 96, 128),
-    Mistake("unawaited_refill", "a copier that does not wait until its tile is free", 1, 96, 128),
-    Mistake("wrong_bytes", "a barrier that is told elements, and counts bytes", 1, 64, 64),
+    Mistake("uninitialised", "a read of shared memory that was never written", 2, 64, 128),
+    Mistake("out_of_bounds", "no bounds check of the thread's index", 2, 64, 100, True),
+    Mistake("missing_wait", "an asynchronous copy to shared memory without a wait", 2, 64, 128),
+    Mistake("early_release", "a lane that releases a tile its warp still reads", 1, 96, 128),
+    Mistake("unawaited_refill", "a producer that does not wait for a free tile", 1, 96, 128),
+    Mistake("wrong_bytes", "an mbarrier that expects elements instead of bytes", 1, 64, 64),
 )
 
 
 def rows() -> tuple[Mistake, ...]:
-    """All of them."""
+    """All kernels with mistakes."""
     return _ROWS

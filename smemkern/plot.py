@@ -1,7 +1,7 @@
-"""Pictures of the models; they need matplotlib (pip install smemkern[plot]) and no display.
+"""Plots of the models. They need matplotlib (pip install smemkern[plot]), but no display.
 
 Each function draws into `ax`, or into a new figure, and returns the Axes. Colours are Okabe and
-Ito's and matplotlib's own perceptual maps, which colour-blind readers can tell apart.
+Ito's and matplotlib's perceptually uniform maps, which colour-blind readers can distinguish.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def request(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Lanes against banks: which each lane asks for, coloured by the wavefront that serves it.
+    """Plots the banks that each lane accesses, coloured by the wavefront that serves it.
 
     Parameters
     ----------
     addresses, width, op, active
-        One request, as of smemkern.banks.explain; or a Request, such as a trace row's
-        worst_request, which has the other three.
+        The arguments of smemkern.banks.explain for one request; or as addresses a Request, such as
+        a trace row's worst_request, without the other three.
     ax : matplotlib Axes, optional
     """
     if not isinstance(addresses, Request):
@@ -75,7 +75,7 @@ def request(
 
 
 def draw_request(ax: Axes, asked: Request) -> Axes:
-    """A request that is known already, such as the worst of a trace's row."""
+    """Plots a Request into the Axes."""
     import matplotlib as mpl
 
     served = _wavefront_of_lanes(asked)
@@ -110,7 +110,7 @@ def draw_request(ax: Axes, asked: Request) -> Axes:
     several = f", {len(asked.groups)} groups of lanes" if len(asked.groups) > 1 else ""
     plural = "" if asked.cost == 1 else "s"
     ax.set_title(
-        f"{asked.op}, {asked.width} bytes a lane{several}\n"
+        f"{asked.op}, {asked.width} bytes per lane{several}\n"
         f"{asked.cost} wavefront{plural}, ideal {asked.ideal}",
         fontsize=11,
     )
@@ -118,7 +118,10 @@ def draw_request(ax: Axes, asked: Request) -> Axes:
 
 
 def _wavefront_of_lanes(asked: Request) -> NDArray[Any]:
-    """1, 2, ... of each lane: the words of a bank one after another, group by group."""
+    """The number, from 1 on, of the wavefront that serves each lane.
+
+    Groups follow one another; within a group, a bank serves its words one after another.
+    """
     served = asked.turns.max(axis=1) + 1
     before = 0
     for group in map(list, asked.groups):
@@ -138,12 +141,12 @@ def sectors(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Lanes against the 32-byte sectors that they ask for; lines that nobody asks for are left out.
+    """Plots the 32-byte sectors that each lane accesses, omitting lines without any access.
 
     Parameters
     ----------
     addresses, width, active
-        One request to global memory, as of smemkern.coalescing.sectors.
+        The arguments of smemkern.coalescing.sectors for one request to global memory.
     ax : matplotlib Axes, optional
     """
     from . import coalescing
@@ -154,10 +157,10 @@ def sectors(
     at = np.asarray(addresses)
     lanes = np.flatnonzero(lanes_of(mask_of(active, (1,), len(at)))[0])
     lines = np.unique(at[lanes] // coalescing.LINE)
-    a_line = coalescing.LINE // coalescing.SECTOR
+    per_line = coalescing.LINE // coalescing.SECTOR
     first = at[lanes] // coalescing.SECTOR
-    column = np.searchsorted(lines, first // a_line) * a_line + first % a_line
-    grid = np.full((LANES, max(a_line * len(lines), 1)), np.nan)
+    column = np.searchsorted(lines, first // per_line) * per_line + first % per_line
+    grid = np.full((LANES, max(per_line * len(lines), 1)), np.nan)
     grid[:, column] = 0
     grid[lanes, column] = 1
     ax = _axes(ax, 7, 5.6)
@@ -165,15 +168,15 @@ def sectors(
 
     edges = np.arange(grid.shape[1] + 1) - 0.5, np.arange(LANES + 1) - 0.5
     ax.pcolormesh(*edges, grid, cmap=mpl.colors.ListedColormap(["#dcebf5", BLUE]), vmin=0, vmax=1)
-    for edge in range(0, grid.shape[1] + 1, a_line):
+    for edge in range(0, grid.shape[1] + 1, per_line):
         ax.axvline(edge - 0.5, color="#c8c8c8", linewidth=0.6)
     ax.set_yticks(range(0, LANES, 4))
     ax.set_xticks([])
     ax.set(ylim=(31.5, -0.5), ylabel="lane", xlabel="sectors of 32 bytes, in lines of 128")
-    least = coalescing.ideal(addresses, width, active)
+    ideal = coalescing.ideal(addresses, width, active)
     ax.set_title(
-        f"{width} bytes a lane\n{count} sector{'' if count == 1 else 's'} in {len(lines)} "
-        f"line{'' if len(lines) == 1 else 's'}, ideal {least}",
+        f"{width} bytes per lane\n{count} sector{'' if count == 1 else 's'} in {len(lines)} "
+        f"line{'' if len(lines) == 1 else 's'}, ideal {ideal}",
         fontsize=11,
     )
     return ax
@@ -183,15 +186,15 @@ def sectors(
 
 
 def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | None = None) -> Axes:
-    """The elements of a tile, coloured and numbered by bank; one request of an access is outlined.
+    """Plots the elements of a tile, coloured and numbered by bank, and outlines one request.
 
     Parameters
     ----------
     what : smemkern.banks.Layout
     access : optional
-        As of Layout.cost: "column", "row:16B", ...
+        The access pattern, as for Layout.cost: "column", "row:16B", ...
     request : int
-        Which of the access's requests to outline.
+        The number of the request to outline.
     ax : matplotlib Axes, optional
     """
     across, down = min(max(what.cols, 16), 64), min(max(what.rows, 12), 36)
@@ -201,18 +204,18 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
 
     r, c = np.indices((what.rows, what.cols))
     bank = what.bank(r, c)
-    # Round and round as banks are; its darkest part is left out, so that numbers can be read.
+    # A cyclic map, because banks are cyclic. Lightened, so that the numbers are readable.
     wheel = mpl.colormaps["twilight"](np.linspace(0, 1, BANKS, endpoint=False))
     wheel[:, :3] = 1 - 0.5 * (1 - wheel[:, :3])
     image = ax.imshow(
         bank, cmap=mpl.colors.ListedColormap(wheel), vmin=-0.5, vmax=31.5, aspect="auto"
     )
     if what.rows <= 32 and what.cols <= 64:
-        step = max(BANK_BYTES // what.itemsize, 1)  # elements of one word have one number
+        step = max(BANK_BYTES // what.itemsize, 1)  # one number per word
         for i, j in np.ndindex(what.rows, what.cols):
             if j % step == 0 or bank[i, j] != bank[i, j - 1]:
                 number = ax.text(j, i, str(bank[i, j]), ha="center", va="center", fontsize=7)
-                number.set_in_layout(False)  # inside the axes: measuring each takes long
+                number.set_in_layout(False)  # skips measuring it, which is slow
         title = f"{what!r}; the numbers are banks"
     else:
         ax.figure.colorbar(image, ax=ax, pad=0.02, label="bank", ticks=range(0, BANKS, 4))
@@ -220,17 +223,18 @@ def layout(what: Layout, access: Any = None, *, request: int = 0, ax: Axes | Non
     if access is not None:
         from ._access import read_access
 
-        walk = read_access(access, what.rows, what.cols, what.itemsize)
-        cost = int(what.wavefronts(walk)[request])
-        for i, j, on in zip(walk.r[request], walk.c[request], walk.active[request], strict=True):
+        given = read_access(access, what.rows, what.cols, what.itemsize)
+        cost = int(what.wavefronts(given)[request])
+        lanes = zip(given.r[request], given.c[request], given.active[request], strict=True)
+        for i, j, on in lanes:
             if on:
-                size = (walk.width // what.itemsize, 1)
+                size = (given.width // what.itemsize, 1)
                 ax.add_patch(
                     Rectangle(
                         (j - 0.5, i - 0.5), *size, fill=False, edgecolor="black", linewidth=1.8
                     )
                 )
-        title += f"\n{walk.name}, request outlined: {cost} wavefront{'' if cost == 1 else 's'}"
+        title += f"\n{given.name}, request outlined: {cost} wavefront{'' if cost == 1 else 's'}"
     ax.set(xlabel="column", ylabel="row")
     for axis, length in ((ax.xaxis, what.cols), (ax.yaxis, what.rows)):
         axis.set_ticks(range(0, length, 4 * -(-length // 64)))
@@ -248,12 +252,12 @@ def stride_table(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Wavefronts of a request by stride, and the share of the bandwidth that is left.
+    """Plots the wavefronts per request by stride, and the percentage of the bandwidth achieved.
 
     Parameters
     ----------
     strides, width, op
-        As of smemkern.banks.stride_table.
+        See smemkern.banks.stride_table.
     ax : matplotlib Axes, optional
     """
     ax = _axes(ax, 9, 3.6)
@@ -276,10 +280,8 @@ def stride_table(
     ax.set_yticks(ticks, [str(t) for t in ticks])
     ax.set_xticks(at, [str(row.stride) for row in rows], fontsize=8)
     ax.set(xlim=(-0.7, len(rows) - 0.3), ylim=(min(1, cost.min()) / 1.15, 1.5 * cost.max()))
-    ax.set(xlabel=f"stride, elements of {width} bytes", ylabel="wavefronts a request")
-    ax.set_title(
-        "Bank conflicts by stride; on the bars, % of the bandwidth that is left", fontsize=11
-    )
+    ax.set(xlabel=f"stride, elements of {width} bytes", ylabel="wavefronts per request")
+    ax.set_title("Bank conflicts by stride; on the bars, % of the full bandwidth", fontsize=11)
     _clean(ax)
     return ax
 
@@ -296,14 +298,14 @@ def occupancy(
     ax: Axes | None = None,
     **kw: Any,
 ) -> Axes:
-    """Occupancy over block size, coloured by what limits it.
+    """Plots occupancy by block size, coloured by the limiting resource.
 
     Parameters
     ----------
     registers, shared_bytes, arch, **kw
-        As of smemkern.occupancy.
+        See smemkern.occupancy.
     threads : int, optional
-        A block size to mark.
+        A block size to annotate.
     ax : matplotlib Axes, optional
     """
     ax = _axes(ax, 7.5, 3.8)
@@ -328,9 +330,10 @@ def occupancy(
             arrowprops={"arrowstyle": "-", "color": GREY},
         )
     ax.set_xticks(range(0, 1025, 128))
-    ax.set(xlim=(0, 1056), ylim=(0, 112), xlabel="threads a block", ylabel="occupancy, % of warps")
+    ax.set(xlim=(0, 1056), ylim=(0, 112), xlabel="threads per block")
+    ax.set_ylabel("occupancy, % of warps")
     ax.set_title(
-        f"{curve.arch.sm}: {registers} registers a thread, {shared_bytes} bytes of shared memory",
+        f"{curve.arch.sm}: {registers} registers per thread, {shared_bytes} bytes of shared memory",
         fontsize=11,
     )
     ax.legend(
@@ -350,15 +353,15 @@ def roofline(
     measured: Mapping[str, float] | str | PathLike[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The variants of gemm under their roof: what L1 and shared memory allow, and the arithmetic.
+    """Plots the variants of gemm under the roofs of arithmetic and of L1 and shared memory.
 
     Parameters
     ----------
     what : Roofline or (M, N, K)
     dtype : dtype
-        If what is a shape.
+        Used if `what` is a shape.
     measured : mapping or path, optional
-        TFLOP/s by variant, or a results file of benchmarks/gpu.py; drawn as dots.
+        TFLOP/s by variant, or a results file of benchmarks/gpu.py; plotted as dots.
     ax : matplotlib Axes, optional
     """
     roof = what if isinstance(what, Roofline) else _roofline("gemm", what, dtype)
@@ -386,11 +389,11 @@ def roofline(
         ax.plot([intensity] * 2, [min([below, *found]), below], color="#c8c8c8", lw=1, zorder=0)
         ax.plot([intensity], [below], "o", mfc="white", mec=BLUE, ms=7, zorder=2)
         ax.plot([intensity] * len(found), found, "o", color=ORANGE, ms=6, zorder=3)
-        names = sorted(names, key=lambda name: -speeds.get(name, 0))  # as the dots stand
+        names = sorted(names, key=lambda name: -speeds.get(name, 0))  # in the order of the dots
         lines = [f"{name} {speeds[name]:.3g}" if name in speeds else name for name in names]
         dots = [below, *found]
-        # On the slope by turns above it and below the dots, so that neighbours do not meet. On the
-        # flat under the dots, but for the last, which has room beside it.
+        # On the slope, labels alternate between above it and below the dots, so that neighbours do
+        # not overlap. On the flat part they are below the dots; the last one is to the right.
         if below < 0.99 * peak:
             up = at % 2 == 0
             where, offset = (max(dots), (-7, 5)) if up else (min(dots), (8, 0))
@@ -416,7 +419,7 @@ def roofline(
     ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]))
     low = min([below for _, _, below in stacks] + list(speeds.values()))
     ax.set_ylim(low / 2.5, peak * 2)
-    ax.set(xlabel="FLOP a byte that L1 or shared memory has to move", ylabel="TFLOP/s")
+    ax.set(xlabel="FLOP per byte moved by L1 or shared memory", ylabel="TFLOP/s")
     shape = " x ".join(map(str, roof.shape))
     ax.set_title(f"gemm {shape}, {roof.dtype}, {roof.ceilings.device}", fontsize=11)
     _clean(ax)
@@ -424,7 +427,7 @@ def roofline(
 
 
 def _stacks(points: list[tuple[Any, float]]) -> list[tuple[list[str], float, float]]:
-    """Variants that ask for about as much share a place: (names, intensity, attainable)."""
+    """Groups variants of similar intensity: (names, intensity, attainable)."""
     stacks: list[tuple[list[str], float, float]] = []
     for row, intensity in sorted(points, key=lambda point: point[1]):
         for names, other, _ in stacks:

@@ -1,8 +1,7 @@
-"""What each operation computes, in plain NumPy: the twins that the kernels are checked against.
+"""NumPy reference implementations of each operation, which the kernels are checked against.
 
-They are written to be read. A variant differs from its neighbours in how it moves data and not in
-what comes out, so all variants of gemm share one twin, and so do those of transpose; each probe has
-its own.
+Variants of an operation differ in how they move data, not in their result. So all variants of gemm
+share one reference, and so do those of transpose. Each probe has its own.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ def gemm_bound(
     c: Array | None = None,
     product_bits: int | None = None,
 ) -> tuple[Array, Array]:
-    """The exact result of gemm, and how far rounding may take each element of it away.
+    """The exact result of gemm, and a bound of the rounding error of each element.
 
-    (K + 2) eps (|alpha| |A||B| + |beta C|) bounds any order of summation, with or without fused
-    multiply-adds, and tensor cores, which truncate where others round. eps is that of the sums: of
-    16-bit types it is float32's, and the result is rounded once more. Products that keep fewer bits
-    (`Variant.product_bits`) add 2^-bits |A||B|.
+    (K + 2) eps (|alpha| |A||B| + |beta C|) bounds every summation order, with or without fused
+    multiply-adds. It also covers tensor cores, which truncate instead of rounding. eps is that of
+    the accumulator: float32's for 16-bit types, whose result is rounded once more. Products with
+    fewer bits (`Variant.product_bits`) add 2^-bits |A||B|.
 
     Returns
     -------
     exact, bound : ndarray
-        In float64 of inputs up to 32 bits, else in numpy.longdouble.
+        float64 for inputs of up to 32 bits, else numpy.longdouble.
     """
     dtype = np.result_type(a, b)
     single = dtype.itemsize <= 4
@@ -91,14 +90,14 @@ def transpose(a: ArrayLike, *, out: Array | None = None) -> Array:
 
 
 def stride_read(x: Array, *, stride: int = 1) -> Array:
-    """Lane l reads word l * stride of 64 * 32; what x does not have is 0."""
+    """Lane l reads word l * stride of 64 * 32 words. Words beyond the end of x are 0."""
     words = np.zeros(64 * LANES, np.float32)
     words[: len(x)] = x[: len(words)]
     return words[stride * np.arange(LANES)]
 
 
 def broadcast(x: Array, *, word: int = 0) -> Array:
-    """All lanes read one word; what x does not have is 0."""
+    """All lanes read one word, which is 0 if it is beyond the end of x."""
     value = x[word] if word < len(x) else 0
     return np.full(LANES, value, np.float32)
 
@@ -109,12 +108,12 @@ def copy_async(x: Array) -> Array:
 
 
 def pipeline_async(x: Array, *, stages: int = 3) -> Array:
-    """x * x + 1 with one rounding, as a fused multiply-add has it."""
+    """x * x + 1, rounded once like a fused multiply-add."""
     return (x.astype(np.float64) ** 2 + 1).astype(np.float32)
 
 
 def large_shared(x: Array, *, kib: int = 96) -> Array:
-    """Each chunk of kib KiB reversed, the last and shorter one too."""
+    """Reverses each chunk of kib KiB; the last chunk may be shorter."""
     chunk = kib * 1024 // x.itemsize
     chunks = [x[i : i + chunk][::-1] for i in range(0, len(x), chunk)]
     return np.concatenate(chunks) if chunks else x.copy()
@@ -126,7 +125,7 @@ def coalescing(x: Array, *, stride: int = 1) -> Array:
 
 
 def coalescing_random(x: Array, *, seed: int = 0) -> Array:
-    """Lane l reads word hash(seed, l) mod n; the hash mixes as MurmurHash3 ends."""
+    """Lane l reads word hash(seed, l) mod n; the hash is MurmurHash3's finalizer."""
     h = np.uint32(seed) * np.uint64(0x9E3779B9) + np.arange(LANES, dtype=np.uint64)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         h = h & 0xFFFFFFFF
@@ -136,8 +135,8 @@ def coalescing_random(x: Array, *, seed: int = 0) -> Array:
 
 
 _probes: dict[str, Callable[..., Array]] = {
-    twin.__name__: twin
-    for twin in (
+    function.__name__: function
+    for function in (
         *(stride_read, broadcast, copy_async, pipeline_async, large_shared),
         *(coalescing, coalescing_random),
     )
@@ -145,12 +144,12 @@ _probes: dict[str, Callable[..., Array]] = {
 
 
 def probe(x: ArrayLike, *, variant: str = "stride_read", **params: int) -> Array:
-    """What the probe of that name makes of x."""
+    """The result of the probe of that name for x."""
     return _probes[variant](np.asarray(x), **params)
 
 
 def twin(op: str, variant: str) -> Callable[..., Any]:
-    """The NumPy function of a row of the registry."""
+    """The NumPy reference of a variant."""
     if op == "gemm":
         return gemm
     return transpose if op == "transpose" else _probes[variant]

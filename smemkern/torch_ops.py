@@ -1,9 +1,9 @@
-"""smemkern's products and transposes as operators of PyTorch: importing this registers them.
+"""smemkern's products and transposes as PyTorch operators. Importing this module registers them.
 
-`torch.ops.smemkern.gemm` and `.transpose` are what `smemkern.gemm` and `smemkern.transpose` are on
-tensors, and beside that known to PyTorch: torch.compile keeps them in its graphs, fake tensors have
-their shapes, and autograd their derivatives. Tensors on a GPU stay there, on the current stream.
-Those on the CPU go to device "cuda" and back, or where there is none to the emulator.
+`torch.ops.smemkern.gemm` and `.transpose` compute the same as `smemkern.gemm` and
+`smemkern.transpose` on tensors. Also, torch.compile keeps them in its graphs, fake tensors get
+their shapes, and autograd their derivatives. Tensors on a GPU are used in place, on the current
+stream. Tensors on the CPU are copied to device "cuda" and back, or run on the emulator without one.
 
 >>> import torch, smemkern.torch_ops  # doctest: +SKIP
 >>> c = torch.ops.smemkern.gemm(a, b, variant="swizzle")  # doctest: +SKIP
@@ -35,9 +35,9 @@ def gemm(
     Parameters
     ----------
     a, b : Tensor, float32, float64, float16 or bfloat16
-        Shapes (..., M, K) and (..., K, N); both of one dtype, on one device.
+        Shapes (..., M, K) and (..., K, N); of the same dtype, on the same device.
     variant, accuracy, alpha
-        As of smemkern.gemm.
+        See smemkern.gemm.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def gemm(
     Raises
     ------
     TypeError, ValueError, smemkern.Error
-        As smemkern.gemm does.
+        See smemkern.gemm.
     """
     options: dict[str, Any] = {"accuracy": accuracy} if variant == "auto" else {}
     return _tensor(_core.gemm(a.detach(), b.detach(), variant=variant, alpha=alpha, **options))
@@ -73,7 +73,7 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _sum_to(gradient: Tensor, shape: torch.Size) -> Tensor:
-    """Where a batch was broadcast, the sum over its copies."""
+    """Sums the gradient over batch dimensions that were broadcast."""
     return gradient.sum_to_size(shape)
 
 
@@ -93,14 +93,14 @@ gemm.register_autograd(_gemm_backward, setup_context=_remember)
 
 @torch.library.custom_op("smemkern::transpose", mutates_args=(), device_types=_ON)
 def transpose(a: Tensor, variant: str = "auto") -> Tensor:
-    """The last two axes swapped, in memory.
+    """A copy with the last two axes swapped.
 
     Parameters
     ----------
     a : Tensor of elements of 1, 2, 4, 8 or 16 bytes
         Shape (..., M, N).
     variant : str
-        As of smemkern.transpose.
+        See smemkern.transpose.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def transpose(a: Tensor, variant: str = "auto") -> Tensor:
     Raises
     ------
     TypeError, ValueError, smemkern.Error
-        As smemkern.transpose does.
+        See smemkern.transpose.
     """
     return _tensor(_core.transpose(a.detach(), variant=variant))
 

@@ -1,11 +1,11 @@
-"""Pictures of banks with sliders beside them; without ipywidgets, the pictures alone.
+"""Plots of banks with interactive controls; without ipywidgets, the plots alone.
 
-    smemkern.widgets.banks()     one request, whose lanes are a stride apart
-    smemkern.widgets.layout()    a tile with its pad or swizzle, and a walk over it
+    smemkern.widgets.banks()     one request whose lanes are a stride apart
+    smemkern.widgets.layout()    a tile with its padding or swizzle, and an access pattern
 
-Shown in a notebook, an Explorer is its picture and, where ipywidgets is installed (pip install
-smemkern[notebook]), controls that draw it anew. A page made from the notebook, where no program
-answers, still shows the picture.
+In a notebook, an Explorer shows its plot. If ipywidgets is installed (pip install
+smemkern[notebook]), it also shows controls that redraw it. A static page exported from the
+notebook still contains the plot.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _DPI = 90
 
 
 class Explorer:
-    """A picture and the values that it is drawn for, each one of a few.
+    """A plot and the values of its parameters, each out of a list of options.
 
     Attributes
     ----------
     options : dict
-        What each value may be.
+        The options of each parameter.
     values : dict
-        What they are now; change them by `set`, or by the controls of `widget()`.
+        The current values. Change them with `set`, or with the controls of `widget()`.
     """
 
     def __init__(
@@ -53,21 +53,21 @@ class Explorer:
         self._draw = draw
         self.options = {name: tuple(some) for name, some in options.items()}
         self.values = {name: some[0] for name, some in self.options.items()}
-        self._picture: tuple[bytes, str] | None = None  # as long as the values stay
+        self._picture: tuple[bytes, str] | None = None  # cached until the values change
         self.set(**values)
 
     def set(self, **values: Any) -> Explorer:
-        """Change values by name; ValueError for what is not among the options."""
+        """Change values by name. Raises ValueError for a value that is not among the options."""
         for name, value in values.items():
             if name not in self.options or value not in self.options[name]:
                 legal = self.options.get(name, tuple(self.options))
-                raise ValueError(f"{name}={value!r}: there are {', '.join(map(repr, legal))}")
+                raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, legal))}")
         self.values.update(values)
         self._picture = None
         return self
 
     def picture(self) -> tuple[bytes, str]:
-        """The picture as PNG, and what it shows in words."""
+        """The plot as PNG, and its content as text."""
         if self._picture is None:
             figure, text = self._draw(**self.values)
             png = BytesIO()
@@ -76,7 +76,7 @@ class Explorer:
         return self._picture
 
     def widget(self) -> Any:
-        """An ipywidgets.Widget: controls above the picture. ImportError where that is missing."""
+        """An ipywidgets.Widget: controls above the plot. Raises ImportError without ipywidgets."""
         try:
             import ipywidgets as w
         except ImportError as missing:
@@ -143,14 +143,14 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def banks(**values: Any) -> Explorer:
-    """One request, lane l of which asks for element l * stride: lanes against banks.
+    """Plots the banks of one request in which lane l accesses element l * stride.
 
     Parameters
     ----------
     stride : int, 0..64
         In elements.
     width : 4, 8, 16, 1 or 2
-        Bytes of an element.
+        Bytes per element.
     op : "load" or "store"
 
     Returns
@@ -177,28 +177,28 @@ def _draw_banks(stride: int, width: int, op: str) -> tuple[Figure, str]:
 
 # ---- a tile ----
 
-_WALKS = ("column", "row", "tile:8x4", "tile:4x8", "row:16B", "column:16B", "ldmatrix")
+_ACCESSES = ("column", "row", "tile:8x4", "tile:4x8", "row:16B", "column:16B", "ldmatrix")
 
 
 def layout(**values: Any) -> Explorer:
-    """A tile as a map of banks, and the first request of a walk over it.
+    """Plots a tile as a map of banks, and the first request of an access pattern.
 
     Parameters
     ----------
     rows, cols : 8, 16, 32 or 64
     itemsize : 4, 8 or 2
-        Bytes of an element.
+        Bytes per element.
     pad : int, 0..8
         Elements added to each row.
     swizzle : None, "xor", "xor:16B", "128B", "64B" or "32B"
-        As of smemkern.banks.Layout.
+        See smemkern.banks.Layout.
     access : str
         "column", "row", "tile:8x4", "tile:4x8", "row:16B", "column:16B" or "ldmatrix".
 
     Returns
     -------
     Explorer
-        Of values that do not go together it says why.
+        For values that cannot be combined, it shows the reason instead of a plot.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def layout(**values: Any) -> Explorer:
     options: dict[str, Sequence[Any]] = {
         **{"rows": sizes, "cols": sizes, "itemsize": (4, 8, 2), "pad": range(9)},
         "swizzle": (None, "xor", "xor:16B", *reversed(TMA)),
-        "access": _WALKS,
+        "access": _ACCESSES,
     }
     return Explorer(_draw_layout, options, {"rows": 32, "cols": 32, **values})
 
@@ -221,24 +221,24 @@ def _draw_layout(
     figure = _figure(13, 6)
     try:
         tile = Layout(rows, cols, itemsize, pad, swizzle)
-        walk = read_access(access, rows, cols, itemsize)
-        addresses, active = tile.request(walk)
+        given = read_access(access, rows, cols, itemsize)
+        addresses, active = tile.request(given)
     except ValueError as refused:
         figure.set_size_inches(13, 0.6)
         figure.text(0.5, 0.5, str(refused), ha="center", va="center", wrap=True)
         return figure, str(refused)
-    first: Request = explain(addresses[0], walk.width, walk.op, active[0])
-    if cols > 32:  # side by side the numbers would not fit
+    first: Request = explain(addresses[0], given.width, given.op, active[0])
+    if cols > 32:  # the numbers would not fit side by side
         figure.set_size_inches(14, 6.5 + 0.2 * rows)
         above, below = figure.subplots(2, 1, height_ratios=(0.2 * rows, 5.5))
     else:
         above, below = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    plot.layout(tile, walk, ax=above)
+    plot.layout(tile, given, ax=above)
     plot.request(first, ax=below)
-    cost = tile.cost(walk)
+    cost = tile.cost(given)
     text = (
         f"{tile!r}: {tile.bytes} bytes, {tile.wasted} of them wasted\n"
-        f"{walk.name}: {cost.requests} requests, {cost.wavefronts} wavefronts, worst {cost.worst}; "
-        f"{'free of conflicts' if cost.conflict_free else 'conflicts'}"
+        f"{given.name}: {cost.requests} requests, {cost.wavefronts} wavefronts, "
+        f"worst {cost.worst}; {'free of conflicts' if cost.conflict_free else 'conflicts'}"
     )
     return figure, text

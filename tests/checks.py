@@ -11,7 +11,7 @@ import numpy as np
 import smemkern
 from smemkern.reference import gemm_bound
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "validation"))
 from malloc_use import used  # noqa: E402
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())

@@ -3,7 +3,7 @@
 `check_gemm` and `check_transpose` draw one call from a source of random numbers, run it, and
 compare with NumPy: gemm with float64 and the bound that rounding explains, transpose bit by bit.
 What lies around `out` and in the operands must stay as it was. tests/test_soak.py draws from
-hypothesis, which makes a failing call smaller; benchmarks/soak.py draws many from seeds.
+hypothesis, which makes a failing call smaller; validation/soak.py draws many from seeds.
 """
 
 from __future__ import annotations

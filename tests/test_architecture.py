@@ -72,7 +72,8 @@ def test_folders_offer_one_header(folder):
     used = {
         b.name
         for a, b in includes()
-        if str(b.parent) == folder and not f"{a.parent}/".startswith(inside)
+        if str(b.parent) == folder
+        and not f"{a.parent}/".startswith(inside)
         # emu/ itself puts its folders together
         and not (str(a.parent) == "emu" and folder.startswith("emu/"))
     }

@@ -143,7 +143,7 @@ def test_retuning_is_kept(config):
 
 def test_too_few_times(config):
     gpu = smemkern.Device("cuda:0", "Some GPU 2", (9, 0), 132, 1.0, 1, 1)
-    with pytest.raises(ValueError, match="3 times here where 7"):
+    with pytest.raises(ValueError, match="3 times here, but 7"):
         as_timed(_timings.load("x"), gpu, CUBES[:3], 1.0).retune()
 
 

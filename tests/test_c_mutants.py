@@ -1,4 +1,4 @@
-"""benchmarks/c_mutants.py: what it changes of C, and that its record accounts for every mutant."""
+"""validation/c_mutants.py: what it changes of C, and that its record accounts for every mutant."""
 
 import importlib
 import json
@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
-RECORD = BENCHMARKS / "results" / "c-mutants.json"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="not a source tree")
+VALIDATION = Path(__file__).resolve().parent.parent / "validation"
+RECORD = VALIDATION.parent / "benchmarks" / "results" / "c-mutants.json"
+pytestmark = pytest.mark.skipif(not VALIDATION.exists(), reason="not a source tree")
 
 
 def harness(name):
-    """A module of benchmarks/."""
-    sys.path.insert(0, str(BENCHMARKS))
+    """A module of validation/."""
+    sys.path.insert(0, str(VALIDATION))
     try:
         return importlib.import_module(name)
     finally:
-        sys.path.remove(str(BENCHMARKS))
+        sys.path.remove(str(VALIDATION))
 
 
 def changes(statement):

@@ -46,7 +46,7 @@ def test_there_are_the_commands_of_the_contract(command):
 def test_help_teaches(command, name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert command.run(f"{name} --help") == 0
-    for part in ("example:", "look at next:", "exit status:", "  0  fine", f"smemkern {name}"):
+    for part in ("example:", "see also:", "exit status:", "  0  success", f"smemkern {name}"):
         assert part in command.out
     assert ("    1  " in command.out) == bool(COMMANDS[name].FOUND)
     for option in ("--json", "--color", "--traceback"):
@@ -76,7 +76,7 @@ WRONG = [
     ("", "COMMAND"),
     ("trac", "invalid choice: 'trac'"),
     ("trace", "what"),
-    ("trace gem", "none of gemm"),
+    ("trace gem", "expected gemm"),
     ("trace missing.cu --grid 1 --block 32", "missing.cu: No such file or directory"),
     ("trace k.ptx", "needs --grid"),
     ("trace k.ptx --grid 0 --block 32", "positive integers"),
@@ -87,7 +87,7 @@ WRONG = [
     ("trace gemm --dtype int8", "int8"),
     ("trace gemm --blocks 0", "blocks"),
     ("banks --stride 1 --width 3", "1, 2, 4, 8 or 16"),
-    ("banks --tile 32", "as 32x32"),
+    ("banks --tile 32", "like 32x32"),
     ("banks --op read", "op should be"),
     ("banks --stride two", "invalid int value"),
     ("occupancy", "--registers"),
@@ -144,7 +144,7 @@ def _fails(error):
         (_core.LaunchError("no room"), 4, "no room"),
         (_core.UnsupportedInstructionError("cannot run foo.bar"), 4, "foo.bar"),
         (MemoryError(), 4, "smaller shapes"),
-        (KeyError("x"), 4, "KeyError: 'x'; a bug: please report what --traceback shows"),
+        (KeyError("x"), 4, "KeyError: 'x'; this is a bug: please report what --traceback shows"),
         (_core.DriverTooOldError("old"), 3, "old"),
         (PermissionError(13, "Permission denied", "k.cu"), 2, "k.cu: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -174,7 +174,7 @@ def test_hazards_are_status_1(command, kernels, nvrtc):
 def test_tile_without_a_good_layout_is_status_1(command):
     assert command.run("banks --tile 32x32 --access column") == 0
     assert command.run("banks --tile 128x16 --access row:16B --access column") == 1
-    assert "no pad and no swizzle" in command.out
+    assert "no padding and no swizzle" in command.out
 
 
 # ---- as a process

@@ -1,9 +1,9 @@
-"""Products and transposes of host arrays in parts: the same bits, by every variant.
+"""Products and transposes of host arrays that are cut into blocks: the same bits, by every variant.
 
-The order of the parts and their places are tested on a fake driver (tests/cuda/fake_flows.py) and
-by tests/flows. Here it is the kernels whose sums must not depend on how a problem is cut, and what
-products keep of their operands. With max_memory the emulator takes the same steps as a GPU, here on
-shapes just large enough to be cut; devices= names GPUs and so is tested on one alone.
+A fake driver (tests/cuda/fake_flows.py) and tests/pipeline test the order of the blocks and where
+they are. Here it is the kernels: their sums must not depend on how a problem is cut, nor on what
+products keep of their operands. With max_memory the emulator runs the same tasks as a GPU, here on
+shapes just large enough to be cut. devices= names GPUs, so it is tested on one alone.
 """
 
 from __future__ import annotations

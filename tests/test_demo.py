@@ -25,7 +25,7 @@ def test_demo(command):
     for row in smemkern.variants():
         table = shown[re.search(rf"^{row.op} +ms", shown, re.M).start() :].split("\n\n")[0]
         assert re.search(rf"^{row.name} +\d", table, re.M)
-    said = shown.split("What the counts say\n")[1].split("\n\n")[0]
+    said = shown.split("What the counts show\n")[1].split("\n\n")[0]
     assert "up to 32 wavefronts" in said
     assert "Look closer\npython -m smemkern trace gemm" in shown
     assert "nan" not in shown

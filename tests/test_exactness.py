@@ -14,7 +14,7 @@ import pytest
 import smemkern
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
-sys.path.append(str(BENCHMARKS))
+sys.path += [str(BENCHMARKS), str(BENCHMARKS.parent / "validation")]
 
 from exactness.corpus import CASES  # noqa: E402
 from exactness.operations import OPERATIONS  # noqa: E402

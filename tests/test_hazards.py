@@ -288,6 +288,26 @@ def test_a_block_reads_what_another_writes():
     assert all(h.block != h.other_block for h in t.hazards)
 
 
+def test_a_weak_read_beside_a_strong_one_of_another_block():
+    """The strong pair is no race, the weak read is; block 0 lasts, so that a host thread of its own
+    runs block 1."""
+    source = """
+extern "C" __global__ void k(float *x, float *y) {
+    volatile float *v = y;
+    if (blockIdx.x == 0) {
+        float sum = 0;
+        for (int i = 0; i < 20000; i++) sum += x[i % 64];
+        if (threadIdx.x == 0) v[0] = sum; // write
+    } else if (threadIdx.x == 0) {
+        y[1] = v[0]; // strong
+    } else if (threadIdx.x == 32) {
+        y[2] = y[0]; // weak
+    }
+}"""
+    t = traced(source, floats(64), np.zeros(4, "f4"), grid=2)
+    assert {frozenset(pair[1:]) for pair in pairs(source, t)} == {frozenset(("write", "weak"))}
+
+
 def test_element_of_an_argument():
     source = """
 extern "C" __global__ void k(float *x, float *y) {

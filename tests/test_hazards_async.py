@@ -199,7 +199,7 @@ def test_messages():
     _, trace = found(without(STORE, "fence"), 64, np.zeros(128, "f4"))
     assert "no fence.proxy.async" in trace.hazards[0].message
     _, trace = found(without(STORE, "end"), 64, np.zeros(128, "f4"))
-    assert "block ends without having waited" in trace.hazards[0].message
+    assert "block ends without waiting" in trace.hazards[0].message
 
 
 UNWRITTEN = """
@@ -228,6 +228,6 @@ def test_a_result_that_is_not_all_written():
     [(kind, count, message)] = fresh
     assert (kind, count) == ("unwritten", 64 * 64 - 32 * 32)
     assert message == (
-        "3072 words of the result are written by nobody, the first at the result, element (0, 32)"
+        "3072 words of the result were never written, the first at the result, element (0, 32)"
     )
     assert "unwritten" not in {kind for kind, *_ in old}

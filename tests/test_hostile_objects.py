@@ -1,7 +1,7 @@
 """Arguments whose code changes the other arguments, and threads that do: results stay right or the
-call raises, and no memory is used that is gone (benchmarks/sanitized.py address sees that).
+call raises, and no memory is used that is gone (validation/sanitized.py address sees that).
 
-    python benchmarks/sanitized.py address -- tests/test_hostile_objects.py -n 0
+    python validation/sanitized.py address -- tests/test_hostile_objects.py -n 0
 """
 
 from __future__ import annotations

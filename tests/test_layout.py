@@ -46,7 +46,7 @@ def layouts():
             try:
                 yield Layout(rows, cols, size, pad, swizzle)
             except ValueError as refused:
-                assert str(swizzle).startswith("xor") or "apart" in str(refused), refused
+                assert str(swizzle).startswith("xor") or "splits" in str(refused), refused
     for span, size in itertools.product((32, 64, 128), (1, 2, 4, 8, 16)):
         yield Layout(24, span // size, size, swizzle=f"{span}B")
 
@@ -222,7 +222,7 @@ def test_suggest_is_honest():
     """16-byte rows and 4-byte columns at once: no layout can, and it says so."""
     found = banks.suggest(128, 16, 4, ["row:16B", "column"])
     assert not found.conflict_free
-    assert repr(found).startswith("no pad and no swizzle is free of conflicts")
+    assert repr(found).startswith("no padding and no swizzle is free of conflicts")
     assert found.before.wavefronts > found.best.wavefronts > found.best.ideal
 
 
@@ -250,8 +250,8 @@ def test_suggest_prefers_what_is_simple():
         (lambda: Layout(4, 32, swizzle="64B"), ValueError, "rows of 64 bytes"),
         (lambda: Layout(4, 16, pad=4, swizzle="64B"), ValueError, "without padding"),
         (lambda: Layout(4, 32, swizzle="zigzag"), ValueError, "there are: None"),
-        (lambda: Layout(4, 32, swizzle=(3, 4, 2)), ValueError, "no permutation"),
-        (lambda: Layout(4, 32, 8, swizzle=(3, 2, 3)), ValueError, "takes elements of 8 bytes"),
+        (lambda: Layout(4, 32, swizzle=(3, 4, 2)), ValueError, "not a permutation"),
+        (lambda: Layout(4, 32, 8, swizzle=(3, 2, 3)), ValueError, "splits elements of 8 bytes"),
         (lambda: Layout(4, 4).address(4, 0), IndexError, "row 4 is outside"),
         (lambda: Layout(4, 4).address(0, -1), IndexError, "column -1"),
         (lambda: Layout(4, 4).address(0.5, 0), TypeError, "integers"),
@@ -263,7 +263,7 @@ def test_suggest_prefers_what_is_simple():
         (lambda: Layout(4, 4).cost(np.zeros((4, 3), int)), ValueError, "lanes, 2"),
         (lambda: Layout(4, 4).cost(np.zeros((4, 2))), TypeError, "integers"),
         (lambda: banks.suggest(4, 4, 4, []), ValueError, "accesses is empty"),
-        (lambda: banks.suggest(4, 4, 4, ["row:2B"]), ValueError, "no vector"),
+        (lambda: banks.suggest(4, 4, 4, ["row:2B"]), ValueError, "not a vector"),
     ],
 )
 def test_refused(make, error, says):

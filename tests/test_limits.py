@@ -139,7 +139,7 @@ def test_of_the_reader(name):
 def test_of_a_text():
     """256 MiB: the reader looks at the size before anything else."""
     text = HEAD + body("") + "\n" * (256 << 20)
-    with pytest.raises(smemkern.KernelImageError, match="at most 268435456 are read"):
+    with pytest.raises(smemkern.KernelImageError, match="at most 268435456 are supported"):
         smemkern.Kernel(text, "k")
     assert "256 MiB" in PAGE.read_text()
 

@@ -1,6 +1,6 @@
 """Kernels with one part of their order removed are reported, and kernels as they are never.
 
-A subset of benchmarks/mutation.py, in a process of its own because it forks.
+A subset of validation/mutation.py, in a process of its own because it forks.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from checks import environment
 from smemkern import mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
-HARNESS = ROOT / "benchmarks" / "mutation.py"
+HARNESS = ROOT / "validation" / "mutation.py"
 needs_tree = pytest.mark.skipif(
     not (HARNESS.exists() and (ROOT / "buildtools").exists()), reason="not a source tree"
 )
@@ -71,7 +71,7 @@ def test_every_removal_of_the_record_is_accounted_for():
 
 
 def harness(name):
-    """A module of benchmarks/."""
+    """A module of validation/."""
     sys.path.insert(0, str(HARNESS.parent))
     try:
         return importlib.import_module(name)

@@ -183,7 +183,7 @@ def test_curve():
             one = smemkern.occupancy(int(t), 40, shared, "sm_80")
             assert (one.blocks, one.limiter) == (curve.blocks[i, j], curve.limiter[i, j])
             assert type(one.blocks) is int and type(one.limiter) is str
-    with pytest.raises(ValueError, match="of arrays"):
+    with pytest.raises(ValueError, match="for arrays"):
         _ = curve.limiters
     assert "arrays of shape (2, 32)" in repr(curve)
 

@@ -108,7 +108,7 @@ def test_stride_table():
     ax = smemkern.plot.stride_table(range(1, 9))
     assert [bar.get_height() for bar in ax.patches] == [1, 2, 1, 4, 1, 2, 1, 8]
     assert texts(ax) == ["50", "25", "50", "12.5"]
-    assert "4 bytes" in ax.get_xlabel() and ax.get_ylabel() == "wavefronts a request"
+    assert "4 bytes" in ax.get_xlabel() and ax.get_ylabel() == "wavefronts per request"
 
 
 def test_occupancy():

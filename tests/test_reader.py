@@ -42,7 +42,7 @@ BODIES = {
     "register with a leading zero": ("mov.u32 %r01, 1;", "'%r01' is not declared"),
     "range without bounds": (".reg .f32 %g<4000000000>;", "registers is 4000000000; at most"),
     "register without a type": (".reg %x;", "register type"),
-    "unknown type": (".reg .q32 %x;", "'.q32' stands where a register type"),
+    "unknown type": (".reg .q32 %x;", "expected a register type such as .b32, found '.q32'"),
     "register twice": (".reg .b32 %a, %a;", "'%a' is declared twice"),
     "label twice": ("L: mov.u32 %r1, 1; L: mov.u32 %r1, 2;", "'L' is declared twice"),
     "no label": ("bra NOWHERE;", "'NOWHERE' is not declared"),
@@ -55,25 +55,25 @@ BODIES = {
     "address of a kernel": ("ld.u32 %r1, [k];", "'k' is not declared as a register or variable"),
     "no component": ("mov.u32 %r1, %tid;", "'%tid' needs a component"),
     "no such component": ("mov.u32 %r1, %tid.q;", "'%tid' needs a component"),
-    "missing semicolon": ("mov.u32 %r1, 1\n", "'ret' stands where ';' should"),
-    "stray semicolon": (";", "';' stands where an instruction"),
-    "comma at the end": ("mov.u32 %r1, 1,;", "';' stands where a constant"),
-    "open vector": ("ld.v2.u32 {%r1, %r2, [%rd1];", "';' stands where '}'"),
-    "open address": ("ld.u32 %r1, [%rd1;", "';' stands where ']'"),
-    "pair without a register": ("setp.eq.u32 %p1|5, %r1, 0;", "'5' stands where"),
-    "! without a register": ("setp.eq.and.u32 %p1, %r1, 0, !5;", "'5' stands where"),
+    "missing semicolon": ("mov.u32 %r1, 1\n", "expected ';', found 'ret'"),
+    "stray semicolon": (";", "expected an instruction, a label or a directive, found ';'"),
+    "comma at the end": ("mov.u32 %r1, 1,;", "expected a constant, found ';'"),
+    "open vector": ("ld.v2.u32 {%r1, %r2, [%rd1];", "expected '}', found ';'"),
+    "open address": ("ld.u32 %r1, [%rd1;", "expected ']', found ';'"),
+    "pair without a register": ("setp.eq.u32 %p1|5, %r1, 0;", "expected an operand, found '5'"),
+    "! without a register": ("setp.eq.and.u32 %p1, %r1, 0, !5;", "expected an operand, found '5'"),
     "octal": ("mov.u32 %r1, 089;", "'089' is not a number"),
     "short float": ("mov.f32 %f1, 0f123;", "'0f123' is not a number"),
     "65 bits": ("mov.u64 %rd1, 99999999999999999999;", "does not fit 64 bits"),
     "letters in a number": ("mov.u32 %r1, 12abc;", "'12abc' is not a number"),
-    "two points": ("mov.f32 %f1, 1.5.5;", "'.5' stands where ';'"),
+    "two points": ("mov.f32 %f1, 1.5.5;", "expected ';', found '.5'"),
     "division by zero": ("mov.u32 %r1, 1/(2-2);", "divides by zero"),
     "mixed expression": ("mov.f32 %f1, 1.0+2;", "mixes floats and integers"),
     "shifted float": ("mov.f32 %f1, ~1.0;", "'~' does not apply to a float"),
-    "strange character": ("mov.u32 %r1, `;", "a character that PTX does not have"),
-    "beyond ASCII": ("mov.u32 %r1, é;", "a character that PTX does not have"),
-    "open comment": ("/* no end", "a /* comment has no end"),
-    "open string": ('.pragma "x', "a string has no closing quote"),
+    "strange character": ("mov.u32 %r1, `;", "a character that is not allowed in PTX"),
+    "beyond ASCII": ("mov.u32 %r1, é;", "a character that is not allowed in PTX"),
+    "open comment": ("/* no end", "unterminated /* comment"),
+    "open string": ('.pragma "x', "unterminated string"),
     "modifiers": ("add" + ".x" * 17 + " %r1, %r2, %r3;", "more than 16 modifiers"),
     "deep braces": ("{" * 200, "braces are nested deeper than"),
     "deep parentheses": ("mov.u32 %r1, " + "(" * 500 + "1;", "nested deeper than"),
@@ -84,7 +84,7 @@ BODIES = {
     "shared, large": (".shared .b8 x[1<<28];", "'x' (268435456 bytes) brings the .shared"),
     "local, large": (".local .b8 x[600000];", "to more than 524288 bytes"),
     "shared, initialised": (".shared .b32 x = 1;", "only .global and .const can be initialised"),
-    "position": (".loc 1 2;", "';' stands where a constant"),
+    "position": (".loc 1 2;", "expected a constant, found ';'"),
 }
 
 
@@ -115,18 +115,18 @@ DECLARATIONS = {
     "integer": (".global .f32 x = 1;", "an integer cannot initialise .f32"),
     "float": (".global .b16 x = 1.0;", "a float cannot initialise .b16"),
     "unknown": (".global .u64 x = y;", "'y' is not declared"),
-    "narrow": (".global .b32 y; .global .b32 x = y;", "64-bit integer element, not .b32"),
+    "narrow": (".global .b32 y; .global .b32 x = y;", "64-bit integer element, found .b32"),
     "mask": (".global .b32 y; .global .b8 x[8] = {0xff(y), 1};", "the rest of a masked address"),
     "wrong mask": (".global .b32 y; .global .b8 x[8] = {0xff00(y)};", "its other bytes"),
     "parameters": (".entry e(.param .b8 x[100000]) { ret; }", "to more than 65536 bytes"),
     "same parameter": (".entry e(.param .b8 x, .param .b8 x) { ret; }", "'x' is declared twice"),
     "register parameter": (".func f(.reg .u32 a) { ret; }", "declare them .param"),
     "function twice": (".func f() { ret; } .func f() { ret; }", "'f' is defined twice"),
-    "nameless": (".entry () { ret; }", "'(' stands where a function's name"),
+    "nameless": (".entry () { ret; }", "expected a function's name, found '('"),
     "extern body": (".extern .func f() { ret; }", "is .extern and has a body"),
-    "section": (".section .debug_str {", "has no }"),
+    "section": (".section .debug_str {", "expected '}' to close this line's '{'"),
     "file": ('.file 99999999 "x"', "a file number is 99999999; at most 65536"),
-    "word": ("junk", "'junk' stands where a directive of a module"),
+    "word": ("junk", "expected a module directive (.entry, .func, .global, ...), found 'junk'"),
     "address size": (".address_size 32", "only .address_size 64"),
 }
 
@@ -141,13 +141,13 @@ def test_bad_declaration(declarations, words):
 @pytest.mark.parametrize(
     "ptx, words",
     [
-        (".version abc\n", "'abc' stands where a version"),
-        (".version 8\n", "'8' stands where a version"),
-        (".version 12345.67\n", "'12345.67' stands where a version"),
-        (".version 8.0\n/* ", "a /* comment has no end"),
+        (".version abc\n", "expected a version such as 8.0, found 'abc'"),
+        (".version 8\n", "expected a version such as 8.0, found '8'"),
+        (".version 12345.67\n", "expected a version such as 8.0, found '12345.67'"),
+        (".version 8.0\n/* ", "unterminated /* comment"),
         (".version 8.0\n.address_size 64\n", "'.target'"),
         (kernel("")[:-3], "the text ends inside 'k', which starts on line 6"),
-        (kernel("mov.u32 %r1,")[:-8], "the text ends where a constant should stand"),
+        (kernel("mov.u32 %r1,")[:-8], "expected a constant, found the end of the text"),
         (
             f"{HEAD}.extern .global .b32 e; .entry k() "
             "{ .reg .b32 %r; ld.global.u32 %r, [e]; ret; }",
@@ -300,7 +300,7 @@ def test_initialisers_of_textures_are_passed_over():
     declarations = ".global .texref t = {addr_mode_0 = wrap, { 1 }};\n.global .samplerref s = {};"
     smemkern.Kernel(module(declarations), "k")(1, 1, device="emu")
     assert "'{'" in refusal(module(".global .texref t = 7;"))
-    assert "line 4: the { of this line has no }" in refusal(
+    assert "line 4: expected '}' to close this line's '{'" in refusal(
         HEAD + ".global .texref t = { addr_mode_0 = wrap"
     )
 

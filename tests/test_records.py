@@ -23,7 +23,9 @@ stat::number_of_executed_units: 600
 
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    monkeypatch.setattr(
+        sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "validation")]
+    )
 
 
 def test_a_run_again_takes_the_place_of_its_row(tmp_path):

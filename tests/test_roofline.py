@@ -185,7 +185,11 @@ def test_measured(nvrtc):
         (("gemm", (4, 4), "float32"), ValueError, "M, N, K"),
         (("gemm", (4, 4, 0), "float32"), ValueError, "positive"),
         (("gemm", (4, 4, 4), "int32"), ValueError, "no arithmetic roof is known for int32"),
-        (("gemm", (4, 4, 4), "float32", "A100"), ValueError, "the roofs of 'A100' are not known"),
+        (
+            ("gemm", (4, 4, 4), "float32", "A100"),
+            ValueError,
+            "the ceilings of 'A100' are not known",
+        ),
         (("gemm", (4, 4, 4), "float32", 90), TypeError, "a string, not int"),
         (("gemm", (4, 4, 4), "float32", "cuda:77"), smemkern.NoDeviceError, "cuda:77"),
     ],

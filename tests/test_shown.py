@@ -8,8 +8,8 @@ import pytest
 
 import smemkern
 from smemkern import banks, coalescing, mistakes
-from smemkern._blocks import Facts, Heading, Listing, Paragraph, Picture, Table, text
-from smemkern._html import STYLE, fragment
+from smemkern._document import Facts, Heading, Listing, Paragraph, Picture, Table, text
+from smemkern._html import STYLE, markup
 from smemkern._page import page
 from smemkern._profile import Profile, ProfileLine, ProfileRow
 from smemkern._table import Bar, Cell, Right
@@ -91,11 +91,11 @@ def test_the_same_words_as_text(name):
         return  # whose page has more
     body = re.sub(r"<style>.*?</style>|<svg.*?</svg>", " ", result._repr_html_(), flags=re.S)
     in_html = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
-    plain = re.sub("#+", " ", text(result._blocks()))
+    plain = re.sub("#+", " ", text(result._nodes()))
     assert in_html.split() == plain.split()
 
 
-BLOCKS = [
+NODES = [
     Heading(HOSTILE),
     Paragraph(HOSTILE, "bad"),
     Listing([HOSTILE, Cell(HOSTILE, "dim")]),
@@ -106,7 +106,7 @@ BLOCKS = [
 
 
 def test_everything_is_escaped():
-    shown = fragment(BLOCKS)
+    shown = markup(NODES)
     check(shown)
     assert shown.count("&lt;script&gt;") == 10
 

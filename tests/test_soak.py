@@ -1,4 +1,4 @@
-"""Random calls against NumPy, drawn by hypothesis; benchmarks/soak.py runs many thousands."""
+"""Random calls against NumPy, drawn by hypothesis; validation/soak.py runs many thousands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks as text and on a terminal: widths, colour, and that rich adds no word and takes none."""
+"""Nodes as text and on a terminal: widths and colour; rich neither adds nor drops a word."""
 
 import io
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from command import sum_source
-from smemkern import _blocks, _terminal
-from smemkern._blocks import Facts, Heading, Listing, Paragraph, Table, text
+from smemkern import _document, _terminal
+from smemkern._document import Facts, Heading, Listing, Paragraph, Table, text
 from smemkern._table import Bar, Cell, Cut, Right, fitted, table
 from test_trace_rows import PTX
 
@@ -21,7 +21,7 @@ ROWS = [
     ("gemm tiled", WORDS, 1081344, Right("1.00", "good"), Bar(0.5, 20)),
     ("transpose_of_a_long_name", "short", 7, Right("16.50", "bad"), Bar(1.0, 20)),
 ]
-BLOCKS = [
+NODES = [
     Heading("What there is"),
     Facts([("device", "emu"), ("driver", "there is no NVIDIA driver: " + WORDS), ("", "more")]),
     Paragraph(WORDS + ". " + WORDS + "\nA line of its own"),
@@ -58,10 +58,10 @@ def words(text):
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_nothing_is_lost_and_lines_fit(width):
-    shown = text(BLOCKS, width)
+    shown = text(NODES, width)
     least = len("what it is  transpose_of_a_long_name")  # names and words are not broken
     assert max(map(len, shown.splitlines())) <= max(width, least)
-    unbroken = text(BLOCKS, None).split()
+    unbroken = text(NODES, None).split()
     assert {*unbroken} <= {*shown.split()}
     if fitted(HEADER, ROWS, width):  # else the names of columns are there more than once
         assert sorted(shown.split()) == sorted(unbroken)
@@ -130,7 +130,7 @@ def test_colour(monkeypatch, choice, is_tty, environment, wanted):
     stream = Terminal() if is_tty else io.StringIO()
     assert _terminal.is_coloured(choice, stream) == wanted
     pytest.importorskip("rich")
-    _terminal.show(BLOCKS, stream, choice)
+    _terminal.show(NODES, stream, choice)
     assert ("\x1b[" in stream.getvalue()) == wanted
 
 
@@ -140,8 +140,8 @@ def test_rich_says_the_same(monkeypatch, width):
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
     coloured, plain = io.StringIO(), io.StringIO()
-    _terminal.show(BLOCKS, coloured, "always")
-    _terminal.show(BLOCKS, plain, "never")
+    _terminal.show(NODES, coloured, "always")
+    _terminal.show(NODES, plain, "never")
     assert "\x1b[" in coloured.getvalue() and "\x1b" not in plain.getvalue()
     assert words(coloured.getvalue()) == words(plain.getvalue())
     lines = without_escapes(coloured.getvalue()).splitlines()
@@ -153,13 +153,13 @@ def test_without_rich(monkeypatch, choice):
     for name in ("rich", "rich.console"):
         monkeypatch.setitem(sys.modules, name, None)
     stream = Terminal()
-    _terminal.show(BLOCKS, stream, choice)
-    assert stream.getvalue() == text(BLOCKS) + "\n"
+    _terminal.show(NODES, stream, choice)
+    assert stream.getvalue() == text(NODES) + "\n"
 
 
-def test_every_tone_has_a_style():
+def test_every_style_has_a_rendering():
     used = set()
-    for file in Path(_blocks.__file__).parent.glob("*.py"):
+    for file in Path(_document.__file__).parent.glob("*.py"):
         used |= set(
             re.findall(
                 r"(?:Cell|Right|Paragraph)\(.*\"(good|bad|dim|strong|bar)\"", file.read_text()
@@ -201,9 +201,9 @@ def test_snapshots(command, name, width, with_rich, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_snapshots_of_blocks(width):
-    file = SNAPSHOTS / f"blocks-{width}.txt"
-    shown = text(BLOCKS, width) + "\n"
+def test_snapshots_of_nodes(width):
+    file = SNAPSHOTS / f"nodes-{width}.txt"
+    shown = text(NODES, width) + "\n"
     if os.environ.get("SMEMKERN_SNAPSHOTS") == "write":
         file.write_text(shown, encoding="utf-8")
     assert shown == file.read_text(encoding="utf-8")

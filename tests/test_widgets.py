@@ -67,9 +67,9 @@ def test_values():
     assert shown.picture() is first  # drawn once
     assert shown.set(stride=2) is shown and shown.picture() != first
     assert shown.set(stride=1).picture() == first
-    with pytest.raises(ValueError, match=r"width=3: there are 4, 8, 16, 1, 2"):
+    with pytest.raises(ValueError, match=r"width=3: expected one of 4, 8, 16, 1, 2"):
         widgets.banks(width=3)
-    with pytest.raises(ValueError, match="colour='red': there are 'stride', 'width', 'op'"):
+    with pytest.raises(ValueError, match="colour='red': expected one of 'stride', 'width', 'op'"):
         shown.set(colour="red")
     assert shown.values == {"stride": 1, "width": 4, "op": "load"}
 

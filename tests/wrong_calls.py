@@ -375,7 +375,7 @@ MODELS = [
         blocks=[10**9],
     ),
     case(
-        "trace blocks of floats", TypeError, "blocks is an int", trace, "gemm", S, S, blocks=[1.5]
+        "trace blocks of floats", TypeError, "blocks should be an int", trace, "gemm", S, S, blocks=[1.5]
     ),
     case("layout of 0 rows", ValueError, "rows", Layout, 0, 32),
     case("layout negative", ValueError, "pad", Layout, 8, 8, pad=-1),

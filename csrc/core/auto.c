@@ -1,5 +1,5 @@
-/* A row's predicted time is a sum of six terms, each a count of what its plan does times a cost of the row:
- * enough to know which row is faster, and little enough to be fitted to some dozens of runs.
+/* Predicted time of a row: the sum of six terms, each a count from its plan times a fitted cost.
+ * Six are enough to rank the rows, and few enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
 
@@ -15,97 +15,95 @@ static const smk_dtype *dtype_of(const smk_row *row, const char *name) {
     return NULL;
 }
 
-/* Code of one chip's own instructions runs on no other. */
-static bool runs(const smk_row *row, int sm) {
+/* Code with instructions of one architecture alone (sm_90a) runs on no other. */
+static bool runs_on(const smk_row *row, int sm) {
     return sm == 0 || (row->portable ? sm >= row->min_sm : sm == row->min_sm);
 }
 
-static bool can_answer(const smk_row *row, const smk_question *q) {
-    return row->op == q->op && runs(row, q->sm) && smk_strides_of(row) >= q->strides;
+static bool can_run(const smk_row *row, const smk_query *q) {
+    return row->op == q->op && runs_on(row, q->sm) && smk_strides_of(row) >= q->strides;
 }
 
-enum { STEP_BYTES = 128 /* of K, in the kernels that cut it */ };
+enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
-/* How the row's plan cuts the problem. In floating point: the product of three sizes need not be a 64-bit
- * number. */
-typedef struct cut {
+/* How the row's plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
+typedef struct tiling {
     double tiles; /* of C, times the batch */
-    double size;  /* of one, in tiles as the table of rows has them */
-    double split; /* parts of K */
-} cut;
+    double size;  /* elements of a tile, relative to the row's output_tile */
+    double split; /* K ranges */
+} tiling;
 
-static cut cut_of(const smk_timing *t, const smk_question *q) {
+static tiling tiling_of(const smk_timing *t, const smk_query *q) {
     const bool skinny = t->row->skinny.rows[0] > 0;
     smk_geometry g = {.output_tile = {1, 1}};
     t->row->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
-    if (skinny) { /* of operands that lie row by row */
-        const bool along = q->N < q->M ? q->K > 1 : q->N == 1;
-        const skinny_cut thin = skinny_cut_of(t->row, t->dtype, q->M, q->N, along);
-        tile[0] = thin.tile[0];
-        tile[1] = thin.tile[1];
+    if (skinny) { /* assumes row-major operands */
+        const bool k_major = q->N < q->M ? q->K > 1 : q->N == 1;
+        const skinny_tiling own = skinny_tiling_of(t->row, t->dtype, q->M, q->N, k_major);
+        tile[0] = own.tile[0];
+        tile[1] = own.tile[1];
     }
-    cut c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
-                      (double)q->batch,
-             .size = (double)(tile[0] * tile[1]) / declared,
-             .split = 1};
-    const bool few =
-        c.tiles > 0 && c.tiles < 1e6; /* else K will not be cut, nor are they counted */
+    tiling c = {.tiles = (double)ceil_div(q->M, tile[0]) * (double)ceil_div(q->N, tile[1]) *
+                         (double)q->batch,
+                .size = (double)(tile[0] * tile[1]) / declared,
+                .split = 1};
+    const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
     if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
         c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
     } else {
-        const split_question ask =
-            split_ask(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
-                      STEP_BYTES / t->dtype->itemsize, q->aligned, q->multiprocessors);
-        c.split = (double)split_choose(&ask);
+        const split_query query =
+            split_query_of(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+                           STEP_BYTES / t->dtype->itemsize, q->aligned, q->multiprocessors);
+        c.split = (double)split_choose(&query);
     }
     return c;
 }
 
-/* Whether the row copies A, or both, to where TMA can read it; a warp then goes along all of a row. */
+/* Whether the row packs A, or A and B, for TMA. One warp packs a whole row of K. */
 static bool packs(const smk_row *row, bool aligned) {
-    return row->wgmma.parts > 1 || (row->wgmma.parts && !aligned);
+    return row->wgmma.terms > 1 || (row->wgmma.terms && !aligned);
 }
 
-/* Bytes that an element of A and one of B make the row move: itself and, where it is packed, its copy, written
- * and read. Of two parts B's largest elements are looked for before. */
-static void bytes_of_elements(const smk_timing *t, bool aligned, double out[2]) {
+/* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
+ * the packed copy. With two terms, a first pass over B finds its largest elements. */
+static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) {
     const smk_wgmma *kind = &t->row->wgmma;
     const double itemsize = t->dtype->itemsize;
-    const double part = (double)smk_tensor_type_bytes(kind->operand);
-    out[0] = itemsize + (packs(t->row, aligned) ? 2 * kind->parts * part : 0);
-    out[1] = itemsize + (kind->parts > 1 ? itemsize : 0) +
+    const double term = (double)smk_tensor_type_bytes(kind->operand);
+    out[0] = itemsize + (packs(t->row, aligned) ? 2 * kind->terms * term : 0);
+    out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
              (packs(t->row, aligned) && !aligned ? 2 * itemsize : 0);
 }
 
-void smk_timing_terms(const smk_timing *t, const smk_question *q, double out[SMK_N_TERMS]) {
+void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
     const double m = (double)q->M, n = (double)q->N, k = (double)q->K, batch = (double)q->batch;
-    const cut c = cut_of(t, q);
+    const tiling c = tiling_of(t, q);
     const double busiest =
         __builtin_ceil(c.tiles * c.split / (q->multiprocessors > 0 ? q->multiprocessors : 1));
-    const double part = k / c.split / 1024;
-    double of[2];
-    bytes_of_elements(t, q->aligned, of);
-    double bytes = m * k * of[0] + k * n * of[1] + m * n * t->dtype->itemsize;
+    const double range = k / c.split / 1024;
+    double each[2];
+    bytes_per_element(t, q->aligned, each);
+    double bytes = m * k * each[0] + k * n * each[1] + m * n * t->dtype->itemsize;
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
-    out[SMK_TERM_DEPTH] = packs(t->row, q->aligned) ? k / 1024 : part;
+    out[SMK_TERM_DEPTH] = packs(t->row, q->aligned) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
-    out[SMK_TERM_STEP] = busiest * c.size * part;
+    out[SMK_TERM_STEP] = busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
 }
 
-bool smk_timing_fits(const smk_timing *t, const smk_question *q) {
+bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
     if ((t->side && side > t->side) || (q->only && q->only != t->row)) return false;
-    return can_answer(t->row, q) && !strcmp(t->dtype->name, q->dtype) &&
-           t->accuracy <= q->accuracy && t->aligned == q->aligned;
+    return can_run(t->row, q) && !strcmp(t->dtype->name, q->dtype) && t->accuracy <= q->accuracy &&
+           t->aligned == q->aligned;
 }
 
-double smk_timing_predicts(const smk_timing *t, const smk_question *q) {
+double smk_timing_predicts(const smk_timing *t, const smk_query *q) {
     double terms[SMK_N_TERMS], sum = 0;
     smk_timing_terms(t, q, terms);
     for (int i = 0; i < SMK_N_TERMS; i++)
@@ -113,29 +111,26 @@ double smk_timing_predicts(const smk_timing *t, const smk_question *q) {
     return sum;
 }
 
-const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_question *q) {
+const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_query *q) {
     const smk_timing *best = NULL;
-    double least = 0;
+    double min_time = 0;
     for (size_t i = 0; i < n; i++) {
         if (!smk_timing_fits(&timings[i], q)) continue;
         const double time = smk_timing_predicts(&timings[i], q);
-        if (best == NULL || time < least) {
+        if (best == NULL || time < min_time) {
             best = &timings[i];
-            least = time;
+            min_time = time;
         }
     }
     return best;
 }
 
-const smk_row *smk_only_choice(const smk_question *q) {
-    /* Of transposes "sectors" has a kernel for each shape. The emulator's time is what its instructions take:
-     * long vectors and little else. */
-    const bool on_gpu = q->op == SMK_TRANSPOSE && q->sm;
-    const char *const names[] = {on_gpu ? "sectors" : "vectorized", "fp16", "bf16", "mma_fp16",
-                                 "mma_bf16"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const smk_row *row = smk_row_find(q->op, names[i]);
-        if (row && dtype_of(row, q->dtype) && can_answer(row, q)) return row;
+const smk_row *smk_default_row(const smk_query *q) {
+    const unsigned device = q->sm ? SMK_DEFAULT_CUDA : SMK_DEFAULT_EMU;
+    const smk_row *found = NULL; /* the last one that fits, as variants.toml says */
+    for (size_t i = 0; i < smk_n_rows; i++) {
+        const smk_row *row = &smk_rows[i];
+        if (row->default_on & device && can_run(row, q) && dtype_of(row, q->dtype)) found = row;
     }
-    return NULL;
+    return found;
 }

@@ -1,14 +1,14 @@
-/* Which row variant "auto" stands for, and with which parameters: the one that is predicted to be the
- * fastest. docs/choosing.md explains the prediction and where its numbers come from.
+/* Variant "auto": chooses the row and the parameters with the shortest predicted time.
+ * docs/choosing.md explains the prediction and the source of its numbers.
  */
 #ifndef SMK_AUTO_H
 #define SMK_AUTO_H
 
 #include "registry.h"
 
-/* What a float32 gemm may do with its products; each allows what those before it allow. */
+/* Accuracy that a float32 gemm has to have. Each value also allows the ones before it. */
 typedef enum smk_accuracy {
-    SMK_ACCURACY_FLOAT32, /* element by element what fp32 sums give; the default */
+    SMK_ACCURACY_FLOAT32, /* elementwise as accurate as fp32 sums; the default */
     SMK_ACCURACY_NORM,    /* in norm: small elements of rows with large ones may lose bits */
     SMK_ACCURACY_TF32,    /* operands rounded to tf32 */
     SMK_N_ACCURACIES
@@ -16,54 +16,53 @@ typedef enum smk_accuracy {
 
 extern const char *const smk_accuracy_names[SMK_N_ACCURACIES];
 
-typedef struct smk_question {
+typedef struct smk_query {
     smk_op op;
-    const char *dtype; /* as a row's */
+    const char *dtype; /* smk_dtype.name */
     smk_accuracy accuracy;
     int sm;              /* of the device; 0: the emulator */
     int multiprocessors; /* of the device */
     int64_t M, N, K, batch;
-    smk_strides strides; /* what a row has to take to read the operands where they are */
-    bool aligned;        /* rows of both operands begin at multiples of 16 bytes */
-    const smk_row *only; /* NULL: any */
-} smk_question;
+    smk_strides strides; /* layouts that a row must support to read the operands in place */
+    bool aligned;        /* all rows of both operands begin at multiples of 16 bytes */
+    const smk_row *only; /* NULL: any row */
+} smk_query;
 
-/* What a row's time on a GPU is made of; `busiest` is the number of tiles on the multiprocessor that
- * has most of them, a thousand of K are 1024. */
+/* Terms of a row's predicted time on a GPU. `busiest`: tiles on the most loaded multiprocessor. K
+ * is in units of 1024; with split-K it is that of one K range. */
 enum {
-    SMK_TERM_CALL,  /* 1: launches */
-    SMK_TERM_PARTS, /* 1 where K is cut into parts: the launch that adds them up */
-    SMK_TERM_DEPTH, /* thousands of K, of a part: what one block waits for; of all where rows are packed */
-    SMK_TERM_TILE,  /* busiest: what a tile takes beside its products */
-    SMK_TERM_STEP,  /* busiest times thousands of K, of a part: products */
-    SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, parts and packed copies */
+    SMK_TERM_CALL,  /* 1: launch overhead */
+    SMK_TERM_PARTS, /* 1 with split-K: the reduction launch */
+    SMK_TERM_DEPTH, /* K: latency of one block. Where operands are packed, all of K */
+    SMK_TERM_TILE,  /* busiest: time per tile besides its products */
+    SMK_TERM_STEP,  /* busiest * K: products */
+    SMK_TERM_BYTES, /* 10^6 bytes moved: A, B, C, partial sums and packed copies */
     SMK_N_TERMS
 };
 
-/* A row with its parameters, and the microseconds that each term takes, as they were fitted to
- * measured times. */
+/* A row with its parameters, and microseconds per unit of each term, fitted to measured times. */
 typedef struct smk_timing {
     const smk_row *row;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
-    smk_accuracy accuracy; /* what the row's results have */
-    bool aligned;          /* how its operands lay when it was timed */
-    int64_t side;          /* it is for results with at most so many rows, or columns; 0: for all */
+    smk_accuracy accuracy; /* of the row's results */
+    bool aligned;          /* of the operands that were timed */
+    int64_t side;          /* max of min(M, N) that it applies to; 0: no limit */
     double cost[SMK_N_TERMS];
 } smk_timing;
 
-void smk_timing_terms(const smk_timing *timing, const smk_question *q, double out[SMK_N_TERMS]);
+void smk_timing_terms(const smk_timing *timing, const smk_query *q, double out[SMK_N_TERMS]);
 
-/* Whether the row can answer the question at all. */
-bool smk_timing_fits(const smk_timing *timing, const smk_question *q);
+/* Whether the row can run the query, and the timing applies to it. */
+bool smk_timing_fits(const smk_timing *timing, const smk_query *q);
 
-double smk_timing_predicts(const smk_timing *timing, const smk_question *q); /* microseconds */
+double smk_timing_predicts(const smk_timing *timing, const smk_query *q); /* microseconds */
 
-/* The fastest of n by prediction; NULL: none fits. */
-const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_question *q);
+/* The timing with the shortest predicted time; NULL: none fits. */
+const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_query *q);
 
-/* Where nothing is predicted: on the emulator, and of operations that have one best row. NULL: there is
- * no row for the question. */
-const smk_row *smk_only_choice(const smk_question *q);
+/* The row to use where no time is predicted: on the emulator, and for operations and types without
+ * timings. NULL: no row fits. */
+const smk_row *smk_default_row(const smk_query *q);
 
 #endif

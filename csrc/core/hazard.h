@@ -1,4 +1,4 @@
-/* What a checked run found wrong (device "emu"), as plain data. */
+/* Findings of a checked run on the emulator, as plain data. */
 #ifndef SMK_HAZARD_H
 #define SMK_HAZARD_H
 
@@ -37,29 +37,29 @@ typedef enum smk_space {
     SMK_OTHER_SPACE
 } smk_space;
 
-/* One of the two accesses, barriers, ... that are wrong together. */
+/* One of the two conflicting accesses, barriers, ... of a finding. */
 typedef struct smk_party {
     const char *file; /* as .loc names it, NULL if the PTX has no line information */
-    int line;         /* of the PTX where it has no line information; 0: there is no such party */
+    int line;         /* of the PTX if it has no line information; 0: there is no such party */
     const char *text; /* the PTX instruction; NULL if there is none */
     uint32_t block[3], thread[3];
 } smk_party;
 
-/* Findings of the same kind on the same lines are one; `count` says how many, and the rest is of the
- * first of them. */
+/* Findings of one kind on the same lines are merged: `count` is their number, all other fields
+ * describe the first one. */
 typedef struct smk_hazard {
     smk_hazard_kind kind;
     smk_party party, other;
     smk_space space;
-    int64_t offset;       /* shared: in the block's window; global: in the buffer or variable */
-    int width;            /* bytes at that place */
-    int buffer;           /* of the job; -1: none */
-    int argument;         /* filled by module/: which argument the buffer is, -1: none ... */
-    int64_t argument_at;  /* ... and the place in it */
-    const char *variable; /* PTX name of the variable that holds the place; NULL: none */
-    int64_t variable_at;  /* the place in it */
+    int64_t offset;      /* shared: in the block's window; global: in the buffer or variable */
+    int width;           /* bytes */
+    int buffer;          /* index into the job's buffers; -1: none */
+    int argument;        /* filled in by module/: index of the argument that is the buffer, or -1 */
+    int64_t argument_at; /* byte offset in the argument */
+    const char *variable; /* PTX name of the variable at this address; NULL: none */
+    int64_t variable_at;  /* byte offset in the variable */
     uint64_t count;
-    char *message; /* faults: what an unchecked run would raise; owned; NULL for others */
+    char *message; /* faults: the error that an unchecked run raises; owned. NULL for other kinds */
 } smk_hazard;
 
 #endif

@@ -1,6 +1,9 @@
-/* What a device is asked to do, as plain data: both devices take the same job.
+/* A job: launches, arguments and buffers as plain data. Both devices run the same job.
  *
- *     module/ (arrays)  ->  core/ (plan: a pure function)  ->  smk_job  ->  gpu_run or emu_run
+ *     module/ (arrays) -> core/ (plan: a pure function) -> smk_job -> pipeline_run_job or emu_run
+ *
+ * gemm and transpose of host arrays on a GPU run as a task graph of several jobs instead:
+ * pipeline/plan/graph.h.
  */
 #ifndef SMK_JOB_H
 #define SMK_JOB_H
@@ -13,29 +16,34 @@
 #include "status.h"
 #include "tensor_map.h"
 
-/* Code for a device: PTX text (NUL-terminated; device "emu", or JIT on "cuda") or a fat binary. */
+/* Device code: PTX text (NUL-terminated; for "emu", or for the JIT of "cuda") or a fat binary. */
 typedef struct smk_image {
-    const char *key; /* identity: devices keep loaded modules by it; NULL: load, run, forget */
+    const char *key; /* key in the devices' caches of loaded modules; NULL: not cached */
     const void *data;
     size_t size;     /* bytes, without the NUL of PTX text */
-    const char *ptx; /* or NULL: for a GPU that the fat binary has no code for */
+    const char *ptx; /* fallback for a GPU that the fat binary has no code for, or NULL */
 } smk_image;
 
 enum { SMK_IN = 1, SMK_OUT = 2, SMK_ON_DEVICE = 4 };
 
-/* Host memory that the kernel sees. "cuda" copies it in (SMK_IN) and back (SMK_OUT); "emu" maps it.
- * SMK_ON_DEVICE, alone: `host` is an address in the device's memory, and is used in place.
- * None of them: there is no host memory, the kernels use it among themselves. A buffer that is not SMK_IN
- * starts with unspecified contents. If a run fails, its contents are
- * unspecified: module/ always hands over a fresh array and copies to the user's `out` at the end. */
+/* Memory of the kernels. `access` is one of:
+ *
+ *     SMK_IN, SMK_OUT or both   host memory; "cuda" copies it in and back, "emu" maps it
+ *     SMK_ON_DEVICE             `host` is a device address, used in place
+ *     0                         no host memory: a workspace of the kernels
+ *
+ * A buffer without SMK_IN starts with unspecified contents. After a failed run the contents of all
+ * buffers are unspecified. module/ therefore passes copies of host arrays that kernels write, and
+ * copies them back after success. Exception: gemm and transpose of host arrays on a GPU, whose task
+ * graph writes a contiguous `out` directly (module/host_request.c). */
 typedef struct smk_buffer {
     void *host;
     size_t bytes;
     unsigned access;
 } smk_buffer;
 
-/* Where in the arguments a device pointer stands. The argument itself holds a byte offset into the
- * buffer; the device adds the address at which the buffer is mapped. */
+/* A device pointer in the arguments. The argument holds a byte offset into the buffer; the device
+ * adds the buffer's address. */
 typedef struct smk_pointer {
     uint32_t arg_offset;
     uint32_t buffer;
@@ -45,35 +53,35 @@ typedef struct smk_launch {
     const char *entry;
     uint32_t grid[3], block[3];
     size_t shared_bytes; /* dynamic shared memory */
-    bool
-        overlaps; /* may begin before the launch before it in the job has ended: its kernel waits for that
-                    * itself, where it is code of sm_90 or later. Never of the first */
-    const void *args; /* job->args_bytes of kernel parameters, laid out as PTX lays them out */
+    /* May start before the previous launch of the job has ended (programmatic dependent launch,
+     * for code of sm_90 or newer); the kernel itself waits for that launch. False for the first
+     * launch. */
+    bool overlaps;
+    const void *args; /* job->args_bytes of kernel parameters, in PTX's layout */
 } smk_launch;
 
 struct smk_trace;
 
-/* How much went between host and device, and how. */
+/* Traffic between host and device. */
 typedef struct smk_transfer {
     size_t bytes_in, bytes_out;
-    size_t
-        bytes_direct; /* of both, those from and to memory that the copy engines reach by themselves */
-    size_t bytes_staged; /* what threads moved through pinned memory, for whichever GPUs */
-    size_t bytes_peer;   /* what one GPU had from another, and is not among those in */
+    size_t bytes_direct; /* of these, copied from or to pinned memory, without staging */
+    size_t bytes_staged; /* copied by host threads through staging buffers, for all GPUs */
+    size_t bytes_peer;   /* received from another GPU; not part of bytes_in */
     double seconds;      /* from the first allocation to the last byte */
-    int threads;         /* that did so */
-    size_t steps;        /* copies and products that it was cut into */
+    int threads;         /* host threads that copied */
+    size_t steps;        /* tasks of the graph: copies and products */
 } smk_transfer;
 
-/* What kernels print. `lost` bytes more were too many, or found no memory. */
+/* Output of printf in kernels. `lost`: bytes dropped because of the limit or of lack of memory. */
 typedef struct smk_text {
-    char *bytes; /* from malloc; the caller's */
+    char *bytes; /* from malloc; the caller frees it */
     size_t size, lost;
 } smk_text;
 
 enum {
-    SMK_FIND_HAZARDS = 1, /* a fault is then a finding too, and no failure of the run */
-    SMK_EQUAL_WRITES = 2  /* threads that race to write one value are found too */
+    SMK_FIND_HAZARDS = 1, /* faults are findings too; they do not fail the run */
+    SMK_EQUAL_WRITES = 2  /* also report races of threads that write the same value */
 };
 
 typedef struct smk_job {
@@ -83,46 +91,48 @@ typedef struct smk_job {
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
     size_t args_bytes;
-    const uint32_t *parameters; /* where in the arguments each kernel parameter begins */
+    const uint32_t *parameters; /* byte offset of each kernel parameter in the arguments */
     size_t n_parameters;
     const smk_launch *launches; /* run in order, on one stream; at least one */
     size_t n_launches;
     const smk_buffer *buffers;
     size_t n_buffers;
 
-    /* Called about every 50 ms from the thread that called run; nonzero stops it with
+    /* Called about every 50 ms on the thread that runs the job; nonzero ends the run with
      * SMK_INTERRUPTED. May be NULL. */
     int (*poll)(void *poll_arg);
     void *poll_arg;
-    const _Atomic bool *cancel; /* "emu": stops all threads as soon as it is true, if not NULL */
+    const _Atomic bool *cancel; /* "emu": if not NULL, ends all threads when it becomes true */
 
-    /* Timing: if repeat > 0, after the normal run the launches are run `repeat` more times and
-     * milliseconds[i] is the device time (CUDA events; wall clock on "emu") of each. */
+    /* Timing: if repeat > 0, the launches run `repeat` more times after the normal run, and
+     * milliseconds[i] is the time of run i (CUDA events; wall clock on "emu"). */
     int repeat;
     float *milliseconds;
 
-    /* "emu": what kernels print is put here, by launch and block; NULL: nowhere. On "cuda" the driver
-     * writes it to the process's standard output. */
+    /* "emu": receives printf output, ordered by launch and block; NULL: discarded. On "cuda" the
+     * driver writes it to the process's standard output. */
     smk_text *printed;
 
-    void *stream;      /* "cuda": a CUstream, NULL for the device's own */
-    bool asynchronous; /* "cuda": done when all is on the stream; all buffers are on the device */
-    const struct smk_job
-        *next;          /* asynchronous: runs behind this one, on its stream and its buffers,
-                                   and has pointers, arguments, launches and an image of its own */
-    void *const *after; /* "cuda": n_after CUstreams whose queued work has to be done first */
+    void *stream;      /* "cuda": a CUstream; NULL: a stream of our own */
+    bool asynchronous; /* "cuda": return once all is enqueued; no buffer is in host memory */
+    /* Asynchronous jobs: enqueued after this one, with the same stream and buffers, but with an
+     * image, pointers, arguments and launches of its own. */
+    const struct smk_job *next;
+    void *const *after; /* "cuda": n_after CUstreams; the job starts after their enqueued work */
     size_t n_after;
     smk_transfer *transfer;  /* "cuda", not asynchronous: filled in, if not NULL */
     struct smk_trace *trace; /* "emu": filled with counts, if not NULL */
-    const uint64_t *blocks;  /* "emu": run only these; ascending, numbered x first and on through */
-    size_t n_blocks;         /* the launches in their order. NULL: all of them */
-    unsigned hazards;        /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
-    int threads;             /* "emu": host threads, 0 for all of them */
-    _Atomic uint64_t *finished; /* "emu": grows by 1 with each block that has run, if not NULL */
-    uint64_t max_instructions;  /* "emu": warp instructions of a launch, 0: as many as there are */
+    /* "emu": run only these n_blocks blocks, in ascending order. Blocks are numbered x fastest, and
+     * consecutively across the launches. NULL: all blocks. */
+    const uint64_t *blocks;
+    size_t n_blocks;
+    unsigned hazards;           /* "emu", traced: SMK_FIND_HAZARDS, SMK_EQUAL_WRITES */
+    int threads;                /* "emu": host threads; 0: all */
+    _Atomic uint64_t *finished; /* "emu": if not NULL, incremented for each finished block */
+    uint64_t max_instructions;  /* "emu": limit on warp instructions per launch; 0: none */
 } smk_job;
 
-/* ---- what a traced run counted (device "emu") ---- */
+/* ---- counts of a traced run (device "emu") ---- */
 
 typedef enum smk_access {
     SMK_LOAD,
@@ -132,7 +142,7 @@ typedef enum smk_access {
     SMK_LDMATRIX,
     SMK_STMATRIX,
     SMK_BULK,  /* bulk copies, TMA */
-    SMK_MATRIX /* wgmma operands, read by descriptor */
+    SMK_MATRIX /* wgmma operands, read through descriptors */
 } smk_access;
 
 typedef struct smk_position {
@@ -142,8 +152,8 @@ typedef struct smk_position {
 
 /* One access of one warp. */
 typedef struct smk_request {
-    uint64_t address[32]; /* offsets in shared memory; global: the emulator's addresses */
-    uint32_t active;      /* lanes; only their addresses mean anything */
+    uint64_t address[32]; /* shared: offsets; global: the emulator's addresses */
+    uint32_t active;      /* lane mask; addresses of other lanes are undefined */
     uint32_t block[3];
     uint32_t warp; /* in the block */
 } smk_request;
@@ -156,25 +166,25 @@ typedef struct smk_site {
     int line;         /* source line; the PTX line where there is no line information */
     int shared;       /* 1 shared memory, 0 global */
     smk_access access;
-    int width; /* bytes a lane */
+    int width; /* bytes per lane */
     uint64_t requests;
-    uint64_t wavefronts;       /* shared: by the rule in banks.h; global: 32-byte sectors */
-    uint64_t ideal;            /* the fewest that the bytes asked for could have cost */
-    uint64_t worst;            /* of one request ... */
-    smk_request worst_request; /* ... the first that cost it */
-    uint64_t bytes;            /* that the active lanes asked for */
-    int direction;             /* SMK_READ, SMK_WRITE or both */
-    smk_position callers[SMK_MAX_CALLERS]; /* of inlined code, from the inside out */
+    uint64_t wavefronts;                   /* shared: emu/cost/banks.h; global: 32-byte sectors */
+    uint64_t ideal;                        /* min wavefronts or sectors for the requested bytes */
+    uint64_t worst;                        /* max wavefronts or sectors of one request */
+    smk_request worst_request;             /* the first request with `worst` */
+    uint64_t bytes;                        /* requested by active lanes */
+    int direction;                         /* SMK_READ, SMK_WRITE or both */
+    smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
     int n_callers;
-    uint64_t machine_requests,
-        machine_wavefronts; /* shared: after ptxas joined accesses (emu/cost/ptxas_vectorize.h) */
+    /* shared: after ptxas has merged accesses (emu/cost/ptxas_vectorize.h) */
+    uint64_t machine_requests, machine_wavefronts;
 } smk_site;
 
 typedef struct smk_opcode_count {
     char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
     uint64_t warps;  /* warp instructions */
-    uint64_t lanes;  /* thread instructions: of lanes whose guard holds */
-    uint64_t flops;  /* by the rule in emu/cost/flops.h */
+    uint64_t lanes;  /* thread instructions: lanes whose guard predicate is true */
+    uint64_t flops;  /* emu/cost/flops.h */
 } smk_opcode_count;
 
 typedef struct smk_trace {
@@ -185,14 +195,14 @@ typedef struct smk_trace {
     uint64_t warp_instructions;
     uint64_t barriers; /* warp arrivals at block barriers */
     uint64_t flops;
-    uint64_t blocks;       /* that ran ... */
-    uint64_t grid_blocks;  /* ... of so many */
-    uint64_t shared_bytes; /* of a block, static and dynamic: the most of any launch */
+    uint64_t blocks;       /* blocks that ran ... */
+    uint64_t grid_blocks;  /* ... out of this number */
+    uint64_t shared_bytes; /* per block, static and dynamic: max of all launches */
     smk_hazard *hazards;
     size_t n_hazards;
-    bool checked;    /* hazards were looked for */
-    bool incomplete; /* a fault among them ended the run */
-    void *texts;     /* what the strings of sites and hazards lie in; NULL: none */
+    bool checked;    /* the hazard detector was on */
+    bool incomplete; /* the run ended at a fault, which is one of the hazards */
+    void *texts;     /* storage of the strings in sites and hazards; NULL: none */
     void (*free_texts)(void *);
 } smk_trace;
 

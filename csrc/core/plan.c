@@ -1,4 +1,4 @@
-/* Launch planning; plan.h says what and why. */
+/* Launch planning: see plan.h. */
 #include "plan_parts.h"
 
 #include <inttypes.h>
@@ -8,50 +8,51 @@
 
 #include "../kernels/args.h"
 
-enum { MAX_THREADS = 1024, STEP_BYTES = 128 /* of K, in mma_gemm.cuh */ };
+enum { MAX_THREADS = 1024, STEP_BYTES = 128 /* bytes of K per step, in mma_gemm.cuh */ };
 
-/* ---- batches: dimensions that one stride describes are folded into blockIdx.z ---- */
+/* ---- folding of batch dimensions ---- */
 
-/* One stride describes dimensions d (outer) and d + 1 (inner) of every operand. */
-static bool folds(const walk *w, int outer, const smk_matrix *const *operands, int inner,
+/* Whether, in every operand, a single stride describes the dimensions `outer` and `inner`. */
+static bool folds(const batch_iterator *it, int outer, const smk_matrix *const *operands, int inner,
                   int64_t inner_size) {
-    for (int o = 0; o < w->n_operands; o++) {
-        if (w->stride[o][outer] != operands[o]->batch[inner] * inner_size) {
+    for (int o = 0; o < it->n_operands; o++) {
+        if (it->stride[o][outer] != operands[o]->batch[inner] * inner_size) {
             return false;
         }
     }
     return true;
 }
 
-walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands) {
-    walk w = {.n_operands = n_operands, .z = -1, .total = 1};
+batch_iterator batch_fold(const smk_batch *batch, const smk_matrix *const *operands,
+                          int n_operands) {
+    batch_iterator it = {.n_operands = n_operands, .z = -1, .total = 1};
     for (int d = 0; d < batch->n; d++) {
         int64_t size = batch->size[d];
-        w.total *= size;
+        it.total *= size;
         if (size == 1) {
             continue;
         }
-        bool fold = w.n > 0 && folds(&w, w.n - 1, operands, d, size);
-        int at = fold ? w.n - 1 : w.n++;
-        w.size[at] = fold ? w.size[at] * size : size;
+        bool fold = it.n > 0 && folds(&it, it.n - 1, operands, d, size);
+        int at = fold ? it.n - 1 : it.n++;
+        it.size[at] = fold ? it.size[at] * size : size;
         for (int o = 0; o < n_operands; o++) {
-            w.stride[o][at] = operands[o]->batch[d];
+            it.stride[o][at] = operands[o]->batch[d];
         }
     }
-    for (int d = 0; d < w.n; d++) {
-        if (w.z < 0 || w.size[d] > w.size[w.z]) {
-            w.z = d;
+    for (int d = 0; d < it.n; d++) {
+        if (it.z < 0 || it.size[d] > it.size[it.z]) {
+            it.z = d;
         }
     }
-    return w;
+    return it;
 }
 
-int64_t walk_z_size(const walk *w) {
-    return w->z < 0 ? 1 : w->size[w->z];
+int64_t batch_z_size(const batch_iterator *it) {
+    return it->z < 0 ? 1 : it->size[it->z];
 }
 
-int64_t walk_z_stride(const walk *w, int operand) {
-    return w->z < 0 ? 0 : w->stride[operand][w->z];
+int64_t batch_z_stride(const batch_iterator *it, int operand) {
+    return it->z < 0 ? 0 : it->stride[operand][it->z];
 }
 
 /* ---- from a folded batch to launches ---- */
@@ -63,8 +64,8 @@ smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64
     return g;
 }
 
-smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g, int64_t rows,
-                    int64_t cols, shape *out, smk_status *status) {
+smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
+                           int64_t rows, int64_t cols, launch_shape *out, smk_status *status) {
     int64_t tiles;
     if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
                                &tiles) ||
@@ -85,10 +86,10 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
                         "hardware has at most %d",
                         smk_op_names[row->op], row->name, threads, MAX_THREADS);
     }
-    *out = (shape){.itemsize = dtype->itemsize,
-                   .n_kernels = tiles > 0,
-                   .batches_of_block = 1,
-                   .overlaps = row->overlaps};
+    *out = (launch_shape){.itemsize = dtype->itemsize,
+                          .n_kernels = tiles > 0,
+                          .batches_per_block = 1,
+                          .overlaps = row->overlaps};
     out->kernels[0] = (kernel){
         .entry = row->entry,
         .blocks = (uint32_t)tiles,
@@ -97,10 +98,9 @@ smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geomet
     return SMK_OK;
 }
 
-/* Adds the operands' places, counted in elements, to the pointer arguments of one batch. */
-static void place_pointers(unsigned char *args, const smk_plan *plan, int n_operands,
-                           const smk_matrix *const *operands, const int64_t *elements,
-                           int itemsize) {
+/* Sets the pointer arguments: `elements` are the operands' offsets, in elements. */
+static void set_pointers(unsigned char *args, const smk_plan *plan, int n_operands,
+                         const smk_matrix *const *operands, const int64_t *elements, int itemsize) {
     for (size_t p = 0; p < plan->n_pointers; p++) {
         const uint32_t o = plan->pointers[p].buffer;
         if (o >= (uint32_t)n_operands) {
@@ -111,13 +111,13 @@ static void place_pointers(unsigned char *args, const smk_plan *plan, int n_oper
     }
 }
 
-/* The kernels of z batches, as many as a grid takes. */
-static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void *args) {
+/* The launches of one chunk of the batch, with z matrices. */
+static void launch_batch(smk_launch *out, const launch_shape *s, int64_t z, const void *args) {
     for (int k = 0; k < s->n_kernels; k++) {
         const kernel *own = &s->kernels[k];
         out[k] = (smk_launch){
             .entry = own->entry,
-            .grid = {own->blocks, 1, (uint32_t)ceil_div(z, s->batches_of_block)},
+            .grid = {own->blocks, 1, (uint32_t)ceil_div(z, s->batches_per_block)},
             .block = {own->threads[0], own->threads[1], own->threads[2]},
             .shared_bytes = own->shared_bytes,
             .overlaps = s->overlaps,
@@ -126,15 +126,15 @@ static void launch_batch(smk_launch *out, const shape *s, int64_t z, const void 
     }
 }
 
-smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+smk_code plan_launches(smk_plan *plan, const launch_shape *s, const batch_iterator *it,
                        const smk_matrix *const *operands, const void *args, smk_status *status) {
     const size_t n_kernels = (size_t)s->n_kernels;
-    if (w->total == 0 || n_kernels == 0) {
+    if (it->total == 0 || n_kernels == 0) {
         return SMK_OK;
     }
-    const int64_t z_size = walk_z_size(w), most = (int64_t)MAX_GRID_Z * s->batches_of_block;
-    const int64_t chunks = ceil_div(z_size, most);
-    size_t n = (size_t)(w->total / z_size * chunks);
+    const int64_t z_size = batch_z_size(it), max_z = (int64_t)MAX_GRID_Z * s->batches_per_block;
+    const int64_t chunks = ceil_div(z_size, max_z);
+    size_t n = (size_t)(it->total / z_size * chunks);
     plan->launches = calloc(n * n_kernels, sizeof *plan->launches);
     plan->args = calloc(n, plan->args_bytes);
     if (plan->launches == NULL || plan->args == NULL) {
@@ -147,32 +147,32 @@ smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
     int64_t index[SMK_MAX_BATCH] = {0};
     for (size_t i = 0; i < n;) {
         int64_t base[SMK_MAX_OPERANDS] = {0};
-        for (int o = 0; o < w->n_operands; o++) {
-            for (int d = 0; d < w->n; d++) {
-                base[o] += index[d] * w->stride[o][d];
+        for (int o = 0; o < it->n_operands; o++) {
+            for (int d = 0; d < it->n; d++) {
+                base[o] += index[d] * it->stride[o][d];
             }
         }
-        for (int64_t z = 0; z < z_size; z += most, i++) {
-            const long long batches = z_size - z < most ? z_size - z : most;
+        for (int64_t z = 0; z < z_size; z += max_z, i++) {
+            const long long batches = z_size - z < max_z ? z_size - z : max_z;
             unsigned char *own = plan->args + i * plan->args_bytes;
             memcpy(own, args, plan->args_bytes);
-            place_pointers(own, plan, w->n_operands, operands, base, s->itemsize);
-            if (s->batches_at) {
-                memcpy(own + s->batches_at, &batches, sizeof batches);
+            set_pointers(own, plan, it->n_operands, operands, base, s->itemsize);
+            if (s->batches_offset) {
+                memcpy(own + s->batches_offset, &batches, sizeof batches);
             }
             launch_batch(plan->launches + i * n_kernels, s, batches, own);
-            for (int o = 0; o < w->n_operands; o++) {
-                base[o] += most * walk_z_stride(w, o);
+            for (int o = 0; o < it->n_operands; o++) {
+                base[o] += max_z * batch_z_stride(it, o);
             }
         }
-        for (int d = w->n - 1; d >= 0; d--) {
-            if (d != w->z && ++index[d] < w->size[d]) {
+        for (int d = it->n - 1; d >= 0; d--) {
+            if (d != it->z && ++index[d] < it->size[d]) {
                 break;
             }
             index[d] = 0;
         }
     }
-    plan->launches[0].overlaps = false; /* what is on the stream before is not ours */
+    plan->launches[0].overlaps = false; /* the previous work on the stream is not ours */
     return SMK_OK;
 }
 
@@ -186,7 +186,7 @@ void smk_plan_free(smk_plan *plan) {
 
 /* ---- the operations ---- */
 
-gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
+gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it) {
     return (gemm_args){
         .M = problem->M,
         .N = problem->N,
@@ -196,17 +196,17 @@ gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w) {
         .ldc = problem->c.ld,
         .step_a = problem->a.step,
         .step_b = problem->b.step,
-        .batch_a = walk_z_stride(w, 0),
-        .batch_b = walk_z_stride(w, 1),
-        .batch_c = walk_z_stride(w, 2),
+        .batch_a = batch_z_stride(it, 0),
+        .batch_b = batch_z_stride(it, 1),
+        .batch_c = batch_z_stride(it, 2),
         .alpha = problem->alpha,
         .beta = problem->beta,
         .split = 1,
     };
 }
 
-/* Neighbours are those of a column; a single column is read as one, if it can be. */
-static bool is_by_columns(const smk_matrix *m, int64_t rows, int64_t columns) {
+/* Whether a matrix is read as column-major. A single column is, if it is contiguous. */
+static bool is_column_major(const smk_matrix *m, int64_t rows, int64_t columns) {
     return columns > 1 ? m->step != 1 : rows > 1 && m->ld == 1;
 }
 
@@ -223,10 +223,10 @@ smk_plan plan_of_gemm(void) {
 
 smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                        const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    if (row->wgmma.parts) {
+    if (row->wgmma.terms) {
         return plan_wgmma(row, dtype, values, problem, plan, status);
     }
-    if (problem->making.only) { /* the others make nothing */
+    if (problem->prepack.only) { /* the other rows do not prepack */
         *plan = (smk_plan){0};
         return SMK_OK;
     }
@@ -235,28 +235,28 @@ smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t
     }
     *plan = plan_of_gemm();
     const smk_geometry geometry = geometry_of(row, dtype, values, problem->K);
-    shape s;
-    if (shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
+    launch_shape s;
+    if (launch_shape_init(row, dtype, &geometry, problem->M, problem->N, &s, status)) {
         return status->code;
     }
-    if (row->by_order[0][0]) {
-        s.kernels[0].entry = row->by_order[is_by_columns(&problem->a, problem->M, problem->K)]
-                                          [is_by_columns(&problem->b, problem->K, problem->N)];
+    if (row->by_layout[0][0]) {
+        s.kernels[0].entry = row->by_layout[is_column_major(&problem->a, problem->M, problem->K)]
+                                           [is_column_major(&problem->b, problem->K, problem->N)];
     }
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
-    walk w = walk_fold(&problem->batch, operands, 3);
-    gemm_args args = plan_gemm_args(problem, &w);
-    if (split_plan(row, dtype, values, problem, &w, STEP_BYTES / dtype->itemsize,
-                   (split_place){plan, &args, 0}, &s, status)) {
+    batch_iterator it = batch_fold(&problem->batch, operands, 3);
+    gemm_args args = plan_gemm_args(problem, &it);
+    if (split_plan(row, dtype, values, problem, &it, STEP_BYTES / dtype->itemsize,
+                   (split_output){plan, &args, 0}, &s, status)) {
         return status->code;
     }
-    if (args.split > 1) { /* what a block holds may be as long as its part of K */
+    if (args.split > 1) { /* shared memory may depend on the length of a K range */
         const int64_t step = STEP_BYTES / dtype->itemsize;
         const int64_t k = ceil_div(ceil_div(problem->K, step), args.split) * step;
         s.kernels[0].shared_bytes = (size_t)geometry_of(row, dtype, values, k).shared_bytes;
     }
     split_add_reduce(row, dtype, &args, &s);
-    return plan_launches(plan, &s, &w, operands, &args, status);
+    return plan_launches(plan, &s, &it, operands, &args, status);
 }
 
 smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
@@ -294,12 +294,12 @@ smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_
         }
     }
     const smk_geometry geometry = geometry_of(row, dtype, values, problem->n_x);
-    shape s;
-    if (shape_make(row, dtype, &geometry, 1, n_y, &s, status)) {
+    launch_shape s;
+    if (launch_shape_init(row, dtype, &geometry, 1, n_y, &s, status)) {
         return status->code;
     }
     smk_matrix x = {.offset = problem->offset_x}, y = {0};
     const smk_matrix *operands[] = {&x, &y};
-    walk w = walk_fold(&(smk_batch){0}, operands, 2);
-    return plan_launches(plan, &s, &w, operands, &args, status);
+    batch_iterator it = batch_fold(&(smk_batch){0}, operands, 2);
+    return plan_launches(plan, &s, &it, operands, &args, status);
 }

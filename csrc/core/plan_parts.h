@@ -1,4 +1,4 @@
-/* What the planners share: folding a batch, and launching kernels for all of it. */
+/* Shared by the planners: batch folding, and launches for a whole batch. */
 #ifndef SMK_PLAN_PARTS_H
 #define SMK_PLAN_PARTS_H
 
@@ -11,103 +11,110 @@ static inline int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-/* The operands' batch dimensions, folded as far as one stride describes them. */
-typedef struct walk {
+/* The operands' batch dimensions. Adjacent ones are folded if, in every operand, a single stride
+ * describes them. */
+typedef struct batch_iterator {
     int n_operands;
-    int n; /* dimensions left; the one that becomes blockIdx.z is `z`, -1: none is left */
-    int z;
+    int n; /* dimensions after folding */
+    int z; /* the dimension that becomes blockIdx.z; -1: n is 0 */
     int64_t size[SMK_MAX_BATCH];
     int64_t stride[SMK_MAX_OPERANDS][SMK_MAX_BATCH];
     int64_t total;
-} walk;
+} batch_iterator;
 
-walk walk_fold(const smk_batch *batch, const smk_matrix *const *operands, int n_operands);
-int64_t walk_z_size(const walk *w);
-int64_t walk_z_stride(const walk *w, int operand);
+batch_iterator batch_fold(const smk_batch *batch, const smk_matrix *const *operands,
+                          int n_operands);
+int64_t batch_z_size(const batch_iterator *it);
+int64_t batch_z_stride(const batch_iterator *it, int operand);
 
-/* One kernel of a plan; the grid's z is the batch. */
+/* One kernel of a plan; gridDim.z is the batch. */
 typedef struct kernel {
     const char *entry;
     uint32_t blocks, threads[3];
     size_t shared_bytes;
 } kernel;
 
-/* All batches run all of these, in order. */
-typedef struct shape {
+/* Kernels that run in this order for each chunk of the batch. */
+typedef struct launch_shape {
     kernel kernels[MAX_KERNELS];
     int n_kernels;
     int itemsize;
-    bool overlaps;        /* each waits for the launch before it */
-    int batches_of_block; /* 1: the grid's z is the batch */
-    size_t batches_at;    /* where the arguments say how many there are, a long long; 0: nowhere */
-} shape;
+    bool overlaps; /* each kernel waits for the previous launch itself */
+    int batches_per_block;
+    size_t batches_offset; /* of the launch's batch count, a long long in the arguments; 0: none */
+} launch_shape;
 
-/* What a row says of a launch; n is a gemm's K, the length of a probe's x, 0 elsewhere. */
+/* The row's launch geometry. n: K of a gemm, length of x of a probe, else 0. */
 smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                          int64_t n);
 
-/* The row's own kernel, with a block for each tile of a result of rows x cols. */
-smk_code shape_make(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g, int64_t rows,
-                    int64_t cols, shape *out, smk_status *status);
+/* The row's main kernel, with one block per tile of a rows x cols result. */
+smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
+                           int64_t rows, int64_t cols, launch_shape *out, smk_status *status);
 
-/* Fills plan->launches: for every index of the dimensions other than z, all chunks of z. `args` has
- * plan->args_bytes; a pointer to operand o gets that operand's place for the batch added. */
-smk_code plan_launches(smk_plan *plan, const shape *s, const walk *w,
+/* Fills plan->launches: every index of the dimensions other than z, times all chunks of z. `args`
+ * has plan->args_bytes; pointers to an operand are advanced to the launch's first batch. */
+smk_code plan_launches(smk_plan *plan, const launch_shape *s, const batch_iterator *it,
                        const smk_matrix *const *operands, const void *args, smk_status *status);
 
-/* A plan of kernels that take gemm_args and nothing else. */
+/* A plan for kernels whose only parameter is gemm_args. */
 smk_plan plan_of_gemm(void);
 
-/* All but the pointers. */
-gemm_args plan_gemm_args(const smk_gemm *problem, const walk *w);
+/* All fields except the pointers. */
+gemm_args plan_gemm_args(const smk_gemm *problem, const batch_iterator *it);
 
-/* ---- plan_split.c: K in parts ---- */
+/* ---- plan_split.c: split-K ---- */
 
-typedef struct split_question {
-    int64_t tiles; /* of the result, and of as many batches as a launch has */
+typedef struct split_query {
+    int64_t tiles; /* of the result, for all batches of a launch */
     int64_t steps; /* of K */
     double step_clocks;
-    double part_bytes; /* the sums of one part */
-    int64_t resident;  /* blocks that share a multiprocessor */
+    double range_bytes; /* partial sums of one K range */
+    int64_t resident;   /* blocks that fit on a multiprocessor */
     int64_t multiprocessors;
-} split_question;
+} split_query;
 
-/* `sizes`: M, N, K; `step`: of K, in one turn of the kernel's loop; `aligned`: the operands' rows are. */
-split_question split_ask(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                         const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
-                         int64_t multiprocessors);
+/* `sizes`: M, N, K. `step`: elements of K per iteration of the kernel's main loop. `aligned`: rows
+ * of A and B begin and end at multiples of 16 bytes. */
+split_query split_query_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+                           const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
+                           int64_t multiprocessors);
 
-/* The number of parts that takes the least time: 1 where tiles fill the machine, never more than steps. */
-int64_t split_choose(const split_question *q);
+/* The number of K ranges with the shortest predicted time; at most `steps`. 1 if the tiles alone
+ * fill the device. */
+int64_t split_choose(const split_query *q);
 
-/* Where a plan's gemm_args are, and where they begin in its arguments. */
-typedef struct split_place {
+/* A plan's gemm_args, and their byte offset in its arguments. */
+typedef struct split_output {
     smk_plan *plan;
     gemm_args *args;
-    size_t at;
-} split_place;
+    size_t args_offset;
+} split_output;
 
-/* Cuts K into parts of whole steps, as many as the parameter "split" or the shape says: more blocks for the
- * only kernel of `s`, room for the sums behind plan->workspace, and what the kernels have to know. */
+/* Splits K into ranges of whole steps: parameter "split" of them, or split_choose's number.
+ * Multiplies the blocks of the only kernel of `s`, appends the partial sums to the workspace, and
+ * fills in the arguments. */
 smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                    const smk_gemm *p, const walk *w, int64_t step, split_place place, shape *s,
-                    smk_status *status);
+                    const smk_gemm *p, const batch_iterator *it, int64_t step, split_output out,
+                    launch_shape *s, smk_status *status);
 
-/* The launch that adds them up, behind the others; none where K is whole. */
-void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args, shape *s);
+/* Appends the kernel that sums the K ranges, if there is more than one. */
+void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args,
+                      launch_shape *s);
 
 /* ---- plan_skinny.c ---- */
 
-/* How a product is cut into blocks, by its size and by whether the thick operand's neighbours lie along K. */
-typedef struct skinny_cut {
+/* Kernel and block tile of a skinny product. */
+typedef struct skinny_tiling {
     const char *kernel;
     int64_t threads, tile[2], shared_bytes;
-} skinny_cut;
+} skinny_tiling;
 
-skinny_cut skinny_cut_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
-                         bool along);
+/* `k_major`: the thick operand is K-major. */
+skinny_tiling skinny_tiling_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
+                               bool k_major);
 
-/* The number of parts of K. */
+/* The number of K ranges. */
 int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
 
 smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,

@@ -1,12 +1,14 @@
-/* Plans the rows whose kernels read A and B by TMA (kernels/wgmma_gemm.cuh, gemm_tma.cu): up to four launches.
+/* Plans rows whose kernels read A and B by TMA (kernels/wgmma_gemm.cuh, gemm_tma.cu). A plan has up
+ * to 4 launches:
  *
- *     <entry>_largest   of two parts: the largest of each row of an A that has its neighbours in other rows
- *     <entry>_pack      the operands that TMA cannot read as they are, or that come in parts; the largest of
- *                       each column of a B that is split later
- *     <entry>           the product; _a, _b, _ab: of operands that are read where they are, across K
- *     <entry>_reduce    of a product in parts of K: plan_split.c
+ *     <entry>_largest   two terms, A not K-major: finds the largest element of each row of A
+ *     <entry>_pack      packs operands that TMA cannot read in place or that have two terms; finds
+ *                       the largest element of each column of B if the product splits B into terms
+ *     <entry>           the product; _a, _b, _ab: A, B, both are MN-major
+ *     <entry>_reduce    split-K: sums the K ranges (plan_split.c)
  *
- * All take gemm_args, wgmma_args and the tensor maps of A, B and C, or of the parts in its place.
+ * All of them take gemm_args, wgmma_args and the tensor maps of A, B and C. With split-K the
+ * partial sums have C's tensor map.
  */
 #include "plan_parts.h"
 
@@ -16,7 +18,7 @@
 
 #include "../kernels/args.h"
 
-enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, KEPT = 4 };
+enum { TMA_ALIGN = 16, SWIZZLE_BYTES = 128, SLOT_ALIGN = 256, WORKSPACE = 3, PREPACKED = 4 };
 
 typedef struct arguments {
     gemm_args gemm;
@@ -24,56 +26,56 @@ typedef struct arguments {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char maps[SMK_MAX_MAPS][SMK_TENSOR_MAP_BYTES];
 } arguments;
 
-/* One of A and B as the tensor core wants it: rows of K. Strides in elements. A row of the table may want B by
- * its own rows: then `k` runs along N. */
-typedef struct side {
-    int index; /* operand and buffer */
+/* A or B as the kernel reads it: a "row" is a row of A or a column of B, along K. With b_by_rows it
+ * is a row of B, and `k` stands for N. Strides in elements. */
+typedef struct operand {
+    int index; /* 0: A, 1: B; also the number of the buffer */
     const smk_matrix *matrix;
     int64_t rows, k, row_stride, k_stride;
-    int64_t tile;         /* rows of a box */
-    smk_tensor_type type; /* of what TMA loads */
-    int element;          /* its bytes */
-    int parts;            /* 1: its bits are the matrix's */
-    bool may_cross;       /* the kernel reads tiles whose rows run across K */
-    bool in_place;        /* TMA reads it where it is; else it is packed */
-    bool across;          /* a row of what TMA reads runs across K */
-} side;
+    int64_t tile;          /* rows per TMA box */
+    smk_tensor_type type;  /* element type that TMA loads */
+    int element;           /* its bytes */
+    int terms;             /* that TMA loads per element; 1: the matrix's own bits */
+    bool accepts_mn_major; /* the kernel reads MN-major tiles */
+    bool in_place;         /* TMA reads the matrix itself; else a packed copy */
+    bool mn_major;         /* what TMA reads is MN-major */
+} operand;
 
-typedef struct work {
+typedef struct builder {
     const smk_row *row;
     smk_plan *plan;
     const smk_gemm *problem;
-    const walk *walk;
+    const batch_iterator *batch;
     arguments *args;
-    int element;  /* bytes of what the tensor core reads ... */
-    int itemsize; /* ... and of the matrices' elements */
-    int64_t size; /* of the workspace so far */
-} work;
+    int element;       /* bytes per element in shared memory ... */
+    int itemsize;      /* ... and in the matrices */
+    int64_t workspace; /* bytes so far */
+} builder;
 
 static int64_t round_up(int64_t n, int64_t to) {
     return ceil_div(n, to) * to;
 }
 
-static void point(work *w, size_t arg_offset, uint32_t buffer) {
+static void add_pointer(builder *w, size_t arg_offset, uint32_t buffer) {
     w->plan->pointers[w->plan->n_pointers++] = (smk_pointer){(uint32_t)arg_offset, buffer};
 }
 
-/* A place in the workspace or in what is kept, as a pointer of the arguments: its value there, until the device adds
- * the buffer's address. */
-static void point_into(work *w, uint32_t buffer, long long *pointer, int64_t at) {
+/* Points an argument to byte `at` of the workspace or of a buffer for prepacked operands. The
+ * argument holds `at` until the device adds the buffer's address. */
+static void add_pointer_into(builder *w, uint32_t buffer, long long *pointer, int64_t at) {
     *pointer = at;
-    point(w, (size_t)((unsigned char *)pointer - (unsigned char *)w->args), buffer);
+    add_pointer(w, (size_t)((unsigned char *)pointer - (unsigned char *)w->args), buffer);
 }
 
 /* ---- tensor maps ---- */
 
-/* The map at place `index` of the arguments, of a tensor that begins `at` bytes into a buffer. Sizes and
- * strides from the inside out; outer strides in bytes. */
-static void add_map(work *w, int index, uint32_t buffer, int64_t at, smk_tensor_type type,
+/* Fills tensor map `index` of the arguments, for a tensor at byte `at` of a buffer. Sizes are
+ * innermost first; strides are those of the two outer dimensions, in bytes. */
+static void add_map(builder *w, int index, uint32_t buffer, int64_t at, smk_tensor_type type,
                     const int64_t size[3], const int64_t stride[2], const uint32_t box[2]) {
     const size_t offset = offsetof(arguments, maps) + (size_t)index * SMK_TENSOR_MAP_BYTES;
     *(long long *)(void *)w->args->maps[index] = at;
-    point(w, offset, buffer);
+    add_pointer(w, offset, buffer);
     w->plan->maps[w->plan->n_maps++] = (smk_tensor_map){
         .arg_offset = (uint32_t)offset,
         .type = type,
@@ -85,127 +87,131 @@ static void add_map(work *w, int index, uint32_t buffer, int64_t at, smk_tensor_
         .swizzle = SMK_SWIZZLE_128B};
 }
 
-/* How many matrices of an operand a launch sees. */
-static int64_t depth(const walk *w, int operand) {
-    const int64_t z = walk_z_size(w) < MAX_GRID_Z ? walk_z_size(w) : MAX_GRID_Z;
-    return walk_z_stride(w, operand) ? z : 1;
+/* Matrices of an operand per launch; 1 if it is broadcast. */
+static int64_t matrices_of(const batch_iterator *it, int index) {
+    const int64_t z = batch_z_size(it) < MAX_GRID_Z ? batch_z_size(it) : MAX_GRID_Z;
+    return batch_z_stride(it, index) ? z : 1;
 }
 
-static bool is_multiple(const walk *w, int operand, int64_t elements) {
-    for (int d = 0; d < w->n; d++)
-        if (w->stride[operand][d] % elements) return false;
+static bool is_multiple(const batch_iterator *it, int index, int64_t elements) {
+    for (int d = 0; d < it->n; d++)
+        if (it->stride[index][d] % elements) return false;
     return true;
 }
 
-/* TMA wants every row, and every matrix of a batch, to begin at a multiple of 16 bytes. */
-static bool boxes_reach(const walk *w, int operand, const smk_matrix *m, int64_t rows,
-                        int64_t stride, int element) {
+/* Whether TMA can access the matrices: each row, and each matrix of the batch, begins at a multiple
+ * of 16 bytes. */
+static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix *m, int64_t rows,
+                           int64_t stride, int element) {
     const int64_t unit = TMA_ALIGN / element;
-    return m->offset % TMA_ALIGN == 0 && is_multiple(w, operand, unit) &&
-           (rows == 1 || (stride > 0 && stride % unit == 0)) && walk_z_stride(w, operand) >= 0;
+    return m->offset % TMA_ALIGN == 0 && is_multiple(it, index, unit) &&
+           (rows == 1 || (stride > 0 && stride % unit == 0)) && batch_z_stride(it, index) >= 0;
 }
 
 /* ---- operands ---- */
 
-/* B of a matrix of 32-bit elements passes through registers, which split it; what stays in shared memory has
- * to lie along K there. */
-static void place_side(const work *w, side *s, int itemsize) {
+/* Chooses how TMA reads an operand. wgmma reads 32-bit operands from shared memory only if they are
+ * K-major. A 32-bit B goes through registers instead, where it is rounded or split, so it may be
+ * MN-major. */
+static void choose_layout(const builder *w, operand *s, int itemsize) {
     const smk_wgmma *kind = &w->row->wgmma;
     const bool registers = s->index == 1 && itemsize == 4 && !kind->b_by_rows;
-    const bool along = s->k_stride == 1 || s->k == 1;
+    const bool k_major = s->k_stride == 1 || s->k == 1;
     s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
-    s->parts = registers ? 1 : kind->parts;
+    s->terms = registers ? 1 : kind->terms;
     s->element = (int)smk_tensor_type_bytes(s->type);
-    s->may_cross = registers || itemsize == 2;
-    s->across = s->may_cross && !along && (s->row_stride == 1 || s->rows == 1);
+    s->accepts_mn_major = registers || itemsize == 2;
+    s->mn_major = s->accepts_mn_major && !k_major && (s->row_stride == 1 || s->rows == 1);
     s->in_place =
-        s->parts == 1 && (along || s->across) &&
-        (along ? boxes_reach(w->walk, s->index, s->matrix, s->rows, s->row_stride, itemsize)
-               : boxes_reach(w->walk, s->index, s->matrix, s->k, s->k_stride, itemsize));
-    /* A copy lies as its matrix does, unless its rows would be mostly padding. */
-    s->across &= s->in_place || (s->parts == 1 && s->rows >= PACK_TILE);
+        s->terms == 1 && (k_major || s->mn_major) &&
+        (k_major ? tma_can_access(w->batch, s->index, s->matrix, s->rows, s->row_stride, itemsize)
+                 : tma_can_access(w->batch, s->index, s->matrix, s->k, s->k_stride, itemsize));
+    /* A packed copy keeps the layout of its matrix, unless its rows would be mostly padding. */
+    s->mn_major &= s->in_place || (s->terms == 1 && s->rows >= PACK_TILE);
 }
 
-static void map_in_place(work *w, const side *s) {
-    const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
-    const int64_t stride = s->across ? s->k_stride : s->row_stride;
+static void map_in_place(builder *w, const operand *s) {
+    const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
+    const int64_t stride = s->mn_major ? s->k_stride : s->row_stride;
     const int64_t pitch = outer > 1 ? stride * s->element : round_up(inner * s->element, TMA_ALIGN);
-    const int64_t z = walk_z_stride(w->walk, s->index) * s->element;
-    const uint32_t step = (uint32_t)(SWIZZLE_BYTES / w->element); /* of K */
-    add_map(
-        w, s->index, (uint32_t)s->index, 0, s->type,
-        (int64_t[]){inner, outer, depth(w->walk, s->index)}, (int64_t[]){pitch, z ? z : pitch},
-        (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element), s->across ? step : (uint32_t)s->tile});
+    const int64_t z = batch_z_stride(w->batch, s->index) * s->element;
+    const uint32_t step = (uint32_t)(SWIZZLE_BYTES / w->element); /* elements of K */
+    add_map(w, s->index, (uint32_t)s->index, 0, s->type,
+            (int64_t[]){inner, outer, matrices_of(w->batch, s->index)},
+            (int64_t[]){pitch, z ? z : pitch},
+            (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
+                         s->mn_major ? step : (uint32_t)s->tile});
 }
 
-/* Room for what is made of the operand, and what the kernels before have to know. */
-static void prepare(work *w, const side *s, wgmma_operand *out) {
-    const smk_kept *kept = &w->problem->making.kept[s->index];
-    const int64_t inner = s->across ? s->rows : s->k, outer = s->across ? s->k : s->rows;
-    const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
-    const int64_t pitch = round_up(inner, step), z = depth(w->walk, s->index);
+/* Plans the prepacking of an operand: room, in a buffer of its own or in the workspace, and the
+ * arguments of the prepacking kernels. */
+static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
+    const smk_prepacked *room = &w->problem->prepack.prepacked[s->index];
+    const int64_t inner = s->mn_major ? s->rows : s->k, outer = s->mn_major ? s->k : s->rows;
+    const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
+    const int64_t pitch = round_up(inner, step), z = matrices_of(w->batch, s->index);
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
-    const bool of_a = s->index == 0, scales = w->row->wgmma.parts == 2;
+    const bool of_a = s->index == 0, scales = w->row->wgmma.terms == 2;
     int64_t slot = 0, largest = 0, partial = 0;
     out->row_stride = s->row_stride;
     out->k_stride = s->k_stride;
     out->pitch = pitch;
     out->by_rows = s->k_stride == 1 || s->k == 1;
-    out->across = s->across;
+    out->across = s->mn_major;
     out->chunks = of_a || out->by_rows ? 1 : (int)chunks;
     if (!s->in_place) {
-        const int64_t share = PACK_PIECES * (16 / w->itemsize);
-        const int64_t shares = s->parts == 2 ? 1 : ceil_div(inner, share);
-        slot = round_up(s->parts * outer * pitch * s->element, SLOT_ALIGN);
-        out->packing = (int)(out->by_rows || s->across
-                                 ? ceil_div(outer * shares, PACK_ROWS)
+        const int64_t chunk = PACK_PIECES * (16 / w->itemsize); /* elements that a warp packs */
+        const int64_t chunks_per_row = s->terms == 2 ? 1 : ceil_div(inner, chunk);
+        slot = round_up(s->terms * outer * pitch * s->element, SLOT_ALIGN);
+        out->packing = (int)(out->by_rows || s->mn_major
+                                 ? ceil_div(outer * chunks_per_row, PACK_ROWS)
                                  : ceil_div(s->rows, PACK_TILE) * ceil_div(s->k, PACK_TILE));
     }
     if (scales) {
         largest = slot;
         slot = round_up(slot + words * out->chunks, SLOT_ALIGN);
         out->searching = !out->by_rows ? (int)(ceil_div(s->rows, LARGEST_ROWS) * chunks)
-                         : of_a        ? 0 /* the warp that packs a row does it */
+                         : of_a        ? 0 /* the warp that packs a row finds it */
                                        : (int)warps;
         if (!out->by_rows && of_a) {
             partial = slot;
             slot = round_up(slot + words * chunks, SLOT_ALIGN);
         }
     }
-    out->batch = walk_z_stride(w->walk, s->index) ? slot : 0;
-    const bool keeps = slot * z <= kept->bytes;
-    const uint32_t buffer = keeps ? (uint32_t)(KEPT + s->index) : WORKSPACE;
-    const int64_t at = keeps ? kept->offset : w->size;
-    if (!s->in_place) point_into(w, buffer, &out->packed, at);
-    if (scales) point_into(w, buffer, &out->largest, at + largest);
-    if (partial) point_into(w, buffer, &out->partial, at + partial);
-    if (keeps ? kept->made : w->problem->making.only) out->packing = out->searching = 0;
+    out->batch = batch_z_stride(w->batch, s->index) ? slot : 0;
+    const bool reusable = slot * z <= room->bytes;
+    const uint32_t buffer = reusable ? (uint32_t)(PREPACKED + s->index) : WORKSPACE;
+    const int64_t at = reusable ? room->offset : w->workspace;
+    if (!s->in_place) add_pointer_into(w, buffer, &out->packed, at);
+    if (scales) add_pointer_into(w, buffer, &out->largest, at + largest);
+    if (partial) add_pointer_into(w, buffer, &out->partial, at + partial);
+    if (reusable ? room->made : w->problem->prepack.only) out->packing = out->searching = 0;
     if (!s->in_place)
-        add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->parts * outer, z},
+        add_map(w, s->index, buffer, at, s->type, (int64_t[]){inner, s->terms * outer, z},
                 (int64_t[]){pitch * s->element, slot},
                 (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / s->element),
-                             (uint32_t)(s->across ? step : s->tile)});
-    if (keeps)
-        w->plan->kept[s->index] = (size_t)(slot * z);
+                             (uint32_t)(s->mn_major ? step : s->tile)});
+    if (reusable)
+        w->plan->prepacked_bytes[s->index] = (size_t)(slot * z);
     else
-        w->size += slot * z;
+        w->workspace += slot * z;
 }
 
 /* ---- the plan ---- */
 
-/* Coordinates and counts of the kernel are ints. */
+/* The kernels count and index with ints. */
 static smk_code check_sizes(const smk_row *row, const smk_gemm *p, smk_status *status) {
-    const int64_t most = INT32_MAX / (2 * PACK_TILE) - 1;
-    if (p->M <= most && p->N <= most && p->K <= most &&
+    const int64_t max_size = INT32_MAX / (2 * PACK_TILE) - 1;
+    if (p->M <= max_size && p->N <= max_size && p->K <= max_size &&
         ceil_div(p->M, PACK_TILE) * ceil_div(p->K, PACK_TILE) <= INT32_MAX &&
         ceil_div(p->N, PACK_TILE) * ceil_div(p->K, PACK_TILE) <= INT32_MAX)
         return SMK_OK;
     return smk_fail(status, SMK_VALUE,
                     "gemm variant '%s': M, N and K may be %" PRId64 " at most, not %" PRId64
                     ", %" PRId64 ", %" PRId64 "; take another variant, or split the arrays",
-                    row->name, most, p->M, p->N, p->K);
+                    row->name, max_size, p->M, p->N, p->K);
 }
 
 static smk_tensor_type type_of(const smk_dtype *dtype) {
@@ -216,84 +222,85 @@ static smk_tensor_type type_of(const smk_dtype *dtype) {
     return (smk_tensor_type)type;
 }
 
-static void place_operands(work *w, const smk_gemm *p, const smk_dtype *dtype,
-                           const smk_geometry *g, side sides[2]) {
+static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
+                          const smk_geometry *g, operand operands[2]) {
     wgmma_args *args = &w->args->wgmma;
-    const int64_t step = SWIZZLE_BYTES / w->element; /* of K */
+    const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
     const bool by_rows = w->row->wgmma.b_by_rows;
-    sides[0] = (side){.index = 0,
-                      .matrix = &p->a,
-                      .rows = p->M,
-                      .k = p->K,
-                      .row_stride = p->a.ld,
-                      .k_stride = p->a.step,
-                      .tile = g->output_tile[0]};
-    sides[1] = (side){.index = 1,
-                      .matrix = &p->b,
-                      .rows = by_rows ? p->K : p->N,
-                      .k = by_rows ? p->N : p->K,
-                      .row_stride = by_rows ? p->b.ld : p->b.step,
-                      .k_stride = by_rows ? p->b.step : p->b.ld,
-                      .tile = by_rows ? step : g->output_tile[1]};
+    operands[0] = (operand){.index = 0,
+                            .matrix = &p->a,
+                            .rows = p->M,
+                            .k = p->K,
+                            .row_stride = p->a.ld,
+                            .k_stride = p->a.step,
+                            .tile = g->output_tile[0]};
+    operands[1] = (operand){.index = 1,
+                            .matrix = &p->b,
+                            .rows = by_rows ? p->K : p->N,
+                            .k = by_rows ? p->N : p->K,
+                            .row_stride = by_rows ? p->b.ld : p->b.step,
+                            .k_stride = by_rows ? p->b.step : p->b.ld,
+                            .tile = by_rows ? step : g->output_tile[1]};
     args->steps = (int)ceil_div(p->K, step);
     for (int i = 0; i < 2; i++) {
-        wgmma_operand *operand = i ? &args->b : &args->a;
-        operand->rows = (int)sides[i].rows;
-        operand->k = (int)sides[i].k;
+        wgmma_operand *out = i ? &args->b : &args->a;
+        out->rows = (int)operands[i].rows;
+        out->k = (int)operands[i].k;
         if (p->K == 0) continue;
-        place_side(w, &sides[i], dtype->itemsize);
-        if (sides[i].in_place) map_in_place(w, &sides[i]);
-        if (!sides[i].in_place || w->row->wgmma.parts == 2) prepare(w, &sides[i], operand);
+        choose_layout(w, &operands[i], dtype->itemsize);
+        if (operands[i].in_place) map_in_place(w, &operands[i]);
+        if (!operands[i].in_place || w->row->wgmma.terms == 2) plan_prepack(w, &operands[i], out);
     }
 }
 
-/* The sums of a product of 32-bit elements in parts leave as C does: part after part of the batch. */
-static void place_parts(work *w, const smk_gemm *p) {
+/* Kernels for 32-bit elements store partial sums by TMA, as they store C: the whole batch of one K
+ * range after the other. */
+static void map_partial_sums(builder *w, const smk_gemm *p) {
     const gemm_args *args = &w->args->gemm;
     const int64_t pitch = args->part_pitch * (int64_t)sizeof(float);
     w->args->wgmma.store_boxes = 1;
     add_map(w, 2, WORKSPACE, args->parts, SMK_TENSOR_FLOAT32,
-            (int64_t[]){args->part_pitch, p->M, args->split * depth(w->walk, 2)},
+            (int64_t[]){args->part_pitch, p->M, args->split * matrices_of(w->batch, 2)},
             (int64_t[]){pitch, p->M * pitch}, (uint32_t[]){32, 32});
 }
 
-static void place_result(work *w, const smk_gemm *p, const smk_dtype *dtype) {
+static void map_result(builder *w, const smk_gemm *p, const smk_dtype *dtype) {
     const int itemsize = dtype->itemsize;
     if (w->args->gemm.split > 1) {
-        if (itemsize == 4) place_parts(w, p);
+        if (itemsize == 4) map_partial_sums(w, p);
         return;
     }
-    if (!boxes_reach(w->walk, 2, &p->c, p->M, p->c.ld, itemsize)) return;
+    if (!tma_can_access(w->batch, 2, &p->c, p->M, p->c.ld, itemsize)) return;
     const int64_t pitch = p->M > 1 ? p->c.ld * itemsize : round_up(p->N * itemsize, TMA_ALIGN);
-    const int64_t z = walk_z_stride(w->walk, 2) * itemsize;
+    const int64_t z = batch_z_stride(w->batch, 2) * itemsize;
     w->args->wgmma.store_boxes = 1;
     add_map(
-        w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, depth(w->walk, 2)},
+        w, 2, 2, 0, type_of(dtype), (int64_t[]){p->N, p->M, matrices_of(w->batch, 2)},
         (int64_t[]){pitch, z ? z : pitch},
         (uint32_t[]){(uint32_t)(SWIZZLE_BYTES / itemsize), (uint32_t)(SWIZZLE_BYTES / itemsize)});
 }
 
-/* Blocks that share the tiles evenly. Of those at the right edge that are narrow the product makes only what there is:
- * they are no reason for another wave. */
-static uint32_t share_tiles(const work *w, const smk_gemm *p, const smk_geometry *g,
-                            uint32_t tiles) {
+/* The number of persistent blocks: balances the tiles over the multiprocessors. Narrow tiles at the
+ * right edge cost less than full ones, so they are not worth another wave and do not count. */
+static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geometry *g,
+                             uint32_t tiles) {
     const int64_t rest = p->N % g->output_tile[1];
     const bool narrow = w->itemsize == 2 && rest > 0 && rest <= WGMMA_NARROW;
-    const int64_t across = ceil_div(p->N, g->output_tile[1]);
-    const int64_t wide = narrow && across > 1 ? tiles / across * (across - 1) : tiles;
+    const int64_t columns = ceil_div(p->N, g->output_tile[1]);
+    const int64_t wide = narrow && columns > 1 ? tiles / columns * (columns - 1) : tiles;
     return wide <= p->multiprocessors
                ? (uint32_t)(tiles < p->multiprocessors ? tiles : p->multiprocessors)
                : (uint32_t)ceil_div(wide, ceil_div(wide, p->multiprocessors));
 }
 
-/* The kernels before the row's own, which is all that `s` has so far. */
-static void add_kernels(const work *w, const side sides[2], const smk_gemm *p,
-                        const smk_geometry *g, shape *s) {
+/* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
+static void add_kernels(const builder *w, const operand operands[2], const smk_gemm *p,
+                        const smk_geometry *g, launch_shape *s) {
     const smk_wgmma *kind = &w->row->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
-    product.entry = kind->products[sides[0].across][sides[1].across];
-    product.blocks = share_tiles(w, p, g, product.blocks);
+    product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
+    product.blocks = count_blocks(w, p, g, product.blocks);
     s->n_kernels = 0;
     const int64_t packing = (int64_t)a->packing + b->packing + b->searching;
     if (a->searching)
@@ -303,45 +310,45 @@ static void add_kernels(const work *w, const side sides[2], const smk_gemm *p,
     if (packing)
         s->kernels[s->n_kernels++] = (kernel){
             .entry = kind->pack, .blocks = (uint32_t)packing, .threads = {PACK_THREADS, 1, 1}};
-    if (!p->making.only) s->kernels[s->n_kernels++] = product;
+    if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
 smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
     const smk_geometry geometry = geometry_of(row, dtype, values, 0);
-    const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
-    const walk folded = walk_fold(&problem->batch, operands, 3);
-    arguments args = {.gemm = plan_gemm_args(problem, &folded)};
-    work w = {.row = row,
-              .plan = plan,
-              .problem = problem,
-              .walk = &folded,
-              .args = &args,
-              .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
-              .itemsize = dtype->itemsize};
-    side sides[2];
-    shape s;
+    const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
+    const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
+    arguments args = {.gemm = plan_gemm_args(problem, &batch)};
+    builder w = {.row = row,
+                 .plan = plan,
+                 .problem = problem,
+                 .batch = &batch,
+                 .args = &args,
+                 .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
+                 .itemsize = dtype->itemsize};
+    operand operands[2];
+    launch_shape s;
     *plan = (smk_plan){.args_bytes = sizeof args,
                        .parameters = {offsetof(arguments, gemm), offsetof(arguments, wgmma)},
                        .n_parameters = 2 + SMK_MAX_MAPS};
     for (size_t i = 0; i < SMK_MAX_MAPS; i++)
         plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
     if (check_sizes(row, problem, status) ||
-        shape_make(row, dtype, &geometry, problem->M, problem->N, &s, status))
+        launch_shape_init(row, dtype, &geometry, problem->M, problem->N, &s, status))
         return status->code;
     if (s.n_kernels == 0) return SMK_OK;
-    const split_place place = {plan, &args.gemm, offsetof(arguments, gemm)};
-    if (split_plan(row, dtype, values, problem, &folded, SWIZZLE_BYTES / w.element, place, &s,
+    const split_output output = {plan, &args.gemm, offsetof(arguments, gemm)};
+    if (split_plan(row, dtype, values, problem, &batch, SWIZZLE_BYTES / w.element, output, &s,
                    status))
         return status->code;
-    w.size = (int64_t)plan->workspace;
-    point(&w, offsetof(arguments, gemm.A), 0);
-    point(&w, offsetof(arguments, gemm.B), 1);
-    point(&w, offsetof(arguments, gemm.C), 2);
-    place_operands(&w, problem, dtype, &geometry, sides);
-    place_result(&w, problem, dtype);
-    add_kernels(&w, sides, problem, &geometry, &s);
-    if (!problem->making.only) split_add_reduce(row, dtype, &args.gemm, &s);
-    plan->workspace = (size_t)w.size;
-    return plan_launches(plan, &s, &folded, operands, &args, status);
+    w.workspace = (int64_t)plan->workspace;
+    add_pointer(&w, offsetof(arguments, gemm.A), 0);
+    add_pointer(&w, offsetof(arguments, gemm.B), 1);
+    add_pointer(&w, offsetof(arguments, gemm.C), 2);
+    plan_operands(&w, problem, dtype, &geometry, operands);
+    map_result(&w, problem, dtype);
+    add_kernels(&w, operands, problem, &geometry, &s);
+    if (!problem->prepack.only) split_add_reduce(row, dtype, &args.gemm, &s);
+    plan->workspace = (size_t)w.workspace;
+    return plan_launches(plan, &s, &batch, matrices, &args, status);
 }

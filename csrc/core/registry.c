@@ -1,6 +1,6 @@
-/* Questions to the table of techniques: find a row, check a row's parameters, name its image.
+/* Registry look-ups: find a row, check its parameters, name its image.
  *
- * The table itself (smk_rows) is generated from csrc/kernels/variants.toml by the build.
+ * The build generates the rows themselves (smk_rows) from csrc/kernels/variants.toml.
  */
 #include "registry.h"
 
@@ -20,7 +20,16 @@ const smk_row *smk_row_find(smk_op op, const char *name) {
     return NULL;
 }
 
-/* A string that is built piece by piece; what does not fit is cut off, but counted. */
+const smk_row *smk_row_find_any_strides(smk_op op) {
+    for (size_t i = 0; i < smk_n_rows; i++) {
+        if (smk_rows[i].op == op && smk_strides_of(&smk_rows[i]) == SMK_ANY_STRIDES) {
+            return &smk_rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A bounded string. Text that does not fit is cut off; `used` counts it all the same. */
 typedef struct text {
     char *at;
     size_t size;
@@ -107,7 +116,7 @@ smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *nam
             text_add(&t, "%s%s = %" PRId64, i ? ", " : "", row->params[i].name, values[i]);
         }
         return smk_fail(status, SMK_VALUE,
-                        "%s variant '%s' cannot take %s at %d bytes an element: %s",
+                        "%s variant '%s' cannot take %s at %d bytes per element: %s",
                         smk_op_names[row->op], row->name, list, itemsize, conflict);
     }
     return SMK_OK;

@@ -1,5 +1,7 @@
-/* The table of techniques. Its rows are csrc/kernels/variants.toml, which the build turns into C:
- * a new technique is one .cu file and one row there; nothing else names it.
+/* The registry: one row per kernel variant.
+ *
+ * The build generates the rows from csrc/kernels/variants.toml (buildtools/rows_c.py). A new
+ * variant is one .cu file and one row of that table; no C code names a variant.
  */
 #ifndef SMK_REGISTRY_H
 #define SMK_REGISTRY_H
@@ -28,86 +30,98 @@ typedef struct smk_param {
 typedef struct smk_dtype {
     const char *name; /* "float32"; transposes move bits: "b8".."b128" */
     int itemsize;
-    const char *define; /* how a kernel's source is told: "REAL=float", "ELEMENT=uint4" */
+    const char *define; /* macro for the kernel's source: "REAL=float", "ELEMENT=uint4" */
 } smk_dtype;
 
-/* What a row's parameters make of a launch; expressions of the row, evaluated by generated code. */
+/* Launch geometry for given parameters. The expressions of the row, evaluated by generated code. */
 typedef struct smk_geometry {
-    int64_t threads[3];     /* block */
-    int64_t output_tile[2]; /* rows, columns of the result that one block makes */
-    int64_t shared_bytes;   /* dynamic shared memory of a block */
-    int64_t input, output;  /* probes: least elements of x; elements of y (may depend on n) */
+    int64_t threads[3];     /* per block */
+    int64_t output_tile[2]; /* rows and columns of the result per block */
+    int64_t shared_bytes;   /* dynamic shared memory per block */
+    int64_t input, output;  /* probes: min elements of x; elements of y (may depend on n) */
 } smk_geometry;
 
-/* Rows whose kernel reads A and B by TMA; core/plan_wgmma.c plans them. */
+/* Variants whose kernel reads A and B by TMA; planned by core/plan_wgmma.c. */
 typedef struct smk_wgmma {
-    smk_tensor_type
-        operand; /* what lies in shared memory. Of two parts, FLOAT32 is rounded to tf32 before */
-    int parts;   /* 0: another kernel. Each element becomes the sum of so many operands */
-    bool
-        b_by_rows; /* tiles of B are rows of B; otherwise, as the tensor core wants them, columns */
-    const char *largest, *pack, *products[2][2]; /* kernels; products by "A across", "B across" */
+    /* Element type in shared memory. With two terms, FLOAT32 values are rounded to tf32
+     * beforehand. */
+    smk_tensor_type operand;
+    int terms;                  /* operands that sum to one element; 0: another kind of variant */
+    bool b_by_rows;             /* B tiles are K x N, as in memory; else N x K, as wgmma needs */
+    const char *largest, *pack; /* kernels */
+    const char *products[2][2]; /* kernels, by [A is MN-major][B is MN-major] */
 } smk_wgmma;
 
-/* Rows that can cut K into parts; core/plan_split.c says how many. Their parameter "split" is a user's word. */
+/* Variants with split-K. Their parameter "split" is the number of K ranges; at 0 core/plan_split.c
+ * chooses it. */
 typedef struct smk_split {
-    int rate;           /* multiply-adds a clock and multiprocessor; 0: the row cannot */
-    const char *reduce; /* the kernel that adds the parts up */
+    int rate;           /* multiply-adds per clock per multiprocessor; 0: no split-K */
+    const char *reduce; /* the kernel that sums the ranges */
 } smk_split;
-/* What of an operand's strides a row's kernels read; each kind has those before it. */
+
+/* Operand layouts that a variant's kernels read. Each value includes the ones before it. */
 typedef enum smk_strides {
-    SMK_ROWS,            /* rows of neighbours that do not overlap */
-    SMK_ROWS_OR_COLUMNS, /* or columns of neighbours */
+    SMK_ROWS,            /* contiguous rows that do not overlap */
+    SMK_ROWS_OR_COLUMNS, /* or contiguous columns */
     SMK_ANY_STRIDES
 } smk_strides;
 
-/* Rows whose kernels are of few rows or columns; core/plan_skinny.c plans them. */
+/* Variants for few rows or columns; planned by core/plan_skinny.c, which defines thin and thick. */
 enum { SMK_SKINNY_KERNELS = 5 };
 typedef struct smk_skinny {
-    int rows
-        [SMK_SKINNY_KERNELS]; /* that a kernel takes at a time, ascending; 0: no more. None: another row */
-    const char *products[SMK_SKINNY_KERNELS][2]; /* across K, along it */
+    /* Rows of the thin operand per kernel, ascending; 0 ends the list. Empty: another kind. */
+    int rows[SMK_SKINNY_KERNELS];
+    const char *products[SMK_SKINNY_KERNELS][2]; /* kernels, by [.][the thick operand is K-major] */
 } smk_skinny;
 
-/* Rows of transposes that core/plan_transpose.c knows more of than their tile. */
-typedef struct smk_movers {
-    /* Kernels for any strides; NULL: the row's own goes from rows to rows. */
-    const char *any, *tall, *flat, *small, *copy, *in_place, *in_place_vectors, *even, *large,
-        *little, *least, *vectors, *vectors_little;
-    bool boxes; /* its kernel reads x by TMA */
-} smk_movers;
+/* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the
+ * kernel's suffix: "transpose_sectors_any". */
+typedef struct smk_transpose_kernels {
+    /* Any strides. NULL: the variant has one kernel, for contiguous rows of x and y. */
+    const char *any;
+    const char *tall, *flat, *small; /* few columns; few rows; several small matrices per block */
+    const char *copy;                /* x and y are contiguous in the same dimension */
+    const char *in_place, *in_place_vectors;
+    const char *even;                     /* all rows of y begin at a sector */
+    const char *large, *little, *least;   /* by tile size; little: 32 x 32, least: 16 x 16 */
+    const char *vectors, *vectors_little; /* rows of whole, aligned 16-byte vectors */
+    bool boxes;                           /* the variant's kernel reads x by TMA */
+} smk_transpose_kernels;
+
+/* Devices on which a row is the default of variant "auto": smk_default_row. */
+enum { SMK_DEFAULT_EMU = 1, SMK_DEFAULT_CUDA = 2 };
 
 typedef struct smk_row {
     smk_op op;
     const char *name;
     const char *entry; /* of its kernel: "gemm_tiled" */
     const char *summary;
-    const char *differs_from; /* name of the row before it on the ladder, NULL for the first */
+    const char *differs_from; /* name of the previous variant on the ladder, NULL for the first */
     int min_sm;               /* 80: compute capability 8.0 */
     const smk_dtype *dtypes;
     int n_dtypes;
     const smk_param *params;
     int n_params;
-    int product_bits; /* of each product that are right; 0: all that the type has */
-    bool overlaps; /* compiled for sm_90 on, each of its kernels waits for the launch before it */
-    bool portable; /* newer chips run it too: nothing in it is of min_sm alone ("sm_90a") */
+    int product_bits; /* correct bits per product; 0: all bits of the type */
+    bool overlaps; /* compiled for sm_90 or newer, all its kernels wait for the previous launch */
+    bool portable; /* runs on newer chips too: no instructions of min_sm alone ("sm_90a") */
+    unsigned default_on; /* SMK_DEFAULT_... */
     smk_split split;
-    const char
-        *by_order[2][2]; /* kernels by "A column by column", "B ..."; NULL: row by row only */
+    const char *by_layout[2][2]; /* kernels, by [A is column-major][B ...]; NULL: row-major only */
     smk_wgmma wgmma;
     smk_skinny skinny;
-    smk_movers movers;
-    /* values[i] belongs to params[i]; n is a gemm's K, a probe's number of elements, 0 elsewhere */
+    smk_transpose_kernels transpose_kernels;
+    /* values[i] belongs to params[i]. n: K of a gemm, number of elements of a probe, else 0. */
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
-    /* NULL if the values fit together, else a sentence */
+    /* Says why the values do not fit together; NULL if they do. */
     const char *(*conflict)(const int64_t *values, int itemsize);
 } smk_row;
 
-/* Views of such strides need not be packed. */
+/* The layouts that the variant reads in place. Others have to be packed first. */
 static inline smk_strides smk_strides_of(const smk_row *row) {
-    return row->wgmma.parts > 0 || row->skinny.rows[0] || row->movers.any ? SMK_ANY_STRIDES
-           : row->by_order[0][0]                                          ? SMK_ROWS_OR_COLUMNS
-                                                                          : SMK_ROWS;
+    if (row->wgmma.terms > 0 || row->skinny.rows[0] || row->transpose_kernels.any)
+        return SMK_ANY_STRIDES;
+    return row->by_layout[0][0] ? SMK_ROWS_OR_COLUMNS : SMK_ROWS;
 }
 
 extern const smk_row smk_rows[];
@@ -116,15 +130,19 @@ extern const char *const smk_op_names[SMK_N_OPS];
 
 const smk_row *smk_row_find(smk_op op, const char *name);
 
+/* The first row of the operation that reads any strides; NULL: there is none. */
+const smk_row *smk_row_find_any_strides(smk_op op);
+
 /* The index of a parameter; -1: the row has none of that name. */
 int smk_row_param(const smk_row *row, const char *name);
 
-/* Values for all parameters of a row from named ones; SMK_VALUE names the legal ones. */
+/* Fills the values of all parameters: the given ones by name, defaults for the others. SMK_VALUE
+ * lists the legal names or values. */
 smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
                         const int64_t *given, int n_given, int64_t *values, smk_status *status);
 
-/* "gemm_tiled-float32-tile32-pad0": file stem of the compiled image. Run-time parameters are left
- * out. Returns the length, as snprintf. */
+/* File stem of the compiled image: "gemm_tiled-float32-tile32-pad0", without run-time parameters.
+ * Returns the length, like snprintf. */
 int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *values, char *out,
                    size_t size);
 

@@ -1,4 +1,4 @@
-/* Filling a status: the one place where messages are formatted. */
+/* Fills a status. */
 #include "status.h"
 
 #include <stdarg.h>

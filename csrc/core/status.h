@@ -1,12 +1,12 @@
-/* How anything below module/ says what went wrong: a code and a sentence.
+/* Error reporting for all folders except module/: a code and a message.
  *
- * Core C never raises, prints, exits or asserts on a user's input; it fills a status and returns its
- * code. Only module/ turns a status into a Python exception, by the map below.
+ * Code outside module/ never raises, prints, exits or asserts on user input. It fills a status and
+ * returns the code; module/ turns a status into the Python exception that the map below gives.
  */
 #ifndef SMK_STATUS_H
 #define SMK_STATUS_H
 
-/* X(code, the Python exception that module/ raises for it) */
+/* X(code, Python exception) */
 #define SMK_CODE_MAP(X)                                                                            \
     X(OK, none)                                                                                    \
     X(TYPE, TypeError)                                                                             \
@@ -30,15 +30,15 @@ typedef enum smk_code {
 
 typedef struct smk_status {
     smk_code code;
-    char message[4000]; /* what was given, what was wanted, what to do; room for a compiler's log */
+    char message[4000]; /* what was given, what was expected, what to do; fits a compiler's log */
 } smk_status;
 
-/* Records the failure and returns the code, so that a caller writes `return smk_fail(...)`. The
- * first failure is kept: a later one, on the way out, is a consequence. */
+/* Records the failure and returns its code, for `return smk_fail(...)`. The first failure stays:
+ * later ones, during clean-up, are its consequences. */
 smk_code smk_fail(smk_status *status, smk_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The usual one: "out of memory: N bytes for WHAT". */
+/* SMK_MEMORY: "out of memory: N bytes for WHAT". */
 smk_code smk_fail_memory(smk_status *status, unsigned long long bytes, const char *what);
 
 #endif

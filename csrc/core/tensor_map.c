@@ -1,4 +1,4 @@
-/* The rules of tensor maps, for both devices. Source: CUDA driver API, "Tensor Map Object Managment". */
+/* Checks tensor maps, for both devices. Source: CUDA driver API, "Tensor Map Object Managment". */
 #include "tensor_map.h"
 
 static const struct {

@@ -1,5 +1,5 @@
-/* A tensor in global memory as the hardware's tensor copies (TMA) know it: the description that the driver,
- * or the emulator, encodes in the 128 bytes of a CUtensorMap. Dimensions are innermost first.
+/* Tensor maps: descriptions of tensors in global memory for TMA copies. The driver, or the
+ * emulator, encodes one in the 128 bytes of a CUtensorMap. Dimensions are listed innermost first.
  */
 #ifndef SMK_TENSOR_MAP_H
 #define SMK_TENSOR_MAP_H
@@ -9,7 +9,7 @@
 
 #include "status.h"
 
-/* X(enumerator, name, bytes, a floating-point type); in the order of CUtensorMapDataType */
+/* X(enumerator, name, bytes, is floating point); in the order of CUtensorMapDataType */
 #define SMK_TENSOR_TYPES(X)                                                                        \
     X(UINT8, "uint8", 1, false)                                                                    \
     X(UINT16, "uint16", 2, false)                                                                  \
@@ -43,23 +43,25 @@ typedef enum smk_swizzle {
 } smk_swizzle;
 
 typedef struct smk_tensor_map {
-    uint32_t arg_offset; /* where it stands in the arguments. A pointer of the job stands there too
-                          * and says where the tensor is; the device writes the map over it. */
+    /* Byte offset of the map in the arguments. The job also has a pointer at this offset, to the
+     * tensor; the device overwrites it with the encoded map. */
+    uint32_t arg_offset;
     smk_tensor_type type;
     uint32_t rank;
     uint64_t size[SMK_TENSOR_RANK];
     uint64_t stride[SMK_TENSOR_RANK]; /* bytes; stride[0] is the element's size */
-    uint32_t box[SMK_TENSOR_RANK];    /* as measured in the tensor, before steps are applied */
-    uint32_t step[SMK_TENSOR_RANK];   /* every how many elements are taken */
+    uint32_t box[SMK_TENSOR_RANK];    /* elements of the tensor that a box spans */
+    uint32_t step[SMK_TENSOR_RANK];   /* element stride: a copy takes every step-th element */
     smk_swizzle swizzle;
-    bool fill_nan; /* what is outside reads as NaN and not as 0 */
+    bool fill_nan; /* elements outside the tensor read as NaN, not as 0 */
 } smk_tensor_map;
 
 uint32_t smk_tensor_type_bytes(smk_tensor_type type);
 bool smk_tensor_type_is_float(smk_tensor_type type);
 const char *smk_tensor_type_name(smk_tensor_type type);
 
-/* The driver's rules for cuTensorMapEncodeTiled without interleave. Anything may be in the struct. */
+/* Checks the driver's rules for cuTensorMapEncodeTiled without interleave. Accepts arbitrary field
+ * values. */
 smk_code smk_tensor_map_check(const smk_tensor_map *map, smk_status *status);
 
 #endif

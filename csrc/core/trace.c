@@ -1,4 +1,4 @@
-/* The lists a trace holds belong to it alone: whoever asked for the counts frees them. */
+/* Frees a trace. A trace owns its lists; the caller that requested the counts frees it. */
 #include "job.h"
 
 #include <stdlib.h>

@@ -108,13 +108,13 @@ void device_leave(device *d) {
     d->cu->cuCtxPopCurrent(&popped);
 }
 
-int device_ignore_captures(device *d) {
+int device_relax_capture_mode(device *d) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     d->cu->cuThreadExchangeStreamCaptureMode(&mode); /* at worst the calls are refused after all */
     return mode;
 }
 
-void device_heed_captures(device *d, int mode) {
+void device_restore_capture_mode(device *d, int mode) {
     d->cu->cuThreadExchangeStreamCaptureMode(&mode);
 }
 

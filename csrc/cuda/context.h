@@ -53,8 +53,8 @@ device *device_enter_any(void);
 /* While any thread captures a graph the driver refuses calls that could disturb it, such as creating
  * a pool or asking for a stream, and spoils the capture, unless the calling thread says that it
  * knows. To be paired; the first returns what the second takes. */
-int device_ignore_captures(device *d);
-void device_heed_captures(device *d, int mode);
+int device_relax_capture_mode(device *d);
+void device_restore_capture_mode(device *d, int mode);
 
 /* What the driver says, which takes it a third of a millisecond; and what was said when the device
  * was opened, NULL before that. */

@@ -5,16 +5,16 @@
 
 #include "context.h"
 
-struct gpu_moment {
+struct gpu_event {
     int ordinal;
     CUevent event;
 };
 
-smk_code gpu_moment_make(int ordinal, void *stream, gpu_moment **out, smk_status *status) {
+smk_code gpu_event_record(int ordinal, void *stream, gpu_event **out, smk_status *status) {
     device *d;
     smk_code code = device_enter(ordinal, &d, status);
     if (code) return code;
-    gpu_moment *m = calloc(1, sizeof *m);
+    gpu_event *m = calloc(1, sizeof *m);
     if (!m) {
         code = smk_fail_memory(status, sizeof *m, "a moment of a stream");
         goto done;
@@ -34,18 +34,18 @@ done:
     return code;
 }
 
-bool gpu_moment_has_passed(const gpu_moment *m) {
+bool gpu_event_query(const gpu_event *m) {
     smk_status unused = {0};
     device *d;
     if (device_enter(m->ordinal, &d, &unused)) return true; /* a lost device runs nothing */
-    const int mode = device_ignore_captures(d);
+    const int mode = device_relax_capture_mode(d);
     const bool passed = d->cu->cuEventQuery(m->event) != CUDA_ERROR_NOT_READY;
-    device_heed_captures(d, mode);
+    device_restore_capture_mode(d, mode);
     device_leave(d);
     return passed;
 }
 
-smk_code gpu_moment_before(const gpu_moment *m, void *stream, smk_status *status) {
+smk_code gpu_stream_wait_event(const gpu_event *m, void *stream, smk_status *status) {
     device *d;
     smk_code code = device_enter(m->ordinal, &d, status);
     if (code) return code;
@@ -55,7 +55,7 @@ smk_code gpu_moment_before(const gpu_moment *m, void *stream, smk_status *status
     return code;
 }
 
-void gpu_moment_free(gpu_moment *m) {
+void gpu_event_free(gpu_event *m) {
     smk_status unused = {0};
     device *d;
     if (!m) return;

@@ -17,7 +17,7 @@ static const char *name_of(const smk_job *job) {
     return job->launches[job->n_launches - 1].entry;
 }
 
-static smk_code check_job(const smk_job *job, smk_status *status) {
+smk_code gpu_check_job(const smk_job *job, smk_status *status) {
     for (size_t i = 0; i < job->n_pointers; i++) {
         const smk_pointer *pointer = &job->pointers[i];
         if (pointer->buffer >= job->n_buffers ||
@@ -60,18 +60,17 @@ static smk_code queue_jobs(device *d, const smk_job *first, CUdeviceptr *address
             return status->code;
     }
     for (size_t i = 0; i < first->n_after; i++)
-        if (stream_follow(d, first->stream, first->after[i], status)) return status->code;
+        if (stream_wait(d, first->stream, first->after[i], status)) return status->code;
     for (const smk_job *job = first; job && !code; job = job->next)
         code = queue_kernels(d, job, first->stream, addresses, status);
     return code;
 }
 
-/* Memory is freed, on the stream, behind the kernels. */
-static smk_code queue(int ordinal, const smk_job *job, smk_status *status) {
+smk_code gpu_queue(int ordinal, const smk_job *job, smk_status *status) {
     device *d;
     smk_code code = device_enter(ordinal, &d, status);
     if (code) return code;
-    const int mode = device_ignore_captures(d);
+    const int mode = device_relax_capture_mode(d);
     CUdeviceptr *addresses = calloc(job->n_buffers + 1, sizeof *addresses); /* 0: an empty one */
     if (addresses)
         queue_jobs(d, job, addresses, status);
@@ -82,59 +81,9 @@ static smk_code queue(int ordinal, const smk_job *job, smk_status *status) {
             if (addresses[i] && !(job->buffers[i].access & SMK_ON_DEVICE))
                 pool_free(d, job->stream, addresses[i], status);
     free(addresses);
-    device_heed_captures(d, mode);
+    device_restore_capture_mode(d, mode);
     device_leave(d);
     return status->code;
-}
-
-/* ---- waited for ---- */
-
-/* All inputs, the kernels, all results. */
-static smk_code run_as_flow(int ordinal, const smk_job *job, smk_status *status) {
-    smk_step *steps = calloc(2 * job->n_buffers + 1, sizeof *steps);
-    if (!steps) return smk_fail_memory(status, 2 * job->n_buffers * sizeof *steps, "a job's steps");
-    size_t n = 0, compute = 0;
-    for (int out = 0; out < 2; out++) {
-        for (size_t i = 0; i < job->n_buffers; i++) {
-            const smk_buffer *buffer = &job->buffers[i];
-            if (!(buffer->access & (out ? SMK_OUT : SMK_IN))) continue;
-            steps[n++] = (smk_step){.kind = out ? SMK_COPY_OUT : SMK_COPY_IN,
-                                    .rectangle = {.host = buffer->host,
-                                                  .buffer = (uint32_t)i,
-                                                  .width = buffer->bytes,
-                                                  .lines = 1},
-                                    .after = {(uint32_t)compute},
-                                    .n_after = out};
-        }
-        if (out) break;
-        /* On one stream: the last of the inputs stands for all of them. */
-        compute = n;
-        steps[n] = (smk_step){
-            .kind = SMK_COMPUTE, .job = job, .after = {n ? (uint32_t)n - 1 : 0}, .n_after = n > 0};
-        n++;
-    }
-    const smk_flow flow = {.image = job->image,
-                           .buffers = job->buffers,
-                           .n_buffers = job->n_buffers,
-                           .steps = steps,
-                           .n_steps = n,
-                           .stream = job->stream,
-                           .after = job->after,
-                           .n_after = job->n_after,
-                           .poll = job->poll,
-                           .poll_arg = job->poll_arg,
-                           .repeat = job->repeat,
-                           .milliseconds = job->milliseconds,
-                           .transfer = job->transfer};
-    smk_code code = gpu_flow(ordinal, &flow, status);
-    free(steps);
-    return code;
-}
-
-smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status) {
-    for (const smk_job *one = job; one; one = one->next)
-        if (check_job(one, status)) return status->code;
-    return job->asynchronous ? queue(ordinal, job, status) : run_as_flow(ordinal, job, status);
 }
 
 int gpu_count(smk_status *why) {
@@ -204,9 +153,9 @@ size_t gpu_stage_bytes(int ordinal) {
 bool gpu_pin(void *memory, size_t bytes) {
     device *d = device_enter_any();
     if (!d) return false;
-    const int mode = device_ignore_captures(d);
+    const int mode = device_relax_capture_mode(d);
     const CUresult result = d->cu->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
-    device_heed_captures(d, mode);
+    device_restore_capture_mode(d, mode);
     device_leave(d);
     return result == CUDA_SUCCESS;
 }
@@ -214,9 +163,9 @@ bool gpu_pin(void *memory, size_t bytes) {
 void gpu_unpin(void *memory) {
     device *d = device_enter_any();
     if (!d) return;
-    const int mode = device_ignore_captures(d);
+    const int mode = device_relax_capture_mode(d);
     d->cu->cuMemHostUnregister(memory); /* at worst the driver keeps a note of it */
-    device_heed_captures(d, mode);
+    device_restore_capture_mode(d, mode);
     device_leave(d);
 }
 

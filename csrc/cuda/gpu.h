@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "../core/flow.h"
+#include "../core/job.h"
 
 typedef struct gpu_info {
     char name[128];
@@ -28,11 +28,12 @@ smk_code gpu_describe(int ordinal, gpu_info *out, smk_status *status);
  * (CU_STREAM_LEGACY). */
 #define GPU_DEFAULT_STREAM ((void *)1)
 
-smk_code gpu_run(int ordinal, const smk_job *job, smk_status *status);
-smk_code gpu_flow(int ordinal, const smk_flow *flow, smk_status *status);
+/* SMK_VALUE if the job's buffers and pointers contradict each other. */
+smk_code gpu_check_job(const smk_job *job, smk_status *status);
 
-/* n of them at the same time, each on its GPU; the first one's poll is asked. If one fails all end. */
-smk_code gpu_flows(const int *ordinals, const smk_flow *flows, int n, smk_status *status);
+/* Queues the job's kernels, and those of the jobs after it (smk_job.next), on its stream, and returns. All
+ * buffers are on the device. Temporary memory is freed on the stream, behind the kernels. */
+smk_code gpu_queue(int ordinal, const smk_job *job, smk_status *status);
 
 /* What is held for reuse, and giving it back: bytes of the device's memory, and of pinned memory of the
  * host. */
@@ -52,11 +53,11 @@ void gpu_unpin(void *memory);
 smk_code gpu_pointer_device(uint64_t address, int *ordinal, smk_status *status);
 
 /* What has been queued on a stream by now: has it ended, and another stream that is to wait for it. */
-typedef struct gpu_moment gpu_moment;
-smk_code gpu_moment_make(int ordinal, void *stream, gpu_moment **out, smk_status *status);
-bool gpu_moment_has_passed(const gpu_moment *m);
-smk_code gpu_moment_before(const gpu_moment *m, void *stream, smk_status *status);
-void gpu_moment_free(gpu_moment *m);
+typedef struct gpu_event gpu_event;
+smk_code gpu_event_record(int ordinal, void *stream, gpu_event **out, smk_status *status);
+bool gpu_event_query(const gpu_event *m);
+smk_code gpu_stream_wait_event(const gpu_event *m, void *stream, smk_status *status);
+void gpu_event_free(gpu_event *m);
 
 /* NVRTC. source and headers (name, text pairs) to PTX text for arch ("compute_80"); through the
  * cache on disk. *ptx is malloc'ed, NUL-terminated. SMK_COMPILE carries the compiler's log.

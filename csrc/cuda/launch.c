@@ -144,7 +144,8 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
 
 /* n runs between n + 1 events: neighbours share one, which keeps the device busy. */
 static smk_code time_batch(device *d, const launch_plan *plan, const CUevent *events, int n,
-                           float *milliseconds, patience *p, const char *what, smk_status *status) {
+                           float *milliseconds, interrupt_poller *p, const char *what,
+                           smk_status *status) {
     CUresult result = d->cu->cuEventRecord(events[0], plan->stream);
     for (int i = 0; i < n && !result; i++) {
         smk_code code = launch_all(d, plan, status);
@@ -162,7 +163,7 @@ static smk_code time_batch(device *d, const launch_plan *plan, const CUevent *ev
 }
 
 smk_code launch_timed(device *d, const launch_plan *plan, int repeat, float *milliseconds,
-                      patience *p, const char *what, smk_status *status) {
+                      interrupt_poller *p, const char *what, smk_status *status) {
     int n_events = 0;
     int wanted = 1 + (repeat < BATCH ? repeat : BATCH);
     CUevent events[BATCH + 1];

@@ -33,6 +33,6 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status);
 
 /* Runs them `repeat` times and fills milliseconds. SMK_INTERRUPTED: still busy. */
 smk_code launch_timed(device *d, const launch_plan *plan, int repeat, float *milliseconds,
-                      patience *p, const char *what, smk_status *status);
+                      interrupt_poller *p, const char *what, smk_status *status);
 
 #endif

@@ -50,9 +50,9 @@ static smk_code open_pool(device *d, CUmemoryPool *out, smk_status *status) {
 /* In a capture this is refused: the memory is freed behind the launch, and would be gone when the
  * graph runs. What comes from a pool there becomes a part of the graph. */
 static CUresult allocate_without_pool(device *d, CUdeviceptr *address, size_t bytes) {
-    device_heed_captures(d, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    device_restore_capture_mode(d, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CUresult result = d->cu->cuMemAlloc(address, bytes);
-    device_ignore_captures(d);
+    device_relax_capture_mode(d);
     return result;
 }
 

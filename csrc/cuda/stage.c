@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARKS = SMK_LANES + SMK_MAX_FLOWS, MOST_STAGES = 32, LINE_BYTES = 64 };
+enum { MARKS = STAGE_KERNEL_FENCES + STAGE_COPY_FENCES, MOST_STAGES = 32, LINE_BYTES = 64 };
 
 static void destroy(device *d, stage *s) {
     d->cu->cuMemFreeHost(s->memory);
     free(s);
 }
 
-static stage_mark *mark_of(stage *s, int i) {
-    return i < SMK_LANES ? &s->ends[i] : &s->copied[i - SMK_LANES];
+static stage_fence *mark_of(stage *s, int i) {
+    return i < STAGE_KERNEL_FENCES ? &s->ends[i] : &s->copied[i - STAGE_KERNEL_FENCES];
 }
 
 /* The memory, and a line of the cache for each mark. */
@@ -36,7 +36,7 @@ static smk_code create(device *d, stage **out, smk_status *status) {
     return SMK_OK;
 }
 
-CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
+CUresult stage_signal(device *d, stage_fence *mark, CUstream stream) {
     const CUdeviceptr address = (CUdeviceptr)(uintptr_t)mark->value;
     const uint32_t next = mark->expected + 1;
     const CUresult result = d->cu->cuStreamWriteValue32(stream, address, next, 0);
@@ -47,15 +47,15 @@ CUresult stage_expect(device *d, stage_mark *mark, CUstream stream) {
     return result;
 }
 
-CUresult stage_await(device *d, const stage_mark *mark, CUstream stream) {
+CUresult stage_wait(device *d, const stage_fence *mark, CUstream stream) {
     return d->cu->cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)mark->value, mark->expected,
                                       CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 /* A call that was interrupted may have left work behind that waits for its kernels. */
 static bool is_idle(const stage *s) {
-    for (int i = 0; i < SMK_LANES; i++)
-        if (!stage_has_come(&s->ends[i])) return false;
+    for (int i = 0; i < STAGE_KERNEL_FENCES; i++)
+        if (!stage_done(&s->ends[i])) return false;
     return !stage_in_use(s);
 }
 

@@ -20,7 +20,7 @@ void stream_give(device *d, CUstream stream) {
     if (!kept) d->cu->cuStreamDestroy(stream);
 }
 
-smk_code stream_follow(device *d, CUstream stream, CUstream other, smk_status *status) {
+smk_code stream_wait(device *d, CUstream stream, CUstream other, smk_status *status) {
     const driver *cu = d->cu;
     CUevent event;
     CUresult result = cu->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);

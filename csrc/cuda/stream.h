@@ -11,6 +11,6 @@ smk_code stream_take(device *d, CUstream *out, smk_status *status);
 void stream_give(device *d, CUstream stream);
 
 /* What is put on `stream` from now on waits for what is on `other` by now. */
-smk_code stream_follow(device *d, CUstream stream, CUstream other, smk_status *status);
+smk_code stream_wait(device *d, CUstream stream, CUstream other, smk_status *status);
 
 #endif

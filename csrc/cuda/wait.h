@@ -26,20 +26,20 @@ void wait_init(pthread_cond_t *changed);
 /* With the mutex held: until there is a change, or for so long. */
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
 
-typedef struct patience {
+typedef struct interrupt_poller {
     int (*poll)(void *poll_arg); /* may be NULL */
     void *poll_arg;
     int64_t polled; /* when it was last asked, in nanoseconds */
-} patience;
+} interrupt_poller;
 
-patience patience_start(int (*poll)(void *poll_arg), void *poll_arg);
+interrupt_poller interrupt_poller_start(int (*poll)(void *poll_arg), void *poll_arg);
 
 /* SMK_INTERRUPTED if poll is due and says stop. Cheap: made to be called in loops. */
-smk_code patience_check(patience *p, smk_status *status);
+smk_code interrupt_poll(interrupt_poller *p, smk_status *status);
 
 /* Until the stream is idle; a failure of its work is reported as of `what`. When it returns
  * SMK_INTERRUPTED the stream is still busy. */
-smk_code wait_for_stream(device *d, CUstream stream, patience *p, const char *what,
+smk_code wait_for_stream(device *d, CUstream stream, interrupt_poller *p, const char *what,
                          smk_status *status);
 
 #endif

@@ -1,5 +1,6 @@
-/* The system's headers that cpu_template.h needs. They come before a pragma that names a target, which is not for
- * them. */
+/* The system headers that cpu_template.h needs.
+ *
+ * cpu_v3.c and cpu_v4.c include them before their target pragma, which must not apply to them. */
 #ifndef EMU_CPU_SYSTEM_H
 #define EMU_CPU_SYSTEM_H
 

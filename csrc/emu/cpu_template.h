@@ -1,4 +1,4 @@
-/* What is compiled once per instruction set of the host (base/cpu.h): a list. */
+/* The files that are compiled once per instruction set of the host (base/cpu.h). */
 #include "cpu_system.h"
 
 #include "cost/cost_cache_template.h"

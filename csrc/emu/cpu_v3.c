@@ -1,4 +1,4 @@
-/* The files of cpu_template.h for x86-64-v3 (AVX2, FMA). */
+/* The files of cpu_template.h, compiled for x86-64-v3 (AVX2, FMA). */
 #include "base/cpu.h"
 
 #if CPU_VARIANTS

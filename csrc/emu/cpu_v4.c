@@ -1,7 +1,7 @@
-/* The files of cpu_template.h for x86-64 with AVX-512.
+/* The files of cpu_template.h, compiled for x86-64 with AVX-512.
  *
- * x86-64-v4 without its 8- and 16-bit lanes (AVX512BW): gcc 12 fails on a masked minimum of those
- * ("unrecognizable insn"), and halves are as fast in AVX2.
+ * The target is x86-64-v4 without AVX512BW (8- and 16-bit lanes): gcc 12 fails on a masked 8- or
+ * 16-bit min ("unrecognizable insn"), and code for half precision is as fast in AVX2.
  */
 #include "base/cpu.h"
 

@@ -1,5 +1,7 @@
-/* Device "emu": runs a job. Modules stay loaded under their image's key, as on a GPU, and with them the
- * values of their variables. */
+/* Device "emu": runs a job.
+ *
+ * A module stays loaded under its image's key, so its variables keep their values between jobs,
+ * as on a GPU. */
 #include "emu.h"
 
 #include "isa/isa.h"
@@ -16,13 +18,14 @@
 #include "observe/observer_pair.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };
-static const size_t MAX_CACHED_BYTES = 512u << 20; /* every kernel of ours as it is by default */
+/* Enough for all of our own kernels at their default settings. */
+static const size_t MAX_CACHED_BYTES = 512u << 20;
 
-/* ---- the cache of modules ---- */
+/* ---- module cache ---- */
 
 static struct {
     pthread_mutex_t lock;
-    emu_module *modules; /* the one used last is first */
+    emu_module *modules; /* most recently used first */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static emu_module *cache_take(const char *key) {
@@ -38,13 +41,14 @@ static emu_module *cache_take(const char *key) {
     return m;
 }
 
-/* Drops modules that nobody uses, from the oldest, until so many of so many bytes are left. */
-static size_t cache_trim(size_t most, size_t most_bytes) {
+/* Evicts the least recently used modules above either limit, except those in use. Returns the
+ * bytes freed. */
+static size_t cache_trim(size_t max_modules, size_t max_bytes) {
     size_t n = 0, bytes = 0, dropped = 0;
     for (emu_module **link = &cache.modules; *link;) {
         emu_module *m = *link;
         bytes += m->bytes;
-        if ((++n <= most && bytes <= most_bytes) || m->users) {
+        if ((++n <= max_modules && bytes <= max_bytes) || m->users) {
             link = &m->next;
             continue;
         }
@@ -70,7 +74,8 @@ static emu_module *cache_find(const char *key) {
     return m;
 }
 
-/* The module that is kept: this one, or that of another thread which has read the same text meanwhile. */
+/* Adds a module to the cache, and returns the cached one. If another thread has cached the same
+ * text in the meantime, that module is returned and `read` is freed. */
 static emu_module *cache_keep(emu_module *read) {
     pthread_mutex_lock(&cache.lock);
     emu_module *m = cache_take(read->key);
@@ -86,7 +91,8 @@ static emu_module *cache_keep(emu_module *read) {
     return m;
 }
 
-/* No lock is held while a text is read: it may be long, and a signal's handler may call for the same one. */
+/* Parses without holding the lock: a text may be long, and a signal handler may run the same
+ * one. */
 static smk_code module_open(const smk_image *image, interrupt_poller *poller, emu_module **out,
                             smk_status *status) {
     if (image->key && (*out = cache_find(image->key))) return SMK_OK;
@@ -107,12 +113,13 @@ static void module_close(emu_module *m) {
     pthread_mutex_unlock(&cache.lock);
 }
 
-/* ---- what the kernel can reach ---- */
+/* ---- memory regions ---- */
 
-/* Atomics need aligned host memory. A buffer that is not, or has no host memory, is run on a copy. */
+/* Atomics need aligned host memory. An unaligned buffer, or one without host memory, gets a
+ * copy. */
 static bool needs_copy(const smk_buffer *b) {
 #ifdef EMU_CHECKED
-    return true; /* what lies beside it is then known */
+    return true; /* a copy has guard pages and canaries beside it (base/guarded.h) */
 #endif
     return !b->host || (uintptr_t)b->host % HOST_ALIGN;
 }
@@ -127,7 +134,7 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
             if (b->host)
                 memcpy(host, b->host, b->bytes);
             else
-                memset(host, 0xff, b->bytes); /* a number that nobody wrote should be a NaN */
+                memset(host, 0xff, b->bytes); /* an uninitialized float reads as NaN */
         }
         const bool writable = !b->host || b->access & SMK_OUT;
         regions[REGION_BUFFERS + k] =
@@ -146,7 +153,7 @@ static void unmap_buffers(const smk_job *job, const region *regions) {
     }
 }
 
-/* ---- running ---- */
+/* ---- runs ---- */
 
 static smk_code find_entry(const emu_module *m, const char *name, const ptx_function **out,
                            smk_status *status) {
@@ -165,10 +172,11 @@ static smk_code find_entry(const emu_module *m, const char *name, const ptx_func
                     n ? known : "none");
 }
 
-/* All programs are made before anything runs, so that a kernel that cannot run leaves no trace. */
-static smk_code make_programs(const smk_job *job, emu_module *m, bool observed,
-                              const program **programs, interrupt_poller *poller,
-                              smk_status *status) {
+/* Decodes the programs of all launches before the first one runs. So an unsupported instruction
+ * in a later kernel fails the job before any kernel has had an effect. */
+static smk_code decode_programs(const smk_job *job, emu_module *m, bool observed,
+                                const program **programs, interrupt_poller *poller,
+                                smk_status *status) {
     for (size_t k = 0; k < job->n_launches; k++) {
         const char *name = job->launches[k].entry;
         const ptx_function *entry;
@@ -194,7 +202,8 @@ static smk_code run_launches(const smk_job *job, const program *const *programs,
     return SMK_OK;
 }
 
-/* A fault that was found as a hazard is no failure: the trace says that the run did not end. */
+/* With hazard detection, a fault that ends the run is a finding and not an error: the trace is
+ * then marked as incomplete. */
 static smk_code run_traced(const smk_job *job, const program *const *programs, region *regions,
                            smk_status *status) {
     const bool checked = job->hazards & SMK_FIND_HAZARDS;
@@ -223,7 +232,7 @@ out:
 
 static smk_code run_timed(const smk_job *job, const program *const *programs, region *regions,
                           smk_status *status) {
-    smk_job quiet = *job; /* it has printed already */
+    smk_job quiet = *job; /* the normal run before this one has printed */
     quiet.printed = NULL;
     for (int k = 0; k < job->repeat; k++) {
         struct timespec begin, end;
@@ -250,12 +259,14 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
         goto out;
     }
     observed = plain + job->n_launches;
-    if (!job->trace || job->repeat > 0) code = make_programs(job, m, false, plain, &poller, status);
-    if (!code && job->trace) code = make_programs(job, m, true, observed, &poller, status);
+    if (!job->trace || job->repeat > 0)
+        code = decode_programs(job, m, false, plain, &poller, status);
+    if (!code && job->trace) code = decode_programs(job, m, true, observed, &poller, status);
     if (code) goto out;
     regions = calloc(REGION_BUFFERS + job->n_buffers, sizeof *regions);
     if (!regions) {
-        code = smk_fail_memory(status, job->n_buffers * sizeof *regions, "the map of buffers");
+        code = smk_fail_memory(status, job->n_buffers * sizeof *regions,
+                               "the table of memory regions");
         goto out;
     }
     regions[REGION_LOCAL].space = PTX_LOCAL;

@@ -1,48 +1,49 @@
-/* Device "emu": runs PTX on the CPU, warp by warp, and counts what the hardware would count.
+/* Device "emu": runs PTX on the CPU warp by warp, and counts what a GPU's profiler would count.
  *
- *     base/      memory, lanes of the host's CPU, polling: knows nothing of PTX
- *     ptx/       what PTX says: reader, opcodes, control flow, register allocation
- *     observe/   what may watch a run
- *     cost/      what requests cost: banks, atomics, what ptxas joins; counts
- *     machine/   what runs decoded PTX: warps, blocks, launches, memory spaces
- *     isa/       what each instruction does
+ *     base/      memory, host SIMD helpers, polling; independent of PTX
+ *     ptx/       PTX front end: parser, opcodes, control flow, register allocation
+ *     observe/   the observer interface (hooks of a run)
+ *     cost/      cost of requests (bank conflicts, sectors, atomics, ptxas vectorization); counts
+ *     machine/   runs decoded PTX: warps, blocks, launches, memory spaces
+ *     isa/       the instructions
  *     hazards/   races, missing fences, barriers that not all threads reach
  *
- * This is the only header for other folders than these. PTX is untrusted: it cannot reach memory outside the
- * given buffers.
+ * Other folders include only this header. PTX is untrusted: a kernel cannot reach memory outside
+ * the buffers that it was given.
  */
 #ifndef SMK_EMU_H
 #define SMK_EMU_H
 
-#include "../core/flow.h"
+#include "../core/job.h"
 #include "base/device.h"
+#include "base/guarded.h"
 #include "cost/banks.h"
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 
-/* The same steps, in the same memory, as on a GPU, one after the other. */
-smk_code emu_flow(const smk_flow *flow, smk_status *status);
+/* Runs the pipeline's tasks one after the other, with the same buffers as on a GPU. */
 
-/* Forgets the modules that are kept for later runs, and their variables; the bytes that they took. */
+/* Frees the cached modules that are not in use, and their variables. Returns the bytes freed. */
 size_t emu_trim(void);
 
-/* Parameters of an entry, so that Python arguments can be laid out (both devices use this). */
+/* One parameter of an entry. Both devices lay out Python arguments by it. */
 typedef struct emu_parameter {
     uint32_t offset, size; /* bytes, in the parameter block */
-    uint32_t scalar_size;  /* size of the element type; != size for structs, passed as bytes */
+    uint32_t scalar_size;  /* bytes of the element type; differs from size for structs */
     char kind;             /* 'f' float, 'i' signed, 'u' unsigned, 'b' untyped bits */
 } emu_parameter;
 
 typedef struct emu_signature {
     char entry[4096]; /* C++ names are long */
     emu_parameter *parameters;
-    uint32_t *offsets; /* of the parameters, as a job wants them */
+    uint32_t *offsets; /* of the parameters, in the form of smk_job.parameters */
     size_t n_parameters;
     size_t args_bytes;
     size_t static_shared_bytes;
 } emu_signature;
 
-/* name NULL: the only entry. SMK_VALUE lists the entries if there is no such one. `poll`: as in smk_job. */
+/* name NULL: the module's only entry. If there is no such entry, fails with SMK_VALUE and lists
+ * the entries. `poll` as in smk_job. */
 smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
                             int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
                             smk_status *status);

@@ -1,4 +1,4 @@
-/* The parameters of an entry, for laying out a call's arguments. */
+/* Reads the parameters of an entry, by which a call's arguments are laid out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static char kind_of(ptx_type type) {
     }
 }
 
-/* "the entries are a, b, c", as many as fit. */
+/* "a, b, c, and 7 more": as many names as fit. */
 static void list_entries(const ptx_module *module, char *out, size_t size) {
     size_t used = 0;
     uint32_t n_left = 0;

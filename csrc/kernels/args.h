@@ -1,5 +1,5 @@
-/* Kernel arguments: one struct an operation, read by the kernels and written by core/plan.c.
- * On the host a pointer is a byte offset into its buffer until the device adds an address (job.h).
+/* Kernel arguments: one struct per operation, filled by core/plan*.c and read by the kernels.
+ * On the host a pointer is a byte offset into its buffer; the device adds the address (job.h).
  */
 #ifndef SMK_ARGS_H
 #define SMK_ARGS_H
@@ -10,7 +10,7 @@
 #define SMK_POINTER(type) long long
 #endif
 
-/* Elements of 16 bits, as bits: what they mean is a matter of the instructions. */
+/* 16-bit elements as raw bits; the instructions that use them define the format. */
 typedef struct float16 {
     unsigned short bits;
 } float16;
@@ -18,7 +18,7 @@ typedef struct bfloat16 {
     unsigned short bits;
 } bfloat16;
 
-/* A kernel is compiled with the one of these that it uses; the other only has to be a type. */
+/* A kernel is compiled with either REAL or ELEMENT; the other only has to name some type. */
 #ifndef REAL
 #define REAL double
 #endif
@@ -26,8 +26,8 @@ typedef struct bfloat16 {
 #define ELEMENT char
 #endif
 
-/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a], of B likewise. The
- * steps are 1 but for rows of the table that take any strides. blockIdx.z is the batch. */
+/* C = alpha*A*B + beta*C, row-major: element (i, j) of A is A[i*lda + j*step_a]; B likewise. The
+ * steps are 1, except in variants that take any strides. blockIdx.z is the batch index. */
 typedef struct gemm_args {
     SMK_POINTER(const REAL) A;
     SMK_POINTER(const REAL) B;
@@ -37,16 +37,22 @@ typedef struct gemm_args {
     long long step_a, step_b;            /* elements */
     long long batch_a, batch_b, batch_c; /* elements from one batch to the next; 0: broadcast */
     double alpha, beta;                  /* beta == 0: C is not read */
-    /* Parts of K, each a block's; 1: all of it. Of more, sums go to the workspace: split_k.cuh. */
-    long long split, part_pitch; /* elements of a row of sums */
+    /* Split-K: `split` ranges of K, each done by its own blocks; 1: no split. With more than 1 the
+     * sums go to `parts` in the workspace, in rows of `part_pitch` elements: split_k.cuh. */
+    long long split, part_pitch;
     SMK_POINTER(unsigned char) parts;
 } gemm_args;
 
 enum { REDUCE_THREADS = 128 };
 
-/* gemm_skinny and gemm_skinny_mma (of 8 rows a tile): the warps of a block, side by side and sharing K; the lanes
- * of one side by side; how many of `most` neighbours a lane makes of `rows` rows, so that their sums fit 64
- * registers; shared bytes for each of WARPS_J and in all; steps of K that parts are made of. */
+/* Geometry of gemm_skinny and gemm_skinny_mma (8 rows per MMA tile), shared with
+ * core/plan_skinny.c.
+ *   WARPS_J, WARPS_K   warps of a block side by side, and warps that split K
+ *   LANES              lanes of a warp side by side
+ *   NEIGHBOURS         columns per lane: `most`, or fewer so that the sums of `rows` rows fit in 64
+ *                      registers
+ *   RING, MORE         shared bytes: RING for each of WARPS_J, plus MORE once
+ *   STEP               split-K ranges are multiples of this many k */
 #define SKINNY_WARPS_J(rows) ((rows) < 16 ? 1 : 2)
 #define SKINNY_WARPS_K(rows, along, sum_bytes)                                                     \
     ((rows) <= 4 && !(along) && (sum_bytes) == 4 ? 16 : 8)
@@ -55,15 +61,17 @@ enum { REDUCE_THREADS = 128 };
     ((rows) * (most) * (sum_bytes) <= 256 ? (most) : 256 / ((rows) * (sum_bytes)))
 #define SKINNY_MMA_WARPS_J(tiles, along) ((along) ? (tiles) : 1)
 #define SKINNY_MMA_WARPS_K(along)        ((along) ? 8 : 16)
-#define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* of a warp */
+#define SKINNY_MMA_NEIGHBOURS(along)     ((along) ? 32 : 64) /* per warp */
 enum { SKINNY_RING = 32768, SKINNY_MORE = 1024, SKINNY_STEP = 128 };
 
-enum { WGMMA_NARROW = 64 }; /* columns of a tile of 16-bit elements that takes little time */
+/* gemm_fp16 and gemm_bf16 compute only this many columns of a tile that has no more. */
+enum { WGMMA_NARROW = 64 };
 
-/* What the kernels that read A and B by TMA take beside gemm_args; core/plan_wgmma.c fills it.
+/* Further arguments of the kernels that read A and B by TMA; core/plan_wgmma.c fills them.
  *
- * An operand is A, whose rows are meant, or B, whose columns are (or rows, smk_wgmma). Packed, it lies in the
- * workspace row by row, k elements each, one part after the other. */
+ * A "row" of an operand is a row of A or a column of B (a row of B where smk_wgmma.b_by_rows). A
+ * packed operand lies in the workspace row by row, k elements per row, one term after the other
+ * (wgmma_pack.cuh). */
 enum {
     PACK_THREADS = 256,
     PACK_ROWS = 8,
@@ -75,18 +83,19 @@ enum {
 
 typedef struct wgmma_operand {
     SMK_POINTER(unsigned char) packed;
-    SMK_POINTER(unsigned) largest; /* of two parts: |element|s as bits, [chunks][rows] */
-    SMK_POINTER(unsigned)
-    partial;         /* the same before A is packed by tiles, of LARGEST_K elements each */
-    long long batch; /* bytes from one batch's to the next in the workspace; 0: broadcast */
+    /* With two terms: the bits of the largest |element| of each row, [chunks][rows]. */
+    SMK_POINTER(unsigned) largest;
+    /* The same per LARGEST_K elements, found before A is packed by tiles. */
+    SMK_POINTER(unsigned) partial;
+    long long batch; /* bytes from one batch to the next in the workspace; 0: broadcast */
     long long row_stride, k_stride; /* elements, of the matrix */
     long long pitch;                /* elements from one packed row to the next */
     int rows, k;                    /* sizes */
-    int packing;                    /* blocks that pack it; 0: it is read where it is */
-    int by_rows;                    /* a warp takes a row: its elements are neighbours */
-    int across;    /* of one part: the packed rows are those of k, and run across K */
-    int searching; /* blocks that look for the largest; of A in a launch before */
-    int chunks;
+    int packing;                    /* blocks that pack it; 0: it is read in place */
+    int by_rows;                    /* K-major: a warp packs one row */
+    int across;                     /* one term, MN-major: packed rows are the rows of k */
+    int searching; /* blocks that search for `largest`; those for A run in an earlier launch */
+    int chunks;    /* of K in `largest` */
 } wgmma_operand;
 
 typedef struct wgmma_args {
@@ -95,29 +104,30 @@ typedef struct wgmma_args {
     int store_boxes; /* C is written by TMA */
 } wgmma_args;
 
-/* y[j*ldy + i*step_y] = x[i*ldx + j*step_x] for i < rows, j < cols. blockIdx.z is the batch. The steps are 1 but
- * for kernels that take any strides; what stands behind them is theirs too: core/plan_transpose.c. */
+/* y[j*ldy + i*step_y] = x[i*ldx + j*step_x] for i < rows, j < cols. blockIdx.z is the batch index.
+ * The steps are 1, except in the kernels for any strides. Only some kernels read the fields after
+ * batch_y (core/plan_transpose.c). */
 typedef struct transpose_args {
     SMK_POINTER(const ELEMENT) x;
     SMK_POINTER(ELEMENT) y;
     long long rows, cols;
     long long ldx, step_x, ldy, step_y;
     long long batch_x, batch_y;
-    long long batches;      /* of this launch */
-    int log_rows, log_cols; /* of a block's tile */
-    int matrices;           /* of a block's tile */
-    int copy;               /* both arrays have their neighbours in j */
-    int lead;               /* rows of x before a tile that it may take part in */
-    int pairs;              /* of strips of x, read in turns: transpose_order.cuh */
-    int boxes;              /* TMA can read x */
+    long long batches;      /* in this launch */
+    int log_rows, log_cols; /* tile size of a block */
+    int matrices;           /* per block */
+    int copy;               /* both arrays are contiguous in j: a copy of rows */
+    int lead;  /* extra rows of x above a tile, so that each row of y starts with a whole sector */
+    int pairs; /* strips of x read alternately: transpose_order.cuh */
+    int boxes; /* TMA can read x */
 } transpose_args;
 
-/* The small kernels: y from x, float32. */
+/* Probes (small kernels): y from x, float32. */
 typedef struct probe_args {
     SMK_POINTER(const float) x;
     SMK_POINTER(float) y;
     long long n_x, n_y;   /* elements */
-    long long runtime[4]; /* run-time parameters in the row's order */
+    long long runtime[4]; /* run-time parameters, in the variant's order */
 } probe_args;
 
 #ifndef __CUDACC__

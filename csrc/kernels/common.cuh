@@ -1,21 +1,21 @@
-/* What the kernels share: where a block's tile lies, 16-byte vectors, cp.async, the epilogue.
+/* Shared by the kernels: tile origin of a block, 16-byte vectors, cp.async, the GEMM epilogue.
  *
- * No standard headers: NVRTC compiles this too. Nothing here reads or writes shared memory but the
- * cp.async macros, so a trace shows each access at the kernel's own line.
+ * No standard headers, because NVRTC compiles this too. Only the cp.async macros access shared
+ * memory here, so a trace attributes each access to the kernel's own line.
  */
 #ifndef SMK_COMMON_CUH
 #define SMK_COMMON_CUH
 
 #include "args.h"
 
-/* ---- the tile of a block ---- */
+/* ---- tile origin of a block ---- */
 
 typedef struct tile_origin {
     long long row, column; /* of the tile's first element in the result */
 } tile_origin;
 
-/* The grid is one line of tiles, row by row, because gridDim.y stops at 65535. A launch has fewer
- * than 2^31 blocks, so 32 bits are enough to divide. */
+/* The grid is one-dimensional, tiles in row-major order, because gridDim.y is limited to 65535. A
+ * launch has fewer than 2^31 blocks, so a 32-bit division suffices. */
 __device__ __forceinline__ tile_origin block_tile(long long columns, int tile_rows,
                                                   int tile_columns) {
     const unsigned across = (unsigned)((columns + tile_columns - 1) / tile_columns);
@@ -24,7 +24,7 @@ __device__ __forceinline__ tile_origin block_tile(long long columns, int tile_ro
     return {(long long)down * tile_rows, (long long)right * tile_columns};
 }
 
-/* ---- 16-byte vectors of REAL: the widest access a thread has ---- */
+/* ---- 16-byte vectors of REAL, the widest access of a thread ---- */
 
 template <typename T> struct vector_of;
 template <> struct vector_of<float> {
@@ -37,7 +37,7 @@ typedef vector_of<REAL>::type vector;
 
 constexpr int V = sizeof(vector) / sizeof(REAL);
 
-/* Element i; with i known to the compiler this is a register's name. */
+/* Element i. If i is a compile-time constant, this is one register. */
 __device__ __forceinline__ REAL &element(vector &v, int i) {
     return reinterpret_cast<REAL *>(&v)[i];
 }
@@ -47,8 +47,8 @@ __device__ __forceinline__ bool rows_aligned(const void *base, long long ld, int
     return ((unsigned long long)base | (unsigned long long)(ld * itemsize)) % 16 == 0;
 }
 
-/* V elements from p; `whole`: p is aligned and all of them exist. Otherwise the first `valid` of them
- * exist, the rest is 0. `whole` should be the same for the whole block, so that nothing diverges. */
+/* V elements from p. `whole`: p is aligned and all V exist. Otherwise the first `valid` exist and
+ * the others read as 0. `whole` should be uniform in the block, to avoid divergence. */
 __device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long long valid) {
     if (whole) return *reinterpret_cast<const vector *>(p);
     vector v;
@@ -59,25 +59,25 @@ __device__ __forceinline__ vector load_vector(const REAL *p, bool whole, long lo
     return v;
 }
 
-/* 16 bytes to p, aligned. In PTX, because the compiler takes a vector apart that was put together from
- * registers and would store it in four pieces, each touching every sector. */
+/* 16-byte store to p, which is aligned. In PTX, because the compiler splits a vector assembled from
+ * registers into four stores, each of which touches every sector. */
 __device__ __forceinline__ void store_vector(void *p, uint4 v) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
                  "r"(v.w)
                  : "memory");
 }
 
-/* ---- the end of a GEMM ---- */
+/* ---- GEMM epilogue ---- */
 
-/* alpha * sum + beta * C; beta == 0 does not read C, whatever stands there. Zero is what REAL makes of
- * it: a beta too small for a float must not turn a NaN in C into one in the result. */
+/* alpha * sum + beta * C. If beta == 0, C is not read, whatever it holds. The test is on beta
+ * rounded to REAL: a beta that underflows to 0 must not carry a NaN from C into the result. */
 __device__ __forceinline__ REAL epilogue(const gemm_args &g, REAL sum, const REAL *c) {
     const REAL scaled = (REAL)g.alpha * sum;
     const REAL beta = (REAL)g.beta;
     return beta == 0 ? scaled : scaled + beta * *c;
 }
 
-/* The same for those of V neighbours that are in first..valid - 1; aligned: c is on a 16-byte boundary. */
+/* The same for elements first..valid - 1 of V neighbours. aligned: c is 16-byte aligned. */
 __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *sums, REAL *c,
                                                bool aligned, long long valid, long long first = 0) {
     vector v;
@@ -96,20 +96,20 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
     }
 }
 
-/* ---- cp.async: global to shared memory without a register, in the background ----
+/* ---- cp.async: asynchronous copy from global to shared memory, not through registers ----
  *
- * Macros, so that the copy is attributed to the line that asks for it. Copies join the group that the
- * next commit closes; a thread sees its own copies after waiting, the others' after a barrier too.
+ * Macros, so that a trace attributes the copy to the line that issues it. Copies join the group of
+ * the next commit. After a wait a thread sees its own copies; those of others need a barrier too.
  */
 
 #include "shared_address.cuh"
 
-/* 16 bytes, both sides aligned to 16; .cg: past the L1 cache, which would not be asked again. */
+/* 16 bytes, both addresses 16-byte aligned. .cg bypasses L1, since the data are read only once. */
 #define COPY_ASYNC_16(to, from)                                                                    \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)  \
                  : "memory")
 
-/* sizeof(*(to)) = 4, 8 or 16 bytes, aligned to as many. */
+/* sizeof(*(to)) = 4, 8 or 16 bytes, aligned to their size. */
 #define COPY_ASYNC_WORD(to, from)                                                                  \
     do {                                                                                           \
         if constexpr (sizeof(*(to)) == 16)                                                         \
@@ -120,7 +120,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
                          : "memory");                                                              \
     } while (0)
 
-/* sizeof(*(to)) = 4 or 8 bytes if `exists`, otherwise 0 is written and nothing is read. */
+/* sizeof(*(to)) = 4 or 8 bytes. If `exists` is false, zeros are written and nothing is read. */
 #define COPY_ASYNC_OR_ZERO(to, from, exists)                                                       \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),        \
                  "l"(from), "n"(sizeof(*(to))), "r"((exists) ? (int)sizeof(*(to)) : 0)             \
@@ -128,8 +128,8 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
 
 #define COPY_ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 
-/* A vector from base + at; `whole` and `valid` as in load_vector. What does not exist is not read: its
- * address is base, which does. */
+/* A vector from base + at; `whole` and `valid` as in load_vector. Elements that do not exist are
+ * not read; base, which is a valid address, takes the place of theirs. */
 #define COPY_ASYNC_VECTOR(to, base, at, whole, valid)                                              \
     do {                                                                                           \
         if (whole) {                                                                               \
@@ -143,7 +143,7 @@ __device__ __forceinline__ void store_epilogue(const gemm_args &g, const REAL *s
         }                                                                                          \
     } while (0)
 
-/* Until at most `pending` of this thread's newest groups are still under way. */
+/* Waits until at most `pending` of this thread's newest groups are still in flight. */
 #define COPY_ASYNC_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
 #endif

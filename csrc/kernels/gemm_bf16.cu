@@ -1,11 +1,11 @@
-/* GEMM of bfloat16 matrices: products are exact, sums fp32, the result is rounded to bfloat16.
+/* GEMM of bfloat16 matrices: exact products, fp32 sums, result rounded to bfloat16.
  *
- *      A, B row-major or transposed    TMA -> 128-byte swizzle -> wgmma, which reads tiles of 16-bit elements
- *                                      along K and across: nothing is packed or copied
- *      rows off 16-byte boundaries     are packed first (wgmma_pack.cuh)
+ *      A, B row-major or transposed    TMA -> 128-byte swizzle -> wgmma, which reads 16-bit tiles
+ *                                      K-major or MN-major: nothing is packed or copied
+ *      rows not 16-byte aligned        packed first (wgmma_pack.cuh)
  *
- * FLOPs: 2 M N K at bfloat16's rate, fp16's.
- * Differs from fp16 by the type: fp32's range, 8 bits.
+ * FLOPs: 2 M N K at the bfloat16 rate, which equals fp16's.
+ * Differs from fp16 by the type: fp32's range, 8 significant bits.
  */
 #define WGMMA_INPUT "bf16"
 #include "wgmma_16bit.cuh"

@@ -1,16 +1,16 @@
-/* GEMM: one thread an output element, lanes along the columns.
+/* GEMM: one thread per output element, lanes along the columns.
  *
- *              B           thread (x, y) of a block of 32 x 32 makes C[row + y][column + x]:
- *          [||||||||]      the 32 lanes of a warp share a row and walk 32 columns.
+ *              B           thread (x, y) of a 32 x 32 block computes C[row + y][column + x]:
+ *          [||||||||]      the 32 lanes of a warp share a row and span 32 columns.
  *     A    [||||||||]
- *  [-----] [oooooooo]            A request reads A[row][k]: one word for all lanes, 1 sector
- *           lane 0..31           B request reads B[k][column + lane]: 128 bytes in a row, 4 sectors
- *                                C request writes 128 bytes in a row, 4 sectors
+ *  [-----] [oooooooo]            load of A: A[row][k], one word for all lanes, 1 sector
+ *           lane 0..31           load of B: B[k][column + lane], 128 contiguous bytes, 4 sectors
+ *                                store of C: 128 contiguous bytes, 4 sectors
  *
- * Banks: none, nothing is shared.
- * Bytes: still 2 M N K words asked for 2 M N K FLOPs, but every byte of a moved sector is used at once.
- * Two requests feed one FFMA, so the load units, not the arithmetic, set the pace.
- * Differs from naive by the two lines that give x to the column: 32 -> 4 sectors a request.
+ * Banks: none; shared memory is not used.
+ * Bytes: still 2 M N K words requested for 2 M N K FLOPs, but every sector is used in full.
+ * Each FFMA needs two load requests, so the load units, not the arithmetic, limit the speed.
+ * Differs from naive by two lines, which map x to the column: 4 sectors per request, not 32.
  */
 #include "common.cuh"
 

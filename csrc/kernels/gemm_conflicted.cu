@@ -1,16 +1,16 @@
-/* GEMM: tiled, but with B's tile stored transposed, so that the inner loop walks a column.
+/* GEMM: tiled, but with B's tile stored transposed, so that the inner loop reads down a column.
  *
  *        Bs[x][k]          k ->
- *      lane 0   x=0   | 0 1 2 3 ... 31 |     rows are 32 words apart, so word [x][k] lies in bank
- *      lane 1   x=1   | 0 1 2 3 ... 31 |     (32 x + k) mod 32 = k: all 32 lanes want bank k
+ *      lane 0   x=0   | 0 1 2 3 ... 31 |     rows are 32 words apart, so word [x][k] is in bank
+ *      lane 1   x=1   | 0 1 2 3 ... 31 |     (32 x + k) mod 32 = k: all 32 lanes access bank k
  *      ...
- *      lane 31  x=31  | 0 1 2 3 ... 31 |     (the digits are banks)
+ *      lane 31  x=31  | 0 1 2 3 ... 31 |     (the numbers are banks)
  *
- * Banks (float, TILE = 32): the read Bs[x][k] takes 32 wavefronts, 32 times a tile; the store
- * Bs[x][y] walks a column too, 32 wavefronts, once a tile. A's accesses are those of tiled: 1.
- * double: 16 lanes a group, all in one pair of banks: 2 x 16 = 32 wavefronts where 2 would do.
- * TILE = 16: a row is half the banks, so even x share one word of them and odd x another: 8 ways.
- * Bytes and FLOPs: those of tiled; only the order within the tile changed, and that is the point.
+ * Banks (float, TILE = 32): the load Bs[x][k] takes 32 wavefronts, 32 times per tile; the store
+ * Bs[x][y] also goes down a column, 32 wavefronts, once per tile. A's accesses take 1, as in tiled.
+ * double: the 16 lanes of a group access one pair of banks: 2 x 16 = 32 wavefronts instead of 2.
+ * TILE = 16: a row is half the banks, so all even x share one bank and all odd x another: 8-way.
+ * Bytes and FLOPs: as in tiled; only the layout of the tile differs, which is the point.
  * Differs from tiled by the order of the two indices of Bs.
  */
 #include "common.cuh"
@@ -31,15 +31,15 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
 
     REAL sum = 0;
     for (long long k0 = 0; k0 < g.K; k0 += TILE) {
-        /* What lies outside becomes 0 in both tiles: 0 * 0 adds nothing, even beside a NaN. */
+        /* Elements outside are 0 in both tiles: 0 * 0 adds nothing, but 0 * NaN would. */
         As[y][x] = row < g.M && k0 + x < g.K ? A[row * g.lda + k0 + x] : REAL(0);
         Bs[x][y] = k0 + y < g.K && column < g.N ? B[(k0 + y) * g.ldb + column] : REAL(0);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < TILE; k++) {
             const REAL a = As[y][k];
-            /* volatile: one access of one word. Free to, ptxas would fetch four k in one LDS.128, which
-             * also conflicts, but costs 32 wavefronts for four words. */
+            /* volatile: one access per word. Otherwise ptxas would merge four k into an LDS.128,
+             * which also conflicts, but takes 32 wavefronts for four words. */
             const REAL b = *(volatile REAL *)&Bs[x][k];
             sum += a * b;
         }

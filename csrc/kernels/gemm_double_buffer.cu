@@ -1,16 +1,16 @@
-/* GEMM: two buffers, so that the next tile is on its way while this one is used.
+/* GEMM: two buffers, so that the next tile is loaded while this one is used.
  *
  *      tile      0        1        2        3
  *      fetch   global   global   global   global -> registers
  *      use              [0]      [1]      [0]    <- shared
  *      store     [0]      [1]      [0]      [1]  registers -> shared, then one barrier
  *
- * Banks: those of padded in each buffer: 1 wavefront everywhere (float and double, TILE = 32).
- * A buffer is written only after the barrier that follows its last use, so one barrier a tile is
- * enough where padded needs two.
- * Bytes and FLOPs: those of tiled; twice its shared memory (16.5 KiB for float) and two registers.
- * The loads of the next tile have a whole tile of arithmetic to arrive in; there is no cp.async here.
- * Differs from padded by the second buffer and the order fetch, use, store.
+ * Banks: as in padded, in each buffer: 1 wavefront per request (float and double, TILE = 32).
+ * A buffer is written only after the barrier that follows its last use, so one barrier per tile is
+ * enough, where padded needs two.
+ * Bytes and FLOPs: as in tiled; twice its shared memory (16.5 KiB for float), two more registers.
+ * The loads of the next tile overlap the arithmetic of a whole tile, without cp.async.
+ * Differs from padded by the second buffer and by the order fetch, use, store.
  */
 #include "common.cuh"
 
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
 
     REAL sum = 0, a = 0, b = 0;
     int buffer = 0;
-    /* Each round fetches tile k0 into registers, uses the tile before it, then stores k0's. */
+    /* Iteration k0 fetches tile k0 into registers, uses the previous tile, then stores tile k0. */
     for (long long k0 = 0; k0 < g.K + TILE; k0 += TILE, buffer ^= 1) {
         const bool fetch = k0 < g.K, use = k0 > 0;
         if (fetch) {

@@ -1,11 +1,11 @@
-/* GEMM of fp16 matrices: products are exact, sums fp32, the result is rounded to fp16.
+/* GEMM of fp16 matrices: exact products, fp32 sums, result rounded to fp16.
  *
- *      A, B row-major or transposed    TMA -> 128-byte swizzle -> wgmma, which reads tiles of 16-bit elements
- *                                      along K and across: nothing is packed or copied
- *      rows off 16-byte boundaries     are packed first (wgmma_pack.cuh)
+ *      A, B row-major or transposed    TMA -> 128-byte swizzle -> wgmma, which reads 16-bit tiles
+ *                                      K-major or MN-major: nothing is packed or copied
+ *      rows not 16-byte aligned        packed first (wgmma_pack.cuh)
  *
- * FLOPs: 2 M N K at fp16's rate.
- * Differs from tf32 by the type, and by reading operands where they are.
+ * FLOPs: 2 M N K at the fp16 rate.
+ * Differs from tf32 by the type, and by reading both operands in place.
  */
 #define WGMMA_INPUT "f16"
 #include "wgmma_16bit.cuh"

@@ -1,26 +1,26 @@
-/* GEMM of fp64 matrices by tensor cores: DMMA 16 x 8 x 8.
+/* GEMM of fp64 matrices on tensor cores: DMMA 16 x 8 x 8.
  *
- *      block 128 x 128 x 16: 8 warps of 64 x 32        stage: 32 KiB, four of them
+ *      block 128 x 128 x 16: 8 warps of 64 x 32        four stages of 32 KiB
  *      warp      | slab 0 | slab 1 | slab 0 |          slabs of 8 k: 16 DMMAs each
- *      loads       slab 1   slab 0   slab 1            into the other of two sets of registers
- *      barriers    empty    full     empty             a tile's place is free; the next tile has landed
+ *      loads       slab 1   slab 0   slab 1            into the other of two register sets
+ *      barriers    empty    full     empty             stage to fill is free; next tile has landed
  *
- * DMMA takes 16 rows from neighbouring registers: row g's k and row g + 8's, of the first 4 k, then of the
- * others. Across K a 16-byte read brings two columns of B, so those are DMMA's rows, and A's 8 rows are its
- * columns: C comes out turned, and nothing is moved between shared memory and DMMA. Where B lies along K
- * each of its numbers is moved once.
- * 16 x 8 x 4 reads and writes the sums twice as often, which costs clocks and power; 16 x 8 x 16 takes so many
- * registers in a row that there is no second set.
+ * DMMA's first operand has 16 rows. Its registers hold rows g and g + 8, first of 4 k, then of the
+ * other 4. A 16-byte load of an MN-major B brings two columns, so B's columns are DMMA's rows and
+ * A's rows are its 8 columns: C comes out transposed, and no register moves are needed between
+ * shared memory and DMMA. With a K-major B each number is moved once.
+ * 16 x 8 x 4 would read and write the sums twice as often, which costs clocks and power; 16 x 8 x
+ * 16 needs so many consecutive registers that no second set fits.
  *
- * Clocks: a multiprocessor makes 128 multiply-adds a clock, so a stage takes 2048. Shared memory serves 96
- * wavefronts of reads to each warp and 256 of copies, half of that time; L2 16 bytes a clock. Barriers are in
- * shared memory, because one for all warps a tile leaves DMMA idle for 4 % of it.
- * Power: 700 W bind where products follow each other for more than some milliseconds, at 1.5 to 1.8 GHz.
- * Registers: 128 sums, 2 x 48 of A and B: all 255, and no block beside this one.
+ * Clocks: a multiprocessor does 128 multiply-adds per clock, so a stage takes 2048. Shared memory
+ * serves 96 wavefronts of loads per warp and 256 of copies, half that time; L2, 16 bytes per clock.
+ * mbarriers, because one __syncthreads per tile leaves DMMA idle for 4 % of the time.
+ * Power: back-to-back products of more than some ms reach the 700 W limit, at 1.5 to 1.8 GHz.
+ * Registers: 128 sums, 2 x 48 of A and B: all 255, so one block per multiprocessor.
  * Banks: mma_words.cuh.
- * FLOPs: 2 M N K at DMMA's rate, with fp64's own rounding after each product of the sum.
- * Before sm_90 there is 8 x 8 x 4 only, at half a Hopper's rate; ptxas makes that of this for sm_100 and on.
- * Differs from pipelined by the instruction; by a slab loaded ahead; by barriers that few wait for.
+ * FLOPs: 2 M N K at the DMMA rate, rounded to fp64 after each multiply-add.
+ * Before sm_90 only 8 x 8 x 4 exists, at half Hopper's rate; ptxas emits it for sm_100 and later.
+ * Differs from pipelined by the instruction, a slab loaded ahead, and mbarriers.
  */
 #include "hopper.cuh"
 #include "mma_words.cuh"
@@ -43,7 +43,7 @@ __device__ __forceinline__ void multiply(double (*sum)[4], const a_fragment &a, 
 __device__ __forceinline__ void check(const gemm_args &, double &, const block_work &, long long,
                                       long long) {}
 
-/* A slab of the warp's rows of A and columns of B. */
+/* One slab of the warp's rows of A and columns of B. */
 typedef struct slab_fragments {
     a_fragment a;
     b_fragment b[GROUPS];
@@ -66,7 +66,7 @@ template <order OF_A, order OF_B, bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w) {
-    const unsigned full = ring + STAGES * STAGE, empty = full + STAGES * 8; /* barriers */
+    const unsigned full = ring + STAGES * STAGE, empty = full + STAGES * 8; /* mbarriers */
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
             barrier_init(full + stage * 8, THREADS);
@@ -89,7 +89,7 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
     slab_fragments x[2];
     barrier_wait(full, 0);
     load_slab<OF_A, OF_B>(x[0], ring + a_from, ring + b_from, 0);
-    int at = 0, fill = STAGES - 1; /* stages */
+    int at = 0, fill = STAGES - 1; /* stage to use, stage to fill */
     unsigned at_parity = 0, fill_parity = 1;
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {

@@ -1,29 +1,29 @@
-/* GEMM of fp32 matrices by tf32 mma.sync, from sm_80 on: 3 products for one, split where they are used.
+/* GEMM of fp32 matrices by tf32 mma.sync, sm_80 and up: 3 tf32 products for each fp32 product.
  *
  *      a = a0 + a1     a0: 11 bits, rounded      a b = a1 b0 + a0 b1 + a0 b0
- *      b = b0 + b1     a1: exactly the rest, of which the tensor core takes 11 bits and cuts 2
+ *      b = b0 + b1     a1: the exact rest, of which the tensor core uses 11 bits and drops 2
  *
- *      block 128 x 128 x 32: 8 warps of 64 x 32        stage: 32 KiB, three of them: 96 of sm_86's 99 KiB
- *      warp, a slab of 16 k: B's 16 x 32 is split once, A's 16 x 16 in turn; of each 16 x 8 of C
- *      6 MMAs into zeros, the small products first, then 4 FADDs
+ *      block 128 x 128 x 32: 8 warps of 64 x 32    three stages of 32 KiB: 96 of sm_86's 99 KiB
+ *      warp, per slab of 16 k: B's 16 x 32 is split once, A's 16 x 16 tiles one by one; per 16 x 8
+ *      of C 6 MMAs, which start from zero, small products first, then 4 FADDs
  *
- * Precision: as of tf32x3, errors of 2^-22 of each product three times. The tensor core truncates as it adds,
- * so it adds 16 k only; FADDs, which round to nearest, add those. What comes out as NaN is computed again.
- * A split is an addition and an AND on bits (half a unit up, then cut) and an FADD. NaN, infinity and what
- * rounds to it leave a rest that is NaN or infinite, so the sum becomes NaN: nothing is looked for before.
- * Clocks, a warp and slab: 96 MMAs at 8 of a sub-partition on sm_80, about 6 on sm_90: 768 or 580. Issued
- * are 356: the MMAs, 144 for the splits of 48 elements, 64 FADDs, 12 LDS.128, copies and addresses. Two
- * warps share a sub-partition, so the tensor core is what binds. Shared memory: 1024 wavefronts a stage,
- * copies included, of 3072 or 2300 clocks.
+ * Precision: as tf32x3, three errors of 2^-22 per product. The tensor core truncates when it adds,
+ * so it adds 16 k only; FADDs, which round to nearest, add the rest. NaN results are recomputed.
+ * A split is an integer add and an AND (half a unit up, then cut) and an FADD. For NaN, infinity
+ * and what rounds to it, a1 is NaN or infinite and so the sum is NaN: no test is needed beforehand.
+ * Clocks per warp and slab: 96 MMAs at 8 per sub-partition on sm_80, about 6 on sm_90: 768 or 580.
+ * Issue slots: 356, for MMAs, splits of 48 elements (144), 64 FADDs, 12 LDS.128, copies, addresses.
+ * Two warps share a sub-partition, so the tensor core binds. Shared memory: 1024 wavefronts per
+ * stage, copies included, of 3072 or 2300 clocks.
  * Banks: mma_words.cuh.
- * FLOPs: 3 times 2 M N K at mma.sync's tf32 rate.
- * Differs from tf32x3 by mma.sync, which all chips have, and by splitting in registers: no workspace.
+ * FLOPs: 3 times 2 M N K at the tf32 rate of mma.sync.
+ * Differs from tf32x3 by mma.sync, which all chips have, and by splits in registers: no workspace.
  */
 #include "mma_words.cuh"
 #include "mma_loop.cuh"
 #include "plain_product.cuh"
 
-/* Parts of N elements, as the bits of tf32. */
+/* Splits N elements into high and low terms, as tf32 bits. */
 template <int N>
 __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
                                       unsigned (&low)[N]) {
@@ -34,7 +34,7 @@ __device__ __forceinline__ void split(const float (&x)[N], unsigned (&high)[N],
     }
 }
 
-/* d += a * b for 16 x 8 numbers and 8 k, the first or the others. */
+/* d += a * b for 16 x 8 outputs and one half (k = 0 or 1) of the slab's 16 k. */
 __device__ __forceinline__ void tf32_product(float (&d)[4], const unsigned (*a)[4],
                                              const unsigned (&b)[4], int k) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"

@@ -1,17 +1,17 @@
-/* GEMM, first rung: one thread an output element, no shared memory, and the wrong way round.
+/* GEMM, first rung: one thread per output element, no shared memory, lanes along the wrong axis.
  *
- *            B            thread (x, y) of a block of 32 x 32 makes C[row + x][column + y]:
- *           [ | ]         the 32 lanes of a warp share a column and walk 32 rows.
+ *            B            thread (x, y) of a 32 x 32 block computes C[row + x][column + y]:
+ *           [ | ]         the 32 lanes of a warp share a column and span 32 rows.
  *       A   [ | ]
  *     [---] [ o ]  lane 0
- *     [---] [ o ]  lane 1       A request reads A[row + lane][k]: lda apart, 32 sectors
- *     [---] [ o ]  ...          B request reads B[k][column]: one word, 1 sector
- *     [---] [ o ]  lane 31      C request writes C[row + lane][column]: 32 sectors
+ *     [---] [ o ]  lane 1       load of A: A[row + lane][k], lda apart, 32 sectors
+ *     [---] [ o ]  ...          load of B: B[k][column], one word, 1 sector
+ *     [---] [ o ]  lane 31      store of C: C[row + lane][column], 32 sectors
  *
- * Banks: none, nothing is shared.
- * Bytes: 2 M N K words asked of global memory for 2 M N K FLOPs; the caches see to the rest. A
- * sector holds 8 floats and a request takes 1 of each, so 7/8 of what A's requests move is for later.
- * Differs from nothing: this is the floor.
+ * Banks: none; shared memory is not used.
+ * Bytes: 2 M N K words requested for 2 M N K FLOPs; caches serve a part of them. A sector holds 8
+ * floats and a load of A uses 1 of each, so 7/8 of what it moves is for later iterations.
+ * Differs from nothing: this is the baseline.
  */
 #include "common.cuh"
 

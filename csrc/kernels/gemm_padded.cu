@@ -1,16 +1,16 @@
-/* GEMM: conflicted, cured by one column that nobody reads.
+/* GEMM: conflicted, with the conflicts removed by one unused column.
  *
  *        Bs[x][k]          k ->
- *      lane 0   x=0   |  0  1  2 ... 31 | 0     rows are 33 words apart, so word [x][k] lies in bank
+ *      lane 0   x=0   |  0  1  2 ... 31 | 0     rows are 33 words apart, so word [x][k] is in bank
  *      lane 1   x=1   |  1  2  3 ...  0 | 1     (33 x + k) mod 32 = (x + k) mod 32:
  *      ...                                      32 lanes, 32 banks
- *      lane 31  x=31  | 31  0  1 ... 30 | 31    (the digits are banks)
+ *      lane 31  x=31  | 31  0  1 ... 30 | 31    (the numbers are banks)
  *
- * Banks (float, TILE = 32): any odd distance of rows has all 32 banks in a column: read and store
- * take 1 wavefront each. double: 66 words, 2 x mod 32 for the 16 lanes of a group, 1 wavefront each.
- * TILE = 16: a warp stores two neighbouring columns, and at distance 17 the last word of one meets the
- * first of the other, 2 wavefronts; PAD = 2 (32 banks / 16 rows) has 1. double there: 1 with PAD = 1.
- * Bytes and FLOPs: those of tiled; 1/TILE more shared memory for one tile, 3.1 %.
+ * Banks (float, TILE = 32): with any odd row pitch a column covers all 32 banks: load and store
+ * take 1 wavefront each. double: 66 words, 2 x mod 32 for 16 lanes of a group, 1 wavefront each.
+ * TILE = 16: a warp stores two adjacent columns. With pitch 17 the last word of one and the first
+ * of the other share a bank, 2 wavefronts; PAD = 2 (32 banks / 16 rows): 1. double, PAD = 1: 1.
+ * Bytes and FLOPs: as in tiled; one of the two tiles takes 1/TILE more shared memory, 3.1 %.
  * Differs from conflicted by PAD.
  */
 #include "common.cuh"
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(TILE *TILE)
 
     REAL sum = 0;
     for (long long k0 = 0; k0 < g.K; k0 += TILE) {
-        /* What lies outside becomes 0 in both tiles: 0 * 0 adds nothing, even beside a NaN. */
+        /* Elements outside are 0 in both tiles: 0 * 0 adds nothing, but 0 * NaN would. */
         As[y][x] = row < g.M && k0 + x < g.K ? A[row * g.lda + k0 + x] : REAL(0);
         Bs[x][y] = k0 + y < g.K && column < g.N ? B[(k0 + y) * g.ldb + column] : REAL(0);
         __syncthreads();

@@ -1,33 +1,33 @@
-/* GEMM of small results and small batches, where what binds is the time of one block: no ring.
+/* GEMM of small results and small batches, limited by the time of one block: no ring of tiles.
  *
- *                    B: K x BLOCK_N                     warps share K: of each 8 slabs of 4 k
- *                    | half 0 |                         SLICES = 8:  | 0 1 2 3 4 5 6 7 |
- *                    | half 1 |                         SLICES = 4:  | 0 1 2 3 0 1 2 3 |
- *      A: BLOCK_M x K                                   a slice's warps lie side by side over the block's tile,
- *      | half 0 | half 1 |   C: BLOCK_M x BLOCK_N       4 x 8 lanes, THREAD_M x THREAD_N outputs each
+ *                   B: K x BLOCK_N                  warps split K: of every 8 slabs of 4 k
+ *                   | half 0 |                      SLICES = 8:  | 0 1 2 3 4 5 6 7 |
+ *                   | half 1 |                      SLICES = 4:  | 0 1 2 3 0 1 2 3 |
+ *   A: BLOCK_M x K                                  the warps of a slice cover the block's tile:
+ *   | half 0 | half 1 |   C: BLOCK_M x BLOCK_N      4 x 8 lanes, THREAD_M x THREAD_N outputs each
  *
- * A ring of tiles pays a wait and a barrier for each of its tiles, and small tiles of C leave little to do
- * between them. Here every copy of the panel is on its way before the first is waited for: one latency. It is
- * waited for in two halves, so that the first is multiplied while the second still comes. A longer K than
- * PANEL_K goes through the same two halves, each refilled when it has been used.
- *
- * Warps share K and not only the tile, because a small tile has few outputs a thread, and then shared memory
- * binds: 4 x 4 outputs and 4 k are 64 FFMAs for 8 reads of 16 bytes; 4 outputs would be 16 for 4. The slices'
- * sums meet in shared memory, SLICES BLOCK_M BLOCK_N 4 bytes written and read, and are added by whoever stores them.
- *
- * Clocks, 256^3 in tiles of 16 x 32: 128 blocks, one wave. 48 KiB from L2 at 64 bytes a clock 768, after some 700
- * of latency; 1024 of FFMAs, as many wavefronts of reads; 64 for the sums, twice. Some 3000 in all, 1.6 us, beside
- * the 3.6 of a launch that does nothing. Measured are 6.2; 7.3 where its code is not in a cache.
- * C is stored by way of shared memory, so that the lanes of a request lie along a row: panel_sums.cuh.
- * Banks: panel_copies.cuh. In a warp lanes 0, 1, 4, 5 of 8 have one row and 2, 3, 6, 7 another; lanes l and l^1
- * have a row in common, l and l^2 a column, so both operands' reads merge: 2 wavefronts a request.
- * Differs from pipelined by having no ring, and warps that share K.
+ * A ring costs a wait and a barrier per tile, and small tiles of C have little work in between.
+ * Here all copies of the panel start before the first wait, so their latency is paid once. The wait
+ * is in two halves: the first half is multiplied while the second still arrives. A K longer than
+ * PANEL_K goes through the same two halves, each refilled after its use.
+ * Split of K: a small tile has few outputs per thread, and then shared memory binds. 4 x 4 outputs
+ * and 4 k are 64 FFMAs for 8 loads of 16 bytes; 4 outputs would be 16 FFMAs for 4. So warps also
+ * split K. The slices' sums pass through shared memory (SLICES BLOCK_M BLOCK_N 4 bytes written and
+ * read), and the thread that stores an element adds them.
+ * Clocks, 256^3 in tiles of 16 x 32: 128 blocks, one wave. 48 KiB from L2 at 64 bytes per clock
+ * take 768, after a latency of some 700. FFMAs take 1024, with as many wavefronts of loads. The
+ * sums take 2 x 64. In all some 3000, 1.6 us; an empty launch takes 3.6 us. Measured: 6.2 us, and
+ * 7.3 us where the kernel's code is not cached.
+ * C is stored by way of shared memory, so that a request's lanes lie along a row: panel_sums.cuh.
+ * Banks: panel_copies.cuh. Of 8 lanes, 0, 1, 4, 5 have one row, 2, 3, 6, 7 another. Lanes l and l^1
+ * share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
+ * Differs from pipelined by having no ring, and by warps that split K.
  */
 #include "panel_copies.cuh"
 #include "panel_sums.cuh"
 #include "split_k.cuh"
 
-/* What a block makes: K's first..end - 1 of the tile of C from (row, column) on. */
+/* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
 typedef struct block_work {
     long long row, column, first, end;
     int part;
@@ -62,25 +62,25 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
         lines_from<OF_B>(g.B + blockIdx.z * g.batch_b, OF_B == ALONG ? g.step_b : g.ldb,
                          block.column, g.N, block.first, block.end);
     const int chunks = (int)((A.k + CHUNK - 1) / CHUNK);
-    const int half = min((chunks + 1) / 2, PANEL_K / CHUNK / 2); /* chunks */
+    const int half = min((chunks + 1) / 2, PANEL_K / CHUNK / 2); /* in chunks */
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, slice = warp / WARPS;
     const int lane_m = lane >> 1 & 1 | lane >> 3 & 2, lane_n = lane & 1 | lane >> 1 & 6;
     const int row = warp % WARPS / WARPS_N * WARP_M + lane_m * 4;
     const int column = warp % WARPS_N * WARP_N + lane_n * 4;
 
-    /* Both operands' halves, A's before B's. */
+    /* Shared memory: both halves of A, then both halves of B. */
     constexpr int A_CHUNK = BLOCK_M * CHUNK, B_CHUNK = BLOCK_N * CHUNK;
     unsigned panel = shared_address(shared);
-    asm volatile("" : "+r"(panel)); /* else it would be made anew at each use */
+    asm volatile("" : "+r"(panel)); /* otherwise recomputed at each use */
     float sum[THREAD_M][THREAD_N] = {};
     overlap_launches();
-    /* Turn h copies half h and multiplies the one before. */
+    /* Iteration h copies half h and multiplies half h - 1. */
 #pragma unroll 1
     for (int h = 0; h == 0 || (h - 1) * half < chunks; h++) {
         const int first = h * half, end = min(first + half, chunks);
         if (first < end) {
-            if (h >= 2) __syncthreads(); /* nobody reads its place any more */
+            if (h >= 2) __syncthreads(); /* all warps have read this half */
             const unsigned a = panel + h % 2 * half * A_CHUNK * 4;
             const unsigned b = panel + (2 * half * A_CHUNK + h % 2 * half * B_CHUNK) * 4;
             copy_panel<OF_A, BLOCK_M, 4, THREADS>(a, A, first, end);
@@ -115,7 +115,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     __syncthreads();
     put_sums(shared + slice * TILE, sum, row, column);
     __syncthreads();
-    gemm_args into = g; /* C, or the part's sums, which are a product by themselves */
+    gemm_args into = g; /* C, or the sums of this split-K part */
     into.C += blockIdx.z * g.batch_c + block.row * g.ldc + block.column;
     if (g.split > 1) {
         into.C = part_at(g, block.part, block.row, block.column);
@@ -130,7 +130,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     }
 }
 
-/* Registers that a thread may have, and so how many blocks a multiprocessor has at once. */
+/* Registers per thread at most, and with them the resident blocks per multiprocessor. */
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 

@@ -1,27 +1,27 @@
-/* GEMM: cp.async copies the tiles of the coming rounds straight into shared memory, STAGES deep,
- * while the warps work on this one.
+/* GEMM: cp.async copies the tiles of later rounds into shared memory, STAGES deep, while the warps
+ * work on this one.
  *
  *      round      0       1       2       3       4          STAGES = 3: a ring of 3 tiles
- *      copy     k0:[0]  k1:[1]  k2:[2]  k3:[0]  k4:[1]       started here, landing later
+ *      copy     k0:[0]  k1:[1]  k2:[2]  k3:[0]  k4:[1]       starts here, lands later
  *      use                      k0:[0]  k1:[1]  k2:[2]       waits for all but STAGES - 2 groups
  *
- * A round waits for the oldest copy, passes one barrier (now everybody's copies are visible, and
- * nobody uses the tile of the round before any more), refills that tile, and computes.
- * Banks: those of vectorized: 2 wavefronts a 16-byte read, none lost. cp.async writes what STS.128
- * wrote there, to the same addresses. Edges and unaligned matrices: one word a lane and copy, 0 for
- * what does not exist. Four times the copies, each 4 ways in conflict: there vectorized, which stores
- * 16 bytes whatever it loaded, is faster. (Lanes along the row remove the conflict and cost more.)
- * Bytes and FLOPs: those of vectorized, without its staging registers and with no stall until a copy
- * is more than STAGES - 1 rounds late. Shared memory: STAGES (BLOCK_M + BLOCK_N) BLOCK_K words, 36 KiB
- * for float.
- * Differs from vectorized by cp.async in place of load, hold, store.
+ * A round waits for the oldest copy and passes one barrier: now the copies of all threads are
+ * visible, and no warp still uses the previous round's tile. It refills that tile and computes.
+ * Banks: as in vectorized, 2 wavefronts per 16-byte load, the minimum. cp.async writes the data
+ * that STS.128 writes there, to the same addresses. Edges and unaligned matrices: one word per lane
+ * and copy, 0 for what does not exist. That is four times the copies, each with a 4-way conflict;
+ * vectorized always stores 16 bytes and is faster there. (Lanes along a row: no conflict, slower.)
+ * Bytes and FLOPs: as in vectorized, without its staging registers, and with no stall unless a copy
+ * is more than STAGES - 1 rounds late. Shared memory: STAGES (BLOCK_M + BLOCK_N) BLOCK_K words,
+ * 36 KiB for float.
+ * Differs from vectorized by cp.async in place of load, hold in registers, store.
  */
 #include "common.cuh"
 
 #define WARPS_N  (BLOCK_N / (8 * THREAD_N))
 #define THREADS  (BLOCK_M / (4 * THREAD_M) * WARPS_N * 32)
-#define CHUNKS_K (BLOCK_K / V) /* of a row of As */
-#define CHUNKS_N (BLOCK_N / V) /* of a row of Bs */
+#define CHUNKS_K (BLOCK_K / V) /* per row of As */
+#define CHUNKS_N (BLOCK_N / V) /* per row of Bs */
 #define A_COPIES (BLOCK_M * CHUNKS_K / THREADS)
 #define B_COPIES (BLOCK_K * CHUNKS_N / THREADS)
 
@@ -46,8 +46,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const bool whole_n = b_aligned && tile.column + BLOCK_N <= g.N;
 
     REAL sum[THREAD_M][THREAD_N] = {};
-    int stage = 0, free_stage = 0; /* the one to use, the one to fill */
-    /* Each round starts the copies of tile k0 and uses the tile STAGES - 1 before it. */
+    int stage = 0, free_stage = 0; /* stage to use, stage to fill */
+    /* Iteration k0 starts the copies of tile k0 and uses the tile STAGES - 1 before it. */
     const long long ahead = (STAGES - 1) * BLOCK_K;
     for (long long k0 = 0; k0 < g.K + ahead; k0 += BLOCK_K) {
         if (k0 >= ahead) {
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                   whole_n && whole_k, k < g.K ? g.N - column : 0);
             }
         }
-        COPY_ASYNC_COMMIT(); /* an empty group at the end keeps the count */
+        COPY_ASYNC_COMMIT(); /* at the end empty groups keep the count right */
         free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
         if (k0 < ahead) continue;
 

@@ -1,21 +1,21 @@
-/* GEMM of a short K and a large C, the rank-k update of BLAS: C is written at the memory's speed.
+/* GEMM of a small K and a large C, a sum of few outer products: C is written at memory speed.
  *
- *           B: K x 32 THREAD_N                     a warp: THREAD_M rows of C, lanes along its columns
- *           |l0 l1 .. l31|l0 l1 .. l31|            a lane: THREAD_M x THREAD_N outputs, columns 32 apart
- *      A:   +------------+------------+
- *      w0   | row 0  #   |        #   |   a row of a warp is THREAD_N stores of 128 neighbouring bytes, straight
- *      w1   | row 1  #   |        #   |   from registers
- *      ..   +------------+------------+
+ *         B: K x 32 THREAD_N              a warp: THREAD_M rows of C, lanes along its columns
+ *         |l0 l1 .. l31|l0 l1 .. l31|     a lane: THREAD_M x THREAD_N outputs, columns 32 apart
+ *    A:   +------------+------------+
+ *    w0   | row 0  #   |        #   |     a row of a warp: THREAD_N stores of 128 contiguous bytes,
+ *    w1   | row 1  #   |        #   |     straight from registers
+ *    ..   +------------+------------+
  *
- * What binds is that 4 M N bytes are written: 4097 x 4097 x 1 are 67 MB, 17 us, and a thousandth of that is read. So
- * everything else has to be few instructions: no ring, one wait for all of K (up to PANEL_K; then the next), and
- * no way through shared memory to C, because the lanes lie along its rows already, whatever the pitch.
- * The price: all lanes of a warp have the same rows, so each element of A is read by all of them at once.
- * Shared memory, 4 k: 16 x 16 bytes of A for all lanes, 2 wavefronts each, and 16 words of B a lane, one each: 48
- * for 256 FFMAs of a warp, and four warps take 256 clocks: three quarters.
- * Instructions for 64 x 128 outputs, K <= 4: some 850 a warp, 256 of them FFMAs, 64 stores of 4 each.
- * Banks: panel_copies.cuh; B's lines are neighbours of neighbouring lanes.
- * Differs from panel by lanes along rows of C, and by the sums that never meet.
+ * The limit is writing 4 M N bytes: 4097 x 4097 x 1 are 67 MB, 17 us; a thousandth of that is read.
+ * So the rest must take few instructions: no ring, one wait for all of K (up to PANEL_K, then the
+ * next), and no staging of C in shared memory, as lanes already lie along its rows at any pitch.
+ * The price: all lanes of a warp have the same rows, so all of them load every element of A.
+ * Shared memory, per 4 k: 16 loads of 16 bytes of A, the same for all lanes, 2 wavefronts each, and
+ * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4 busy.
+ * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores of 4 each.
+ * Banks: panel_copies.cuh; adjacent lanes have adjacent columns of B.
+ * Differs from panel by lanes along rows of C, and by sums that are not combined across warps.
  */
 #include "panel_copies.cuh"
 
@@ -88,7 +88,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
         store<true>(g, sum, C, rows, columns);
     }
 }
-/* Registers that a thread may have, and so how many blocks a multiprocessor has at once. */
+/* Registers per thread at most, and with them the resident blocks per multiprocessor. */
 constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
 constexpr int BLOCKS = 65536 / REGISTERS / THREADS;
 

@@ -1,30 +1,30 @@
-/* GEMM: each thread makes THREAD_M x THREAD_N outputs in registers, so a word from shared memory
- * feeds several FFMAs.
+/* GEMM: each thread computes THREAD_M x THREAD_N outputs in registers, so that a word from shared
+ * memory feeds several FFMAs.
  *
  *                      BLOCK_N = 64
- *                 +------------------+          256 threads, 16 x 16 of them, 4 x 4 outputs each:
+ *                 +------------------+          256 threads as 16 x 16, 4 x 4 outputs each:
  *                 | Bs[k][n]  16 x 64|          thread (x, y) owns rows 4 y .. 4 y + 3
  *                 +------------------+                  and columns 4 x .. 4 x + 3
  *   As[k][m]      |      4           |
- *   16 x 64   64  |    4[C]          |          a step of k: 4 words of As, 4 of Bs, 16 FFMAs
+ *   16 x 64   64  |    4[C]          |          per k: 4 words of As, 4 of Bs, 16 FFMAs
  *                 +------------------+
  *
- * Banks (float, defaults): A's tile is stored transposed so that a step reads a row of As. The read
- * As[k][4 y + i] is one word for each of the warp's two y: 1 wavefront. The read Bs[k][4 x + j] is a
- * stride of 4 words over 16 lanes: 8 banks, 2 ways. The transposed store walks a column of 16 rows
- * and two m: rows 64 words apart are 16 ways; PAD = 1, 65 words, leaves 2.
- * So a step costs 4 + 8 wavefronts for 16 FFMAs, which take the SM 4 cycles: shared memory binds.
- * ptxas joins what it can prove aligned (rows of 65 words: every fourth) and it ends at 8.5 a step.
- * PAD = 0 makes every read an LDS.128, 6 a step, and every store of As 16 ways: no faster. vectorized
- * asks for wide reads by name and gives its lanes an order in which they do not conflict.
- * Bytes: 2 M N K / 64 words of global memory; 8 instead of 32 shared words for 16 FFMAs.
- * Differs from tiled by the outputs a thread has, and by As being transposed and padded.
+ * Banks (float, defaults): A's tile is stored transposed, so each k reads a row of As. The load
+ * As[k][4 y + i] is one word for each of the warp's two y: 1 wavefront. The load Bs[k][4 x + j] has
+ * a stride of 4 words over 16 lanes: 8 banks, 2-way. The transposed store goes down a column of 16
+ * rows and two m: rows 64 words apart conflict 16-way; PAD = 1, 65 words, leaves 2-way.
+ * So a k costs 4 + 8 wavefronts for 16 FFMAs, which take the SM 4 cycles: shared memory binds.
+ * ptxas merges loads that it can prove aligned (every fourth row of 65 words): 8.5 per k remain.
+ * PAD = 0 makes every load an LDS.128, 6 per k, and every store to As 16-way: no faster. vectorized
+ * requests wide loads explicitly, in a lane order in which they do not conflict.
+ * Bytes: 2 M N K / 64 words of global memory; 8 instead of 32 shared words per 16 FFMAs.
+ * Differs from tiled by several outputs per thread, and by As being transposed and padded.
  */
 #include "common.cuh"
 
 #define THREADS_N (BLOCK_N / THREAD_N)
 #define THREADS   (BLOCK_M / THREAD_M * THREADS_N)
-#define A_ROWS    (THREADS / BLOCK_K) /* rows of the tile that one step of the block copies */
+#define A_ROWS    (THREADS / BLOCK_K) /* rows of the tile that the block copies per step */
 #define B_ROWS    (THREADS / BLOCK_N)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const unsigned x = t % THREADS_N, y = t / THREADS_N;
     const tile_origin tile = block_tile(g.N, BLOCK_M, BLOCK_N);
 
-    /* Thread t copies elements t, t + THREADS, ... of each tile: always the same columns, other rows. */
+    /* Thread t copies elements t, t + THREADS, ... of each tile: always the same column. */
     const unsigned a_k = t % BLOCK_K, a_m = t / BLOCK_K;
     const unsigned b_n = t % BLOCK_N, b_k = t / BLOCK_N;
     const REAL *a_from = A + (tile.row + a_m) * g.lda + a_k;

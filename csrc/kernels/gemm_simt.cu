@@ -1,26 +1,26 @@
-/* GEMM: as many FFMAs as issue slots and register ports allow. A thread makes 8 x 16 outputs.
+/* GEMM: as many FFMAs as issue slots and register ports allow; 8 x 16 outputs per thread.
  *
  *      block: 256 x 128 x 16, warp: 32 x 128, 4 x 8 lanes of 2 vectors of rows, 4 of columns
- *      k       0   1 .. 6             7   8   9 .. 14                15
- *      uses    128 FFMAs each, while the fragments of k + 1 come from shared memory
- *      moves       load tile t + 1            store it, other buffer  barrier
+ *      k         0   1 .. 6             7   8   9 .. 14                15
+ *      compute   128 FFMAs each, while the fragments of k + 1 come from shared memory
+ *      copy          load tile t + 1            store it, other buffer  barrier
  *
- * What binds, in slots a k and warp (one FFMA: one slot; measured on an H200):
- * - 128 FFMAs, 6 LDS.128 for their 24 words, 4 for the tiles, the loop and the fence: 93 %.
- * - A 16-byte load whose lanes l and l^1 agree is served 2 groups at once (see vectorized), which writes
- *   registers faster than FFMAs leave room for: it takes 3 slots. Here both bits 0 and 1 of a lane change
- *   its row and its column: row = bits (1 0) xor (3 2), column = bits (4 1 0). 4 wavefronts, 1 slot, and
- *   75 % of what shared memory can read.
- * - Register ports: even and odd registers are two banks that give one operand a cycle each. Down one
- *   column of the 8 x 16 and up the next, one of an FFMA's three operands is the one just used. A is
- *   stored transposed, so the other two alternate between the banks: neighbours in a vector are rows.
- * - ptxas moves a load to shortly before its use, too late when 8 warps share the pipe, but nothing over a
- *   pmevent, which does nothing else here. One in each k keeps the loads ahead of the last 4 columns.
- * - Loads of tiles queue in front of fragments: one in a k, not all at once.
- * The first tile is the one that K does not fill. A block at an edge moves inwards until it is whole and
- * stores what is its own; if the matrix is smaller, every word is checked. Shared memory: two buffers.
- * Differs from pipelined by all of this; and through registers again, since cp.async cannot transpose
- * and costs as many slots.
+ * Limits, in issue slots per k and warp (one FFMA: one slot; measured on an H200):
+ * - 128 FFMAs, 6 LDS.128 for their 24 words, 4 for the tiles, the loop and the fence: 93 % FFMAs.
+ * - A 16-byte load in which lanes l and l^1 agree is served 2 groups at once (see vectorized). That
+ *   fills registers faster than FFMAs allow: 3 slots. So bits 0 and 1 of a lane each change its row
+ *   and its column: row = bits (1 0) xor (3 2), column = bits (4 1 0). This takes 4 wavefronts, 1
+ *   slot, and 75 % of the shared memory bandwidth.
+ * - Register ports: even and odd registers are two banks, of one operand per cycle each. Columns of
+ *   the 8 x 16 are taken alternately down and up, so each FFMA reuses an operand of the last one. A
+ *   is stored transposed, so a vector is adjacent rows, and the other two operands alternate banks.
+ * - ptxas sinks a load to just before its use, too late when 8 warps share the pipe, but moves none
+ *   across a pmevent, which has no effect here. One per k keeps loads ahead of the last 4 columns.
+ * - Loads of tiles queue in front of fragment loads, so there is one per k, not all at once.
+ * The first tile is the partial one of K. A block at an edge moves inwards until it is whole and
+ * stores its own part; if the matrix is smaller, every word is checked. Shared memory: two buffers.
+ * Differs from pipelined by all of this, and by staging through registers, since cp.async cannot
+ * transpose and costs as many slots.
  */
 #define THREAD_M 8
 #define THREAD_N 16
@@ -29,14 +29,14 @@
 #define THREADS  (BLOCK_M * BLOCK_N / (THREAD_M * THREAD_N))
 #include "simt_tiles.cuh"
 
-/* When the next tile is loaded and stored, and after which column of the outer product the fence is. */
+/* First k that loads and stores the next tile; columns of the outer product before the fence. */
 #define FIRST_LOAD         1
 #define FIRST_STORE        9
 #define STORES_A_K         ((STORES + BLOCK_K - 2 - FIRST_STORE) / (BLOCK_K - 1 - FIRST_STORE))
 #define FENCE_AFTER        12
 #define SCHEDULING_FENCE() asm volatile("pmevent 1;" ::: "memory")
 
-/* sum += the tile's rows of A times its columns of B; a_lane, b_lane: bytes to the lane's fragments. */
+/* sum += the tile's rows of A times its columns of B. a_lane, b_lane: byte offsets of the lane. */
 template <access how>
 __device__ __forceinline__ void multiply(REAL (&sum)[THREAD_M][THREAD_N], const gemm_args &g,
                                          const REAL *A, const REAL *B, tile_origin tile,

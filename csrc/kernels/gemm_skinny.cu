@@ -1,30 +1,30 @@
-/* GEMM of few rows or few columns, GEMV among them: the large operand is read once, at the memory's speed.
+/* GEMM of few rows or columns, including GEMV: the large operand is read once, at memory speed.
  *
- *      thin: 1 .. 16 rows of K, in shared memory a few rounds at a time      C: 1 .. 16 rows
- *      thick: rows of K, a strip of them a block                             strip
+ *   thin operand: 1 .. 16 rows of K, in shared memory a few rounds at a time     C: 1 .. 16 rows
+ *   thick operand: rows of K, one strip of them per block                        one strip
  *
- *          thick, ACROSS      K          strip                  the block's warps share K, a unit each in turn
- *          (its neighbours    |  w0  |#|#|#|#|   unit           (w0 .. w15, w0 ..); a lane has the loads of
- *          in C lie side      |  w1  |#|#|#|#|                  DEPTH units under way, in registers
- *          by side)           |  w2  |#|#|#|#|
- *                             v  ..                             sums: ROWS x J a lane; over K's lanes by
- *          ALONG: the same, but neighbours lie along K          shuffles, over the warps by shared memory
+ *     thick, ACROSS     K          strip           the warps of a block split K, one unit at a time
+ *     (MN-major:        |  w0  |#|#|#|#|   unit    (w0 .. w15, w0 ..); a lane keeps the loads of
+ *     neighbours lie    |  w1  |#|#|#|#|           DEPTH units in flight, in registers
+ *     in a row of C)    |  w2  |#|#|#|#|
+ *                       v  ..                      sums: ROWS x J per lane, added over K's lanes by
+ *     ALONG (K-major): neighbours lie along K      shuffles, over the warps in shared memory
  *
- * Why bandwidth is all: an element of the thick operand serves ROWS multiply-adds, 2 ROWS FLOPs for 4 bytes. An
- * H200 makes 15 fp32 FLOPs in the time of a byte from memory, so 16 rows could still wait for it, and 4 rows
- * take as long as 1. What counts is bytes under way: 4.3 TB/s times some 0.9 us are 4 MB, 30 KB on each
- * multiprocessor: 32 warps with 4 loads of 16 bytes a lane are 64 KB. More warps are worth more than more loads
- * a warp: while one waits at a barrier or adds, others load.
+ * Why bandwidth is the limit: an element of the thick operand serves ROWS multiply-adds, 2 ROWS
+ * FLOPs for 4 bytes. An H200 does 15 fp32 FLOPs in the time of one byte from memory, so by FLOPs
+ * even 16 rows are memory-bound, and 4 rows take as long as 1. Bytes in flight count: 4.3 TB/s
+ * times some 0.9 us are 4 MB, 30 KB per multiprocessor; 32 warps with 4 loads of 16 bytes per lane
+ * are 64 KB. More warps beat more loads per warp, because others load while one waits or adds.
  *
- * Why a block is a narrow strip, and its warps share K: 8192 columns are 256 strips of 32, two for each of 132
- * multiprocessors, where a thread for 4 columns would be 16 blocks of 128. And 32 x 4 bytes are a whole line.
- * A block reads all of the thin operand, ROWS / STRIP of the thick one's bytes, so that of 16 rows is wider, and
- * there FFMAs, their operands and barriers bind: 64 sums a thread leave room for 16 warps.
- * Few strips and long K: K in parts, too (split_k.cuh).
+ * Why a block is a narrow strip whose warps split K: 8192 columns are 256 strips of 32, two for
+ * each of 132 multiprocessors; with 4 columns per thread they would be 16 blocks of 128 threads. 32
+ * x 4 bytes are a whole line. A block reads all of the thin operand, ROWS / STRIP of the thick
+ * one's bytes, so for 16 rows the strip is wider. There FFMAs, their operands and barriers bind: 64
+ * sums per thread leave room for 16 warps. With few strips and a long K, K is split (split_k.cuh).
  *
- * Shared memory: a read brings 16 bytes along K of one thin row to all lanes; their addresses are 4 or 8
- * different ones, neighbours, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (One row ALONG: 32
- * lanes on K, 4 wavefronts.)
+ * Shared memory: a load brings all lanes 16 bytes along K of one thin row, from 4 or 8 different,
+ * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (With one row,
+ * ALONG: 32 lanes along K, 4 wavefronts.)
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"
@@ -33,19 +33,19 @@ template <int ROWS_, direction HOW_> struct geometry {
     typedef number stored;
     static constexpr int ROWS = ROWS_;
     static constexpr direction HOW = HOW_;
-    /* Of a load: 16 bytes, or less where its sums would take too many registers. */
+    /* Per load: 16 bytes, or less where its sums would need too many registers. */
     static constexpr int ELEMENTS =
         SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 16 / (int)sizeof(REAL));
     static constexpr int LOADS =
         HOW == ACROSS ? 4 : SKINNY_NEIGHBOURS(ROWS, (int)sizeof(number), 4);
     static constexpr int J =
-        HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand, a lane */
-    static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* of K, a lane */
+        HOW == ACROSS ? ELEMENTS : LOADS; /* rows of the thick operand per lane */
+    static constexpr int KL = HOW == ACROSS ? LOADS : ELEMENTS; /* k per lane */
     static constexpr int LANES_J = SKINNY_LANES(ROWS, HOW == ALONG), LANES_K = 32 / LANES_J;
     static constexpr int WARPS_J = SKINNY_WARPS_J(ROWS);
     static constexpr int WARPS_K = SKINNY_WARPS_K(ROWS, HOW == ALONG, sizeof(number));
     static constexpr int THREADS = 32 * WARPS_J * WARPS_K;
-    /* Units under way; blocks on a multiprocessor: few sums leave registers for 32 warps. */
+    /* Units in flight; blocks per multiprocessor: few sums leave registers for 32 warps. */
     static constexpr int DEPTH = ROWS == 8 ? 2 : 1;
     static constexpr int BLOCKS = ROWS <= 4 ? 1024 / THREADS : ROWS == 8 ? 2 : 1;
     static constexpr int STRIP = J * LANES_J * WARPS_J;
@@ -55,7 +55,7 @@ template <int ROWS_, direction HOW_> struct geometry {
     static constexpr int PITCH = 2 * ROUNDS * ROUND + 16 / (int)sizeof(number);
     static_assert(KL <= WARPS_K && SKINNY_STEP % UNIT == 0, "add_rest; parts of whole units");
 
-    /* ACROSS: lanes l, l^1 and l^2 read the same of the thin operand; ALONG, too. */
+    /* Lanes l, l^1 and l^2 read the same address of the thin operand, ACROSS and ALONG. */
     static __device__ __forceinline__ int lane_j(int lane) { return lane % LANES_J; }
     static __device__ __forceinline__ int lane_k(int lane) { return lane / LANES_J; }
     static __device__ __forceinline__ number store(REAL x) { return widen(x); }
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const number *
     }
 }
 
-/* An element of K a thread, straight from global memory. */
+/* The end of K: one element of K per thread, straight from global memory. */
 template <typename is, typename sums, bool VECTORS>
 __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
                                          const thick_reader<is, VECTORS> &thick, piece<is> &,

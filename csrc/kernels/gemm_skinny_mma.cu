@@ -1,22 +1,22 @@
-/* GEMM of few rows or few columns of 16-bit elements: decoding a language model is this. Tensor cores, so that
- * 16 rows cost no more than 1.
+/* GEMM of few rows or columns of 16-bit elements, as in decoding with a language model. On tensor
+ * cores, so that 16 rows cost no more than 1.
  *
- *      an MMA of 16 x 8 x 16:  its 16 rows are the thick operand's, its 8 columns rows of the thin one
+ *   MMA 16 x 8 x 16:  its 16 rows are rows of the thick operand, its 8 columns rows of the thin one
  *
- *      ACROSS  lane (g, t) = lane / 4, lane % 4 loads 8 columns from 8 g on, of rows k = 4 t .. 4 t + 3
- *              k 4t     | c0 c1 .. c7 |      an MMA's operand is pairs along K: one byte permutation each;
- *              k 4t + 1 | c0 c1 .. c7 |      MMA c has rows 8 g + c and 8 g + c + 4: four are 64 columns
- *      ALONG   lane (g, t) loads 8 of K from 8 t on, of rows g, g + 8, g + 16, g + 24: pairs as they come;
- *              two MMAs for 16 rows and 32 of K
+ *   ACROSS  lane (g, t) = lane / 4, lane % 4 loads 8 columns from 8 g on, of k = 4 t .. 4 t + 3
+ *           k 4t     | c0 c1 .. c7 |     MMA operands are pairs along K: one byte permutation each;
+ *           k 4t + 1 | c0 c1 .. c7 |     MMA c has rows 8 g + c and 8 g + c + 4: 4 MMAs, 64 columns
+ *   ALONG   lane (g, t) loads 8 k from 8 t on, of rows g, g + 8, g + 16, g + 24: pairs as loaded;
+ *           two MMAs for 16 rows and 32 k
  *
- * Which 16 of K an MMA multiplies is free as long as both operands agree, so no load is rearranged.
+ * Any 16 k may form an MMA as long as both operands agree, so no load is rearranged.
  *
- * Why: an element of 2 bytes serves ROWS multiply-adds, which FFMAs could do at 8 rows, with the conversions no
- * more (gemm_skinny). Here a warp's 2 KiB of loads need 4 MMAs, 16 permutations and one read of the thin operand,
- * of 8 rows; of 16 rows twice the MMAs and reads. Products are exact, sums fp32.
- * Shared memory: the thin operand as it is. 8 bytes a lane (ACROSS) of rows 32 bytes apart from a multiple of
- * 128: half a warp reads 4 rows x 32 bytes, all banks. 16 bytes a lane (ALONG) of rows 64 bytes apart.
- * Differs from skinny by the instruction and what goes with it: sums by 16 x 8, ends of K as units with zeros.
+ * Why: a 2-byte element serves ROWS multiply-adds. FFMAs could do them for 8 rows, but not the type
+ * conversions as well (gemm_skinny). Here 2 KiB of loads of a warp need 4 MMAs, 16 permutations and
+ * one load of the thin operand for 8 rows; 16 rows need twice the MMAs and loads. Sums are fp32.
+ * Shared memory: the thin operand, not converted. ACROSS: 8 bytes per lane, row pitch 32 modulo 128
+ * bytes: half a warp reads 4 rows x 32 bytes, all banks. ALONG: 16 bytes per lane, row pitch 64.
+ * Differs from skinny by the MMA and with it 16 x 8 sums and zero-padded last units of K.
  */
 #include "skinny_parts.cuh"
 
@@ -39,7 +39,7 @@ template <int TILES_, direction HOW_> struct geometry {
     static __device__ __forceinline__ int lane_j(int lane) { return lane / LANES_K; }
     static __device__ __forceinline__ int lane_k(int lane) { return lane % LANES_K; }
     static __device__ __forceinline__ REAL store(REAL x) { return x; }
-    /* Row of the lane's J that half h of MMA q makes. */
+    /* Row, among the lane's J, of half h of MMA q. */
     static __device__ __forceinline__ int row(int q, int h) {
         return HOW == ACROSS ? q + 4 * h : 2 * q + h;
     }
@@ -57,7 +57,7 @@ __device__ __forceinline__ void mma(float *d, const unsigned *a, const unsigned 
     MMA("bf16");
 }
 
-/* The words of K that are slots 2t, 2t + 1 and 2t + 8, 2t + 9 of an MMA: pair w of rows h of MMA q. */
+/* Word w of half h of MMA q: a pair of k, 2t, 2t + 1 (w even) or 2t + 8, 2t + 9 of the MMA. */
 template <typename is>
 __device__ __forceinline__ unsigned pair_of(const piece<is> &x, int q, int h, int w) {
     if (is::HOW == ALONG) return x.word[is::row(q, h)][w];
@@ -91,7 +91,7 @@ __device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const REAL *th
     }
 }
 
-/* A unit filled up with zeros. */
+/* The end of K: a unit padded with zeros. */
 template <typename is, typename sums, bool VECTORS>
 __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
                                          const thick_reader<is, VECTORS> &thick, piece<is> &x,

@@ -1,30 +1,30 @@
-/* GEMM: one thread of a warp of its own asks for whole tiles, TMA copies them, mbarriers say when.
+/* GEMM: one thread of a producer warp issues TMA copies of whole tiles; mbarriers track them.
  *
- *   producer     |A0 B0|A1 B1|A2 B2|A3 B3|  waits for empty[0]  |A4 B4| ...
- *   ring            [0]   [1]   [2]   [3]                          [0]      STAGES tiles of A and B
- *   consumer 0          |0 0 0 0 0 0|1 1 1 1 1 1|2 2 ...                    a warp waits for full[s],
- *   consumer 1           |0 0 0 0 0 0|1 1 1 1 1 1|2 ...                     multiplies, arrives at empty[s]
+ *   producer   |A0 B0|A1 B1|A2 B2|A3 B3|  waits for empty[0]  |A4 B4| ...
+ *   ring          [0]   [1]   [2]   [3]                          [0]    STAGES tiles of A and B
+ *   consumer 0        |0 0 0 0 0 0|1 1 1 1 1 1|2 2 ...                  a warp waits for full[s],
+ *   consumer 1         |0 0 0 0 0 0|1 1 1 1 1 1|2 ...                   multiplies, frees empty[s]
  *
- *   full[s]   its phase ends when the producer has arrived and as many bytes as it said have landed
- *   empty[s]  its phase ends when every consumer warp has arrived
+ *   full[s]   completes a phase when the producer has arrived and the expected bytes have landed
+ *   empty[s]  completes a phase when every consumer warp has arrived
  *
- * Phases have parities: 0 in the ring's first round, 1 in the second, 0 again. A wait returns when the phase
- * of the parity that it names has ended. The producer names the round before, which on a new barrier counts as
- * ended.
+ * Phases have parities: 0 in the ring's first round, 1 in the second, 0 again. A wait names a
+ * parity and returns when the phase of that parity has completed. The producer names the parity of
+ * the previous round, which counts as completed on a new barrier.
  *
- * What it changes: pipelined pays an address, a bounds check and an instruction for every 16 bytes of every
- * thread. Here 5 instructions of one thread copy 32 KiB. They say where a box lies in a map of the matrix that
- * the host made, so edges are no case: what is outside arrives as 0. Nobody waits at a __syncthreads for the
- * slowest warp: one that falls behind holds up the ring only STAGES tiles later. And the producer goes on over
- * the end of a tile of C. What it asks for: rows on 16-byte boundaries, along the box. Where A or B has others,
- * or is transposed, gemm_tma_pack copies it first.
+ * Gain: pipelined spends an address, a bounds check and an instruction per 16 bytes in every
+ * thread. Here 5 instructions of one thread copy 32 KiB. They give a box's place in a tensor map
+ * that the host made, so edges need no special case: elements outside arrive as 0. No __syncthreads
+ * waits for the slowest warp: a late warp holds up the ring only STAGES tiles later. The producer
+ * also runs on past the end of a tile of C. Requirement: rows on 16-byte boundaries, along the box.
+ * An A or B that does not have them, or is transposed, is copied first by gemm_tma_pack.
  *
- *   A's tile: one box, [m][k], BLOCK_M rows of 128 bytes     B's: BLOCK_N / 32 boxes, [k][n], 32 rows of 128
- *   TMA's 128-byte swizzle puts piece p (16 bytes) of row r at p ^ r % 8, nearly as pipelined does
+ *   A's tile: one box, [m][k], BLOCK_M x 128 bytes   B's: BLOCK_N / 32 boxes, [k][n], 32 x 128
+ *   TMA's 128-byte swizzle puts chunk p (16 bytes) of row r at p ^ r % 8, nearly as pipelined does
  *
- * Banks: 4 rows of A at one p, 8 p of one row of B: different pieces, so 2 wavefronts a 16-byte read and none
- * lost. Warps, lanes and FLOPs are pipelined's. Bytes: 32 KiB from L2 for 4096 clocks of FFMA.
- * Differs from pipelined by who copies, and who waits for whom.
+ * Banks: 4 rows of A at one p, 8 p of one row of B: different chunks, so 2 wavefronts per 16-byte
+ * load, the minimum. Warps, lanes and FLOPs: pipelined's. Bytes: 32 KiB of L2 per 4096 FFMA clocks.
+ * Differs from pipelined by the producer warp and by mbarriers in place of __syncthreads.
  */
 #include "common.cuh"
 #include "hopper.cuh"
@@ -36,7 +36,7 @@ typedef float operand;
 WGMMA_PREPARE(gemm_tma_pack, pack)
 
 #define BLOCK_K   32
-#define PIECES    8 /* a row of a box */
+#define PIECES    8 /* 16-byte chunks per row of a box */
 #define BOXES_N   (BLOCK_N / 32)
 #define WARPS_N   (BLOCK_N / 64)
 #define CONSUMERS (BLOCK_M / 32 * WARPS_N)
@@ -48,7 +48,7 @@ typedef struct ring {
     unsigned long long full[STAGES], empty[STAGES]; /* mbarriers */
 } ring;
 
-/* A tile of C's tiles of A and B, one after the other; n: of all that this block has used. */
+/* Loads all tiles of A and B for one tile of C. n: tiles that this block has loaded so far. */
 __device__ __forceinline__ void produce(const gemm_args &g, int steps, const tensor_map &A,
                                         const tensor_map &B, ring &r, unsigned n, int row,
                                         int column) {
@@ -89,7 +89,7 @@ __device__ __forceinline__ void consume(REAL (&sum)[8][8], int steps, ring &r, u
                 }
             }
         }
-        __syncwarp(); /* all lanes have read, before one says so */
+        __syncwarp(); /* all lanes have read before lane 0 arrives */
         if (threadIdx.x % 32 == 0) barrier_arrive(shared_address(&r.empty[s]));
     }
 }
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
              const __grid_constant__ tensor_map A, const __grid_constant__ tensor_map B,
              const __grid_constant__ tensor_map) {
     extern __shared__ __align__(
-        1024) unsigned char shared[]; /* a swizzled row's r counts from 1024 */
+        1024) unsigned char shared[]; /* the swizzle counts rows from there */
     ring &r = *reinterpret_cast<ring *>(shared);
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         barrier_init_done();
     }
-    __syncthreads(); /* the only one */
+    __syncthreads(); /* the only block-wide barrier */
     overlap_launches();
 
     const int down = (g.M + BLOCK_M - 1) / BLOCK_M, across = (g.N + BLOCK_N - 1) / BLOCK_N;

@@ -1,30 +1,30 @@
-/* GEMM: every access to memory moves 16 bytes, and a swizzle keeps the banks apart, because a row
- * padded by one word is no longer on a 16-byte boundary.
+/* GEMM: every memory access moves 16 bytes. A swizzle avoids bank conflicts, because rows padded by
+ * one word would not start on 16-byte boundaries.
  *
  *      warp: 4 x 8 lanes; a lane owns every 4th row and every 8th vector of columns
- *                    | v0 v1 .. v7 | v0 v1 .. v7 |     V = 16 / sizeof(REAL) elements a vector
- *            row 0   | o           | o           |     o: the vectors of lane row 0, column 0
- *            row 1.3 |             |             |     warp tile: 4 THREAD_M x 8 THREAD_N
- *            row 4   | o           | o           |     block: 64 x 128 x 16, 4 warps, 8 x 8 a thread
+ *                    | v0 v1 .. v7 | v0 v1 .. v7 |   V = 16 / sizeof(REAL) elements per vector
+ *            row 0   | o           | o           |   o: the vectors of lane row 0, column 0
+ *            row 1.3 |             |             |   warp tile: 4 THREAD_M x 8 THREAD_N
+ *            row 4   | o           | o           |   block: 64 x 128 x 16, 4 warps, thread 8 x 8
  *
- * As[m][chunk ^ m] holds A as it lies in global memory, a chunk being V neighbours in k: a lane reads
- * 8 rows of one chunk and has V steps of A in registers. Bs[k][n] likewise, V columns at a time.
- * Banks: a 16-byte request is served 8 lanes at a time, but 16 at a time if lanes l and l^1 (or l and
- * l^2) always agree on the address. So lane bits 0 and 4 pick the row, bits 1..3 the column: an A read
- * has l and l^2 equal, a B read l and l^1, and each costs 2 wavefronts, the fewest a full-warp LDS.128
- * can. Its half-warp touches 2 neighbouring rows of As (the XOR keeps them apart where a row fills
- * the banks) or 128 bytes of a row of Bs. Stores go in thread order: 8 lanes, 128 bytes, 4 wavefronts.
- * A chunk costs 32 wavefronts a warp for 256 FFMAs a lane: half of what the arithmetic takes.
- * Bytes: M N K (1/64 + 1/128) words of global memory. Tiles at an edge, and matrices whose rows are not on
- * 16-byte boundaries, are loaded word by word; the branch is the same for the whole block.
+ * As[m][chunk ^ m] holds A as it is in global memory, a chunk being V adjacent k: a lane reads one
+ * chunk of 8 rows and has V steps of A in registers. Bs[k][n] likewise, in chunks of V columns.
+ * Banks: a 16-byte request is served 8 lanes at a time, or 16 if lanes l and l^1 (or l and l^2)
+ * always have the same address. So lane bits 0 and 4 select the row, bits 1..3 the column. In a
+ * load of A lanes l and l^2 agree, in a load of B l and l^1; each takes 2 wavefronts, the minimum
+ * of a full-warp LDS.128. Half a warp reads 2 adjacent rows of As (the XOR puts them in other banks
+ * if a row fills all banks) or 128 bytes of a row of Bs. Stores: 8 lanes, 128 bytes, 4 wavefronts.
+ * A chunk costs 32 wavefronts per warp for 256 FFMAs per lane: half as long as the arithmetic.
+ * Bytes: M N K (1/64 + 1/128) words of global memory. Edge tiles, and matrices whose rows are not
+ * 16-byte aligned, are loaded word by word; the branch is uniform in the block.
  * Differs from register_tiled by vectors, swizzle, lane order, and two buffers as in double_buffer.
  */
 #include "common.cuh"
 
 #define WARPS_N  (BLOCK_N / (8 * THREAD_N))
 #define THREADS  (BLOCK_M / (4 * THREAD_M) * WARPS_N * 32)
-#define CHUNKS_K (BLOCK_K / V) /* of a row of As */
-#define CHUNKS_N (BLOCK_N / V) /* of a row of Bs */
+#define CHUNKS_K (BLOCK_K / V) /* per row of As */
+#define CHUNKS_N (BLOCK_N / V) /* per row of Bs */
 #define A_COPIES (BLOCK_M * CHUNKS_K / THREADS)
 #define B_COPIES (BLOCK_K * CHUNKS_N / THREADS)
 

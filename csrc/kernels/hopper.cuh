@@ -1,31 +1,31 @@
-/* Hopper's own instructions, one function each: mbarrier, TMA, wgmma, setmaxnreg.
+/* Hopper's instructions, one function each: mbarrier, TMA, wgmma, setmaxnreg.
  *
- * No standard headers: NVRTC compiles this too. Shared memory is named by its 32-bit address. Source of
- * what they mean: PTX ISA 9.0.
+ * No standard headers, because NVRTC compiles this too. Shared memory is passed as its 32-bit
+ * address. Semantics: PTX ISA 9.0.
  */
 #ifndef SMK_HOPPER_CUH
 #define SMK_HOPPER_CUH
 
 #include "shared_address.cuh"
 
-/* What the driver's cuTensorMapEncodeTiled writes; a kernel only passes its address on. */
+/* Written by the driver's cuTensorMapEncodeTiled; a kernel only passes its address on. */
 typedef struct __align__(64) tensor_map {
     unsigned long long words[16];
 } tensor_map;
 
-/* ---- mbarrier: a phase ends when `arrivals` threads have arrived and the expected bytes too ---- */
+/* ---- mbarrier: a phase completes after `arrivals` arrivals and the expected bytes ---- */
 
 __device__ __forceinline__ void barrier_init(unsigned barrier, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
                  : "memory");
 }
 
-/* Makes barrier_init visible to the cluster and to TMA; a barrier among the threads must follow. */
+/* Makes barrier_init visible to the cluster and to TMA; a barrier of the threads must follow. */
 __device__ __forceinline__ void barrier_init_done() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrives, and lets the phase wait for this many bytes of TMA copies. */
+/* Arrives, and adds this many bytes of TMA copies to the phase's transaction count. */
 __device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
@@ -35,13 +35,13 @@ __device__ __forceinline__ void barrier_arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* Arrives when all copies by cp.async that this thread has asked for have landed. */
+/* Arrives when all cp.async copies that this thread has issued have landed. */
 __device__ __forceinline__ void copy_async_arrive(unsigned barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
-/* Until the phase of this parity has ended: the first phase has parity 0; on a new barrier a wait for
- * parity 1 returns at once. */
+/* Waits until the phase of this parity has completed. The first phase has parity 0; on a new
+ * barrier a wait for parity 1 returns at once. */
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
     unsigned done;
     do {
@@ -56,13 +56,13 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
     } while (!done);
 }
 
-/* ---- TMA: one thread starts the copy of a box; what lies outside of the matrix is read as 0 ---- */
+/* ---- TMA: one thread starts the copy of a box; elements outside the matrix read as 0 ---- */
 
 __device__ __forceinline__ void tma_prefetch_map(const tensor_map *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* The box at (column, row) of matrix z to `to`; its bytes arrive at `barrier`. */
+/* Copies the box at (column, row) of matrix z to `to`; its bytes count at `barrier`. */
 __device__ __forceinline__ void tma_load(unsigned to, const tensor_map *map, unsigned barrier,
                                          int column, int row, int z) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -71,7 +71,7 @@ __device__ __forceinline__ void tma_load(unsigned to, const tensor_map *map, uns
                  : "memory");
 }
 
-/* The box from shared memory to (column, row) of matrix z; parts outside of it are left out. */
+/* Stores a box from shared memory to (column, row) of matrix z; parts outside are dropped. */
 __device__ __forceinline__ void tma_store(const tensor_map *map, unsigned from, int column, int row,
                                           int z) {
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"
@@ -84,12 +84,12 @@ __device__ __forceinline__ void tma_store_commit() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Until at most PENDING of this thread's groups of stores still read shared memory. */
+/* Waits until at most PENDING of this thread's groups of stores still read shared memory. */
 template <int PENDING> __device__ __forceinline__ void tma_store_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Orders this thread's ordinary accesses to shared memory before later ones by TMA and wgmma. */
+/* Proxy fence: orders this thread's generic shared accesses before later ones by TMA and wgmma. */
 __device__ __forceinline__ void fence_async_proxy() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -106,7 +106,7 @@ __device__ __forceinline__ float shared_load(unsigned from) {
     return v;
 }
 
-/* An element of 16 bits. */
+/* A 16-bit element. */
 template <typename T> __device__ __forceinline__ T shared_load_half(unsigned from) {
     T v;
     asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v.bits) : "r"(from) : "memory");
@@ -119,7 +119,7 @@ __device__ __forceinline__ float2 shared_load_pair(unsigned from) {
     return v;
 }
 
-/* Four 8 x 8 matrices of 16-bit elements; lane l has the address of row l % 8 of matrix l / 8. */
+/* Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8. */
 __device__ __forceinline__ void shared_store_matrices(unsigned row, unsigned m0, unsigned m1,
                                                       unsigned m2, unsigned m3) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
@@ -127,14 +127,14 @@ __device__ __forceinline__ void shared_store_matrices(unsigned row, unsigned m0,
                  : "memory");
 }
 
-/* x rounded to tf32, to nearest. */
+/* x rounded to the nearest tf32. */
 __device__ __forceinline__ unsigned round_tf32(float x) {
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
     return bits;
 }
 
-/* The two halves as floats. */
+/* The two fp16 halves as floats. */
 __device__ __forceinline__ float2 unpack_f16(unsigned both) {
     float2 v;
     asm("{\n"
@@ -148,7 +148,7 @@ __device__ __forceinline__ float2 unpack_f16(unsigned both) {
     return v;
 }
 
-/* ---- groups of warps ---- */
+/* ---- warpgroups ---- */
 
 template <int REGISTERS> __device__ __forceinline__ void take_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
@@ -158,17 +158,17 @@ template <int REGISTERS> __device__ __forceinline__ void give_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* A barrier of `threads` threads; numbers 1..15 (0 is __syncthreads). */
+/* Named barrier of `threads` threads; numbers 1..15 (0 is __syncthreads). */
 __device__ __forceinline__ void group_barrier(int number, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-/* ---- wgmma: 128 threads multiply tiles that lie in shared memory ---- */
+/* ---- wgmma: 128 threads multiply tiles in shared memory ---- */
 
-/* A tile in 128-byte rows, 128-byte swizzle, on a 1024-byte boundary.
- *   along K (K-major): a row is 128 bytes of K of one m (or n); `stride` = 1024, from 8 rows to the next 8
- *   across (MN-major): a row is 128 bytes of n of one k; stride = 1024, from 8 k to the next 8; `leading`
- *                      leads from one column of such rows to the next */
+/* Descriptor of a tile in 128-byte rows, 128-byte swizzle, on a 1024-byte boundary.
+ *   K-major: a row is 128 bytes of K of one m (or n); stride = 1024, from 8 rows to the next 8
+ *   MN-major: a row is 128 bytes of n of one k; stride = 1024, from 8 k to the next 8; leading =
+ *             from one column of such rows to the next */
 __device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address, unsigned leading,
                                                                unsigned stride) {
     return (unsigned long long)((address & 0x3ffff) >> 4) |
@@ -176,7 +176,7 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address,
            1ull << 62;
 }
 
-/* Before the first wgmma, and whenever ordinary code has touched the accumulators since. */
+/* Required before the first wgmma, and after ordinary code has touched the accumulators. */
 __device__ __forceinline__ void wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -185,12 +185,12 @@ __device__ __forceinline__ void wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Until at most PENDING of the groups committed last are still under way. */
+/* Waits until at most PENDING of the latest committed groups are still in flight. */
 template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the compiler from moving uses of the accumulators over this point. */
+/* Keeps the compiler from moving uses of the accumulators across this point. */
 template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[REGISTERS]) {
 #pragma unroll
     for (int i = 0; i < REGISTERS; i++) {
@@ -198,12 +198,12 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
     }
 }
 
-/* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() for each N below,
- * chosen by d's size; A in shared memory, or in registers. The kernel's macros are WGMMA_INPUT "f16", "bf16" or
- * "tf32", WGMMA_K "16" or "8", and for what it uses of the two: WGMMA_MAJORS(A, B), of A in shared memory, and
- * WGMMA_MAJOR, of B where A is in registers, which is empty for tf32: its operands are K-major always.
- * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1} in
- * d[4 j + 2 h + {0, 1}]. */
+/* d (+)= A * B for a 64 x N tile, 32 bytes of K; `add` = 0: d is not read. One wgmma() per N below,
+ * selected by d's size; A in shared memory or in registers. The kernel defines WGMMA_INPUT "f16",
+ * "bf16" or "tf32", WGMMA_K "16" or "8", and the majors that it uses: WGMMA_MAJORS(A, B) if A is in
+ * shared memory, WGMMA_MAJOR, of B, if A is in registers; empty for tf32, which is always K-major.
+ * Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h, columns 8 j + 2 (t % 4) + {0, 1}
+ * in d[4 j + 2 h + {0, 1}]. */
 #define WGMMA_FROM_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define WGMMA_FROM_16(d, i)                                                                        \
     WGMMA_FROM_4(d, i), WGMMA_FROM_4(d, i + 4), WGMMA_FROM_4(d, i + 8), WGMMA_FROM_4(d, i + 12)
@@ -239,8 +239,8 @@ template <int REGISTERS> __device__ __forceinline__ void wgmma_pin(float (&d)[RE
                      : "l"(a), "l"(b), "r"(add), "n"(A_ACROSS), "n"(B_ACROSS));                    \
     }
 
-/* Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h of A, the words t % 4 + 4 q of the 8 that
- * make 32 bytes of K in a[h + 2 q]. */
+/* Thread t of the 128 has, of row 16 (t / 32) + t % 32 / 4 + 8 h of A, words t % 4 + 4 q of the 8
+ * that make 32 bytes of K, in a[h + 2 q]. */
 #define WGMMA_DEFINE_A_IN_REGISTERS(N, REGISTERS, A0, A1, A2, A3, B, ADD)                          \
     __device__ __forceinline__ void wgmma(float (&d)[REGISTERS], const unsigned (&a)[4],           \
                                           unsigned long long b, int add) {                         \

@@ -1,24 +1,24 @@
-/* GEMM on tensor cores by mma.sync, which every chip from sm_80 on has: cp.async fills a ring of tiles,
- * each warp multiplies its part of the tile from registers.
+/* GEMM on tensor cores by mma.sync, which every chip from sm_80 on has. cp.async fills a ring of
+ * tiles; each warp multiplies its part of the tile from registers.
  *
- *      ring       [0]          [1]          [2]      STAGES of 128 bytes of K: (BLOCK_M + BLOCK_N) 128 bytes
+ *      ring     [0]        [1]        [2]      STAGES stages of (BLOCK_M + BLOCK_N) x 128 bytes
  *
- * The loop over K is mma_loop.cuh's, but for fp64, whose own file has it.
+ * The loop over K is in mma_loop.cuh, for fp64 in gemm_fp64.cu.
  *
- * A and B lie row by row or column by column, as they come: their neighbours are neighbours in K ("along",
- * as in the rows of A) or across K (as in the rows of B). A tile is rows of memory, so either way is copied
- * alike, and the fragments are read from either. A kernel for each of the four pairs.
- * Edges: a copy of what does not exist writes zeros and reads nothing. Where rows are not on 16-byte
- * boundaries, or end within 16 bytes, elements are copied one by one, lanes along the row: a request touches 5
- * sectors. By cp.async where they have 4 or 8 bytes, else through registers, 16 bytes put together at a time.
- * That is 4 times the copies in fp32, of 3 instructions each: what can be known before is, and nothing is a
- * loop, which products could not be moved into. (A loop of them took 27 instructions a copy and 2.3 times the
- * kernel's time; this takes 1.2 times.)
- * Where C has few tiles a block makes a part of K only (split_k.cuh).
- * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; blocks go in the order of tile_order.cuh.
+ * A and B are read in place, K-major (ALONG, as the rows of A) or MN-major (ACROSS, as the rows of
+ * B). A tile consists of rows of memory, so both are copied alike, and fragments can be loaded from
+ * either. There is one kernel for each of the four combinations.
+ * Edges: a copy of elements that do not exist writes zeros and reads nothing. Where rows do not
+ * begin and end on 16-byte boundaries, elements are copied one by one, lanes along the row: 5
+ * sectors per request. Elements of 4 or 8 bytes use cp.async; others go through registers, 16 bytes
+ * assembled at a time. In fp32 that is 4 times the copies, of 3 instructions each, because all the
+ * rest is precomputed. They are unrolled: ptxas cannot move MMAs into a loop. (A loop took 27
+ * instructions per copy and 2.3 times the kernel's time; this takes 1.2 times.)
+ * Where C has few tiles, a block computes a part of K only (split_k.cuh).
+ * Bytes: M N K (1 / BLOCK_M + 1 / BLOCK_N) elements from L2; tile_order.cuh orders the blocks.
  *
- * mma_words.cuh (fp32, fp64) and mma_halves.cuh (16 bits) include this and say how tiles lie and what a warp
- * does with them: the functions that are only declared here.
+ * mma_words.cuh (fp32, fp64) and mma_halves.cuh (16 bits) include this. They define the layout of
+ * tiles and a warp's work on them: the functions that are only declared here.
  */
 #ifndef SMK_MMA_GEMM_CUH
 #define SMK_MMA_GEMM_CUH
@@ -30,39 +30,39 @@
 constexpr int CHUNK = 16 / sizeof(REAL); /* elements; the unit of copies and swizzles */
 constexpr int BLOCK_K = 128 / sizeof(REAL);
 constexpr int WARPS_N = BLOCK_N / WARP_N, THREADS = BLOCK_M / WARP_M * WARPS_N * 32;
-/* How an operand's elements lie, in memory and in a tile: neighbours are neighbours in K, or across K. Its
- * lines are the rows of A and the columns of B. */
+/* An operand's layout, in memory and in a tile: ALONG is K-major, ACROSS is MN-major. Its lines are
+ * the rows of A or the columns of B. */
 enum order { ALONG, ACROSS };
-__host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes of a row */
+__host__ __device__ constexpr int tile_pitch(order how, int lines) { /* bytes per row */
     return how == ALONG ? 128 : lines * (int)sizeof(REAL);
 }
 constexpr int A_TILE = BLOCK_M * 128, STAGE = A_TILE + BLOCK_N * 128;
 constexpr int SLABS = BLOCK_K / K_SLAB, GROUPS = WARP_N / GROUP_N;
 constexpr int M_TILES = WARP_M / 16, N_TILES = WARP_N / 8, GROUP_TILES = GROUP_N / 8;
 
-/* The warp's part of the block's tile, and the lane's place in 8 x 8 numbers: a row or column, a pair. */
+/* Origin of the warp's part of the block's tile; the lane's row or column and pair in 8 x 8. */
 typedef struct warp_place {
     int row, column, eighth, pair, lane;
 } warp_place;
 
-/* What a block makes: K's first..end - 1 of a tile of C. */
+/* The work of a block: k = first..end - 1 of a tile of C. */
 typedef struct block_work {
     tile_place tile;
     int part;
     long long first, end;
 } block_work;
 
-/* Where in an operand's tile a lane reads; the same in every stage, for tiles begin at multiples of 128. */
+/* Offset at which a lane reads a tile; the same in every stage, as tiles are 128-byte aligned. */
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_a(const warp_place &w);
 template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp_place &w);
-/* A slab of 16 rows of A. Where memory brings more rows at once, the last of their tiles does it. */
+/* Loads a slab of 16 rows of A. Where a load brings more rows, the last of their tiles does it. */
 template <order ORDER>
 __device__ __forceinline__ void load_a(a_fragment &a, unsigned from, int tile, int slab);
-/* A slab of a group of columns of B. */
+/* Loads a slab of one group of columns of B. */
 template <order ORDER>
 __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, int slab);
-/* sum (+)= a * b for a tile of 16 rows and a group of columns. Which numbers of C a lane has is the business
- * of store. */
+/* sum += a * b for a tile of 16 rows and a group of columns. Only store() depends on which elements
+ * of C a lane has. */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b);
 __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES][N_TILES][4],
@@ -71,10 +71,10 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
 
 /* ---- copies ---- */
 
-/* BYTES = 16, 8 or 4 to shared memory, zeros if `exists` is false. */
+/* Copies BYTES = 16, 8 or 4 to shared memory; zeros if `exists` is false. */
 template <int BYTES>
 __device__ __forceinline__ void copy_async(unsigned to, const REAL *from, bool exists) {
-    if (BYTES == 16) { /* past L1, which would not be asked again */
+    if (BYTES == 16) { /* bypasses L1, as the data are read once */
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                      "r"(exists ? 16 : 0)
                      : "memory");
@@ -89,12 +89,12 @@ __device__ __forceinline__ void copy_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most PENDING of this thread's newest groups are still under way. */
+/* Waits until at most PENDING of this thread's newest groups are still in flight. */
 template <int PENDING> __device__ __forceinline__ void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Until none of this thread's copies is. */
+/* Waits for all of this thread's copies. */
 __device__ __forceinline__ void copy_async_wait_all() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -106,15 +106,15 @@ __device__ __forceinline__ bool is_chunks(const REAL *x, long long pitch, long l
     return ((unsigned long long)x | bytes) % 16 == 0;
 }
 
-/* Of a row of a tile, chunk c lies at place c ^ swizzle(row), which takes bits of row and no sums of them. */
+/* Chunk c of a row of a tile is at c ^ swizzle(row), which must be linear: bits of row, no sums. */
 template <order ORDER> __device__ __forceinline__ unsigned swizzle(unsigned row);
 template <> __device__ __forceinline__ unsigned swizzle<ALONG>(unsigned row);
 template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row);
 
-/* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's lanes
- * along a row. Copies of a thread are whole steps apart, down by DOWN rows and along by LANES copies, which
- * are known to the compiler; a row of copies takes one new address. Addresses of what does not exist are
- * never used. */
+/* A thread's share of the copies of an operand's tiles of LINES lines: WIDE elements each, a warp's
+ * lanes along a row. A thread's copies are DOWN rows or LANES copies apart, which are compile-time
+ * constants, so a row of copies needs one new address. Addresses of elements that do not exist are
+ * never dereferenced. */
 template <order ORDER, int LINES, bool CHUNKS> struct copies {
     static constexpr int ROWS = ORDER == ALONG ? LINES : BLOCK_K;
     static constexpr int COLUMNS = ORDER == ALONG ? BLOCK_K : LINES;
@@ -127,8 +127,8 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
 
     const REAL *from;
     long long pitch;
-    unsigned to;  /* in a tile */
-    int lines, k; /* that exist from here on; of the thread's first copy in a tile */
+    unsigned to;  /* offset in a tile */
+    int lines, k; /* lines that exist from the thread's first copy on, and that copy's k */
 
     __device__ __forceinline__ void start(const REAL *x, long long pitch_, long long n,
                                           long long first) {
@@ -142,13 +142,13 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
         lines = (int)min(n - line, 0x7fffffffll);
     }
 
-    /* Copy i of COUNT, in turn, to the tile at `tile`, of which k_left of K's elements exist. */
+    /* Copy i of COUNT, in order, to the tile at `tile`, of whose k the first k_left exist. */
     __device__ __forceinline__ void copy(unsigned tile, int i, int k_left) {
         copy_async<WIDE * sizeof(REAL)>(place(tile, i), from + along(i), there(i, k_left) > 0);
         advance(i);
     }
 
-    /* The same in two steps, by way of registers. */
+    /* The same in two steps, through registers. */
     __device__ __forceinline__ void load(REAL (&v)[CHUNK], int i, int k_left) {
 #pragma unroll
         for (int j = 0; j < CHUNK; j++) {
@@ -170,7 +170,7 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
         return (tile + to ^ swizzle<ORDER>(down(i)) << 4) +
                (unsigned)(down(i) * PITCH + along(i) * (int)sizeof(REAL));
     }
-    /* How many elements from copy i on are in its row of the matrix. */
+    /* Elements of its row of the matrix that exist from copy i on. */
     __device__ __forceinline__ int there(int i, int k_left) {
         const bool row_exists = down(i) < (ORDER == ALONG ? lines : k_left - k);
         return row_exists ? (ORDER == ALONG ? k_left - k : lines) - along(i) : 0;
@@ -178,25 +178,25 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
     __device__ __forceinline__ void advance(int i) {
         if (i % PARTS == PARTS - 1) {
             from += DOWN * pitch;
-            asm("" : "+l"(from)); /* else multiples of the pitch would take registers */
+            asm("" : "+l"(from)); /* or multiples of the pitch take registers */
             __builtin_assume(__isGlobal(from));
         }
         if (ORDER == ALONG && i == COUNT - 1) from += BLOCK_K - ROWS * pitch; /* the next tile */
     }
 };
 
-/* An operand's matrix: `n` lines, rows of memory `pitch` elements apart. */
+/* An operand's matrix: `n` lines, in rows of memory that are `pitch` elements apart. */
 typedef struct operand_matrix {
     const REAL *x;
-    long long pitch, n, first; /* line of the block's tile */
+    long long pitch, n, first; /* first: line of the block's tile */
 } operand_matrix;
 
-/* A thread's share of the copies of both, tile after tile. Past the end of K all of a tile is zeros: none is
- * special. */
+/* A thread's share of the copies of both operands, tile after tile. Tiles past the end of K are all
+ * zeros, so none needs a special case. */
 template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
     typedef copies<OF_A, BLOCK_M, CHUNKS> of_a;
     typedef copies<OF_B, BLOCK_N, CHUNKS> of_b;
-    /* Else they pass through registers: each is stored when the next one is loaded, or after the last. */
+    /* If not, copies go through registers: stored when the next is loaded, or after the last. */
     static constexpr bool ASYNC = CHUNKS || sizeof(REAL) >= 4;
     static constexpr int COPIES = of_a::COUNT + of_b::COUNT, COUNT = COPIES + !ASYNC;
 
@@ -211,7 +211,7 @@ template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
         b.start(B.x, B.pitch, B.n, B.first);
         left = K;
     }
-    /* Copy i of COUNT, in turn; after the last comes the next tile. */
+    /* Copy i of COUNT, in order; the last one moves on to the next tile. */
     __device__ __forceinline__ void copy(unsigned stage, int i) {
         const int k_left = (int)min(left, (long long)BLOCK_K), of_b_i = i - of_a::COUNT;
         if (!ASYNC && i > 0 && i <= of_a::COUNT) a.store(stage, i - 1, passing);
@@ -233,13 +233,13 @@ template <order OF_A, order OF_B, bool CHUNKS> struct tile_copies {
 
 /* ---- the kernel ---- */
 
-/* The sum over all of K, by the loop of mma_loop.cuh or of the kernel's own file. */
+/* The sum over all of K; defined in mma_loop.cuh or in the kernel's own file. */
 template <order OF_A, order OF_B, bool CHUNKS>
 __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], long long K,
                                            const operand_matrix &A, const operand_matrix &B,
                                            unsigned ring, const warp_place &w);
 
-/* Blocks that run together make all tiles of one part of K: they read the same of A and B. */
+/* Concurrent blocks compute the tiles of one part of K, so they read the same of A and B. */
 __device__ __forceinline__ block_work work_of_block(const gemm_args &g) {
     const int down = (int)((g.M + BLOCK_M - 1) / BLOCK_M);
     const int across = (int)((g.N + BLOCK_N - 1) / BLOCK_N);
@@ -276,7 +276,7 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
     store(g, sum, w, block, ring, A.first + w.row, B.first + w.column);
 }
 
-/* Registers: warps of 32 x 32 live with 168, but for fp64, and then a multiprocessor has 12 of them. */
+/* Warps of 32 x 32 need at most 168 registers, except fp64, so a multiprocessor has 12 of them. */
 constexpr int WARPS_RESIDENT = WARP_M * WARP_N * sizeof(number) <= 4096 ? 12 : 8;
 constexpr int BLOCKS = THREADS < 32 * WARPS_RESIDENT ? 32 * WARPS_RESIDENT / THREADS : 1;
 
@@ -286,7 +286,7 @@ constexpr int BLOCKS = THREADS < 32 * WARPS_RESIDENT ? 32 * WARPS_RESIDENT / THR
         product<of_a, of_b>(g);                                                                    \
     }
 
-/* One for each order: _a, _b, _ab of operands that lie column by column. */
+/* One kernel per combination of layouts; _a, _b, _ab: A, B or both are column-major. */
 #define MMA_GEMM(name)                                                                             \
     MMA_GEMM_ENTRY(name, ALONG, ACROSS)                                                            \
     MMA_GEMM_ENTRY(name##_a, ACROSS, ACROSS)                                                       \

@@ -1,15 +1,15 @@
-/* How 16-bit elements lie for mma.sync, read by ldmatrix; the rest is mma_gemm.cuh.
+/* Layout of 16-bit elements for mma.sync, read by ldmatrix; the rest is in mma_gemm.cuh.
  *
- *      along: 128 bytes of k, 8 chunks      ldmatrix.x4: 16 lines and 2 chunks, 16 x 16 of a product
- *      across: BLOCK_M or BLOCK_N lines     ldmatrix.x4.trans: 16 k and 2 chunks of lines
+ *   ALONG: rows of 128 bytes of k, 8 chunks          ldmatrix.x4: 16 lines, 2 chunks: 16 x 16
+ *   ACROSS: rows of BLOCK_M or BLOCK_N lines         ldmatrix.x4.trans: 16 k and 2 chunks of lines
  *
- * Lines are the rows of A and the columns of B. Chunk c of a row of either lies at c ^ row % 8: a matrix is 8
- * rows of one chunk, so 8 different chunks of 128 bytes. Banks: 4 wavefronts an ldmatrix.x4, the fewest there
- * are; cp.async's 8 lanes stay in 128 bytes.
+ * Lines are the rows of A or the columns of B. In both layouts chunk c of a row is at c ^ row % 8:
+ * a matrix is one chunk of 8 rows, so 8 different chunks of 128 bytes. Banks: 4 wavefronts per
+ * ldmatrix.x4, the minimum; 8 lanes of cp.async stay within 128 bytes.
  *
- * A warp, a slab of 16 k: 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
- * Sums are fp32, products exact. Stores: a lane has pairs of neighbours, four lanes 8 columns of a row. Four
- * lanes turn 4 x 4 such words round, and each stores 16 bytes of its own: 64 neighbouring bytes a row.
+ * Per slab of 16 k a warp of 64 x 64 takes 4 + 4 ldmatrix.x4, 32 wavefronts, for 32 MMAs.
+ * Sums are fp32, products exact. Stores: a lane has pairs of columns, four lanes 8 columns of a
+ * row. Four lanes transpose 4 x 4 such pairs; each stores 16 bytes, so 64 contiguous bytes per row.
  */
 #ifndef SMK_MMA_HALVES_CUH
 #define SMK_MMA_HALVES_CUH
@@ -17,11 +17,11 @@
 #include "args.h"
 
 typedef float number;
-/* Rows g and g + 8 of the first 8 k, then of the others; two k a word. */
+/* Rows g and g + 8 of the first 8 k, then of the other 8; two k per word. */
 typedef struct a_fragment {
     unsigned x[WARP_M / 16][4];
 } a_fragment;
-/* The first 8 k and the others, of one product and of the next. */
+/* The first 8 k and the other 8, of one MMA and of the next. */
 typedef struct b_fragment {
     unsigned x[4];
 } b_fragment;
@@ -38,8 +38,8 @@ template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
     return row % 8;
 }
 
-/* The row and chunk that this lane names of 16 rows and 2 chunks. Of the four matrices the second is the
- * other 8 lines in A and the other 8 k in B; rows: that is rows, and not chunks. */
+/* Offset of the row and chunk whose address this lane passes, of 16 rows and 2 chunks. The second
+ * of the four matrices has the other 8 lines of A, the other 8 k of B; `rows`: rows, not chunks. */
 template <order ORDER, int LINES>
 __device__ __forceinline__ unsigned reads_from(const warp_place &w, int line, bool rows) {
     const int row = w.lane % 8 + (rows ? w.lane / 8 % 2 : w.lane / 16) * 8;
@@ -56,7 +56,7 @@ template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp
     return reads_from<ORDER, BLOCK_N>(w, w.column, ORDER == ACROSS);
 }
 
-/* 16 lines and 16 k. Across K, matrices are turned as they are read. */
+/* Loads 16 lines and 16 k. MN-major matrices are transposed as they are loaded. */
 template <order ORDER, int LINES>
 __device__ __forceinline__ void load(unsigned *x, unsigned from, int tile, int slab) {
     static_assert(WARP_M <= 64 && WARP_N <= 64, "the lines of a warp stay within 128 bytes");
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
     load<ORDER, BLOCK_N>(b.x, from, group, slab);
 }
 
-/* The kernel file says MMA_INPUT, "f16" or "bf16". */
+/* The kernel's file defines MMA_INPUT, "f16" or "bf16". */
 __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, int tile,
                                          const b_fragment &b) {
     const unsigned *x = a.x[tile];
@@ -97,7 +97,7 @@ __device__ __forceinline__ void multiply(number (*sum)[4], const a_fragment &a, 
     }
 }
 
-/* 4 x 4 words of 4 lanes turned round: lane i's word j becomes lane j's word i. */
+/* Transposes 4 x 4 words of 4 lanes: lane i's word j becomes lane j's word i. */
 __device__ __forceinline__ void turn(unsigned (&word)[4], int lane) {
 #pragma unroll
     for (int bit = 1; bit <= 2; bit *= 2) {

@@ -1,12 +1,12 @@
-/* The loop over K of the kernels by mma.sync: a barrier a tile, copies by cp.async or through registers.
+/* Loop over K of the mma.sync kernels: one barrier per tile, copies by cp.async or by registers.
  *
- *      warp       |s0 s1 s2 s3|s0 s1 s2 s3|          a tile's steps: slabs of K, groups of columns
- *      loads       s1 s2 s3  s0                      one step ahead: the first step of the next tile is
- *                          ^ wait, barrier, refill   loaded before the last one of this tile is multiplied
+ *      warp       |s0 s1 s2 s3|s0 s1 s2 s3|          steps of a tile: slabs of K, groups of columns
+ *      loads       s1 s2 s3  s0                      one step ahead: the next tile's first step is
+ *                          ^ wait, barrier, refill   loaded before this tile's last is multiplied
  *
- * At a tile's last step everything of it is in registers. So the barrier there says two things: the next
- * tile has landed for everybody, and this one's place is free for the tile STAGES ahead. B's fragments have
- * two sets of registers; A's have one, and each is loaded anew after its last product.
+ * At a tile's last step all of it is in registers. So the barrier there means two things: the next
+ * tile has landed for all threads, and this tile's stage is free for the tile STAGES ahead. B's
+ * fragments have two sets of registers; A's one, and each is reloaded after its last product.
  */
 #ifndef SMK_MMA_LOOP_CUH
 #define SMK_MMA_LOOP_CUH
@@ -25,13 +25,13 @@ __device__ __forceinline__ void accumulate(number (&sum)[M_TILES][N_TILES][4], l
     typedef tile_copies<OF_A, OF_B, CHUNKS> all_copies;
     all_copies copies;
     copies.start(A, B, K);
-    /* Copies go in turns, after the products of 16 rows each but for the last step's; what passes through
-     * registers as far apart as there is room. */
+    /* Copies are spread over the products of 16 rows, except those of the last step; copies through
+     * registers are spaced as far apart as possible. */
     constexpr int PLACES = M_TILES * (STEPS - 1);
     constexpr int A_TURN = (all_copies::COUNT + PLACES - 1) / PLACES;
     constexpr int GAP =
         all_copies::ASYNC ? 1 : PLACES / ((all_copies::COUNT + A_TURN - 1) / A_TURN);
-    /* All but the newest STAGES - 2 tiles. */
+    /* Waits for all but the newest STAGES - 2 tiles. */
     auto landed = [&]() {
         if (all_copies::ASYNC) {
             copy_async_commit();

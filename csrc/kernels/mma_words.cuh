@@ -1,22 +1,22 @@
-/* How fp32 and fp64 lie for mma.sync, so that every shared access moves 16 bytes; the rest is mma_gemm.cuh.
+/* Layout of fp32 and fp64 for mma.sync: every shared access moves 16 bytes. See also mma_gemm.cuh.
  *
- * ldmatrix turns 16-bit elements only. But which k of a slab is called the first is free, if A and B agree,
- * and which line of a group of 8 V too (a row of A, a column of B), if C does: A's lines and B's are taken
- * alike, and each matrix as it lies. V = 16 / sizeof(REAL) elements a vector; lane = 4 g + t.
+ * ldmatrix handles 16-bit elements only. But the order of the k in a slab is free if A and B agree,
+ * and that of lines in a group of 8 V (rows of A, columns of B) is free if C agrees. Lines of A and
+ * B are loaded alike, in either layout. V = 16 / sizeof(REAL) elements per vector; lane = 4 g + t.
  *
- *      along: line, 128 bytes of k   | t0 t1 t2 t3 | t0 t1 t2 t3 |   a lane reads vector t of a half in each of
- *                                        half 0        half 1        its V lines, slot(g) V + q; V k a vector
- *      across: k, 128 bytes of lines | g0 g2 g4 g6 | g1 g3 g5 g7 |   in each of its 4 k a lane reads the vector
- *                                                                    slot(g): its V lines
+ *   ALONG: line, 128 bytes of k   | t0 t1 t2 t3 | t0 t1 t2 t3 |  a lane loads vector t of a half (V
+ *                                     half 0        half 1       k) in its V lines, slot(g) V + q
+ *   ACROSS: k, 128 bytes of lines | g0 g2 g4 g6 | g1 g3 g5 g7 |  a lane loads vector slot(g) (its V
+ *                                                                lines) in each of its V k
  *
- * A lane's k are 4 V half + V t + j, so either way it has the same lines and k: x[q][j]. Line slot(g) V + q is
- * row or column g of the q-th of V 8-line products.
- * mma's 16 rows are columns of B, two of a lane's vector, and its 8 columns are rows of A: C comes out turned.
- * So the 8 lanes of a t hold 8 vectors of a row of C: 128 neighbouring bytes a row and store.
- * Banks: 16-byte reads are served 8 lanes at a time: two g, four t. Along K, lines with odd g have their halves
- * swapped (vector ^ 4); across, row V t + j has vector ^ t. Either way the 8 lanes find 8 different vectors of
- * 128 bytes: 4 wavefronts a request, the fewest there are, and no swizzle moves cp.async's 8 out of their 128
- * bytes.
+ * A lane's k are 4 V half + V t + j, so either layout gives it the same lines and k: x[q][j]. Line
+ * slot(g) V + q is row or column g of the q-th of V 8-line products.
+ * mma's 16 rows are columns of B, two of a lane's vector, and its 8 columns rows of A: C comes out
+ * transposed. So the 8 lanes of one t hold 8 vectors of a row of C: 128 contiguous bytes per store.
+ * Banks: 16-byte loads are served 8 lanes at a time: two g, four t. ALONG, lines with odd g have
+ * their halves swapped (vector ^ 4); ACROSS, row V t + j has vector ^ t. Either way the 8 lanes
+ * read 8 different vectors of 128 bytes: 4 wavefronts per request, the minimum. No swizzle moves 8
+ * lanes of cp.async out of their 128 bytes.
  */
 #ifndef SMK_MMA_WORDS_CUH
 #define SMK_MMA_WORDS_CUH
@@ -24,11 +24,11 @@
 #include "common.cuh"
 
 typedef REAL number;
-/* Row of A in each eighth of the warp's; the j-th k of this lane among a slab's 4 V. */
+/* x[i][j]: a row of A from the warp's i-th 8 rows; this lane's j-th k among a slab's 4 V. */
 typedef struct a_fragment {
     REAL x[WARP_M / 8][V];
 } a_fragment;
-/* Column of B among the lane's neighbours; k. */
+/* x[q][j]: the q-th of the lane's adjacent columns of B; k as above. */
 typedef struct b_fragment {
     REAL x[V][V];
 } b_fragment;
@@ -45,12 +45,12 @@ template <> __device__ __forceinline__ unsigned swizzle<ACROSS>(unsigned row) {
     return row / V % 4;
 }
 
-/* The vector of lines that lane 4 g + t takes of a group: of V, one in each of V products. */
+/* The vector of lines that lane 4 g + t takes of a group: V lines, one in each of V products. */
 __device__ __forceinline__ int slot(int eighth) {
     return eighth / 2 + eighth % 2 * 4;
 }
 
-/* From line `line` of a tile of LINES lines on. */
+/* Offset from line `line` of a tile of LINES lines on. */
 template <order ORDER, int LINES>
 __device__ __forceinline__ unsigned reads_from(const warp_place &w, int line) {
     if (ORDER == ALONG)
@@ -67,7 +67,7 @@ template <order ORDER> __device__ __forceinline__ unsigned reads_of_b(const warp
     return reads_from<ORDER, BLOCK_N>(w, w.column);
 }
 
-/* As numbers: ptxas moves a number of 64 bits that came as words once more. */
+/* Typed loads, because ptxas adds a move for a 64-bit number that was loaded as words. */
 __device__ __forceinline__ void read_shared(float4 &v, unsigned from) {
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
@@ -85,7 +85,7 @@ __device__ __forceinline__ void load_shared(double &x, unsigned from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from) : "memory");
 }
 
-/* Of a group of 8 V lines and a slab: line `first` to `end` of the lane's V; across K, all of them come
+/* Of a group of 8 V lines and a slab: lines first..end - 1 of the lane's V; MN-major, all V come
  * together. */
 template <order ORDER, int LINES>
 __device__ __forceinline__ void load(REAL (*x)[V], unsigned from, int group, int slab, int first,
@@ -125,13 +125,13 @@ __device__ __forceinline__ void load_b(b_fragment &b, unsigned from, int group, 
     load<ORDER, BLOCK_N>(b.x, from, group, slab, 0, V);
 }
 
-/* What a sum becomes before it is stored; of the kernel's file. */
+/* Applied to a sum before it is stored; defined in the kernel's file. */
 __device__ __forceinline__ void check(const gemm_args &g, REAL &sum, const block_work &block,
                                       long long row, long long column);
 
-/* A group's columns of 8 rows V apart, from `row` on, where rows of C are not on 16-byte boundaries: by way of 8
- * x 128 bytes of the warp's own, so that a request stores neighbours of one row. There row s has vector ^ s % 4:
- * the 8 lanes that write together have four rows and two halves. */
+/* Stores a group's columns of 8 rows V apart, from `row` on, if C's rows are not 16-byte aligned.
+ * By way of 8 x 128 bytes of the warp's own, so that a request stores neighbours of one row. There
+ * row s has vector ^ s % 4: 8 lanes that write together have four rows and two halves. */
 __device__ __forceinline__ void store_along(const gemm_args &g, REAL *C, const vector (&x)[2],
                                             unsigned own, const warp_place &w, long long row,
                                             long long column) {
@@ -165,7 +165,7 @@ __device__ __forceinline__ void store(const gemm_args &g, number (&sum)[M_TILES]
     REAL *C = g.C + blockIdx.z * g.batch_c;
     const bool aligned = rows_aligned(C, g.ldc, sizeof(REAL)), along = !aligned && g.split == 1;
     const unsigned own = ring + threadIdx.x / 32 * 1024;
-    if (along) { /* the ring is empty, and nobody reads it */
+    if (along) { /* the ring is reused: no copy or load is left */
         copy_async_wait_all();
         __syncthreads();
     }

@@ -1,19 +1,19 @@
-/* Launches of one job that overlap: programmatic dependent launch.
+/* Overlap of launches of one job: programmatic dependent launch.
  *
- *      pack      |#### last blocks ##|                          without:  |pack ##|   3 us   |product ####|
+ *      pack      |#### last blocks ##|                   without:  |pack ##|  3 us  |product ####|
  *      product        |start | waits  |####################
  *
- * Between two launches of a stream some 3 us pass, in which nothing runs. Here the second launch may begin
- * as soon as all blocks of the first have said so (or have ended), on multiprocessors that have room; what
- * does not depend on the first, it does then: barriers, tensor maps, addresses. Then it waits until the first
- * launch has ended and its writes are visible. The wait is for the launch right before, and that one has
- * waited in turn. So in a job
+ * Between two launches of a stream some 3 us pass in which nothing runs. Here the second launch may
+ * begin once all blocks of the first have executed launch_dependents (or have ended), where there
+ * is room. It sets up what does not depend on the first: barriers, tensor maps, addresses. Then it
+ * waits until the first launch has ended and its writes are visible. The wait covers only the
+ * previous launch, which has itself waited for the one before. So the rule in a job is:
  *
- *     all threads of all kernels wait, before they first read or write global memory,
+ *     all threads of all kernels wait before they first read or write global memory,
  *
- * though it is the workspace alone that they share. A row of the table that says `overlaps` promises that,
- * and the emulator looks for accesses before the wait. The first launch of a job never overlaps: what other
- * libraries have queued is done. There, and in code for chips before sm_90, nothing happens here.
+ * though only the workspace is shared. A variant with `overlaps` promises that; the emulator checks
+ * it. The first launch of a job never overlaps, so work queued by other libraries is complete.
+ * There, and in code for chips before sm_90, these functions have no effect.
  * Source: PTX ISA, griddepcontrol.
  */
 #ifndef SMK_OVERLAP_CUH
@@ -31,7 +31,7 @@ __device__ __forceinline__ void wait_for_launch_before() {
 #endif
 }
 
-/* Where nothing is to be done before the wait. */
+/* For kernels that have nothing to do before the wait. */
 __device__ __forceinline__ void overlap_launches() {
     let_next_launch_begin();
     wait_for_launch_before();

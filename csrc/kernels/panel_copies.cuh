@@ -1,19 +1,19 @@
-/* How gemm_panel's operands come to shared memory, and from there to registers, in fours.
+/* gemm_panel's operands: copies to shared memory, and loads from there to registers, by fours.
  *
- * An operand's lines are the rows of A and the columns of B. In memory its neighbours lie along K (rows of A) or
- * across it (rows of B), and so they lie in the panel, which is chunks of 32 k, which are 8 slabs of 4:
+ * An operand's lines are the rows of A or the columns of B. In memory it is K-major (rows of A) or
+ * MN-major (rows of B), and so it is in the panel, which is chunks of 32 k, each of 8 slabs of 4 k:
  *
- *      along, 32 k                       across, LINES
- *      line 0  | s0 | s1 | .. | s7 |     k 0  | l0 .. l3 | l4 .. l7 | ..      a vector: 4 k of a line, or
- *      line 1  | s0 | s1 | .. | s7 |     k 1  | l0 .. l3 | l4 .. l7 | ..      4 lines of a k
+ *      ALONG, 32 k                       ACROSS, LINES lines
+ *      line 0  | s0 | s1 | .. | s7 |     k 0  | l0 .. l3 | l4 .. l7 | ..    vector: 4 k of a line,
+ *      line 1  | s0 | s1 | .. | s7 |     k 1  | l0 .. l3 | l4 .. l7 | ..    or 4 lines of a k
  *      ..                                ..
  *
- * A thread's fragment is a slab of groups of 4 neighbouring lines: four vectors of a group, either way.
- * Banks: a 16-byte read is served 8 lanes at a time. Across, lanes with different groups find different vectors of
- * one row. Along, groups are 4 rows of 128 bytes apart, so slab s of a line lies at s ^ (line / 4) % 8: 8 groups
- * are 8 different vectors of 128 bytes. Copies fill whole rows of 128 bytes, in an order that does not matter.
- * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of the last slab. Where rows
- * are not on 16-byte boundaries, or end within 16 bytes, elements are copied one by one, lanes along the row.
+ * A thread's fragment is a slab of groups of 4 adjacent lines: four vectors per group, either way.
+ * Banks: a 16-byte load is served 8 lanes at a time. ACROSS, lanes with different groups read
+ * different vectors of one row. ALONG, groups are 4 rows of 128 bytes apart, so slab s of a line is
+ * at s ^ (line / 4) % 8: 8 groups are 8 different vectors of 128 bytes. Copies fill whole rows.
+ * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of the last
+ * slab. Where rows do not begin and end on 16-byte boundaries, copies are one element each.
  */
 #ifndef SMK_PANEL_COPIES_CUH
 #define SMK_PANEL_COPIES_CUH
@@ -23,7 +23,7 @@
 enum order { ALONG, ACROSS };
 constexpr int SLAB = 4, CHUNK = 32; /* of K */
 
-/* A block's lines of an operand, from its first k on. */
+/* A block's lines of an operand, from the block's first k on. */
 typedef struct operand_lines {
     const float *x;
     long long pitch, k;
@@ -39,14 +39,14 @@ __device__ __forceinline__ operand_lines lines_from(const float *x, long long pi
             rows_aligned(from, pitch | (ORDER == ALONG ? end - k : lines), sizeof(float))};
 }
 
-/* Of a row of 8 vectors along K; for lanes whose lines are GROUP apart. */
+/* Swizzle within a row of 8 vectors along K, for lanes whose lines are GROUP apart. */
 template <int GROUP> __device__ __forceinline__ int swizzle(int line) {
     return line / GROUP % 8;
 }
 
 template <int WIDE>
 __device__ __forceinline__ void copy_async(unsigned to, const float *from, bool exists) {
-    if (WIDE == 4) { /* past L1, which would not be asked again */
+    if (WIDE == 4) { /* bypasses L1, as the data are read once */
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                      "r"(exists ? 16 : 0)
                      : "memory");
@@ -57,15 +57,15 @@ __device__ __forceinline__ void copy_async(unsigned to, const float *from, bool 
     }
 }
 
-/* Chunks first..end - 1, by THREADS, WIDE elements a copy, a warp's lanes along a row. Where a chunk has fewer
- * rows than threads can copy at once, along K, several chunks are. */
+/* Copies chunks first..end - 1 with THREADS threads, WIDE elements each, a warp's lanes along a
+ * row. Where a K-major chunk has fewer rows than threads copy at once, they copy several chunks. */
 template <order ORDER, int LINES, int GROUP, int THREADS, int WIDE>
 __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &own, int first,
                                             int end) {
     constexpr int COLUMNS = ORDER == ALONG ? CHUNK : LINES, LANES = COLUMNS / WIDE;
     constexpr int DOWN = THREADS / LANES, BYTES = LINES * CHUNK * 4;
     const int column = threadIdx.x % LANES * WIDE, down = threadIdx.x / LANES;
-    /* Of K from the first chunk on: what exists, and what is written. */
+    /* k from the first chunk on: how many exist, and how many are written. */
     const int left = (int)min(own.k - (long long)first * CHUNK, 1ll << 30);
     const int written = min((left + SLAB - 1) / SLAB * SLAB, (end - first) * CHUNK);
     const float *x = own.x + (long long)first * CHUNK * (ORDER == ALONG ? 1 : own.pitch);
@@ -89,7 +89,7 @@ __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &ow
         to += down / LINES * BYTES + line * (CHUNK * 4);
 #pragma unroll 1
         for (; k < written; k += AT_ONCE * CHUNK) {
-            const int exist = k < left ? own.lines - line : 0; /* rows, from here on */
+            const int exist = k < left ? own.lines - line : 0; /* rows left */
             const float *next = from;
 #pragma unroll
             for (int i = 0; i < ROUNDS; i++) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &ow
                 copy_async<WIDE>(to + i * (DOWN * CHUNK * 4) + vector_at * 16 + column % 4 * 4,
                                  next, i * DOWN < exist);
                 next += DOWN * own.pitch;
-                asm("" : "+l"(next)); /* else multiples of the pitch would take registers */
+                asm("" : "+l"(next)); /* or multiples of the pitch take registers */
             }
             to += AT_ONCE * BYTES;
             from += AT_ONCE * CHUNK;
@@ -122,7 +122,7 @@ template <> struct neighbours<1> {
     typedef float type;
 };
 
-/* A slab of GROUP neighbouring lines from `line` on, and of each GROUP that are STEP further: x[line][k]. */
+/* Loads a slab of GROUP adjacent lines from `line` on and of more groups STEP apart: x[line][k]. */
 template <order ORDER, int LINES, int GROUP, int STEP, int OWN>
 __device__ __forceinline__ void load_fragment(float (&x)[OWN][SLAB], const float *panel, int line,
                                               int slab) {

@@ -1,6 +1,6 @@
-/* Where gemm_panel's sums meet: each slice of K leaves its own in shared memory, and whoever stores an element adds
- * them, in an order that is always the same. There is no other way to C, of one slice neither: so a request's
- * lanes lie along a row, 512 bytes of it where C's rows are aligned, else 128, whatever the pitch.
+/* Reduction of gemm_panel's sums: each slice of K writes its sums to shared memory; the thread that
+ * stores an element adds them, always in the same order. C goes this way with one slice too, so
+ * that a request's lanes lie along a row, 512 bytes of it if C's rows are aligned, else 128.
  */
 #ifndef SMK_PANEL_SUMS_CUH
 #define SMK_PANEL_SUMS_CUH
@@ -12,7 +12,7 @@ constexpr int WARP_M = LANES_M * THREAD_M, WARP_N = LANES_N * THREAD_N;
 constexpr int WARPS_N = BLOCK_N / WARP_N, WARPS = BLOCK_M / WARP_M * WARPS_N;
 constexpr int THREADS = 32 * WARPS * SLICES, TILE = BLOCK_M * BLOCK_N;
 
-/* Sums in shared memory: rows 4 apart have their halves of 128 bytes swapped, for the lanes that write together. */
+/* Rows of sums 4 apart have their 128-byte halves swapped, for the lanes that write together. */
 __device__ __forceinline__ int place_of_sum(int row, int column) {
     return row * BLOCK_N + (column ^ row / 4 % 2 * 16);
 }
@@ -32,7 +32,7 @@ __device__ __forceinline__ void put_sums(float *sums, const float (&sum)[THREAD_
     }
 }
 
-/* Adds the slices' sums and stores them, WIDE neighbours a thread and access. */
+/* Adds the slices' sums and stores them, WIDE adjacent elements per thread and access. */
 template <int WIDE>
 __device__ __forceinline__ void store(const gemm_args &g, const float *sums, long long rows,
                                       long long columns) {

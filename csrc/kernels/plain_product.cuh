@@ -1,11 +1,11 @@
-/* One element of a product, of K's first..end - 1, by FFMAs, for what tensor cores in parts cannot say:
- * infinity times part 1 of a number that has none is a NaN that the product may not have. */
+/* One element of a product over k = first..end - 1, by FFMAs. Products of split operands fail for
+ * infinities: infinity times a low term of 0 is NaN, which the true product need not be. */
 #ifndef SMK_PLAIN_PRODUCT_CUH
 #define SMK_PLAIN_PRODUCT_CUH
 
 #include "args.h"
 
-/* Out of line: it is almost never needed. */
+/* Not inlined, because it is almost never needed. */
 __device__ __noinline__ float plain_product(const gemm_args &g, long long row, long long column,
                                             long long first, long long end) {
     const REAL *a = g.A + blockIdx.z * g.batch_a + row * g.lda;

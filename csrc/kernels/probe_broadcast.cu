@@ -1,12 +1,12 @@
 /* Probe: one warp reads the same shared word in all lanes.
  *
  *      lane  0 1 2 3 ... 31
- *            \ \ | | ... /       one bank, one word: the word goes to everybody
+ *            \ \ | | ... /       one bank, one word: the word goes to all lanes
  *              [ word ]
  *
- * y[lane] = x[word] for 32 lanes; a word that x does not have reads as 0.
- * Banks: a conflict is two different words in one bank. One word, however many lanes want it, takes
- * 1 wavefront.
+ * y[lane] = x[word] for 32 lanes; a word beyond the end of x reads as 0.
+ * Banks: a conflict is two different words in one bank. One word takes 1 wavefront, however many
+ * lanes read it.
  * Bytes: 128 into shared memory, 4 out of it. FLOPs: none.
  * Differs from stride_read by the address: the same in every lane, stride 0.
  */

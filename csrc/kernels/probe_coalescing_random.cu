@@ -1,11 +1,11 @@
-/* Probe: one warp reads global words in no order at all.
+/* Probe: one warp reads global words at random.
  *
- *      lane 0 -> x[5131]   lane 1 -> x[88]   lane 2 -> x[40973] ...       up to 32 sectors, 32 lines
+ *      lane 0 -> x[5131]   lane 1 -> x[88]   lane 2 -> x[40973] ...      up to 32 sectors, 32 lines
  *
- * y[lane] = x[hash(seed, lane) % n] for 32 lanes, n being the length of x and hash the 32-bit integer
- * h = seed * 0x9E3779B9 + lane; h ^= h >> 16; h *= 0x85EBCA6B; h ^= h >> 13; h *= 0xC2B2AE35; h ^= h >> 16
- * (the finalizer of MurmurHash3, Austin Appleby, public domain: any good mixing would do).
- * Banks: none. Sectors: as many as differ; with n of many thousands nearly always 32.
+ * y[lane] = x[hash(seed, lane) % n] for 32 lanes; n is the length of x, hash the 32-bit integer
+ * h = seed * 0x9E3779B9 + lane; h ^= h >> 16; h *= 0x85EBCA6B; h ^= h >> 13; h *= 0xC2B2AE35;
+ * h ^= h >> 16 (MurmurHash3's finalizer, Austin Appleby, public domain: any good mixing would do).
+ * Banks: none. Sectors: the distinct ones; with n of many thousands nearly always 32.
  * Bytes: 1024 moved for 128 used. FLOPs: none.
  * Differs from coalescing by the addresses.
  */

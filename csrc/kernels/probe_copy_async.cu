@@ -1,12 +1,12 @@
 /* Probe: y = 2 x, through shared memory by cp.async.
  *
  *      global x --cp.async--> shared --ld--> register, * 2 --st--> global y
- *                  in the background: no register holds the word on its way
+ *                  asynchronous: no register holds the word on its way
  *
  * y[i] = 2 * x[i], any length.
- * Banks: lanes write and read neighbouring words: 1 wavefront a request.
- * Bytes: 4 in and 4 out of global memory an element, 1 FLOP. A thread reads only what it copied itself,
- * so waiting for its copy is enough and no barrier is needed: the smallest correct use of cp.async.
+ * Banks: lanes write and read adjacent words: 1 wavefront per request.
+ * Bytes: 4 in and 4 out of global memory per element, 1 FLOP. A thread reads only what it copied
+ * itself, so it waits for its own copy and needs no barrier: the smallest correct use of cp.async.
  * Differs from broadcast by cp.async in place of load and store.
  */
 #include "common.cuh"

@@ -1,13 +1,13 @@
-/* Probe: y = x * x + 1, with STAGES copies of cp.async under way while a tile is worked on.
+/* Probe: y = x * x + 1, with STAGES cp.async copies in flight while a tile is computed.
  *
  *      round      0       1       2       3       4        STAGES = 3: a ring of 3 tiles
  *      copy     0->[0]  1->[1]  2->[2]  3->[0]  4->[1]
  *      use                      0:[0]   1:[1]   2:[2]      waits for all but STAGES - 1 groups
  *
- * y[i] = x[i] * x[i] + 1, any length; a block does ROUNDS tiles of THREADS elements.
- * Banks: lanes write and read neighbouring words: 1 wavefront a request.
- * Bytes: 4 in and 4 out of global memory an element, 2 FLOPs. A group is committed every round, also an empty
- * one at the end, so that "all but STAGES - 1" always names the tile that is due.
+ * y[i] = x[i] * x[i] + 1, any length; a block computes ROUNDS tiles of THREADS elements.
+ * Banks: lanes write and read adjacent words: 1 wavefront per request.
+ * Bytes: 4 in and 4 out of global memory per element, 2 FLOPs. Every round commits a group, at the
+ * end an empty one, so that "all but STAGES - 1" always leaves out the tile that is needed.
  * Differs from copy_async by the ring of stages. Each thread still reads only its own copies.
  */
 #include "common.cuh"

@@ -5,9 +5,9 @@
  *      stride 32         0 32 64 96 ...         bank 0, 32 times            32
  *      stride 33         0 33 66 99 ...         banks 0 1 2 3 .. 31         1
  *
- * y[lane] = x[lane * stride] for 32 lanes; words that x does not have read as 0.
- * Banks: lane l reads bank (l * stride) mod 32, so a request takes gcd(stride, 32) wavefronts; stride
- * 0 is a broadcast, 1. The store before it walks neighbouring words: 1 a request.
+ * y[lane] = x[lane * stride] for 32 lanes; words beyond the end of x read as 0.
+ * Banks: lane l reads bank (l * stride) mod 32, so a request takes gcd(stride, 32) wavefronts;
+ * stride 0 is a broadcast, 1. The stores before it write adjacent words: 1 per request.
  * Bytes: 8 KiB through shared memory, of which 128 bytes are read back. FLOPs: none.
  * Differs from nothing: the first probe.
  */

@@ -1,4 +1,4 @@
-/* Shared memory's own 32-bit address of what a pointer names: what PTX takes. */
+/* The 32-bit shared-memory address that PTX takes, of a generic pointer. */
 #ifndef SMK_SHARED_ADDRESS_CUH
 #define SMK_SHARED_ADDRESS_CUH
 

@@ -1,11 +1,11 @@
-/* How gemm_simt moves a tile: global memory, registers, and a round later shared memory.
+/* How gemm_simt moves a tile: from global memory to registers, one round later to shared memory.
  *
- * A thread carries LOADS vectors of the next tile: of A, V neighbours in k of every A_STEP-th row; of B, V of
- * the columns of every WARPS-th row. Rows on 16-byte boundaries are read 16 bytes at a time; others word by
- * word, B's with the lanes along the row, so that a request touches 5 sectors and not 17. A is stored
- * transposed, a word at a time: 4 chunks x 8 rows a warp, which the A_PAD words after every V rows of
- * As[k][m] put into 32 banks.
- * Loads from and to shared memory are PTX, so that width and order are those written here.
+ * A thread holds LOADS vectors of the next tile: of A, V adjacent k of every A_STEP-th row; of B, V
+ * columns of every WARPS-th row. Rows on 16-byte boundaries are read 16 bytes at a time, others
+ * word by word, B's with lanes along the row, so that a request touches 5 sectors and not 17. A is
+ * stored transposed, one word at a time: 4 chunks x 8 rows per warp, which the A_PAD words after
+ * every V rows of As[k][m] spread over 32 banks.
+ * Loads and stores of shared memory are PTX, so that their width and order are as written here.
  */
 #ifndef SMK_SIMT_TILES_CUH
 #define SMK_SIMT_TILES_CUH
@@ -20,7 +20,7 @@
 #define LOADS    (A_LOADS + BLOCK_K / WARPS * B_ACROSS)
 #define STORES   (A_LOADS * V + LOADS - A_LOADS)
 
-/* Bytes of shared memory: to row k of A's tile, to row k of B's, to the other buffer. */
+/* Byte offsets in shared memory: row k of A's tile, row k of B's, the other buffer. */
 #define A_PAD   8
 #define A_AT(k) (4 * ((k) * BLOCK_M + (k) / V * A_PAD))
 #define B_AT(k) (A_AT(BLOCK_K) + 4 * (k) * BLOCK_N)
@@ -37,7 +37,7 @@
 #define STORE_SHARED_WORD(to, word)                                                                \
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(word) : "memory")
 
-/* `wanted` becomes a predicate and not a branch, over which ptxas would schedule nothing. */
+/* `wanted` becomes a predicate, not a branch, across which ptxas would schedule nothing. */
 #define LOAD_VECTOR_IF(wanted, v, from)                                                            \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"                                       \
                  "@p ld.global.v4.f32 {%0, %1, %2, %3}, [%4];\n}"                                  \
@@ -50,14 +50,14 @@
                  : "=f"((v).x), "=f"((v).y), "=f"((v).z), "=f"((v).w)                              \
                  : "l"(from), "r"(wanted), "n"(4 * (apart)), "n"(8 * (apart)), "n"(12 * (apart)))
 
-/* CHECKED: words, 0 where there is none in the matrix. */
+/* How global memory is read. CHECKED: word by word, 0 for elements outside the matrix. */
 enum access { VECTORS, WORDS, CHECKED };
 
-/* The numbers n of loads and stores are known to the compiler; then all of this is registers. */
+/* The indices n of loads and stores are compile-time constants, so all of this is registers. */
 template <access how> struct tile_mover {
     const gemm_args &g;
     const REAL *A, *B, *a_from, *b_from;
-    long long row, column, k; /* in the tile to load: the thread's row of A, the first column, k */
+    long long row, column, k; /* of the tile to load: the thread's row of A, first column, k */
     unsigned a_k, warp, lane, a_to, b_to;
     vector next[LOADS];
 
@@ -108,7 +108,7 @@ template <access how> struct tile_mover {
         b_from += BLOCK_K * g.ldb;
     }
 
-    /* A's words one by one, then B's vectors; vectors: they were loaded as such. */
+    /* A's words one by one, then B's vectors; `vectors`: whether B was loaded as vectors. */
     __device__ __forceinline__ void store(int n, unsigned buffer, bool vectors) {
         if (n < A_LOADS * V) {
             STORE_SHARED_WORD(a_to + buffer + 4 * (n % V * BLOCK_M + n / V * A_STEP),

@@ -1,4 +1,4 @@
-/* Elements to the type they are summed in, and back: fp32 of float16 and bfloat16. */
+/* Conversions between elements and their type of sums: fp32 for float16 and bfloat16. */
 #ifndef SMK_SIXTEEN_BITS_CUH
 #define SMK_SIXTEEN_BITS_CUH
 
@@ -28,7 +28,7 @@ template <typename T> __device__ __forceinline__ T narrow(T x, T) {
     return x;
 }
 
-/* Two neighbours, the first in the low half. */
+/* Two adjacent elements, the first in the low half. */
 __device__ __forceinline__ unsigned pack_pair(float x, float y, float16) {
     unsigned both;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));

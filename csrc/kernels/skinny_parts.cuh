@@ -1,23 +1,23 @@
-/* What gemm_skinny and gemm_skinny_mma share: where a block is, how it reads, and how it ends.
+/* Shared by gemm_skinny and gemm_skinny_mma: a block's place, its loads, and its epilogue.
  *
- * The operand of few rows or columns is thin, the other one thick. Of both, rows run along K: few columns are
- * the same as few rows, with A as the thick operand, since C transposed is B transposed times A transposed.
+ * The operand of few rows or columns is called thin, the other one thick. Rows of both run along K.
+ * Few columns are treated as few rows, with A as the thick operand, since C^T = B^T A^T.
  *
- *      ACROSS  neighbours of the thick operand lie in different rows of it
- *      ALONG   they lie along K
+ *      ACROSS  (MN-major) neighbours of the thick operand belong to different rows of it
+ *      ALONG   (K-major) they lie along K
  *
- *      ACROSS, fp32   j: 4 a lane, 32 a warp             ALONG, fp32   k: 4 a lane, 32 a warp
+ *      ACROSS, fp32   j: 4 per lane, 32 per warp         ALONG, fp32   k: 4 per lane, 32 per warp
  *               k  0  |l0 |l1 |..|l7 |  16 bytes each             j  0  |l0 |l4 |..|l28|
  *                  1  |l0 |l1 |..|l7 |  loads n = 0..3               4  |l0 |l4 |..|l28|
  *                  ..                                                ..
  *                  4  |l8 |l9 |..|l15|                               1  |l1 |l5 |..|l29|
  *
- * Either way neighbouring lanes read 64 or 128 neighbouring bytes, and a thread has whole loads under way in
- * registers. The thin operand passes through shared memory, a few rounds of the block at a time.
+ * Either way adjacent lanes read 64 or 128 contiguous bytes, and a thread has whole loads in flight
+ * in registers. The thin operand goes through shared memory, a few rounds of the block at a time.
  *
- * `is`, everywhere, is the kernel's geometry: ROWS, HOW; LOADS of ELEMENTS for a lane, that are J x KL;
- * LANES_J x LANES_K; UNIT of K for a warp, ROUND for the block; STRIP; stored, the thin operand's type in
- * shared memory, PITCH of its rows there, ROUNDS between barriers.
+ * `is` is always the kernel's geometry: ROWS, HOW; LOADS of ELEMENTS per lane, which are J x KL;
+ * LANES_J x LANES_K; UNIT of K per warp, ROUND per block; STRIP; `stored`, the thin operand's type
+ * in shared memory; PITCH of its rows there; ROUNDS between barriers.
  */
 #ifndef SMK_SKINNY_PARTS_CUH
 #define SMK_SKINNY_PARTS_CUH
@@ -28,7 +28,7 @@ typedef part_sum number;
 
 enum direction { ACROSS, ALONG };
 
-/* A problem as the kernel sees it: M thin rows, N thick ones, K along both; what a block has of it. */
+/* The problem as the kernel sees it: M thin rows, N thick rows, K along both; the block's part. */
 typedef struct operands {
     const REAL *A, *B;
     long long M, N, K;
@@ -36,14 +36,14 @@ typedef struct operands {
     long long ldb, step_b; /* thick: elements along K, from row to row */
 } operands;
 
-/* A block's tile and part of K, a thread's place in it. */
+/* A block's tile and part of K, and a thread's place in it. */
 template <typename is> struct skinny_place {
-    bool columns; /* of C are few: C is made transposed */
+    bool columns; /* C has few columns: it is computed transposed */
     int part;
     long long i, j; /* the block's first rows of the thin and the thick operand */
     int warp_j, warp_k, lane_j, lane_k;
 
-    /* Row n of the thread's J, from the block's first. */
+    /* Row n of the thread's J, relative to the block's first. */
     __device__ __forceinline__ int row(int n) const {
         return warp_j * is::LANES_J * is::J +
                (is::HOW == ACROSS ? lane_j * is::J + n : lane_j + n * is::LANES_J);
@@ -78,7 +78,7 @@ __device__ __forceinline__ operands find_place(skinny_place<is> &at, const gemm_
     return g;
 }
 
-/* Whether all of the block's loads of the thick operand are whole and aligned. */
+/* Whether all of the block's loads of the thick operand are full-width and aligned. */
 template <typename is>
 __device__ __forceinline__ bool reads_vectors(const operands &g, const skinny_place<is> &at) {
     const long long apart = is::HOW == ACROSS ? g.ldb : g.step_b;
@@ -91,8 +91,8 @@ __device__ __forceinline__ bool reads_vectors(const operands &g, const skinny_pl
 
 /* ---- the thick operand ---- */
 
-/* Bits of a load. 16 and 8 bytes go past L1: nobody asks for them again. An element's neighbours are asked
- * for next. In PTX, because of an address that went through asm the compiler no longer knows the space. */
+/* Loads BYTES bytes. 16 bytes do not allocate in L1, because they are read once; an element's
+ * neighbours are read next. In PTX, because asm() on an address hides its state space. */
 template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const REAL *from) {
     if constexpr (BYTES == 16) {
         unsigned *w = static_cast<unsigned *>(to);
@@ -112,7 +112,7 @@ template <int BYTES> __device__ __forceinline__ void load_bits(void *to, const R
     }
 }
 
-/* What a lane has of a unit, in the bits of REAL. */
+/* A lane's part of a unit, as the bits of REAL. */
 template <typename is> struct piece {
     unsigned word[is::LOADS][is::ELEMENTS * sizeof(REAL) / 4];
 
@@ -121,14 +121,14 @@ template <typename is> struct piece {
     }
 };
 
-/* VECTORS: whole loads, aligned; else element by element, of any strides. Rows past the last one are read
- * from the last one (of vectors, neighbours from the last J), and what becomes of them is not stored. */
+/* VECTORS: full-width, aligned loads; else single elements of any strides. For rows past the last
+ * one the last one is read (with vectors, the last J); their results are not stored. */
 template <typename is, bool VECTORS> struct thick_reader {
     const REAL *rows, *from;
-    long long inner, outer; /* elements from element to element of a load, from load to load */
+    long long inner, outer; /* strides between elements of a load, between loads */
     long long advance;
-    int unit, units; /* the warp's next; whole ones there are */
-    int more;        /* steps from row to row that lead to rows that exist */
+    int unit, units; /* the warp's next one; number of whole ones */
+    int more;        /* row steps that stay within the matrix */
 
     __device__ __forceinline__ thick_reader(const operands &g, const skinny_place<is> &at)
         : unit(at.warp_k), units((int)(g.K / is::UNIT)) {
@@ -143,7 +143,7 @@ template <typename is, bool VECTORS> struct thick_reader {
         advance = is::ROUND * g.ldb;
     }
 
-    /* The warp's next unit, if it is whole. */
+    /* Loads the warp's next unit, if it is whole. */
     __device__ __forceinline__ void load(piece<is> &to) {
         if (unit < units) {
             const REAL *p = from;
@@ -157,7 +157,7 @@ template <typename is, bool VECTORS> struct thick_reader {
                     for (int e = 0; e < is::ELEMENTS; e++) {
                         load_bits<sizeof(REAL)>(&to.at(n, e), q);
                         if (is::HOW == ALONG || e < more) q += inner;
-                        asm("" : "+l"(q)); /* a sum at a time: products would take registers */
+                        asm("" : "+l"(q)); /* or multiples of inner take registers */
                     }
                 }
                 if (is::HOW == ACROSS || n < more) p += outer;
@@ -171,8 +171,8 @@ template <typename is, bool VECTORS> struct thick_reader {
 
 /* ---- the thin operand ---- */
 
-/* Copies a round at a time to shared memory, 16 bytes a thread, row by row of PITCH. Threads go along the rows
- * or down the columns, whichever way its neighbours lie. */
+/* Copies one round at a time to shared memory, 16 bytes per thread, into rows of PITCH. Threads go
+ * along the rows or down the columns of the thin operand, whichever is contiguous. */
 template <typename is> struct thin_copier {
     typedef typename is::stored stored;
     static constexpr int WIDE = 16 / (int)sizeof(stored);
@@ -215,7 +215,7 @@ template <typename is> struct thin_copier {
         vectors = by_rows && bits % sizeof(elements) == 0;
     }
 
-    /* What does not exist is 0. */
+    /* Elements that do not exist are 0. */
     __device__ __forceinline__ void load(round &to) {
 #pragma unroll
         for (int n = 0; n < COUNT; n++) {
@@ -253,11 +253,11 @@ template <typename is> struct thin_copier {
 
 /* ---- the sums ---- */
 
-/* The kernel's: sum += a lane's part of a unit of the thick operand times the thin one's rows. */
+/* Defined by the kernel: sum += a lane's part of a unit of the thick operand times thin rows. */
 template <typename is, typename sums>
 __device__ __forceinline__ void multiply(sums &sum, piece<is> &x, const typename is::stored *thin);
 
-/* The kernel's: what the end of K has that fills no unit; `x` is free, `thin` has zeros behind it. */
+/* Defined by the kernel: the last, partial unit of K. `x` is free; `thin` is padded with zeros. */
 template <typename is, typename sums, bool VECTORS>
 __device__ __forceinline__ void add_rest(sums &sum, const operands &g, const skinny_place<is> &at,
                                          const thick_reader<is, VECTORS> &thick, piece<is> &x,
@@ -276,7 +276,7 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
     for (int d = 0; d < is::DEPTH; d++) {
         thick.load(x[d]);
     }
-    constexpr int AHEAD = is::ROUNDS % 4 == 0 && thin.COUNT == 1 ? 4 : 1; /* loads under way */
+    constexpr int AHEAD = is::ROUNDS % 4 == 0 && thin.COUNT == 1 ? 4 : 1; /* loads in flight */
 #pragma unroll 1
     for (int n = 0; n < is::ROUNDS; n += AHEAD) {
         typename thin_copier<is>::round ahead[AHEAD];
@@ -311,7 +311,7 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
     __syncthreads();
 }
 
-/* All of it, vectors or not. */
+/* Chooses between vector loads and single elements. */
 template <typename is, typename sums>
 __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const skinny_place<is> &at,
                                            typename is::stored *shared) {
@@ -322,15 +322,15 @@ __device__ __forceinline__ void accumulate(sums &sum, const operands &g, const s
     }
 }
 
-/* ---- the end ---- */
+/* ---- epilogue ---- */
 
-/* Where the sum of row i of the thin and row n of the thick operand stands, of one of the warps along K. */
+/* Place of the sum of thin row i and thick row n, for one of the warps that split K. */
 template <typename is>
 __device__ __forceinline__ number &sum_at(number *shared, int warp_k, int i, int n) {
     return shared[(warp_k * is::ROWS + i) * is::STRIP + n];
 }
 
-/* Adds up what the warps have put there, and stores ROWS x STRIP. */
+/* Adds the sums that the warps have left there, and stores ROWS x STRIP results. */
 template <typename is>
 __device__ __forceinline__ void store_sums(const gemm_args &all, const operands &g,
                                            const skinny_place<is> &at, number *shared) {

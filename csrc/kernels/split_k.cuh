@@ -1,20 +1,20 @@
-/* K cut into parts, so that a result of few tiles keeps all multiprocessors busy.
+/* Split-K: K is cut into parts, so that a result of few tiles keeps all multiprocessors busy.
  *
- *      A: |  K 0  |  K 1  |  K 2  |      parts, in the workspace          C
- *      B: the same rows of K             [part][batch][M][N]
- *                                         +----+ +----+ +----+   second   +----+
- *      blocks: tiles of C x parts  ---->  | 0  | | 1  | | 2  |   launch   |    |  alpha (0 + 1 + 2) + beta C
- *                                         +----+ +----+ +----+  ------->  +----+
+ *   A: |  K 0  |  K 1  |  K 2  |   parts, in the workspace       C
+ *   B: the same rows of K          [part][batch][M][N]
+ *                                  +----+ +----+ +----+  second  +----+
+ *   blocks: tiles of C x parts ->  | 0  | | 1  | | 2  |  launch  |    |  alpha (0 + 1 + 2) + beta C
+ *                                  +----+ +----+ +----+ ------>  +----+
  *
- * Each part is a product of its own, left as sums (fp32, of fp64 matrices fp64) before alpha and beta. The
- * second launch adds them in an order that is always the same: results do not change from run to run. There a
- * thread adds 16 bytes of sums; where parts are many, up to 32 threads have a share of them each, and meet in
- * shared memory, two by two.
+ * Each part is a product of its own, left as sums (fp32; of fp64 matrices fp64) before alpha and
+ * beta. The second launch adds them in a fixed order, so results do not change from run to run. A
+ * thread adds 16 bytes of sums; if there are many parts, up to 32 threads each add a share of them,
+ * and combine these in shared memory, two by two.
  *
- * Bytes beside the product's: written and read, 2 SPLIT M N sizeof(sum); C once. Rows of parts begin on
- * 16-byte boundaries and have no end within 16 bytes, so all of it moves 16 bytes at a time, whatever C's
- * leading dimension is. Errors: sums are SPLIT times shorter, SPLIT - 1 additions longer.
- * How many parts: core/plan_split.c.
+ * Bytes besides the product's: 2 SPLIT M N sizeof(sum), written and read; C once. Rows of parts
+ * begin and end on 16-byte boundaries, so all of it moves 16 bytes at a time, whatever C's leading
+ * dimension. Errors: sums are SPLIT times shorter, plus SPLIT - 1 additions.
+ * core/plan_split.c chooses the number of parts.
  */
 #ifndef SMK_SPLIT_K_CUH
 #define SMK_SPLIT_K_CUH
@@ -24,7 +24,7 @@
 #include "sixteen_bits.cuh"
 #include "store_bits.cuh"
 
-/* What products of REAL are summed in. */
+/* The type in which products of REAL are summed. */
 template <typename T> struct sum_of {
     typedef float type;
 };
@@ -33,9 +33,9 @@ template <> struct sum_of<double> {
 };
 typedef sum_of<REAL>::type part_sum;
 
-constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums that move together */
+constexpr int PART_WIDE = 16 / sizeof(part_sum); /* sums per 16-byte access */
 
-/* n steps of K, cut into parts: all get as many, the first ones one more. */
+/* n steps of K are cut into equal parts; the first parts get one more where n leaves a rest. */
 typedef struct part_range {
     int first, end;
 } part_range;
@@ -46,14 +46,14 @@ __device__ __forceinline__ part_range range_of(int part, int parts, int n) {
     return {first, first + even + (part < more)};
 }
 
-/* Sum (row, column) of a part of this block's batch. */
+/* Address of sum (row, column) of a part, in this block's batch. */
 __device__ __forceinline__ part_sum *part_at(const gemm_args &g, int part, long long row,
                                              long long column) {
     const long long matrix = (long long)part * gridDim.z + blockIdx.z;
     return reinterpret_cast<part_sum *>(g.parts) + (matrix * g.M + row) * g.part_pitch + column;
 }
 
-/* ---- the second launch: a thread makes PART_WIDE neighbours of C ---- */
+/* ---- the second launch: a thread computes PART_WIDE adjacent elements of C ---- */
 
 struct __align__(PART_WIDE * sizeof(REAL)) result_vector {
     REAL at[PART_WIDE];
@@ -71,7 +71,7 @@ __device__ __forceinline__ void add(part_vector &sum, const uint4 &bits) {
     }
 }
 
-/* Adds COUNT parts, whose loads are all on their way before the first is needed, as long as so many are left. */
+/* While COUNT parts are left, adds COUNT; all their loads are issued before the first use. */
 template <int COUNT>
 __device__ __forceinline__ void add_parts(part_vector &sum, const part_sum *&from, long long next,
                                           int &left) {
@@ -125,7 +125,7 @@ __device__ __forceinline__ void sum_parts(const gemm_args &g) {
     }
     if (row >= g.M) return;
 
-    /* Zero is what the sums' type makes of beta, as elsewhere. */
+    /* beta is compared with 0 after rounding to the sums' type, as in epilogue(). */
     const part_sum alpha = (part_sum)g.alpha, beta = (part_sum)g.beta;
     REAL *c = g.C + blockIdx.z * g.batch_c + row * g.ldc + column;
     const bool whole =

@@ -1,5 +1,5 @@
-/* Stores of 8 and 16 bytes. In PTX, because the compiler takes a vector apart that was put together from
- * registers, and would store it in pieces. */
+/* Stores of 8 and 16 bytes. In PTX, because the compiler splits a vector assembled from registers
+ * into several stores. */
 #ifndef SMK_STORE_BITS_CUH
 #define SMK_STORE_BITS_CUH
 

@@ -1,10 +1,10 @@
-/* transpose_sectors' kernels for strides that no other one takes, and for what turns out to be a copy.
+/* transpose_sectors' kernels for strides that no other kernel takes, and for what is only a copy.
  *
- *      tile of x, 2^log_rows x 2^log_cols          lanes read along j, and write along i; where a side is
- *      [ j -> ]  [ j -> ]  [ j -> ]  matrices      shorter than a warp, they go on in the next row, and
- *      [      ]  [      ]  [      ]                then in the next matrix
+ *      tile of x, 2^log_rows x 2^log_cols       lanes read along j and write along i; where a side
+ *      [ j -> ]  [ j -> ]  [ j -> ]  matrices   is shorter than a warp, they continue in the next
+ *      [      ]  [      ]  [      ]             row, then in the next matrix
  *
- * Banks: rows of 2^log_cols + 1 elements, so columns have no conflicts; rows shorter than a warp have some.
+ * Banks: rows of 2^log_cols + 1 elements, so columns do not conflict; rows shorter than a warp do.
  */
 #ifndef SMK_TRANSPOSE_ANY_CUH
 #define SMK_TRANSPOSE_ANY_CUH
@@ -13,7 +13,7 @@
 #include "transpose_tiles.h"
 
 constexpr int ANY_THREADS = 256;
-constexpr int ANY_BATCH = sizeof(ELEMENT) <= 8 ? 8 : 4; /* elements on their way in a thread */
+constexpr int ANY_BATCH = sizeof(ELEMENT) <= 8 ? 8 : 4; /* elements in flight per thread */
 
 extern "C" __global__ void __launch_bounds__(ANY_THREADS)
     transpose_sectors_any(const __grid_constant__ transpose_args g) {
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(ANY_THREADS)
     }
 }
 
-/* y[i*step_y + j] = x[i*ldx + j], rows of neighbours. */
+/* y[i*step_y + j] = x[i*ldx + j]: copies contiguous rows. */
 extern "C" __global__ void __launch_bounds__(COPY_THREADS)
     transpose_sectors_copy(const __grid_constant__ transpose_args g) {
     constexpr int V = 16 / sizeof(ELEMENT);

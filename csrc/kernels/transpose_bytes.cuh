@@ -1,16 +1,16 @@
-/* transpose_sectors for elements of 1 and 2 bytes: whole words both ways, at any pitch.
+/* transpose_sectors for elements of 1 and 2 bytes: 32-bit words both ways, at any pitch.
  *
- *     N rows of x   |..aa|aaaa|aaaa|a...|    aligned words as they are, one a lane; two neighbours are shifted into
- *                   |...b|bbbb|bbbb|bb..|    the one that begins with a column of the tile
- *     N x N elements of N such words         are turned in registers: N words, each of N rows of one column
- *     row j of y    |..ab|cdef|ghij|kl..|    shifted again, by what y's row is off
+ *     N rows of x   |..aa|aaaa|aaaa|a...|   aligned words, one per lane; two adjacent ones shift
+ *                   |...b|bbbb|bbbb|bb..|   into the word that begins with a tile's column
+ *     N x N elements of N such words        are transposed in registers: N words of N rows each
+ *     row j of y    |..ab|cdef|ghij|kl..|   shifted again, by the misalignment of y's row
  *
- * N = 4 / itemsize. The word behind a row's last lane is read by another lane, all rows' at once. Rows that are N
- * apart are equally far off a word, and rows of y that are 32 apart equally far off a sector: what depends on
- * that is computed once, because instructions are what binds here.
- * Banks: the words of a column lie in a row of an odd number of words, columns in the order of j % N, then j / N:
- * lanes store one row apart, and load neighbours: 1 wavefront each.
- * Bytes: 2 rows cols elements; all words of a thread are on their way at once.
+ * N = 4 / itemsize. The word after a row's last lane is read by another lane, for all rows at once.
+ * Rows N apart have the same misalignment to a word, and rows of y 32 apart the same to a sector.
+ * What depends on that is computed once, because instructions are the limit here.
+ * Banks: the words of a column lie in a row of an odd number of words, columns in the order of j %
+ * N, then j / N: lanes store one row apart, and load adjacent words: 1 wavefront each.
+ * Bytes: 2 rows cols elements; all words of a thread are in flight at once.
  */
 #ifndef SMK_TRANSPOSE_BYTES_CUH
 #define SMK_TRANSPOSE_BYTES_CUH
@@ -19,7 +19,7 @@
 #include "transpose_order.cuh"
 #include "transpose_tiles.h"
 
-/* N x N elements in N words, in place. */
+/* Transposes N x N elements in N words, in place. */
 __device__ __forceinline__ void turn(unsigned (&w)[4]) {
     const unsigned a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[0], w[1], 0x7362);
     const unsigned c = __byte_perm(w[2], w[3], 0x5140), d = __byte_perm(w[2], w[3], 0x7362);
@@ -31,7 +31,7 @@ __device__ __forceinline__ void turn(unsigned (&w)[2]) {
     w[1] = __byte_perm(w[0], w[1], 0x7632), w[0] = a;
 }
 
-/* The aligned word at `at`, of which the array may have only the first bytes. */
+/* The aligned word at `at`. The array may end inside it. */
 template <typename T> __device__ __forceinline__ unsigned word_at(const char *at, const char *end) {
     if (at + 4 <= end) return load_256(reinterpret_cast<const unsigned *>(at));
     unsigned word = 0;
@@ -40,7 +40,7 @@ template <typename T> __device__ __forceinline__ unsigned word_at(const char *at
     return word;
 }
 
-/* Of a tile, in N x N elements. */
+/* A tile in shared memory; its size in squares of N x N elements. */
 template <typename T> struct tile_of_words {
     static constexpr int N = 4 / sizeof(T), LEAD = WIDE_LEAD(sizeof(T)) / N;
     static constexpr int DOWN = WIDE_TILE_I(sizeof(T)) / N, ACROSS = WIDE_TILE_J(sizeof(T)) / N;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
         skew[n] = (unsigned)(unsigned long long)row % 4;
         rows[n] = row - skew[n] + lane * 4;
     }
-    /* Only of x's last row can a word go past the array. */
+    /* Only a word of x's last row can extend past the array. */
     const int final = (int)min(g.rows - 1 - i0, (long long)TILE_I);
     unsigned words[STEPS + 1][N], of_final = 0;
     if (!WHOLE && final < TILE_I) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void move_words(const transpose_args &g, long long i0
         }
     }
     const bool skewed = ((unsigned)(unsigned long long)corner | (unsigned)pitch) % 4;
-    unsigned behind = 0; /* of row lane % N of group lane / N, counted as in words */
+    unsigned behind = 0; /* the word after words[lane / N][lane % N] of lane 31 */
     if (skewed) {
         const int r = (warp + (lane / N - 1) * WIDE_WARPS) * N + lane % N;
         const char *row = corner + r * pitch;

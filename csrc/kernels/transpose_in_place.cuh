@@ -1,15 +1,15 @@
-/* transpose_sectors' kernels for a square matrix that is its own result.
+/* transpose_sectors' kernels for a square matrix that is transposed in place.
  *
- *      . . J . .       a block has the tile (I, J) and its mirror image (J, I), J <= I: reads both, waits,
- *      . . . . .       and writes each where the other was
- *      J . . . I       blocks: n (n + 1) / 2; the tile rows p and n - 1 - p have n + 1 tiles together, which
- *      . . . . .       makes a rectangle of them (of an odd n all but the last row)
+ *      . . J . .       a block has tile (I, J) and its mirror image (J, I), J <= I: it reads both,
+ *      . . . . .       waits, and writes each to the place of the other
+ *      J . . . I       blocks: n (n + 1) / 2; tile rows p and n - 1 - p together have n + 1 tiles,
+ *      . . . . .       which makes a rectangle of them (for odd n, of all but the last row)
  *      . . I . .
  *
- * Where rows begin at 16 bytes and have whole chunks of them, chunks are copied to shared memory in the background
- * and turned on their way back, as in vectorized; otherwise elements, all of a thread's on their way at once.
- * Banks: as in vectorized; of elements, columns of rows of TILE + 1, as in padded. Bytes: as for any transpose, in
- * half the memory.
+ * Where rows begin at 16 bytes and consist of whole 16-byte chunks, chunks are copied to shared
+ * memory by cp.async and transposed on the way back, as in vectorized; otherwise elements are, all
+ * of a thread's in flight at once. Banks: as in vectorized; for elements, columns of rows of TILE +
+ * 1, as in padded. Bytes: as in any transpose, in half the memory.
  */
 #ifndef SMK_TRANSPOSE_IN_PLACE_CUH
 #define SMK_TRANSPOSE_IN_PLACE_CUH
@@ -19,7 +19,7 @@
 #include "transpose_square.cuh"
 #include "transpose_tiles.h"
 
-/* Where a block's two tiles begin. */
+/* Origins of a block's two tiles. */
 typedef struct mirrored {
     long long I, J;
 } mirrored;
@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS, 3)
 
     const mirrored at = tiles_of_block(g.rows, SIDE);
     const int x = threadIdx.x % SIDE, first = threadIdx.x / SIDE;
-    const int rows = g.rows - at.I < SIDE ? (int)(g.rows - at.I) : SIDE; /* of I */
-    const int cols = g.rows - at.J < SIDE ? (int)(g.rows - at.J) : SIDE; /* of J */
+    const int rows = g.rows - at.I < SIDE ? (int)(g.rows - at.I) : SIDE; /* from I on */
+    const int cols = g.rows - at.J < SIDE ? (int)(g.rows - at.J) : SIDE; /* from J on */
     ELEMENT *matrix = g.y + blockIdx.z * g.batch_y;
     ELEMENT *below = matrix + (at.I + first) * g.ldx + (at.J + x) * g.step_x;
     ELEMENT *above = matrix + (at.J + first) * g.ldx + (at.I + x) * g.step_x;

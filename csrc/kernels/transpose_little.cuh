@@ -1,7 +1,7 @@
-/* transpose_sectors where little is to be done: padded, in tiles of 16 x 16 or 32 x 32.
+/* transpose_sectors for small arrays: padded, in tiles of 16 x 16 or 32 x 32.
  *
- * What such a call takes is a launch, a way to memory and back, and fetching its instructions, which are few
- * here: no sector is looked after, because all of the result stays in the L2 cache until it is whole.
+ * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
+ * here. Whole sectors do not matter, because the result stays in the L2 cache until it is complete.
  */
 #ifndef SMK_TRANSPOSE_LITTLE_CUH
 #define SMK_TRANSPOSE_LITTLE_CUH
@@ -10,13 +10,13 @@
 #include "transpose_tiles.h"
 
 template <int SIDE> __device__ __forceinline__ void move_little(const transpose_args &g) {
-    constexpr unsigned ROWS = LITTLE_THREADS / SIDE; /* that are moved at a time */
+    constexpr unsigned ROWS = LITTLE_THREADS / SIDE; /* moved at a time */
     constexpr unsigned GAP = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1;
     __shared__ ELEMENT cell[SIDE][SIDE + GAP];
     const tile_origin tile = block_tile(g.rows, SIDE, SIDE);
     const unsigned lane = threadIdx.x % SIDE, group = threadIdx.x / SIDE;
     const long long i0 = tile.column, j0 = tile.row;
-    const long long rows = g.rows - i0, cols = g.cols - j0; /* from the tile on */
+    const long long rows = g.rows - i0, cols = g.cols - j0; /* left, from the tile on */
 
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x + (i0 + group) * g.ldx + j0 + lane;
     ELEMENT some[SIDE / ROWS];

@@ -1,5 +1,5 @@
-/* Loads that stay where they are written: the compiler may not move one behind the use of another, which it does to
- * save registers, and then waits for each by itself.
+/* Loads that stay where they are written. The compiler would sink a load behind the use of another
+ * to save registers, and the thread would then wait for each load separately.
  */
 #ifndef SMK_TRANSPOSE_LOADS_CUH
 #define SMK_TRANSPOSE_LOADS_CUH
@@ -35,8 +35,8 @@
         return v;                                                                                  \
     }
 
-LOADS(load, "ld.global.nc")              /* of what no thread writes */
-LOADS(load_256, "ld.global.nc.L2::256B") /* L2 reads 256 bytes: a neighbour wants the others */
+LOADS(load, "ld.global.nc")              /* read-only data */
+LOADS(load_256, "ld.global.nc.L2::256B") /* L2 fetches 256 bytes; a neighbour uses the rest */
 LOADS(load_mutable, "ld.global")
 #undef LOADS
 

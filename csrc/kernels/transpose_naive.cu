@@ -6,10 +6,10 @@
  *      |  i   [--------]  |     ->      |  [   |   ]|       and writes y[j + l][i]
  *      +-------j----------+             +------i----+
  *
- * Banks: none, nothing is shared.
- * Bytes: 2 rows cols elements, no FLOPs. A 4-byte read takes 4 sectors; its write takes 32, one word
- * of each, and waits in the L2 cache for the 7 neighbours that other requests bring.
- * Differs from nothing: this is the floor.
+ * Banks: none; shared memory is not used.
+ * Bytes: 2 rows cols elements, no FLOPs. A 4-byte read takes 4 sectors. Its write takes 32, one
+ * word of each, which the L2 cache holds until other requests write the other 7 words.
+ * Differs from nothing: this is the baseline.
  */
 #include "common.cuh"
 

@@ -1,15 +1,15 @@
-/* transpose_sectors' kernels for matrices with a short side, whose rows lie one behind the other.
+/* transpose_sectors' kernels for matrices with a short side, whose rows follow each other directly.
  *
  *     tall: x is one line, y few rows            flat: x few rows, y one line
- *     x  [0 1 2|0 1 2|0 1 2|...   y [0 0 0 ...   the mirror image: a thread reads a column and stores it
- *                                   [1 1 1 ...   as a piece of y's line
+ *     x  [0 1 2|0 1 2|0 1 2|...   y [0 0 0 ...   the mirror image: a thread reads a column and
+ *                                   [1 1 1 ...   stores it contiguously in y's line
  *     a thread picks its row out    [2 2 2 ...
  *     of shared memory
  *
- *     small: many matrices, all in one line; both ways a line is copied, and where its element comes from
- *            takes two divisions, by multiplication
+ *     small: many matrices, all in one line; reads and writes both follow the line, and finding an
+ *            element's source takes two divisions, done by multiplication
  *
- * Banks: odd steps lead to other banks by themselves; for even ones element e is at e + e / 32.
+ * Banks: odd strides reach different banks by themselves; for even ones element e is at e + e / 32.
  */
 #ifndef SMK_TRANSPOSE_NARROW_CUH
 #define SMK_TRANSPOSE_NARROW_CUH
@@ -17,20 +17,20 @@
 #include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
-/* Elements on their way in a thread. */
+/* Elements in flight per thread. */
 constexpr int NARROW_BATCH = 8, FLAT_BATCH = sizeof(ELEMENT) <= 8 ? 16 : 8;
 
-/* Where element e is, of a tile that is read, or written, in such steps. */
+/* Place of element e in a tile that is read or written with a stride of `step`. */
 __device__ __forceinline__ unsigned place_of(unsigned e, unsigned step) {
     return e + (e >> (step % 2 ? 31 : 5));
 }
 
-/* How many threads share a row of a tile of so many, a power of 2. */
+/* Threads that share one row of a tile of `rows` rows, a power of 2. */
 __device__ __forceinline__ unsigned threads_along(unsigned rows) {
     return rows < NARROW_THREADS ? NARROW_THREADS / rows : 1;
 }
 
-/* n elements in a line, from global to shared memory. */
+/* Copies n contiguous elements from global to shared memory. */
 __device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, unsigned n,
                                           unsigned step) {
     for (unsigned e = threadIdx.x; e < n; e += NARROW_BATCH * NARROW_THREADS) {
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
         ELEMENT some[FLAT_BATCH];
 #pragma unroll
         for (unsigned s = 0; s < FLAT_BATCH; s++) {
-            /* What is outside is read again inside: with a condition each load would wait for its store. */
+            /* Indices are clamped, because with a condition each load would wait for its store. */
             const unsigned f = e + s * FLAT_THREADS;
             const unsigned i = min(f >> g.log_cols, rows - 1), j = min(f & (cols - 1), n - 1);
             some[s] = load(from + i * g.ldx + j);
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     const unsigned left = g.batches - z0 < g.matrices ? (unsigned)(g.batches - z0) : g.matrices;
     read_line(cell, g.x + z0 * size, left * size, cols);
     __syncthreads();
-    /* e / d for e d < 2^32 */
+    /* e / d by multiplication, for e d < 2^32 */
     const unsigned by_rows = 0xffffffffu / rows + 1, by_cols = 0xffffffffu / cols + 1;
     ELEMENT *line = g.y + z0 * size;
 #pragma unroll 8

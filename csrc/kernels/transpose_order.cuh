@@ -1,13 +1,13 @@
-/* Which tile of x a block takes: neighbouring blocks go along y, whose rows so are written from end to end. What they
- * read is a strip, as wide as a tile, of all rows of x.
+/* Which tile of x a block takes: consecutive blocks go along y, so that its rows are written from
+ * end to end. They read a strip of x, as wide as a tile, of all rows.
  *
  *     pairs == 0           pairs > 0
- *     strip 0: 0 1 2 ..    strip 0:     0 2 4 ..        Rows that are a multiple of 128 KiB apart make a strip's
- *     strip 1: ..          ..                           addresses differ in the upper bits alone, and those find too
- *     ..                   strip pairs: 1 3 5 ..        few of the memory's channels: two strips, 16 KiB from each
- *                                                       other, are read in turns.
+ *     strip 0: 0 1 2 ..    strip 0:     0 2 4 ..      If rows are a multiple of 128 KiB apart,
+ *     strip 1: ..          ..                         addresses in a strip differ in the upper bits
+ *     ..                   strip pairs: 1 3 5 ..      only and reach few memory channels. So two
+ *                                                     strips, 16 KiB apart, are read alternately.
  *
- * Rows of so many bytes or halves are rare, and their kernels have no registers to spare for this.
+ * Such rows are rare for elements of 1 and 2 bytes, whose kernels have no registers to spare.
  */
 #ifndef SMK_TRANSPOSE_ORDER_CUH
 #define SMK_TRANSPOSE_ORDER_CUH
@@ -22,8 +22,8 @@ __device__ __forceinline__ tile_origin transpose_tile(const transpose_args &g, i
     const unsigned down = (unsigned)((g.rows + lead + tile_i - 1) / tile_i);
     const unsigned strips = (unsigned)((g.cols + tile_j - 1) / tile_j), pairs = (unsigned)g.pairs;
     const unsigned pair = blockIdx.x / (2 * down), in_pair = blockIdx.x - pair * 2 * down;
-    const unsigned first = pair / pairs * 2 * pairs; /* strip of the pair's group */
-    if (first + 2 * pairs > strips) return tile;     /* which is not whole */
+    const unsigned first = pair / pairs * 2 * pairs; /* first strip of the pair's group */
+    if (first + 2 * pairs > strips) return tile;     /* the group is not whole */
     tile.row = (long long)(first + pair % pairs + in_pair % 2 * pairs) * tile_j;
     tile.column = (long long)(in_pair / 2) * tile_i;
     return tile;

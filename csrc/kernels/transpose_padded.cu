@@ -1,14 +1,14 @@
 /* Transpose: the textbook's 32 x 33 tile.
  *
  *        cell[r][l]     0  1  2 ... 31 | 0        rows are 33 elements apart: cell[l][r] of 4 bytes
- *                       1  2  3 ...  0 | 1        lies in bank (33 l + r) mod 32 = (l + r) mod 32,
- *                       2  3  4 ...  1 | 2        another one for each lane
- *                       ...                       (the digits are banks)
+ *                       1  2  3 ...  0 | 1        is in bank (33 l + r) mod 32 = (l + r) mod 32,
+ *                       2  3  4 ...  1 | 2        a different one for each lane
+ *                       ...                       (the numbers are banks)
  *
- * Banks, PAD = 1: rows in and columns out take the fewest wavefronts for every size of element:
- * 1 for 1, 2 and 4 bytes, 2 for 8, 4 for 16. (1 byte: 33 l bytes is word 33 (l / 4) + {0, 8, 16, 24},
- * bank l / 4 + {0, 8, 16, 24}: 32 of them.) An even PAD leaves conflicts for 4 bytes.
- * Bytes: those of tiled, and 3.1 % more shared memory.
+ * Banks, PAD = 1: storing rows and loading columns take the fewest wavefronts for every element
+ * size: 1 for 1, 2 and 4 bytes, 2 for 8, 4 for 16. (1 byte: byte 33 l is in word 33 (l / 4) + {0,
+ * 8, 16, 24}, bank l / 4 + {0, 8, 16, 24}: 32 of them.) An even PAD leaves conflicts for 4 bytes.
+ * Bytes: as in tiled, and 3.1 % more shared memory.
  * Differs from tiled by PAD.
  */
 #include "common.cuh"

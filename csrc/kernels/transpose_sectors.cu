@@ -1,23 +1,23 @@
-/* Transpose at any pitch: each sector of y is written whole, by one block.
+/* Transpose at any pitch: each 32-byte sector of y is written whole, by one block.
  *
  *      x rows, j ->                       y rows, i ->          | sectors of 32 bytes
  *    +-------------+                     ...|.......|.......|...
- *    | lead        |  rows above i0        j  [=======.=======]        a tile of row j begins with the
- *    +-------------+ i0                    j+1 .[=======.=======]      sector that i0 is in, so each row
- *    | tile        |            ->         j+2   [=======.=======]     has its own shift: 0 to lead - 1
- *    +-------------+                       j+3 [=======.=======]
+ *    | lead        |  rows above i0        j  [=======.=======]      a tile's part of row j begins
+ *    +-------------+ i0                    j+1 .[=======.=======]    with the sector that contains
+ *    | tile        |            ->         j+2   [=======.=======]   i0, so each row has its own
+ *    +-------------+                       j+3 [=======.=======]     shift: 0 to lead - 1
  *
- * Rows of y that are no multiple of a sector begin anywhere in one. With square tiles two blocks then write parts
- * of each sector at a tile's edge, and memory sees a half that it must read before it can write it. Here a block
- * reads up to 32 bytes of rows more, which the L2 cache has, and every sector has one writer.
- * Banks: a column of x is a row of cell, of an odd number of elements: lanes that store are one row apart, and
- * lanes that load are neighbours. 1 wavefront for 4 bytes, 2 for 8, 4 for 16, the fewest, both ways.
- * Bytes: 2 rows cols elements. 4 bytes a thread are enough: copy speed is a request of 128 bytes in 16 clocks and
- * multiprocessor, each way; a block's tile is on its way at once. Loads ask L2 for 256 bytes, whose other half
- * another request wants.
- * Order: neighbouring blocks go along y (transpose_order.cuh).
- * Tiles are of 64 x 64 words, or of 96 x 96 where those stay no emptier: 8 rows of 104 are read twice, not of 72.
- * Differs from vectorized by elements in place of 16-byte chunks: as fast, and where those are not aligned, too.
+ * If the pitch of y is not a multiple of a sector, its rows begin anywhere in one. With square
+ * tiles two blocks then write parts of each sector at a tile's edge, and memory must read a
+ * half-written sector before it can write it. Here a block reads up to 32 / itemsize more rows,
+ * which L2 has, and every sector has one writer.
+ * Banks: a column of x is a row of cell, of an odd number of elements: lanes that store are one row
+ * apart, lanes that load are adjacent. 1 wavefront for 4 bytes, 2 for 8, 4 for 16, the fewest.
+ * Bytes: 2 rows cols elements. 4 bytes per thread suffice: copy speed is a 128-byte request per 16
+ * clocks and multiprocessor, each way; a block's whole tile is in flight at once. Loads make L2
+ * fetch 256 bytes; another request uses the other half. Order of blocks: transpose_order.cuh.
+ * Tiles are 64 x 64 words, or 96 x 96 if no emptier: 8 of 104 rows are read twice, not 8 of 72.
+ * Differs from vectorized by elements in place of 16-byte chunks: as fast, and with any alignment.
  * (transpose_bytes.cuh: elements of 1 and 2 bytes.)
  */
 #include "transpose_any.cuh"
@@ -104,14 +104,14 @@ template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const 
         move_elements<T, LEAD, WIDE_TILE_I(sizeof(T)), WIDE_TILE_J(sizeof(T)), WIDE_WARPS>(g);
 }
 
-constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* that share a multiprocessor's registers */
+constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* resident per multiprocessor, by registers */
 
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
     transpose_sectors(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, WIDE_LEAD(sizeof(ELEMENT))>(g);
 }
 
-/* Where every tile's rows of y begin with a sector, or no other block has a part of it. */
+/* For y whose tile rows all begin with a sector, or share no sector with another block. */
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
     transpose_sectors_even(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, 0>(g);

@@ -1,14 +1,14 @@
 /* Transpose: tiled, with the columns of row r permuted by XOR r.
  *
- *        cell[r][c ^ r]     0  1  2  3 ... 31       cell[l][r ^ l] of 4 bytes lies in bank r ^ l:
- *                           1  0  3  2 ... 30       for a fixed r, another one for each lane l
+ *        cell[r][c ^ r]     0  1  2  3 ... 31       cell[l][r ^ l] of 4 bytes is in bank r ^ l:
+ *                           1  0  3  2 ... 30       for a fixed r, a different one for each lane l
  *                           2  3  0  1 ... 29
- *                           ...                     (the digits are banks)
+ *                           ...                     (the numbers are banks)
  *
- * Banks: the fewest wavefronts both ways for every size of element: 1 for 1, 2 and 4 bytes, 2 for 8,
- * 4 for 16. (2 bytes: rows of 16 words; even lanes have 16 different words of the lower half of the
- * banks, odd lanes of the upper half.)
- * Bytes: those of tiled; no memory is wasted.
+ * Banks: the fewest wavefronts both ways for every element size: 1 for 1, 2 and 4 bytes, 2 for 8, 4
+ * for 16. (2 bytes: rows of 16 words; even lanes have 16 different words in the lower half of the
+ * banks, odd lanes in the upper half.)
+ * Bytes: as in tiled; no memory is wasted.
  * Differs from padded by ^ in place of PAD.
  */
 #include "common.cuh"

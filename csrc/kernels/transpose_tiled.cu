@@ -1,15 +1,15 @@
-/* Transpose: through a tile in shared memory, so that both arrays are walked along their rows.
+/* Transpose: through a tile in shared memory, so that both arrays are accessed along their rows.
  *
  *        x             shared              y
  *      [--------]    | 0 1 2 ... 31 |    [--------]     lane l reads x[i][j + l] into cell[r][l],
  *      [--------] -> | 0 1 2 ... 31 | -> [--------]     then, after the barrier, writes cell[l][r]
  *      [--------]    | 0 1 2 ... 31 |    [--------]     to y[j + r][i + l]
- *       rows in        columns out        rows out      (the digits are banks)
+ *       rows in        columns out        rows out      (the numbers are banks)
  *
- * Banks (4 bytes): the store walks a row, 1 wavefront. The read walks a column at a distance of 32
- * words: one bank, 32 wavefronts. 1 and 2 bytes: rows of 8 and 16 words, 8 and 16 ways; 8 and 16 bytes:
- * all lanes of each group in one place, again 32 wavefronts, where 2 and 4 would do.
- * Bytes: 2 rows cols elements; a 4-byte read and a 4-byte write both take 4 sectors.
+ * Banks (4 bytes): the store goes along a row, 1 wavefront. The load goes down a column with a
+ * stride of 32 words: one bank, 32 wavefronts. 1 and 2 bytes: rows of 8 and 16 words, 8- and
+ * 16-way; 8 and 16 bytes: all lanes of a group share banks, again 32 wavefronts instead of 2 and 4.
+ * Bytes: 2 rows cols elements; a 4-byte read and a 4-byte write take 4 sectors each.
  * Differs from naive by the tile and the barrier.
  */
 #include "common.cuh"

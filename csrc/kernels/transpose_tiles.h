@@ -1,28 +1,29 @@
-/* What the kernels of transposes and core/plan_transpose.c agree on; sizes by the bytes of an element. */
+/* Sizes that the transpose kernels and core/plan_transpose.c share, by bytes per element. */
 #ifndef SMK_TRANSPOSE_TILES_H
 #define SMK_TRANSPOSE_TILES_H
 
-/* transpose_sectors: rows and columns of x that make a tile; rows before it that it may take part in, which make a
- * sector of y; sizes from which tiles are filled. */
+/* transpose_sectors: rows and columns of x per tile; rows before the tile that a block may also
+ * read, which make a sector of y (LEAD); sides from which such tiles are used (FROM). */
 #define WIDE_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) <= 8 ? 64 : 32)
 #define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
 #define WIDE_UNIT(itemsize)   32
 #define WIDE_LEAD(itemsize)   (WIDE_UNIT(itemsize) / (itemsize))
 enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 
-/* _large: the same, of elements of 4 and 8 bytes; of others it is empty. */
+/* _large: tiles for elements of 4 and 8 bytes; for others the kernel is empty. */
 #define HAS_LARGE(itemsize)  ((itemsize) == 4 || (itemsize) == 8)
-#define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows, and as many columns */
+#define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _little and _least: the side of a tile. */
+/* _little and _least: side of a tile. */
 enum { LITTLE_TILE = 32, LEAST_TILE = 16, LITTLE_THREADS = 256 };
 
-/* Elements of which strips of x are read in turns where its rows crowd (transpose_order.cuh). */
+/* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)
 
-/* _vectors and _vectors_little: rows and columns of x that make a tile; threads of the little ones, one for each 16 x 16
- * bytes or 16 bytes of it. _vectors is empty for bytes: _even has more threads for them. */
+/* _vectors and _vectors_little: rows and columns of x per tile; threads of the little one, one per
+ * square of 16 bytes x (16 / itemsize) rows. _vectors is empty for 1-byte elements, for which _even
+ * has more threads. */
 #define HAS_VECTORS(itemsize)    ((itemsize) > 1)
 #define VECTORS_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : 32)
 #define VECTORS_TILE_J(itemsize)                                                                   \
@@ -32,26 +33,26 @@ enum { LITTLE_TILE = 32, LEAST_TILE = 16, LITTLE_THREADS = 256 };
 #define VECTORS_LITTLE_THREADS_OF(itemsize) ((itemsize) == 1 ? 32 : 64)
 enum { VECTORS_THREADS = 256 };
 
-/* _tall, _flat, _small: elements of a tile, and what they take with a gap behind each 32. */
+/* _tall, _flat, _small: elements per tile, and their size with a gap after every 32. */
 enum { NARROW_THREADS = 256, FLAT_THREADS = 128 };
 #define NARROW_ELEMENTS(itemsize) ((itemsize) <= 4 ? 4096 : (itemsize) == 8 ? 2048 : 1024)
 #define NARROW_SKEWED(elements)   ((elements) + (elements) / 32 + 1)
 
-/* _copy: elements of a row that a block copies. */
+/* _copy: elements of a row per block. */
 enum { COPY_THREADS = 256, COPY_VECTORS = 4 };
 #define COPY_ELEMENTS(itemsize) (COPY_THREADS * COPY_VECTORS * 16 / (itemsize))
 
-/* _any: elements of a tile, as a power of 2, and from one row of it to the next. */
+/* _any: log2 of the elements per tile, and its row pitch. */
 #define ANY_LOG(itemsize)   ((itemsize) <= 4 ? 12 : (itemsize) == 8 ? 11 : 10)
 #define ANY_PITCH(log_cols) ((1 << (log_cols)) | ((log_cols) > 0))
 
-/* _in_place and _in_place_vectors: the side of a tile. */
+/* _in_place and _in_place_vectors: side of a tile. */
 enum { IN_PLACE_THREADS = 256 };
 #define IN_PLACE_TILE(itemsize)            ((itemsize) <= 4 ? 64 : 32)
 #define IN_PLACE_VECTORS_TILE(itemsize)    ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
 #define IN_PLACE_VECTORS_THREADS(itemsize) ((itemsize) <= 2 ? 64 : 256)
 
-/* transpose_tma: rows and columns of x that make a tile, threads of a block, tiles of its ring. */
+/* transpose_tma: rows and columns of x per tile, threads per block, tiles in the ring. */
 #define TMA_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) <= 8 ? 64 : 32)
 #define TMA_TILE_J(itemsize)                                                                       \
     ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : (itemsize) == 8 ? 32 : 16)

@@ -1,18 +1,18 @@
-/* Transpose: TMA brings the tiles, swizzled, while another one is turned.
+/* Transpose: TMA loads the next tiles, swizzled, while a block transposes the current one.
  *
- *   x --> [tile][tile][tile][tile]   a ring: one thread asks for boxes of 128 bytes x TILE_I rows, and
- *          turned   on their way     goes on; blocks stay, and take every gridDim.x-th tile
+ *   x --> [tile][tile][tile][tile]   a ring: one thread starts copies of 128 bytes x TILE_I rows
+ *        in use   in flight          each; blocks are persistent and take every gridDim.x-th tile
  *   row r of a box: chunk c at c ^ (r % 8)         thread: S rows of one chunk, as in vectorized
  *
- * Hopper's own swizzle is by r % 8, where vectorized's was by r / S. Lanes read rows S apart, and S rows that
- * are S apart have 8 / S different remainders: 8 lanes would ask for one chunk. So lane l reads its S rows in the
- * order k ^ f(l), which makes 8 lanes' remainders different, and swaps registers after that.
- * Banks: 4 wavefronts a request of 512 bytes, the fewest; TMA's writes have none.
- * Bytes: 2 rows cols elements. No thread computes an address of x, waits for a register, or reads past an edge:
- * what is outside comes as 0.
- * Where rows of x are not at multiples of 16 bytes TMA cannot read them, and threads copy element by element;
- * where those of y are not, threads write so.
- * Differs from vectorized by who reads, and when.
+ * Hopper's swizzle uses r % 8, vectorized's r / S. Lanes read rows S apart, and 8 such rows have
+ * only 8 / S different r % 8: 8 lanes would read one chunk. So lane l reads its S rows in the order
+ * k ^ f(l), which makes r % 8 different for 8 lanes, and swaps registers afterwards.
+ * Banks: 4 wavefronts per request of 512 bytes, the fewest; TMA's writes do not conflict.
+ * Bytes: 2 rows cols elements. No thread computes an address of x, waits for a register, or checks
+ * bounds of x: elements outside arrive as 0.
+ * Where rows of x are not 16-byte aligned TMA cannot read them, and threads copy element by
+ * element; where those of y are not, threads store element by element.
+ * Differs from vectorized by TMA, which loads several tiles ahead.
  */
 #include "hopper.cuh"
 #include "transpose_square.cuh"
@@ -22,15 +22,15 @@ constexpr int E = sizeof(ELEMENT);
 constexpr int TILE_I = TMA_TILE_I(E), TILE_J = TMA_TILE_J(E), THREADS = TMA_THREADS(E);
 constexpr int CHUNKS = TILE_J / S, LINES = TILE_I / S; /* squares of a tile, across and down x */
 constexpr int BOX = TILE_I * 128, TILE = BOX * (CHUNKS / 8);
-constexpr int UNIT = E < 4 ? E : 4; /* bytes of what the map counts in: larger elements are words */
+constexpr int UNIT = E < 4 ? E : 4; /* bytes of the map's elements: larger ones are words */
 static_assert(TILE == TMA_TILE_BYTES(E), "as planned");
 
-/* Where chunk c of row r is, in bytes from the tile. */
+/* Byte offset of chunk c of row r in the tile. */
 __device__ __forceinline__ unsigned place(unsigned r, unsigned c) {
     return c / 8 * BOX + r * 128 + (c % 8 ^ r % 8) * 16;
 }
 
-/* The S rows of a chunk, read in the order k ^ order. */
+/* Reads the S rows of a chunk in the order k ^ order, then restores their order in registers. */
 __device__ __forceinline__ void read_square(const unsigned char *tile, unsigned line, unsigned c,
                                             unsigned (&square)[S][4]) {
     constexpr unsigned ORDERS = S < 8 ? S : 8;

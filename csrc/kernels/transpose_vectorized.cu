@@ -1,28 +1,28 @@
-/* Transpose: 16 bytes a thread and access, in global and in shared memory.
+/* Transpose: 16 bytes per thread and access, in global and in shared memory.
  *
  *       x rows                    shared                        y rows
  *   [chunk 0|1|2|..]    r: chunk c at c ^ (r / S)      thread: S rows of one chunk, S x S elements,
  *   [chunk 0|1|2|..] ->                             ->   a b    transposed in registers    a c
- *   S = 16 / itemsize elements a chunk                   c d  ->  and stored as S rows of  b d  of y
+ *   S = 16 / itemsize elements per chunk                 c d  ->  and stored as rows of y    b d
  *
- * A block moves CHUNKS x CHUNKS such squares with one thread for each. Loads: the lanes walk the
- * chunks of a row of x; stores: the lanes walk down the rows, and so along a row of y.
- * Banks: 16 bytes are served 8 lanes at a time. Storing, 8 lanes have 8 neighbouring chunks of a row,
- * permuted: 128 bytes, 1 wavefront. Reading, lane l has row S l + s, chunk c ^ l: rows start in the
- * same bank, the XOR takes 8 lanes to 8 chunks: 1 wavefront. 4 a request, the fewest there can be.
- * Words are transposed by renaming registers, halves and bytes by one PRMT a word and step.
- * Bytes: 2 rows cols elements; S loads of 16 bytes are on their way in each thread.
- * A tile at an edge, or an array whose rows are not on 16-byte boundaries, is moved by elements (on
- * that side only: x and y choose alone), where neighbouring lanes still have neighbouring elements.
+ * A block moves CHUNKS x CHUNKS such squares with one thread for each. Loads: lanes go along the
+ * chunks of a row of x; stores: lanes go down the rows, and so along a row of y.
+ * Banks: 16 bytes are served 8 lanes at a time. When storing, 8 lanes have 8 adjacent chunks of a
+ * row, permuted: 128 bytes, 1 wavefront. When loading, lane l has row S l + s, chunk c ^ l: rows
+ * start in one bank, the XOR takes 8 lanes to 8 chunks: 1 wavefront. 4 per request, the fewest.
+ * Words are transposed by renaming registers, halves and bytes by one PRMT per word and step.
+ * Bytes: 2 rows cols elements; S loads of 16 bytes are in flight in each thread.
+ * A tile at an edge, or an array whose rows are not 16-byte aligned, is moved by elements (on that
+ * side only: x and y are decided separately), with adjacent elements in adjacent lanes.
  * Differs from swizzle by 16-byte chunks, and by the last step in registers.
  */
 #include "transpose_square.cuh"
 
-constexpr int CHUNKS = S == 16 ? 8 : 16; /* 16 rows of 16 bytes in registers are as much as fits */
+constexpr int CHUNKS = S == 16 ? 8 : 16; /* registers hold at most 16 rows of 16 bytes */
 constexpr int TILE = CHUNKS * S;
 constexpr int THREADS = CHUNKS * CHUNKS;
 constexpr int BATCH =
-    S < 8 ? S : 8; /* elements on their way in a thread where vectors do not fit */
+    S < 8 ? S : 8; /* elements in flight per thread where vectors do not fit */
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose_vectorized(const __grid_constant__ transpose_args g) {

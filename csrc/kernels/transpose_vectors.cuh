@@ -1,9 +1,9 @@
-/* transpose_sectors where all rows begin at 16 bytes and have whole chunks of them: vectorized, in two sizes of tiles.
+/* transpose_sectors if all rows are 16-byte aligned, whole chunks: vectorized, in two tile sizes.
  *
- * A tile is CI x CJ squares of S x S elements; a thread turns one square after the other. What is outside is not
- * touched, by whole chunks, so that a tile at an edge takes no longer. Little tiles are for what is over before each
- * multiprocessor has had some large ones, and for short sides.
- * Banks: chunk n of the tile, counted along its rows, is at n ^ (r / S % 8): as in vectorized, for any CJ.
+ * A tile is CI x CJ squares of S x S elements; a thread transposes one square after the other.
+ * Chunks outside the matrix are skipped, so a tile at an edge takes no longer. The little tile is
+ * for arrays that give each multiprocessor few large tiles, and for short sides.
+ * Banks: as in vectorized, for any CJ: chunk n, counted along the rows, is at n ^ (r / S % 8).
  */
 #ifndef SMK_TRANSPOSE_VECTORS_CUH
 #define SMK_TRANSPOSE_VECTORS_CUH
@@ -13,7 +13,7 @@
 #include "transpose_square.cuh"
 #include "transpose_tiles.h"
 
-/* Two requests of the largest elements make 256 bytes; of others one does. */
+/* With 16-byte elements two requests make up 256 bytes, with smaller ones a single request does. */
 __device__ __forceinline__ uint4 load_chunk(const ELEMENT *p) {
     const uint4 *chunk = reinterpret_cast<const uint4 *>(p);
     return S == 1 ? load_256(chunk) : load(chunk);
@@ -22,7 +22,7 @@ __device__ __forceinline__ uint4 load_chunk(const ELEMENT *p) {
 template <int CI, int CJ, int THREADS>
 __device__ __forceinline__ void move_vectors(const transpose_args &g) {
     constexpr int TILE_I = CI * S, TILE_J = CJ * S, STEPS = TILE_I * CJ / THREADS;
-    constexpr int ROWS = THREADS / CJ; /* that are read at a time */
+    constexpr int ROWS = THREADS / CJ; /* read at a time */
     __shared__ uint4 chunk[TILE_I * CJ];
 
     const tile_origin tile = transpose_tile(g, 0, TILE_I, TILE_J);

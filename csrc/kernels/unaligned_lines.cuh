@@ -1,17 +1,17 @@
-/* Lines of neighbours that begin anywhere, read in aligned 16 bytes.
+/* Lines of contiguous elements that begin at any address, read by aligned 16-byte loads.
  *
- *      memory    |...01234|56789abc|defghijk|lmn.....|     words, of 16 bytes; the line begins at 0
- *      pieces       |01234567|89abcdef|ghijklmn|           16 bytes each, of two neighbouring words
+ *      memory    |...01234|56789abc|defghijk|lmn.....|     16-byte words; the line begins at 0
+ *      pieces       |01234567|89abcdef|ghijklmn|           16 bytes each, of two adjacent words
  *
- * A lane reads both words and shifts them together; the second one is the first one of its neighbour, so it comes out of
- * L1. Words that are not all of the line's are not touched: what they hold goes element by element.
+ * A lane reads both words and shifts them together. The second is the first of the next lane, so it
+ * comes from L1. Words that the line fills only in part are not read; single elements are.
  */
 #ifndef SMK_UNALIGNED_LINES_CUH
 #define SMK_UNALIGNED_LINES_CUH
 
 #include "args.h"
 
-/* What a lane keeps of an element until it is packed. */
+/* The type in which a lane holds an element until it is packed. */
 template <typename T> struct bits_of {
     typedef unsigned short type;
     static __device__ __forceinline__ type at(const T *p) { return p->bits; }
@@ -26,15 +26,15 @@ template <typename T, int N> struct __align__(N * sizeof(T)) several {
     T at[N];
 };
 
-constexpr int WIDE = 16 / sizeof(raw); /* elements of a piece */
+constexpr int WIDE = 16 / sizeof(raw); /* elements per piece */
 
-/* Piece j of a line is its elements from j * WIDE on, which lie in words[j] and, where the line is `skew` bytes
- * off a 16-byte boundary, words[j + 1]. */
+/* Piece j of a line is its elements from j * WIDE on. They are in words[j] and, if the line begins
+ * `skew` bytes after a 16-byte boundary, in words[j + 1]. */
 typedef struct line_pieces {
     const uint4 *words;
     int skew;
-    int first, inside; /* of words, those that the line has all of */
-    int end;           /* pieces first .. end - 1 need no others */
+    int first, inside; /* words first..inside - 1 are within the line */
+    int end;           /* pieces first..end - 1 need only these */
 } line_pieces;
 
 __device__ __forceinline__ line_pieces pieces_of(const REAL *from, int length) {
@@ -47,7 +47,7 @@ __device__ __forceinline__ line_pieces pieces_of(const REAL *from, int length) {
     return x;
 }
 
-/* The 16 bytes from byte `skew` of `low` on. */
+/* 16 bytes of low, high, from byte `skew` on. */
 __device__ __forceinline__ uint4 joined(const uint4 &low, const uint4 &high, int skew) {
     unsigned w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll

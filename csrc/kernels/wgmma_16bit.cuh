@@ -1,15 +1,15 @@
-/* GEMM of 16-bit matrices by wgmma, both operands read from shared memory (wgmma_gemm.cuh has the picture).
+/* GEMM of 16-bit matrices by wgmma, both operands read from shared memory (see wgmma_gemm.cuh).
  *
- * Operands lie along K (A row-major, B transposed) or across (A transposed, B row-major); wgmma reads
- * elements of 16 bits either way, so nothing is copied before unless rows are off 16-byte boundaries.
- * A block makes tiles of 128 x BLOCK_N, 64 rows a warpgroup. Of the last tiles across, if no more than 64 columns
- * are C's, no more are made: 4097 columns cost 4096 columns' time and a little, not another wave of tiles.
+ * Operands are K-major (A row-major, B transposed) or MN-major (A transposed, B row-major). wgmma
+ * reads 16-bit elements either way, so nothing is copied first unless rows are not 16-byte aligned.
+ * A block computes tiles of 128 x BLOCK_N, 64 rows per warpgroup. If the last tile has at most 64
+ * columns of C, only 64 are computed: 4097 columns do not cost another wave of tiles over 4096.
  *
- * Arithmetic, a stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2.
- * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns and 96 for
- * 128, of 128 B/clk; the 128-byte swizzle keeps 8 rows of one column apart.
+ * Arithmetic per stage (64 k) of 128 x 256: 1024 clocks of tensor core for 48 KiB from L2.
+ * Banks: wgmma reads 64 + BLOCK_N rows of 32 bytes in BLOCK_N / 2 clocks, 80 B/clk for 256 columns
+ * and 96 for 128, of 128 B/clk; the 128-byte swizzle puts 8 rows of a column in different banks.
  *
- * A file that includes this says WGMMA_INPUT.
+ * The including file defines WGMMA_INPUT.
  */
 #ifndef SMK_WGMMA_16BIT_CUH
 #define SMK_WGMMA_16BIT_CUH
@@ -21,11 +21,11 @@ constexpr int BLOCK_M = 128;
 typedef unsigned short operand;
 #include "wgmma_gemm.cuh"
 
-constexpr int BLOCK_K = 64; /* a stage: 128 bytes */
+constexpr int BLOCK_K = 64; /* per stage: 128 bytes */
 constexpr int A_TILE = BLOCK_M * 128, B_TILE = BLOCK_N * 128, STAGE = A_TILE + B_TILE;
 constexpr int REGISTERS = BLOCK_N / 2;
 
-/* A tile along K is one box; across it is one for each 128 bytes of rows. */
+/* A K-major tile is one box; an MN-major one has a box per 128 bytes of its rows. */
 template <int ACROSS, int ROWS>
 __device__ __forceinline__ void load_tile(unsigned to, const tensor_map *map, unsigned full, int k,
                                           int row, int z) {
@@ -53,10 +53,10 @@ __device__ __forceinline__ void fill(const gemm_args &g, const tensor_map *a_map
     load_tile<B_ACROSS, BLOCK_N>(b, b_map, full, step * BLOCK_K, column, z_b);
 }
 
-/* Waits for a stage and starts its products, d (+)= A B, of as many columns as d has. */
+/* Waits for a stage and starts its products, d (+)= A B, for as many columns as d has. */
 template <int A_ACROSS, int B_ACROSS, int COUNT>
 __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int consumer, int add) {
-    /* From 32 bytes of K to the next. */
+    /* Bytes from 32 bytes of K to the next. */
     constexpr int a_step = A_ACROSS ? 16 * 128 : 32, b_step = B_ACROSS ? 16 * 128 : 32;
     barrier_wait(r.full + 8 * r.at, r.parity);
     const unsigned a = r.stages + r.at * STAGE + consumer * 64 * 128;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void multiply(float (&d)[COUNT], const ring &r, int c
     wgmma_pin(d);
 }
 
-/* The sum over all of K for a warpgroup's 64 rows of a tile. */
+/* The sum over all of K, for a warpgroup's 64 rows of a tile. */
 template <int A_ACROSS, int B_ACROSS, int COUNT>
 __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int consumer, int steps) {
     int before = 0;
@@ -92,7 +92,7 @@ __device__ __forceinline__ void accumulate(float (&sum)[COUNT], ring &r, int con
     if (steps > 0) release(r, before);
 }
 
-/* A warp's 16 of 64 rows of 128 bytes. */
+/* Writes a warp's 16 of 64 rows of 128 bytes. */
 __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
     const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
@@ -104,7 +104,7 @@ __device__ __forceinline__ void write_rows(const float *sum, unsigned box) {
     }
 }
 
-/* The last two boxes leave while the next tile is on its way. */
+/* The stores of the last two boxes overlap the next tile. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, int row0, int column0) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
     }
 }
 
-/* The sums of a part, as the registers have them: 8 bytes a thread, four neighbours a sector. */
+/* Stores the sums of a split-K part from registers: 8 bytes per thread, four threads per sector. */
 __device__ __forceinline__ void store_part(const gemm_args &g, const float (&sum)[REGISTERS],
                                            int part, int row0, int column0) {
     const int t = threadIdx.x % 128, column = column0 + t % 4 * 2;
@@ -209,7 +209,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             }
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, row, column);
         }
-        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before its shared memory goes */
+        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 

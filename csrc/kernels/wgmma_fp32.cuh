@@ -1,33 +1,33 @@
-/* GEMM of fp32 matrices by wgmma: B is rounded or split on its way into registers (wgmma_gemm.cuh has the
- * picture of the rest).
+/* GEMM of fp32 matrices by wgmma: B is rounded or split on its way into registers. For the pipeline
+ * see wgmma_gemm.cuh.
  *
- * wgmma wants 32-bit operands K-major, and B is row-major: its k are a row apart. But wgmma's first operand
- * may come from registers, read from a tile of any layout. So a block makes a tile of C^T = B^T A^T: B^T
- * comes through registers, A, K-major as it is or packed, from shared memory.
+ * wgmma requires 32-bit operands to be K-major, but B is row-major: its k are a row apart. However,
+ * wgmma's first operand may come from registers, loaded from a tile of any layout. So a block
+ * computes a tile of C^T = B^T A^T: B^T from registers, A (K-major, or packed) from shared memory.
  *
- *   TMA     B: raw fp32, 32 columns a box      A: PARTS copies, 128 bytes of k a row
+ *   TMA     B: raw fp32, 32 columns per box    A: PARTS terms, rows of 128 bytes of k
  *             |                                  |
- *   ring   [k][n] 128-byte rows, swizzled     [part][m][k] 128-byte rows, swizzled
+ *   ring   [k][n] 128-byte rows, swizzled     [term][m][k] 128-byte rows, swizzled
  *             | LDS.64: n, n + 1 of one k        |
  *           split into PARTS in registers        |
- *             +------> wgmma: 64 n x BLOCK_M m <-+     a warpgroup; CONSUMERS of them side by side in n
+ *             +------> wgmma: 64 n x BLOCK_M m <-+     per warpgroup; CONSUMERS side by side in n
  *
- * Every element of B is read from shared memory by one thread of the block, once, so the split costs no
- * bytes; its 100 to 200 instructions a warp and stage run while the stage before is multiplied.
+ * Every element of B is loaded from shared memory once, by one thread of the block, so the split
+ * costs no bytes. Its 100 to 200 instructions per warp and stage overlap wgmma of the stage before.
  *
- *   PARTS 1   tf32: TMA rounds A, cvt rounds B; nothing goes before where rows of A and B are aligned
- *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split before; rows of A and columns of B
- *             are scaled (wgmma_pack.cuh)
+ *   PARTS 1   tf32: TMA rounds A, cvt rounds B; no other launch if rows of A and B are aligned
+ *   PARTS 2   tf32x3, fp16x3: high high + high low + low high; A is split in advance; rows of A and
+ *             columns of B are scaled (wgmma_pack.cuh)
  *
- * Precision. The tensor core truncates as it adds, an error towards zero that grows with K. So with PARTS 2
- * its sums are one stage long (4 steps, the small products first), and FADDs, which round to nearest, add
- * them up, while the tensor core works for the other warpgroup. What comes out as NaN is computed again by
- * FFMAs: infinity has a part 1 that the product may not have.
+ * Precision. The tensor core truncates when it adds, an error towards zero that grows with K. So
+ * with PARTS 2 it sums over one stage only (4 steps, small products first). FADDs, which round to
+ * nearest, add these sums while the tensor core works for the other warpgroup. NaN results are
+ * recomputed by FFMAs, since splitting an infinity gives NaN where the product may have none.
  *
- * Arithmetic, a stage per SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M 128: 1536
- * clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB.
+ * Arithmetic per stage and SM: tf32, BLOCK_M 256: 1024 clocks for 48 KiB from L2; tf32x3, BLOCK_M
+ * 128: 1536 clocks for 48 KiB; fp16x3: 1536 clocks for 64 KiB.
  *
- * A file that includes this says OPERAND_TF32 or OPERAND_F16, and PARTS.
+ * The including file defines OPERAND_TF32 or OPERAND_F16, and PARTS, the number of terms.
  */
 #ifndef SMK_WGMMA_FP32_CUH
 #define SMK_WGMMA_FP32_CUH
@@ -81,7 +81,7 @@ __device__ __forceinline__ void fill(const gemm_args &g, const wgmma_args &w,
 }
 
 #if PARTS == 2
-/* The bits of the largest |x| of a column. */
+/* Bits of the largest |x| of a column. */
 __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const wgmma_args &w,
                                                       int column) {
     const unsigned *found =
@@ -93,7 +93,7 @@ __device__ __forceinline__ unsigned largest_of_column(const gemm_args &g, const 
 }
 #endif
 
-/* Waits for the next stage, and takes the thread's share of B out of it. */
+/* Waits for the next stage and loads the thread's share of B from it. */
 template <int B_ACROSS>
 __device__ __forceinline__ void load(fragment &f, const columns &c, ring &r) {
     barrier_wait(r.full + 8 * r.at, r.parity);
@@ -127,7 +127,7 @@ __device__ __forceinline__ void multiply(float (&d)[REGISTERS], const fragment &
     wgmma_commit();
 }
 
-/* The sum over all of K for a warpgroup's 64 columns of a tile. */
+/* The sum over all of K, for a warpgroup's 64 columns of a tile. */
 template <int B_ACROSS>
 __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, const columns &mine,
                                            int steps) {
@@ -177,15 +177,15 @@ __device__ __forceinline__ void accumulate(float (&sum)[REGISTERS], ring &r, con
 #endif
 }
 
-/* ---- the end of a tile: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + h] ---- */
+/* ---- epilogue: sum[4 j + 2 h + e] is C[8 j + 2 q + e][n + h] ---- */
 
 __device__ __forceinline__ int row_of(int i) {
     return i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
 }
 
 #if PARTS == 2
-/* Takes the scales out: the smaller factor first, because the product of both need not be a float, nor the
- * sum times the larger. */
+/* Undoes the scales. The smaller factor first, because neither the product of both factors nor the
+ * sum times the larger one need be representable as a float. */
 __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
                                         float (&sum)[REGISTERS], part_range steps, int row0,
                                         int column) {
@@ -207,7 +207,7 @@ __device__ __forceinline__ void unscale(const gemm_args &g, const wgmma_args &w,
 }
 #endif
 
-/* 8 rows of the tile, `j` of the accumulators, into two boxes of 32 columns a warpgroup. */
+/* Writes 8 rows of the tile, one j of the sums, into a warpgroup's two boxes of 32 columns. */
 __device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int row, int offset) {
     const int q = threadIdx.x % 4;
     const unsigned box = boxes + offset / 32 % 2 * OUT_BUFFER / 2;
@@ -218,8 +218,8 @@ __device__ __forceinline__ void write_rows(unsigned boxes, const float *sum, int
     }
 }
 
-/* 32 rows of 64 columns at a time; the last two leave while the next tile is on its way. The sums of a part
- * leave as C does. */
+/* 32 rows of 64 columns at a time. The stores of the last two overlap the next tile. The sums of a
+ * split-K part are stored in the same way. */
 __device__ __forceinline__ void store(const gemm_args &g, const wgmma_args &w,
                                       const tensor_map *c_map, const float (&sum)[REGISTERS],
                                       unsigned buffers, int consumer, int offset, int row0,
@@ -306,7 +306,7 @@ __device__ __forceinline__ void product(const gemm_args &g, const wgmma_args &w,
             store(g, w, c_map, sum, r.out + consumer * 2 * OUT_BUFFER, consumer, mine.offset, row0,
                   column0 + consumer * 64, matrix_of(at.part));
         }
-        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before its shared memory goes */
+        if (threadIdx.x % 128 == 0) tma_store_wait_read<0>(); /* before the block exits */
     }
 }
 

@@ -1,13 +1,13 @@
-/* B of wgmma_fp32.cuh, from its tile in shared memory to wgmma's first operand in registers.
+/* Loads of B for wgmma_fp32.cuh: from shared memory to the registers of wgmma's first operand.
  *
- * Banks. A thread's rows g and g + 8 of the 16 of its warp are n and n + 1, so it reads 8 bytes of a row
- * of 32 columns, chunk (2 (warp % 2) + g / 4) ^ 5 (g / 2 % 2), half g % 2. A half-warp reads k rows
- * t = 0..3 (tf32) or 2t + e (fp16) and g = 0..3: chunks {c, c ^ 5}, which the swizzle XORs with k % 8:
- * c ^ {0, 1, 2, 3, 5, 4, 7, 6} or c ^ {0, 2, 4, 6, 5, 7, 1, 3}, all 8 different: no conflict. C leaves
- * with rows m = 2t + e: the second pattern again.
- * B along K (given transposed, or packed): its tile has rows of 32 k of one n, and g's columns are 2g and
- * 2g + 1. fp16 reads 8 bytes: rows 2g + h, chunks {c, c + 1}: c ^ {0, 2, 4, 6} and + 1. tf32 reads 4 bytes:
- * g >= 4 reads column 1 while g < 4 reads column 0, so that the 8 rows differ modulo 8.
+ * Banks. A thread's rows g and g + 8 of its warp's 16 are columns n and n + 1, so it reads 8 bytes
+ * of a row of 32 columns: chunk (2 (warp % 2) + g / 4) ^ 5 (g / 2 % 2), half g % 2. Half a warp has
+ * k = t = 0..3 (tf32) or 2t + e (fp16) and g = 0..3: chunks {c, c ^ 5}, XORed by the swizzle with
+ * k % 8: c ^ {0, 1, 2, 3, 5, 4, 7, 6} or c ^ {0, 2, 4, 6, 5, 7, 1, 3}, 8 different ones: no
+ * conflict. C is written in rows m = 2t + e: the second pattern again.
+ * K-major B (transposed, or packed): its tile has rows of 32 k of one n; g's columns are 2g, 2g +
+ * 1. fp16 reads 8 bytes: rows 2g + h, chunks {c, c + 1}: c ^ {0, 2, 4, 6} and + 1. tf32 reads 4
+ * bytes: g >= 4 reads column 1 while g < 4 reads column 0, so that the 8 rows differ modulo 8.
  */
 #ifndef SMK_WGMMA_FRAGMENT_CUH
 #define SMK_WGMMA_FRAGMENT_CUH
@@ -16,19 +16,19 @@
 
 constexpr bool WORDS = sizeof(operand) == 4;
 constexpr int BLOCK_N = 64 * CONSUMERS;
-constexpr int BLOCK_K = 128 / sizeof(operand); /* a stage */
+constexpr int BLOCK_K = 128 / sizeof(operand); /* per stage */
 
-/* Of B's tile: 32 columns; along K: 32 k. */
+/* Bytes of a TMA box of B's tile: 32 columns; K-major, 32 k. */
 template <int B_ACROSS> constexpr int B_BOX = (B_ACROSS ? BLOCK_K : BLOCK_N) * 128;
 
 typedef struct fragment {
     unsigned part[PARTS][4][4]; /* [step of 32 bytes of operand][wgmma's register] */
 } fragment;
 
-/* What a thread knows of its two columns, n and n + 1. */
+/* A thread's two columns, n and n + 1. */
 typedef struct columns {
-    int offset; /* of the first in the block's tile */
-    /* Byte offsets in B's tile: across, of its first two k; along, of the two columns' rows. */
+    int offset; /* of the first one in the block's tile */
+    /* Byte offsets in B's tile: MN-major, of its first two k; K-major, of the two columns' rows. */
     unsigned read[2];
     float scale[2]; /* PARTS 2: powers of two */
 } columns;
@@ -45,7 +45,7 @@ template <int B_ACROSS> __device__ __forceinline__ columns my_columns(int consum
             const int k = WORDS ? q + 4 * i : 2 * q + i;
             c.read[i] = c.offset / 32 * B_BOX<1> + k * 128 + ((chunk ^ k) << 4) + g % 2 * 8;
         } else {
-            /* Words: rows of lanes with g >= 4 in the other order, see load(). */
+            /* Words: lanes with g >= 4 take the rows in the other order, see load_words(). */
             const int n = c.offset + (WORDS ? i ^ g / 4 : i);
             c.read[i] = n * 128 + (WORDS ? n % 8 * 16 + q * 4 : (n % 8 ^ q / 2) * 16 + q % 2 * 8);
         }
@@ -54,7 +54,7 @@ template <int B_ACROSS> __device__ __forceinline__ columns my_columns(int consum
     return c;
 }
 
-/* Word i of a step is of k q + 4 (i / 2) and column i % 2. */
+/* Word i of a step is k = q + 4 (i / 2) of column i % 2. */
 __device__ __forceinline__ void split_word(float x, fragment &f, int step, int i) {
     f.part[0][step][i] = round_tf32(x);
     if (PARTS == 2)
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_words(fragment &f, const columns &c, unsign
     }
 }
 
-/* Two neighbours in k. */
+/* Splits two adjacent k. */
 __device__ __forceinline__ void split_halves(float x, float y, fragment &f, int step, int i) {
     f.part[0][step][i] = pack_pair(x, y, float16());
     const float2 high = unpack_f16(f.part[0][step][i]);

@@ -1,17 +1,17 @@
-/* What GEMMs by wgmma share: TMA fills a ring of stages, wgmma empties it, in different warps.
+/* Shared by the wgmma GEMMs: TMA fills a ring of stages, wgmma consumes it, in different warps.
  *
- *   producer   |A0 B0|A1 B1|A2 B2|A3 B3| wait |A4 B4| ...      one thread: waits for `empty`, starts copies
+ *   producer   |A0 B0|A1 B1|A2 B2|A3 B3| wait |A4 B4| ... one thread: waits for `empty`, copies
  *   ring          [0]   [1]   [2]   [3]         [0]
- *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...             2 warpgroups: wait for `full`, multiply; then C
- *                                                              through shared memory, by TMA
+ *   consumers        |0 0 0 0|1 1 1 1|2 2 2 2| ...        2 warpgroups: wait for `full`, multiply;
+ *                                                         then C through shared memory, by TMA
  *
- * A block stays on its multiprocessor and makes tile after tile of C; the producer runs ahead over the end of
- * a tile, and a tile's last boxes are written while the next one is multiplied. There are as many blocks as
- * share the tiles evenly. Of few tiles it makes parts of K (split_k.cuh), which come in turn as tiles do.
+ * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
+ * tile, and a tile's last boxes are stored while the next one is multiplied. There are as many blocks
+ * as share the tiles evenly. With few tiles K is split (split_k.cuh), and parts are taken like tiles.
  *
- *   wgmma_16bit.cuh   operands of 16 bits, both read from shared memory
- *   wgmma_fp32.cuh    operands of 32 bits, which become tf32 or fp16 on the way; B through registers
- *   wgmma_pack.cuh    operands that TMA cannot read as they are, or that come in parts
+ *   wgmma_16bit.cuh   16-bit operands, both read from shared memory
+ *   wgmma_fp32.cuh    32-bit operands, converted to tf32 or fp16 on the way; B through registers
+ *   wgmma_pack.cuh    packs operands that TMA cannot read in place, or that are split into terms
  */
 #ifndef SMK_WGMMA_GEMM_CUH
 #define SMK_WGMMA_GEMM_CUH
@@ -23,12 +23,12 @@
 
 constexpr int CONSUMERS = 2, THREADS = 128 * (CONSUMERS + 1);
 constexpr int OUT_BUFFER = 64 * 128, OUT_COLUMNS = 128 / sizeof(REAL);
-/* Registers a thread: 512 for the three warpgroups together. */
+/* Registers per thread; the three warpgroups share 512. */
 constexpr int CONSUMER_REGISTERS = 240, PRODUCER_REGISTERS = 24;
-/* Tiles in a column of the order that keeps L2 warm. */
+/* Tiles per column of the tile order (tile_order.cuh). */
 constexpr int GROUP = 2048 / BLOCK_M;
 
-/* ---- what a block does in turn: steps of K of a tile of C ---- */
+/* ---- work items of a block: a range of K of a tile of C ---- */
 
 typedef struct block_work {
     tile_place tile;
@@ -36,7 +36,7 @@ typedef struct block_work {
     part_range steps;
 } block_work;
 
-/* All tiles of one part of K, then of the next. */
+/* All tiles of one part of K come first, then those of the next. */
 __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_args &w, int item,
                                               int down, int across) {
     const int tiles = down * across, part = item / tiles;
@@ -44,12 +44,12 @@ __device__ __forceinline__ block_work work_of(const gemm_args &g, const wgmma_ar
             range_of(part, (int)g.split, w.steps)};
 }
 
-/* Which matrix of the map for C. */
+/* Index of a part's matrix in the tensor map of C. */
 __device__ __forceinline__ int matrix_of(int part) {
     return part * gridDim.z + blockIdx.z;
 }
 
-/* The parts' sums are scaled when they are added up. */
+/* The second launch of split-K, which also applies alpha and beta. */
 __device__ __forceinline__ void sum_parts(const gemm_args &g, const wgmma_args &) {
     sum_parts(g);
 }
@@ -62,7 +62,7 @@ typedef struct ring {
     unsigned parity;
 } ring;
 
-/* Lays out dynamic shared memory and starts the barriers; for all threads of the block. */
+/* Lays out dynamic shared memory and initializes the barriers; for all threads of the block. */
 __device__ __forceinline__ ring ring_init(int stage_bytes) {
     extern __shared__ unsigned char shared[];
     ring r;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void next(ring &r) {
     }
 }
 
-/* This warp has done with a stage: lane 0 says so, after what the others have read. */
+/* This warp is done with a stage: lane 0 arrives, after all lanes have read. */
 __device__ __forceinline__ void release(const ring &r, int stage) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * stage);
@@ -99,10 +99,10 @@ __device__ __forceinline__ void release(const ring &r, int stage) {
 
 /* ---- C ----
  *
- * Leaves through shared memory in boxes of rows of 128 bytes with the 128-byte swizzle, of which a warpgroup
- * has two buffers: one leaves while the other is filled. */
+ * C leaves through shared memory in boxes of 128-byte rows with the 128-byte swizzle. A warpgroup
+ * has two buffers: one is stored while the other is filled. */
 
-/* The address of a 16-byte piece of a box's row. */
+/* Address of a 16-byte piece of a box's row. */
 __device__ __forceinline__ unsigned box_piece(unsigned box, int row, int piece) {
     return box + row * 128 + ((piece ^ row % 8) << 4);
 }
@@ -114,7 +114,7 @@ template <typename T> __device__ __forceinline__ T load_out(unsigned from, T) {
     return shared_load_half<T>(from);
 }
 
-/* Before that, beta times what is there; element(i) says where sum[i] belongs, {row, column}. */
+/* Adds beta times the old C; element(i) is the place of sum[i], {row, column}. */
 template <int REGISTERS, typename Element>
 __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTERS],
                                         Element element) {
@@ -127,7 +127,7 @@ __device__ __forceinline__ void add_old(const gemm_args &g, float (&sum)[REGISTE
     }
 }
 
-/* Where TMA cannot store: ROWS rows by a warpgroup, element by element, a warp a row, 8 rows of it in flight. */
+/* Where TMA cannot store: a warpgroup stores ROWS rows by elements, a row per warp, 8 in flight. */
 template <int ROWS>
 __device__ __forceinline__ void store_box(const gemm_args &g, unsigned box, int row0, int column0) {
     constexpr int BATCH = 8;

@@ -1,27 +1,27 @@
-/* What comes before a product whose tiles TMA loads: operands as TMA and the tensor core want them, in the
- * workspace.
+/* Preparation of operands for products that load tiles by TMA: packs them into the workspace, in
+ * the layout that TMA and the tensor core require.
  *
- *     A's rows, B's columns  ->  [part][row][k ...]   K elements of a row together, on 16-byte boundaries
+ *     A's rows, B's columns  ->  [term][row][k ...]   K adjacent elements per row, 16-byte aligned
  *
- * (Of gemm_tma, which has no tensor core, B's rows: there "k" below runs along N.)
+ * (For gemm_tma, which uses no tensor core, B's rows: there "k" below runs along N.)
  *
- * PARTS 1: bits are copied, where TMA cannot read them as they lie. (It rounds to tf32 as it loads.)
+ * PARTS 1: bits are copied if TMA cannot read them in place. (TMA rounds to tf32 as it loads.)
  *
- * PARTS 2: an element x of A becomes two operands: part 0 is x rounded to nearest, part 1 what is left,
- * rounded. What is left has at most half a unit of part 0's last place, and the difference is exact. So two
- * parts of tf32 or fp16, which have 11 bits, keep 2 * 11 + 1 of the 24. Before that a row is multiplied by
- * the power of two that brings its largest element into [2^14, 2^15); the product divides it out again.
- * fp16, whose numbers end at 2^16, needs that always; tf32 where elements are below 2^-113, whose part 1
- * ends at 2^-136. With fp16, elements down to 2^-17 of the largest keep all of their bits, smaller ones an
- * absolute error of 2^-40 of the largest. B is split by the product itself, and only its columns' largest
- * are looked for here.
+ * PARTS 2: an element x of A becomes two terms: term 0 is x rounded to nearest, term 1 the rest,
+ * rounded. The rest is at most half a unit of term 0's last place, and the difference is exact. So
+ * two terms of tf32 or fp16, of 11 bits each, keep 2 * 11 + 1 of the 24. Before that a row is
+ * multiplied by the power of two that brings its largest element into [2^14, 2^15); the product
+ * divides it out again. fp16, which ends at 2^16, always needs that; tf32 needs it if elements are
+ * below 2^-113, because term 1 ends at 2^-136. With fp16, elements down to 2^-17 of the largest
+ * keep all of their bits; smaller ones have an absolute error of 2^-40 of the largest. B is split
+ * by the product itself; here only the largest elements of its columns are found.
  *
- * Where K is the direction of neighbours warps take rows. They do so, too, where neighbours are across K and the
- * product reads tiles across it: the copy then lies as the matrix does. A row that begins anywhere is read in
- * aligned 16 bytes, of which two neighbours are shifted into the 16 that are written. Elements of other matrices
- * turn round in shared memory, 64 x 64 of them in rows of 65 words: no conflicts, but two-way ones where
- * operands of 16 bits go in pairs.
- * Bytes: 4 read and PARTS * sizeof(operand) written an element; for the largest 4 read once more.
+ * A warp packs a row of a K-major operand. It also does so if an MN-major operand is read by
+ * MN-major tiles: the copy keeps that layout. A row that begins anywhere is read in aligned 16
+ * bytes; two adjacent ones are shifted into the 16 that are written. Other matrices are transposed
+ * in shared memory, 64 x 64 elements in rows of 65 words: no conflicts, except two-way ones where
+ * 16-bit operands go in pairs.
+ * Bytes: 4 read and PARTS * sizeof(operand) written per element; 4 more read to find the largest.
  */
 #ifndef SMK_WGMMA_PACK_CUH
 #define SMK_WGMMA_PACK_CUH
@@ -49,7 +49,7 @@ __device__ __forceinline__ float rounded(float x, unsigned short &to) {
     return back;
 }
 
-/* x 2^e. */
+/* Splits x * scale into two terms. */
 template <typename T> __device__ __forceinline__ void split(float x, float scale, T (&parts)[2]) {
     const float scaled = x * scale;
     rounded(scaled - rounded(scaled, parts[0]), parts[1]);
@@ -65,8 +65,8 @@ __device__ __forceinline__ float power_of_two(int e) {
     return __int_as_float((e + 127) << 23);
 }
 
-/* e: 2^e brings a row whose largest |x| has these bits into [2^14, 2^15). At most 126: there the largest is
- * below 2^-112, all bits of x still fit, and 2^e and 2^-e are floats. */
+/* e such that 2^e brings a row whose largest |x| has these bits into [2^14, 2^15). At most 126:
+ * then the largest is below 2^-112, all bits of x still fit, and both 2^e and 2^-e are floats. */
 __device__ __forceinline__ int scale_of(unsigned magnitude) {
     return min(141 - (int)(magnitude >> 23), 126);
 }
@@ -77,11 +77,11 @@ __device__ __forceinline__ unsigned magnitude_of(float x) {
 
 /* ---- the operand of a block ---- */
 
-/* One of A and B: element (row, k) stands at x[row * to.row_stride + k * to.k_stride]. */
+/* A or B: element (row, k) is at x[row * to.row_stride + k * to.k_stride]. */
 typedef struct source {
     const REAL *x;
     wgmma_operand to;
-    int block; /* among those that do the same */
+    int block; /* among those with the same task */
 } source;
 
 __device__ __forceinline__ unsigned *of_batch(unsigned *p, long long bytes) {
@@ -106,9 +106,9 @@ template <typename T> __device__ __forceinline__ T *packed_row(const source &s, 
 }
 
 #if PARTS == 2
-/* ---- the largest of rows ---- */
+/* ---- largest elements of rows ---- */
 
-/* The bits of a row's largest |x|, in every lane of its warp. */
+/* Bits of a row's largest |x|, in every lane of its warp. */
 __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
     const int lane = threadIdx.x % 32;
     const line_pieces x = pieces_of(from, K);
@@ -119,7 +119,7 @@ __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
         largest = max(largest, max(max(v.x & 0x7fffffff, v.y & 0x7fffffff),
                                    max(v.z & 0x7fffffff, v.w & 0x7fffffff)));
     }
-    /* Of the vectors at both ends, elements. */
+    /* Single elements at both ends. */
     const int before = x.first ? WIDE - x.skew / (int)sizeof(raw) : 0;
     const int behind = max(before, x.inside * WIDE - x.skew / (int)sizeof(raw));
     for (int k = lane; k < before + K - behind; k += 32) {
@@ -128,7 +128,7 @@ __device__ __forceinline__ unsigned largest_of_row(const float *from, int K) {
     return __reduce_max_sync(0xffffffff, largest);
 }
 
-/* Of n elements a step apart, COUNT of them under way, as long as so many are left. */
+/* The largest of `left` elements a step apart. While COUNT are left, COUNT loads are in flight. */
 template <int COUNT>
 __device__ __forceinline__ void add_largest(unsigned &largest, const float *&from, long long step,
                                             int &left) {
@@ -146,8 +146,8 @@ __device__ __forceinline__ void add_largest(unsigned &largest, const float *&fro
     }
 }
 
-/* The largest of LARGEST_K elements of 32 rows whose neighbours are in other rows: lanes are rows. To
- * to[chunk of K][row]. */
+/* The largest of LARGEST_K elements of each of 32 rows of an MN-major operand; lanes are rows.
+ * Stored at to[chunk of K][row]. */
 __device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) {
     __shared__ unsigned found[PACK_THREADS / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -174,7 +174,7 @@ __device__ __forceinline__ void largest_of_chunk(const source &s, unsigned *to) 
     }
 }
 
-/* Of B, whose columns are the rows here. */
+/* Searches B, whose columns are the rows here. */
 __device__ __forceinline__ void search(const source &s) {
     if (!s.to.by_rows) {
         largest_of_chunk(s, s.to.largest);
@@ -187,9 +187,9 @@ __device__ __forceinline__ void search(const source &s) {
 }
 #endif
 
-/* ---- packing into N parts ---- */
+/* ---- packing into N terms ---- */
 
-/* Elements of a line, to as many operands of each part. */
+/* Packs COUNT elements of a line, into as many operands of each term. */
 template <typename T, int N, int COUNT>
 __device__ __forceinline__ void pack_elements(const source &s, int line, int at, float scale,
                                               const several<raw, COUNT> &x) {
@@ -213,7 +213,7 @@ __device__ __forceinline__ void pack_elements(const source &s, int line, int at,
     }
 }
 
-/* A warp has PACK_PIECES of a line; of a line that is scaled, all of it. */
+/* A warp packs PACK_PIECES pieces of a line, or all of a line that is scaled. */
 template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const source &s) {
     const bool across = N == 1 && s.to.across;
     const int lines = across ? s.to.k : s.to.rows, length = across ? s.to.rows : s.to.k;
@@ -231,7 +231,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
         scale = power_of_two(scale_of(largest));
     }
 #endif
-    constexpr int BATCH = 2; /* pieces under way, a lane's */
+    constexpr int BATCH = 2; /* pieces in flight per lane */
     const int first = max(x.first, share * PACK_PIECES);
     const int end = N == 2 ? x.end : min(x.end, (share + 1) * PACK_PIECES);
 #pragma unroll 1
@@ -262,7 +262,7 @@ template <typename T, int N> __device__ __forceinline__ void pack_by_lines(const
     }
 }
 
-/* 64 rows of 64 elements, read along the rows' direction and written along K. */
+/* Packs a tile of 64 rows x 64 k, read MN-major and written K-major. */
 template <typename T, int N>
 __device__ __forceinline__ void pack_by_tiles(const source &s,
                                               raw (&tile)[PACK_TILE][PACK_TILE + 1]) {
@@ -296,7 +296,7 @@ __device__ __forceinline__ void pack_by_tiles(const source &s,
     for (int i = 0; i < PACK_TILE / 8; i++) {
         const int row = warp + 8 * i;
         if (row0 + row >= s.to.rows) break;
-        /* Operands of 16 bits go two at a time; where K is odd the second is padding. */
+        /* 16-bit operands are stored in pairs; if K is odd, the second of the last is padding. */
         constexpr int side = sizeof(T) == 4 ? 32 : 1;
         const int k = sizeof(T) == 4 ? lane : 2 * lane;
         T parts[2][N];
@@ -328,8 +328,8 @@ __device__ __forceinline__ void pack_operand(const source &s,
     }
 }
 
-/* The kernel's blocks: those that look for B's largest, which take longest, those that pack A, those that pack B.
- * Where all of the batch shares a matrix, the first does it for all. */
+/* Blocks in order: those that search B's columns, which take longest, those that pack A, and those
+ * that pack B. If a batch shares a matrix, only the blocks of the first batch work on it. */
 __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
     __shared__ raw tile[PACK_TILE][PACK_TILE + 1]; /* [k][row] */
     const int block = (int)blockIdx.x - w.b.searching;
@@ -349,7 +349,7 @@ __device__ __forceinline__ void pack(const gemm_args &g, const wgmma_args &w) {
 }
 
 #if PARTS == 2
-/* Before that: of an A whose neighbours are in other rows. */
+/* The launch before that: the largest elements of an MN-major A. */
 __device__ __forceinline__ void find_largest(const gemm_args &g, const wgmma_args &w) {
     overlap_launches();
     if (blockIdx.z != 0 && g.batch_a == 0) return;

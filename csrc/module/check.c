@@ -18,7 +18,7 @@ static int refuse_variant(const char *op, smk_op which, const char *variant) {
     return -1;
 }
 
-int request_choose_row(module_state *state, request *r, smk_question question) {
+int request_choose_row(module_state *state, request *r, smk_query question) {
     const char *dtype_name = question.dtype;
     const call *asked = r->asked;
     question.op = asked->op;
@@ -71,8 +71,8 @@ int request_choose_row(module_state *state, request *r, smk_question question) {
         raise_status(state, &status);
         return -1;
     }
-    const bool is_flow = !r->on.emulated && !r->on_device && asked->op == SMK_GEMM;
-    return !automatic && is_flow ? request_expect(state, r, question) : 0;
+    const bool is_pipeline = !r->on.emulated && !r->on_device && asked->op == SMK_GEMM;
+    return !automatic && is_pipeline ? request_expect(state, r, question) : 0;
 }
 
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
@@ -119,4 +119,24 @@ int request_check_out(const request *r) {
     }
     PyArrayObject *out = (PyArrayObject *)given;
     return request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr));
+}
+
+PyArrayObject *request_hold_out(request *r) {
+    PyArrayObject *out = array_hold((PyArrayObject *)r->asked->out, &r->holds[r->n_inputs]);
+    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr))) {
+        Py_CLEAR(out); /* code of the caller has run since it was looked at */
+    }
+    return out;
+}
+
+int request_refuse_dtype(PyArrayObject *array, const char *op, const char *name,
+                         const char *remedy) {
+    PyErr_Format(PyExc_TypeError, "%s: %s has dtype %S; %s", op, name, PyArray_DESCR(array),
+                 remedy);
+    return -1;
+}
+
+smk_strides request_strides_taken(const request *r) {
+    const smk_strides own = smk_strides_of(r->row);
+    return r->is_pipeline && own > SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS : own;
 }

@@ -154,7 +154,7 @@ static PyObject *table_of(module_state *state, int number) {
 /* ---- choosing ---- */
 
 /* The fastest that the question allows; of no row, if none fits. */
-static int find_fastest(module_state *state, const request *r, const smk_question *q,
+static int find_fastest(module_state *state, const request *r, const smk_query *q,
                         smk_timing *out) {
     PyObject *capsule = table_of(state, r->on.ordinal);
     if (capsule == NULL) {
@@ -167,12 +167,12 @@ static int find_fastest(module_state *state, const request *r, const smk_questio
     return 0;
 }
 
-static double seconds_of(const smk_timing *timing, const smk_question *q) {
+static double seconds_of(const smk_timing *timing, const smk_query *q) {
     return 1e-6 * smk_timing_predicts(timing, q);
 }
 
 /* The row, and its parameters, that the question's answer is fastest by; r->row is NULL if none fits. */
-static int choose_on_gpu(module_state *state, request *r, const smk_question *q) {
+static int choose_on_gpu(module_state *state, request *r, const smk_query *q) {
     smk_timing best;
     if (find_fastest(state, r, q, &best)) {
         return -1;
@@ -184,14 +184,14 @@ static int choose_on_gpu(module_state *state, request *r, const smk_question *q)
     return 0;
 }
 
-static int ask_gpu(module_state *state, const request *r, smk_question *q) {
+static int ask_gpu(module_state *state, const request *r, smk_query *q) {
     return device_sm(state, &r->on, &q->sm) ||
                    device_multiprocessors(state, &r->on, &q->multiprocessors)
                ? -1
                : 0;
 }
 
-int request_expect(module_state *state, request *r, smk_question q) {
+int request_expect(module_state *state, request *r, smk_query q) {
     smk_timing best;
     q.only = r->row;
     q.accuracy = SMK_N_ACCURACIES - 1; /* any */
@@ -204,7 +204,7 @@ int request_expect(module_state *state, request *r, smk_question q) {
 
 /* Rows that read the operands where they are come first; without any, one that reads their copies
  * (device_copies.h). */
-int request_choose(module_state *state, request *r, smk_question q, bool *with_values) {
+int request_choose(module_state *state, request *r, smk_query q, bool *with_values) {
     const bool on_gpu = !r->on.emulated;
     if (on_gpu && ask_gpu(state, r, &q)) {
         return -1;
@@ -214,7 +214,7 @@ int request_choose(module_state *state, request *r, smk_question q, bool *with_v
             return -1;
         }
         *with_values = r->row != NULL;
-        if (r->row || (r->row = smk_only_choice(&q))) {
+        if (r->row || (r->row = smk_default_row(&q))) {
             return 0;
         }
         if (q.strides == SMK_ROWS) {
@@ -260,17 +260,17 @@ PyObject *choose_predict(PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "there is no operation '%s' or no accuracy '%s'", op,
                             accuracy);
     }
-    const smk_question q = {.op = (smk_op)which,
-                            .dtype = dtype,
-                            .accuracy = (smk_accuracy)exact,
-                            .sm = sm,
-                            .multiprocessors = multiprocessors,
-                            .M = m,
-                            .N = n,
-                            .K = k,
-                            .batch = batch,
-                            .strides = (smk_strides)strides,
-                            .aligned = aligned};
+    const smk_query q = {.op = (smk_op)which,
+                         .dtype = dtype,
+                         .accuracy = (smk_accuracy)exact,
+                         .sm = sm,
+                         .multiprocessors = multiprocessors,
+                         .M = m,
+                         .N = n,
+                         .K = k,
+                         .batch = batch,
+                         .strides = (smk_strides)strides,
+                         .aligned = aligned};
     timings *all = read_timings(list);
     PyObject *result = all ? PyList_New(0) : NULL;
     for (size_t i = 0; result && i < all->n; i++) {

@@ -6,6 +6,7 @@
 
 #include "../cuda/gpu.h"
 #include "../emu/emu.h"
+#include "../pipeline/pipeline.h"
 #include "result_memory.h"
 
 const char *text_of(PyObject *given) {
@@ -250,17 +251,17 @@ static PyObject *teller(PyObject *progress) {
     return bar;
 }
 
-static size_t result_bytes(const smk_flow *flow) {
+static size_t result_bytes(const smk_pipeline *flow) {
     size_t bytes = 0;
-    for (size_t i = 0; i < flow->n_steps; i++) {
-        const smk_rectangle *r = &flow->steps[i].rectangle;
-        bytes += flow->steps[i].kind == SMK_COPY_OUT ? r->width * r->lines : 0;
+    for (size_t i = 0; i < flow->n_tasks; i++) {
+        const smk_rectangle *r = &flow->tasks[i].rectangle;
+        bytes += flow->tasks[i].kind == SMK_COPY_OUT ? r->width * r->lines : 0;
     }
     return bytes;
 }
 
-int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
-                     PyObject *progress) {
+int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *flows, int n,
+                         PyObject *progress) {
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
     smk_transfer *sum = note_transfer();
@@ -280,8 +281,8 @@ int device_run_flows(const module_state *state, const int *ordinals, smk_flow *f
         Py_XDECREF(w.tell);
         return -1;
     }
-    smk_code code =
-        ordinals ? gpu_flows(ordinals, flows, n, &status) : emu_flow(&flows[0], &status);
+    smk_code code = ordinals ? pipeline_run_gpus(ordinals, flows, n, &status)
+                             : pipeline_run_emu(&flows[0], &status);
     attach(&w.call);
     for (int i = 0; i < n; i++) {
         sum->bytes_in += moved[i].bytes_in;
@@ -328,7 +329,8 @@ int device_run(const module_state *state, const device *on, smk_job *job, PyObje
         return -1;
     }
     job->cancel = w.call.cancel;
-    smk_code code = on->emulated ? emu_run(job, &status) : gpu_run(on->ordinal, job, &status);
+    smk_code code =
+        on->emulated ? emu_run(job, &status) : pipeline_run_job(on->ordinal, job, &status);
     attach(&w.call);
     if (code == SMK_OK && w.tell && tell(&w)) {
         free(printed.bytes);

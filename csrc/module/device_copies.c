@@ -45,7 +45,7 @@ static smk_transpose problem_of(const operand *from, const operand *to) {
 
 static int plan_copy(module_state *state, const operand *from, const operand *to, npy_intp itemsize,
                      device_copy *copy) {
-    const smk_row *row = smk_row_find(SMK_TRANSPOSE, "sectors");
+    const smk_row *row = smk_row_find_any_strides(SMK_TRANSPOSE);
     const smk_dtype *dtype = dtype_of(row, itemsize);
     const smk_transpose problem = problem_of(from, to);
     int64_t values[SMK_MAX_PARAMS];

@@ -112,7 +112,8 @@ static bool elements_apart(const operand *c, npy_intp itemsize) {
 /* The result is written where the input is read, each row of it over the row of the same number. */
 static bool is_in_place(const request *r) {
     const operand *a = &r->inputs[0], *c = &r->result;
-    if (r->asked->op != SMK_TRANSPOSE || !r->row->movers.in_place || a->ndim != c->ndim ||
+    if (r->asked->op != SMK_TRANSPOSE || !r->row->transpose_kernels.in_place ||
+        a->ndim != c->ndim ||
         (char *)a->buffer.host + a->matrix.offset != (char *)c->buffer.host + c->matrix.offset) {
         return false;
     }

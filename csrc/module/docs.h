@@ -1,4 +1,4 @@
-/* Docstrings of smemkern._core. The first line of each is the signature that inspect reads. */
+/* Docstrings of smemkern._core. Python's inspect parses the first line of each as signature. */
 #ifndef SMK_DOCS_H
 #define SMK_DOCS_H
 
@@ -6,62 +6,62 @@ static const char gemm_doc[] =
     "gemm(a, b, *, variant='auto', accuracy='float32', out=None, alpha=1.0, beta=0.0, device=None, "
     "stream=None, max_memory=None, devices=None, progress=None, **params)\n"
     "--\n\n"
-    "alpha * (a @ b) + beta * out, by a kernel of the ladder.\n\n"
+    "alpha * (a @ b) + beta * out, computed by one of the kernels.\n\n"
     "Parameters\n"
     "----------\n"
     "a, b : array_like, float32, float64, float16 or bfloat16\n"
     "    Shapes (..., M, K) and (..., K, N), with numpy.matmul's rules for 1-D operands and for\n"
-    "    broadcasting batches. Any strides; rows that lie in memory with unit steps are read in\n"
-    "    place, anything else is packed once. Big-endian arrays are converted. Of two dtypes the\n"
-    "    wider is computed, float32 of float16 and bfloat16. K = 0 gives beta * out.\n"
-    "    Arrays of CuPy, PyTorch, JAX, Numba and others that speak DLPack or\n"
-    "    __cuda_array_interface__ are used in place on their GPU, on the stream that their "
-    "library\n"
-    "    uses now; the call returns when its work is queued there. What the variant cannot read\n"
-    "    as it is is copied on the GPU. No dtype is converted, and a mixture with host arrays\n"
-    "    raises ValueError.\n"
+    "    broadcasting batches. Any strides are allowed: rows with unit stride are read in place,\n"
+    "    anything else is packed once. Big-endian arrays are converted. If the dtypes differ, the\n"
+    "    product is computed in the wider one, and in float32 for float16 with bfloat16. K = 0\n"
+    "    gives beta * out.\n"
+    "    Arrays of CuPy, PyTorch, JAX, Numba and other libraries that support DLPack or\n"
+    "    __cuda_array_interface__ are used in place on their GPU, on their library's current\n"
+    "    stream; the call returns when its work is enqueued there. An operand that the variant\n"
+    "    cannot read in place is copied on the GPU. Dtypes of device arrays are not converted, and\n"
+    "    mixing them with host arrays raises ValueError.\n"
     "variant : str\n"
-    "    A row of variants('gemm'); 'auto' picks one by device, dtype, sizes and accuracy.\n"
+    "    A row of variants('gemm'); 'auto' selects one by device, dtype, sizes and accuracy.\n"
     "accuracy : {'float32', 'norm', 'tf32'}\n"
-    "    What 'auto' may do with float32. 'float32': no element is worse than fp32 sums make it.\n"
-    "    'norm': the result's norm is that accurate; small elements of rows of a or columns of b\n"
-    "    that span more than 2**17 may lose bits. 'tf32': operands are rounded to 11 bits.\n"
+    "    Which float32 variants 'auto' may select. 'float32': every element is as accurate as with\n"
+    "    fp32 sums. 'norm': the result's norm is that accurate; in rows of a and columns of b that\n"
+    "    span more than a factor of 2**17, small elements may lose bits. 'tf32': operands are\n"
+    "    rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
-    "    Of exactly the result's shape and dtype. May overlap a and b. It is not written unless\n"
-    "    arguments, memory and kernels are in order; on device 'cuda' a contiguous one that\n"
-    "    overlaps neither is then written block by block, and holds some of them if Ctrl-C or a\n"
-    "    lost GPU ends the call. An array on a GPU is written in place, or through a copy on the\n"
-    "    GPU where it overlaps or has strides that the kernel does not write.\n"
+    "    Has exactly the result's shape and dtype. May overlap a and b. It is written only after\n"
+    "    arguments, memory and kernels were checked. On device 'cuda', a contiguous out that\n"
+    "    overlaps neither operand is written block by block, so it is partly written if Ctrl-C or\n"
+    "    a lost GPU ends the call. An array on a GPU is written in place, or through a copy on the\n"
+    "    GPU if it overlaps an operand or has strides that the kernel cannot write.\n"
     "alpha, beta : float\n"
     "    beta needs out; beta = 0 does not read it.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: 'cuda' if there is a GPU, else 'emu'.\n"
     "stream : int or object with __cuda_stream__, optional\n"
-    "    A CUDA stream by its address; None: the device's own, or of device arrays the one that\n"
-    "    their library uses now.\n"
+    "    The address of a CUDA stream. None: the device's own stream, or for device arrays their\n"
+    "    library's current one.\n"
     "max_memory : int, optional\n"
-    "    Bytes of the GPU's memory that a call on host arrays may use; None: most of what is "
-    "free.\n"
-    "    What does not fit goes through it block by block, with the same bits in the result.\n"
-    "    The emulator takes the same steps, where it is given.\n"
+    "    Bytes of GPU memory that a call on host arrays may use. None: most of the free memory. A\n"
+    "    larger product is computed block by block, with a bit-identical result. On the emulator\n"
+    "    max_memory makes the call perform the same steps.\n"
     "devices : sequence of int or 'cuda:N', optional\n"
-    "    GPUs that share a product of host arrays, by rows, columns or batch; in place of device.\n"
+    "    GPUs among which a product of host arrays is divided, by rows, columns or batch; replaces\n"
+    "    device.\n"
     "progress : bool or function, optional\n"
-    "    Of a call on host arrays: True shows a bar (tqdm), a function is called about every\n"
-    "    50 ms and at the end with the result's bytes that are there, and all of them. Ctrl-C "
-    "ends\n"
+    "    For a call on host arrays. True shows a bar (tqdm). A function is called about every\n"
+    "    50 ms and at the end, with the result's bytes that are done and their total. Ctrl-C ends\n"
     "    the call.\n"
     "**params : int\n"
-    "    The variant's own, as tile=16; see variants('gemm')[i].params.\n\n"
+    "    Parameters of the variant, such as tile=16; see variants('gemm')[i].params.\n\n"
     "Returns\n"
     "-------\n"
     "ndarray of that dtype, C-contiguous, (..., M, N), or an array of a's library; or out.\n\n"
     "Raises\n"
     "------\n"
     "TypeError, ValueError\n"
-    "    Dtype, shape, variant or parameter that is not legal; the message says what is.\n"
+    "    For an illegal dtype, shape, variant or parameter; the message lists what is legal.\n"
     "smemkern.Error\n"
-    "    One of its kinds: no device, no compiler, a failed launch.\n\n"
+    "    One of its subclasses: no device, no compiler, a failed launch, ...\n\n"
     "Notes\n"
     "-----\n"
     "Source: csrc/kernels/gemm_<variant>.cu; variants('gemm')[i].source has the text.\n\n"
@@ -74,26 +74,26 @@ static const char transpose_doc[] =
     "transpose(a, *, variant='auto', out=None, device=None, stream=None, max_memory=None, "
     "**params)\n"
     "--\n\n"
-    "The last two axes swapped, moved in memory by a kernel of the ladder.\n\n"
+    "A copy with the last two axes swapped, made by one of the kernels.\n\n"
     "Parameters\n"
     "----------\n"
-    "a : array_like, or an array on a GPU as of gemm\n"
-    "    Shape (..., M, N); elements of 1, 2, 4, 8 or 16 bytes without Python references, of any\n"
-    "    meaning and byte order: only bits move. Any strides.\n"
+    "a : array_like, or an array on a GPU as in gemm\n"
+    "    Shape (..., M, N); elements of 1, 2, 4, 8 or 16 bytes without Python references. Type and\n"
+    "    byte order do not matter, because only bits are moved. Any strides are allowed.\n"
     "variant : str\n"
-    "    A row of variants('transpose'); 'auto' picks one.\n"
+    "    A row of variants('transpose'); 'auto' selects one.\n"
     "out : ndarray, optional\n"
-    "    Of exactly the result's shape and dtype. May overlap a. A square a that is its own\n"
-    "    out is transposed in place by 'auto' and 'sectors'.\n"
+    "    Has exactly the result's shape and dtype. May overlap a. If out is a itself and square,\n"
+    "    'auto' and 'sectors' transpose it in place.\n"
     "device, stream, max_memory, progress, **params\n"
-    "    As for gemm.\n\n"
+    "    See gemm.\n\n"
     "Returns\n"
     "-------\n"
     "ndarray of a's dtype, C-contiguous, (..., N, M), or an array of a's library; or out.\n\n"
     "Raises\n"
     "------\n"
     "TypeError, ValueError, smemkern.Error\n"
-    "    As gemm does.\n\n"
+    "    See gemm.\n\n"
     "Notes\n"
     "-----\n"
     "Source: csrc/kernels/transpose_<variant>.cu.\n";
@@ -101,24 +101,23 @@ static const char transpose_doc[] =
 static const char probe_doc[] =
     "probe(x, *, variant='stride_read', device=None, stream=None, **params)\n"
     "--\n\n"
-    "A small kernel that shows one thing about memory.\n\n"
+    "Runs a small kernel that demonstrates one property of memory.\n\n"
     "Parameters\n"
     "----------\n"
     "x : array_like of float32, 1-D\n"
-    "    At least as long as the variant reads.\n"
+    "    At least as long as what the variant reads.\n"
     "variant : str\n"
-    "    A row of variants('probe'), which says what it computes; smemkern.reference.probe "
-    "computes\n"
-    "    the same with NumPy.\n"
+    "    A row of variants('probe'), whose summary says what it computes. smemkern.reference.probe\n"
+    "    computes the same with NumPy.\n"
     "device, stream, **params\n"
-    "    As for gemm.\n\n"
+    "    See gemm.\n\n"
     "Returns\n"
     "-------\n"
     "ndarray of float32, 1-D.\n\n"
     "Raises\n"
     "------\n"
     "TypeError, ValueError, smemkern.Error\n"
-    "    As gemm does.\n\n"
+    "    See gemm.\n\n"
     "Notes\n"
     "-----\n"
     "Source: csrc/kernels/probe_<variant>.cu.\n";
@@ -127,55 +126,54 @@ static const char observe_doc[] =
     "observe(what, args, kwargs, repeat=0, trace=False, hazards=False, equal_writes=False,\n"
     "        only_if_clean=False, blocks=None, progress=None)\n"
     "--\n\n"
-    "Run an operation or a Kernel and report on it: (result, milliseconds of each of `repeat` "
-    "more\n"
-    "runs, raw trace or None). What follows is for traces: look for hazards, also for racing\n"
-    "writes of equal values, write a Kernel's arrays only if there are none, run only these\n"
-    "blocks (uint64, ascending), and tell progress(blocks done, blocks in all) now and then.\n";
+    "Run an operation or a Kernel: (result, milliseconds of each of `repeat` more runs, raw trace\n"
+    "or None). The other parameters are for traces. hazards: look for hazards. equal_writes: also\n"
+    "for races between writes of equal values. only_if_clean: write a Kernel's arrays only if\n"
+    "there is no hazard. blocks: run only these (uint64, ascending). progress: is called from time\n"
+    "to time as progress(blocks done, blocks in total).\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
-                               "What an operation would launch, without running it: for tests.\n";
+                               "The launches of an operation, without running it. For tests.\n";
 
 static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
                                       "--\n\n"
-                                      "What `auto` predicts by on that GPU: as "
-                                      "smemkern._timings.load gives; None: all are loaded anew.\n";
+                                      "Sets the table of `auto` for that GPU, in the format of\n"
+                                      "smemkern._timings.load. None: reloads the tables of all.\n";
 
 static const char predict_doc[] =
     "predict(timings, op, dtype, accuracy, (M, N, K, batch), sm, multiprocessors, strides,\n"
     "        aligned, /)\n"
     "--\n\n"
-    "Of the timings that fit: (index, predicted microseconds, terms). strides: smk_strides.\n";
+    "(index, predicted microseconds, terms) of each timing that applies. strides: smk_strides.\n";
 
 static const char variants_doc[] =
     "variants()\n"
     "--\n\n"
-    "The registry: (op, name, summary, differs_from, min_sm, dtypes, params) of each row.\n";
+    "The registry: (op, name, summary, differs_from, min_sm, dtypes, params, ...) of each row.\n";
 
 static const char devices_doc[] =
     "devices()\n"
     "--\n\n"
-    "GPUs: (ordinal, name, sm, multiprocessors, clock_khz, memory_bytes, shared_bytes,\n"
-    "driver_version) of each.\n";
+    "(ordinal, name, sm, multiprocessors, clock_khz, memory_bytes, shared_bytes,\n"
+    "driver_version) of each GPU.\n";
 
 static const char config_doc[] =
     "config()\n"
     "--\n\n"
-    "Version, folders, and what was found of the driver and of NVRTC.\n";
+    "Version, number of GPUs, folders, and the state of the driver and of NVRTC.\n";
 
 static const char shared_requests_doc[] =
     "shared_requests(addresses, active, width, op, /)\n"
     "--\n\n"
-    "What n requests to shared memory cost: (wavefronts, ideal, lanes of a group), uint32 of "
-    "(n,).\n"
-    "addresses: uint64 (n, 32); active: uint32 masks (n,). smemkern.banks checks what it passes.\n";
+    "The cost of n requests to shared memory: (wavefronts, ideal, lanes per group), each uint32\n"
+    "(n,). addresses: uint64 (n, 32); active: uint32 masks (n,). The caller, smemkern.banks,\n"
+    "checks the arguments.\n";
 
 static const char last_transfer_doc[] =
     "last_transfer()\n"
     "--\n\n"
-    "(bytes in, bytes out, of both without a stage, seconds, threads, steps), or None; see\n"
-    "smemkern.last_transfer.\n";
+    "The fields of smemkern._transfer.Transfer, or None; see smemkern.last_transfer.\n";
 
 static const char moment_doc[] = "moment(ordinal, stream, /)\n--\n\n"
                                  "What has been queued on a GPU's stream by now.";
@@ -187,10 +185,10 @@ static const char moment_before_doc[] =
 static const char trim_doc[] =
     "trim(device, /)\n"
     "--\n\n"
-    "Gives back what is held for later calls; see smemkern.empty_cache.\n";
+    "Frees what is cached for later calls, and returns its bytes; see smemkern.empty_cache.\n";
 
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"
-                                    "Where compiled kernels and their sources are.\n";
+                                    "Sets the folders of compiled kernels and of their sources.\n";
 
 #endif

@@ -6,31 +6,31 @@
 static const char capsule_name[] = "smemkern moment";
 
 static void free_capsule(PyObject *capsule) {
-    gpu_moment_free(PyCapsule_GetPointer(capsule, capsule_name));
+    gpu_event_free(PyCapsule_GetPointer(capsule, capsule_name));
 }
 
 PyObject *moment_make(const module_state *state, PyObject *args) {
     int ordinal;
     PyObject *given;
     void *stream;
-    gpu_moment *made;
+    gpu_event *made;
     smk_status status = {0};
     if (!PyArg_ParseTuple(args, "iO:moment", &ordinal, &given) || stream_read(given, &stream)) {
         return NULL;
     }
-    if (gpu_moment_make(ordinal, stream, &made, &status)) {
+    if (gpu_event_record(ordinal, stream, &made, &status)) {
         return raise_status(state, &status);
     }
     PyObject *capsule = PyCapsule_New(made, capsule_name, free_capsule);
     if (capsule == NULL) {
-        gpu_moment_free(made);
+        gpu_event_free(made);
     }
     return capsule;
 }
 
 PyObject *moment_has_passed(PyObject *capsule) {
-    const gpu_moment *moment = PyCapsule_GetPointer(capsule, capsule_name);
-    return moment ? PyBool_FromLong(gpu_moment_has_passed(moment)) : NULL;
+    const gpu_event *moment = PyCapsule_GetPointer(capsule, capsule_name);
+    return moment ? PyBool_FromLong(gpu_event_query(moment)) : NULL;
 }
 
 PyObject *moment_before(const module_state *state, PyObject *args) {
@@ -41,11 +41,11 @@ PyObject *moment_before(const module_state *state, PyObject *args) {
         stream_read(given, &stream)) {
         return NULL;
     }
-    const gpu_moment *moment = PyCapsule_GetPointer(capsule, capsule_name);
+    const gpu_event *moment = PyCapsule_GetPointer(capsule, capsule_name);
     if (moment == NULL) {
         return NULL;
     }
-    if (gpu_moment_before(moment, stream ? stream : GPU_DEFAULT_STREAM, &status)) {
+    if (gpu_stream_wait_event(moment, stream ? stream : GPU_DEFAULT_STREAM, &status)) {
         return raise_status(state, &status);
     }
     Py_RETURN_NONE;

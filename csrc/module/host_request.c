@@ -1,5 +1,5 @@
 /* A request on arrays in host memory as a flow of blocks, into the result's own memory. */
-#include "../core/plan_flow.h"
+#include "../pipeline/pipeline.h"
 #include "../cuda/gpu.h"
 #include "request.h"
 #include "result_memory.h"
@@ -78,21 +78,21 @@ static int memory_of(const module_state *state, const request *r, int ordinal, s
 typedef struct parts {
     int n;
     int ordinals[CALL_MAX_DEVICES];
-    smk_flow_plan plans[CALL_MAX_DEVICES];
-    smk_flow flows[CALL_MAX_DEVICES];
+    smk_pipeline_plan plans[CALL_MAX_DEVICES];
+    smk_pipeline flows[CALL_MAX_DEVICES];
 } parts;
 
 /* Moves the problem to its part i of n, and says how many there are: of a batch, of rows, or of columns,
  * whichever are more. */
-static int take_part(smk_gemm *p, smk_flow_question *q, int i, int n) {
+static int take_part(smk_gemm *p, smk_pipeline_query *q, int i, int n) {
     enum { UNIT = 128 }; /* rows of the largest tiles */
     const bool batch = p->batch.n > 0, rows = p->M >= p->N;
     int64_t *size = batch ? &p->batch.size[0] : rows ? &p->M : &p->N;
     const int64_t unit = batch ? 1 : UNIT, units = (*size + unit - 1) / unit;
     const int64_t share = (units + n - 1) / n * unit;
-    const int64_t each = batch ? share : smk_flow_part(q->row, p->M, p->N, *size, share);
+    const int64_t each = batch ? share : smk_pipeline_part(q->row, p->M, p->N, *size, share);
     const int64_t first = each * i;
-    const int64_t steps[3] = {batch  ? p->a.batch[0]
+    const int64_t tasks[3] = {batch  ? p->a.batch[0]
                               : rows ? p->a.ld
                                      : 0,
                               batch  ? p->b.batch[0]
@@ -103,20 +103,20 @@ static int take_part(smk_gemm *p, smk_flow_question *q, int i, int n) {
                                      : 1};
     const int count = (int)((*size + each - 1) / each);
     for (int o = 0; o < 3; o++) {
-        q->host[o] += first * steps[o] * q->dtype->itemsize;
+        q->host[o] += first * tasks[o] * q->dtype->itemsize;
     }
     *size = *size - first < each ? *size - first : each;
     return count;
 }
 
-static int plan_part(module_state *state, const request *r, const smk_flow_question *whole, int i,
+static int plan_part(module_state *state, const request *r, const smk_pipeline_query *whole, int i,
                      parts *all) {
     smk_status status = {0};
-    smk_flow_question question = *whole;
+    smk_pipeline_query question = *whole;
     smk_code code;
     if (r->asked->op == SMK_TRANSPOSE) {
         all->n = 1;
-        code = smk_plan_flow_transpose(&question, &r->transpose, &all->plans[i], &status);
+        code = smk_pipeline_plan_transpose(&question, &r->transpose, &all->plans[i], &status);
     } else {
         smk_gemm part = r->gemm;
         question.split = r->plan.split;
@@ -124,7 +124,7 @@ static int plan_part(module_state *state, const request *r, const smk_flow_quest
         if (all->n > 1) {
             all->n = take_part(&part, &question, i, r->asked->n_devices);
         }
-        code = smk_plan_flow_gemm(&question, &part, &all->plans[i], &status);
+        code = smk_pipeline_plan_gemm(&question, &part, &all->plans[i], &status);
     }
     if (code) {
         raise_status(state, &status);
@@ -133,7 +133,7 @@ static int plan_part(module_state *state, const request *r, const smk_flow_quest
 }
 
 static int plan_parts(module_state *state, const request *r, PyArrayObject *result, parts *all) {
-    smk_flow_question question = {.row = r->row, .dtype = r->dtype, .values = r->values};
+    smk_pipeline_query question = {.row = r->row, .dtype = r->dtype, .values = r->values};
     size_t wanted = (size_t)PyArray_NBYTES(result);
     for (int i = 0; i < r->n_inputs; i++) {
         question.host[i] = (char *)r->inputs[i].buffer.host + r->inputs[i].matrix.offset;
@@ -147,18 +147,18 @@ static int plan_parts(module_state *state, const request *r, PyArrayObject *resu
             plan_part(state, r, &question, i, all)) {
             return -1;
         }
-        const smk_flow_plan *plan = &all->plans[i];
-        all->flows[i] = (smk_flow){.buffers = plan->buffers,
-                                   .n_buffers = SMK_FLOW_BUFFERS,
-                                   .steps = plan->steps,
-                                   .n_steps = plan->n_steps,
-                                   .resident = plan->resident,
-                                   .stream = r->stream};
+        const smk_pipeline_plan *plan = &all->plans[i];
+        all->flows[i] = (smk_pipeline){.buffers = plan->buffers,
+                                       .n_buffers = SMK_PIPELINE_BUFFERS,
+                                       .tasks = plan->tasks,
+                                       .n_tasks = plan->n_tasks,
+                                       .resident = plan->resident,
+                                       .stream = r->stream};
     }
     return 0;
 }
 
-PyObject *request_run_flow(module_state *state, request *r) {
+PyObject *request_run_pipeline(module_state *state, request *r) {
     const bool reads_result = r->asked->op == SMK_GEMM && r->asked->beta != 0.0;
     target t = {0};
     PyObject *image_owner = NULL, *result = NULL;
@@ -180,8 +180,8 @@ PyObject *request_run_flow(module_state *state, request *r) {
         for (int i = 0; i < all->n; i++) {
             all->flows[i].image = image;
         }
-        if (device_run_flows(state, r->on.emulated ? NULL : all->ordinals, all->flows, all->n,
-                             r->asked->progress)) {
+        if (device_run_pipelines(state, r->on.emulated ? NULL : all->ordinals, all->flows, all->n,
+                                 r->asked->progress)) {
             goto done;
         }
         Py_BEGIN_ALLOW_THREADS result_memory_tidy();
@@ -198,7 +198,7 @@ PyObject *request_run_flow(module_state *state, request *r) {
 
 done:
     for (int i = 0; i < CALL_MAX_DEVICES; i++) {
-        smk_flow_plan_free(&all->plans[i]);
+        smk_pipeline_plan_free(&all->plans[i]);
     }
     PyMem_Free(all);
     Py_XDECREF(image_owner);

@@ -1,5 +1,4 @@
-/* The extension module smemkern._core: its state, its exceptions and its functions. */
-#define SMK_MODULE_IMPORTS_NUMPY
+/* The extension module smemkern._core: its functions, and the life of its state. */
 #include "module.h"
 
 #include "../emu/emu.h"
@@ -7,83 +6,6 @@
 #include "detached.h"
 #include "docs.h"
 #include "request.h"
-
-/* ---- exceptions ---- */
-
-static const char *const exception_names[SMK_N_CODES] = {
-#define X(code, exception) #exception,
-    SMK_CODE_MAP(X)
-#undef X
-};
-
-static const char *const exception_docs[SMK_N_CODES] = {
-    [SMK_ERROR] = "Base of what smemkern raises beside Python's own exceptions.",
-    [SMK_NO_DEVICE] = "There is no driver, no GPU, or no GPU of that number.",
-    [SMK_DRIVER_TOO_OLD] = "The NVIDIA driver lacks something that is needed.",
-    [SMK_KERNEL_IMAGE] =
-        "Compiled code that the device cannot load, or PTX that is not well-formed.",
-    [SMK_COMPILE] = "CUDA source that does not compile (with the log), or no compiler.",
-    [SMK_LAUNCH] = "A kernel that could not be started, or failed while it ran.",
-    [SMK_UNSUPPORTED] = "A PTX instruction that the emulator does not know; it is named.",
-    [SMK_HAZARD] = "A race or another hazard that was found where none was accepted.",
-};
-
-/* Each code's exception: Python's own of that name, or a new one below Error. */
-static int make_exceptions(PyObject *module, module_state *state) {
-    PyObject *builtins = PyEval_GetBuiltins();
-    for (int code = SMK_OK + 1; code < SMK_N_CODES; code++) {
-        const char *name = exception_names[code];
-        PyObject *known = PyDict_GetItemString(builtins, name);
-        if (known) {
-            state->exceptions[code] = Py_NewRef(known);
-            continue;
-        }
-        char qualified[80];
-        PyOS_snprintf(qualified, sizeof qualified, "smemkern.%s", name);
-        state->exceptions[code] = PyErr_NewExceptionWithDoc(
-            qualified, exception_docs[code],
-            code == SMK_ERROR ? NULL : state->exceptions[SMK_ERROR], NULL);
-        if (state->exceptions[code] == NULL ||
-            PyModule_AddObjectRef(module, name, state->exceptions[code]) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Messages quote what compilers, kernels and callers wrote; a terminal would obey its control characters. */
-static PyObject *printable(const char *text) {
-    PyObject *whole = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-    const Py_ssize_t n = whole ? PyUnicode_GET_LENGTH(whole) : 0;
-    Py_UCS4 *copy = whole ? PyUnicode_AsUCS4Copy(whole) : NULL;
-    Py_XDECREF(whole);
-    for (Py_ssize_t i = 0; copy && i < n; i++) {
-        const bool control = copy[i] < ' ' || (copy[i] >= 0x7f && copy[i] < 0xa0);
-        if (control && copy[i] != '\n' && copy[i] != '\t') {
-            copy[i] = '?';
-        }
-    }
-    PyObject *result = copy ? PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, copy, n) : NULL;
-    PyMem_Free(copy);
-    return result;
-}
-
-void *raise_status(const module_state *state, const smk_status *status) {
-    if (PyErr_Occurred()) {
-        return NULL; /* a signal handler raised during the run */
-    }
-    if (status->code == SMK_INTERRUPTED) { /* not by anything that raised: by detached.c */
-        PyErr_SetString(PyExc_RuntimeError, "the interpreter is ending: the call was stopped");
-        return NULL;
-    }
-    PyObject *type = status->code == SMK_OK ? PyExc_SystemError : state->exceptions[status->code];
-    PyObject *message = printable(status->message);
-    if (message) {
-        PyErr_SetObject(type, message);
-        Py_DECREF(message);
-    }
-    return NULL;
-}
 
 /* ---- functions ---- */
 
@@ -307,7 +229,7 @@ static PyMethodDef methods[] = {
 
 static int core_exec(PyObject *module) {
     module_state *state = PyModule_GetState(module);
-    if (PyArray_ImportNumPyAPI() < 0 || make_exceptions(module, state) < 0) {
+    if (state_import_numpy() < 0 || state_make_exceptions(module, state) < 0) {
         return -1;
     }
 #define X(field, name) (state->names.field = PyUnicode_InternFromString(name)) == NULL ||

@@ -1,23 +1,30 @@
-/* What the files of module/ share: Python, NumPy, the module's state, errors.
+/* What the files of module/ share: Python, NumPy, the module's state, errors. In layers, where each uses
+ * those below it:
  *
- *     module.c     the extension module: state, exceptions, function table
- *     call.c       Python arguments of an operation  ->  struct call
- *     operand.c    an array  ->  memory that a kernel can read, without a copy where that is possible
- *     request.c    a call    ->  a checked, planned request, and from there to the result; operations.c
- *                  and check.c are its parts, device_request.c and host_request.c know where arrays are
- *     result_memory.c  memory of large results, kept for the next ones
- *     kernel.c     the type Kernel; kernel_source.c compiles, arguments.c lays out its arguments,
- *                  scalar.c is a part of that
- *     hold.c       arrays that stay as they are while a call works on them
- *     device_array.c  arrays of other libraries, whatever protocol they speak; array_view.c shows them
- *                  as NumPy's
- *     moment.c     moments of streams, for arrays of libraries that give memory away in an order of their own
- *     tensor_map.c the type TensorMap, an argument of a Kernel
- *     device.c     which device; running a job on it without the GIL
- *     detached.c   calls without the GIL, and the end of the interpreter
- *     image.c      where compiled kernels come from
- *     model.c      the bank model, on arrays of requests
- *     tables.c     variants, devices, configuration and traces, as plain Python objects
+ *   module.c         the extension module: its functions, and the life of its state
+ *
+ *   request.c        a call, checked and planned; runs it
+ *     operation_gemm.c, operation_transpose.c, operation_probe.c   what is particular to each
+ *     host_request.c, device_request.c, device_result.c, device_copies.c   by where the arrays are
+ *     choose.c         which variant "auto" is
+ *     check.c          which row; whether `out` can take the result
+ *   kernel.c         the type Kernel; kernel_source.c compiles, arguments.c and scalar.c pack arguments
+ *   tensor_map.c     the type TensorMap
+ *
+ *   operand.c        an array -> memory that a kernel can read, without a copy where possible
+ *   device_array.c   arrays of other libraries, by three protocols (device_interface.c is one);
+ *                    device_array_checks.c, array_view.c
+ *   result_memory.c  memory of large results, kept for later ones
+ *   hold.c           keeps an array's memory while a call works on it
+ *
+ *   call.c           Python arguments of an operation -> struct call
+ *   image.c          where compiled kernels come from
+ *   event.c          events of streams, for libraries that reuse memory in their own order
+ *   device.c         which device; runs a job on it without the GIL
+ *   detached.c       calls without the GIL, and the end of the interpreter
+ *
+ *   model.c, tables.c   the bank model; variants, devices, configuration, traces as Python objects
+ *   state.c          NumPy's C API, exceptions
  *
  * A function that fails sets a Python exception and returns -1 or NULL, as CPython's own do.
  */
@@ -38,7 +45,7 @@
 #include <stdatomic.h>
 
 #include "../core/auto.h"
-#include "../core/flow.h"
+#include "../pipeline/pipeline.h"
 #include "../core/plan.h"
 #include "../core/registry.h"
 #include "../core/status.h"
@@ -90,6 +97,11 @@ typedef struct module_state {
     _Atomic(PyObject *) orderly;       /* device_array.c */
 } module_state;
 
+/* ---- state.c ---- */
+
+int state_import_numpy(void);
+int state_make_exceptions(PyObject *module, module_state *state);
+
 /* Raises what status says; returns NULL. */
 void *raise_status(const module_state *state, const smk_status *status);
 
@@ -122,8 +134,8 @@ int stream_refuse(void);
  * listening for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout);
-int device_run_flows(const module_state *state, const int *ordinals, smk_flow *flows, int n,
-                     PyObject *progress);
+int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *flows, int n,
+                         PyObject *progress);
 
 /* The parameters of an entry (NULL: the only one) of the PTX, a bytes; read without the GIL, too. */
 struct emu_signature;

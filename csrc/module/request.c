@@ -1,25 +1,56 @@
 /* From a call to its result: check, plan, run.
  *
- * The kernels write into an array of our own, never into the caller's `out`: that is copied at the
- * very end. So `out` may overlap the inputs, and nothing partial is in it when a run fails. Arrays on a
- * GPU are used in place (device_request.c).
+ * Results in host memory:
+ *   - on a GPU, a contiguous `out` that does not overlap the inputs is written block by block, so a run
+ *     that fails can leave it partially written (host_request.c);
+ *   - otherwise the kernels write a fresh array, which is copied to `out` at the end. So `out` may
+ *     overlap the inputs, and a run that fails leaves it unchanged.
+ * Arrays on a GPU are used in place (device_request.c).
  */
 #include "device_copies.h"
 
-#include "../kernels/args.h"
+static const operation *const operations[] = {[SMK_GEMM] = &operation_gemm,
+                                              [SMK_TRANSPOSE] = &operation_transpose,
+                                              [SMK_PROBE] = &operation_probe};
 
-int request_make(module_state *state, const call *asked, bool emulate, request *out) {
-    *out = (request){.asked = asked};
-    if (request_find_arrays(state, out, emulate)) {
+static int plan(module_state *state, request *r, const operation *op) {
+    const smk_row *row = r->row;
+    smk_status status = {0};
+    int multiprocessors = 0;
+    if ((row->split.rate || row->wgmma.terms || row->transpose_kernels.boxes) &&
+        device_multiprocessors(state, &r->on, &multiprocessors)) {
         return -1;
     }
-    out->is_flow = !out->on_device && asked->op != SMK_PROBE &&
-                   (!out->on.emulated || (asked->max_memory && !emulate));
-    switch (asked->op) {
-    case SMK_GEMM: return request_make_gemm(state, out);
-    case SMK_TRANSPOSE: return request_make_transpose(state, out);
-    default: return request_make_probe(state, out);
+    if (op->plan(r, multiprocessors, &status)) {
+        raise_status(state, &status);
+        return -1;
     }
+    return 0;
+}
+
+int request_make(module_state *state, const call *asked, bool emulate, request *r) {
+    const operation *op = operations[asked->op];
+    PyArrayObject *arrays[CALL_MAX_INPUTS] = {NULL};
+    smk_query query;
+    *r = (request){.asked = asked};
+    if (request_find_arrays(state, r, emulate)) {
+        return -1;
+    }
+    r->is_pipeline = !r->on_device && asked->op != SMK_PROBE &&
+                     (!r->on.emulated || (asked->max_memory && !emulate));
+    int failed = 0;
+    for (int i = 0; i < call_forms[asked->op].n_inputs && !failed; i++) {
+        failed = (arrays[i] = request_array(state, r, i)) == NULL ? -1 : 0;
+    }
+    if (!failed) {
+        failed = op->check(state, r, arrays, &query) || request_choose_row(state, r, query) ||
+                 op->place(state, r, arrays) || request_check_out(r) ||
+                 op->place_result(state, r, arrays) || plan(state, r, op);
+    }
+    for (int i = 0; i < CALL_MAX_INPUTS; i++) {
+        Py_XDECREF(arrays[i]);
+    }
+    return failed ? -1 : 0;
 }
 
 void request_clear(request *r) {
@@ -96,20 +127,12 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
     return failed;
 }
 
-PyArrayObject *request_hold_out(request *r) {
-    PyArrayObject *out = array_hold((PyArrayObject *)r->asked->out, &r->holds[r->n_inputs]);
-    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr))) {
-        Py_CLEAR(out); /* code of the caller has run since it was looked at */
-    }
-    return out;
-}
-
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
     if (r->on_device) {
         return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
     }
-    if (r->is_flow && observed->repeat == 0) {
-        return request_run_flow(state, r);
+    if (r->is_pipeline && observed->repeat == 0) {
+        return request_run_pipeline(state, r);
     }
     PyObject *result = NULL;
     bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
@@ -138,64 +161,4 @@ done:
     Py_XDECREF(fresh);
     Py_XDECREF(out);
     return result;
-}
-
-/* ---- the plan, for tests ---- */
-
-/* The argument struct as a dict; pointers are byte offsets into the buffers. */
-static PyObject *describe_args(smk_op op, const void *args) {
-    if (op == SMK_GEMM) {
-        const gemm_args *g = args;
-        return Py_BuildValue("{sLsLsLsLsLsLsLsLsLsLsLsLsLsLsdsdsL}", "A", g->A, "B", g->B, "C",
-                             g->C, "M", g->M, "N", g->N, "K", g->K, "lda", g->lda, "ldb", g->ldb,
-                             "ldc", g->ldc, "step_a", g->step_a, "step_b", g->step_b, "batch_a",
-                             g->batch_a, "batch_b", g->batch_b, "batch_c", g->batch_c, "alpha",
-                             g->alpha, "beta", g->beta, "split", g->split);
-    }
-    if (op == SMK_TRANSPOSE) {
-        const transpose_args *t = args;
-        return Py_BuildValue(
-            "{sLsLsLsLsLsLsLsLsLsLsLs(ii)sisNsisisN}", "x", t->x, "y", t->y, "rows", t->rows,
-            "cols", t->cols, "ldx", t->ldx, "step_x", t->step_x, "ldy", t->ldy, "step_y", t->step_y,
-            "batch_x", t->batch_x, "batch_y", t->batch_y, "batches", t->batches, "log_tile",
-            t->log_rows, t->log_cols, "matrices", t->matrices, "copy", PyBool_FromLong(t->copy),
-            "lead", t->lead, "pairs", t->pairs, "boxes", PyBool_FromLong(t->boxes));
-    }
-    const probe_args *p = args;
-    return Py_BuildValue("{sLsLsLsLs(LLLL)}", "x", p->x, "y", p->y, "n_x", p->n_x, "n_y", p->n_y,
-                         "runtime", p->runtime[0], p->runtime[1], p->runtime[2], p->runtime[3]);
-}
-
-static PyObject *describe_launch(smk_op op, const smk_launch *l) {
-    return Py_BuildValue("{sss(III)s(III)snsOsN}", "entry", l->entry, "grid", l->grid[0],
-                         l->grid[1], l->grid[2], "block", l->block[0], l->block[1], l->block[2],
-                         "shared_bytes", (Py_ssize_t)l->shared_bytes, "overlaps",
-                         l->overlaps ? Py_True : Py_False, "args", describe_args(op, l->args));
-}
-
-PyObject *request_describe(const request *r) {
-    PyObject *launches = PyList_New((Py_ssize_t)r->plan.n_launches);
-    for (size_t i = 0; launches && i < r->plan.n_launches; i++) {
-        PyObject *launch = describe_launch(r->asked->op, &r->plan.launches[i]);
-        if (launch == NULL) {
-            Py_CLEAR(launches);
-            break;
-        }
-        PyList_SET_ITEM(launches, (Py_ssize_t)i, launch);
-    }
-    PyObject *buffers = PyList_New(r->n_inputs);
-    for (int i = 0; buffers && i < r->n_inputs; i++) {
-        PyObject *bytes = PyLong_FromSize_t(r->inputs[i].buffer.bytes);
-        if (bytes == NULL) {
-            Py_CLEAR(buffers);
-            break;
-        }
-        PyList_SET_ITEM(buffers, i, bytes);
-    }
-    char image[256];
-    smk_image_name(r->row, r->dtype, r->values, image, sizeof image);
-    return Py_BuildValue("{sssssssNsnsNsN}", "variant", r->row->name, "image", image, "entry",
-                         r->row->entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
-                         "workspace", (Py_ssize_t)r->plan.workspace, "input_bytes", buffers,
-                         "launches", launches);
 }

@@ -14,8 +14,8 @@ typedef struct request {
     int64_t values[SMK_MAX_PARAMS];
     operand inputs[CALL_MAX_INPUTS];
     int n_inputs;
-    bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
-    bool is_flow;   /* host arrays go through the device in blocks: on a GPU all, on the emulator
+    bool on_device;   /* all arrays are in the memory of the GPU `on`, and are used there */
+    bool is_pipeline; /* host arrays go through the device in blocks: on a GPU all, on the emulator
                      * those of a call with max_memory */
     void *stream;
     void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
@@ -31,6 +31,7 @@ typedef struct request {
     npy_intp dims[NPY_MAXDIMS];
     smk_gemm gemm;           /* the problem, with places in the operands' buffers */
     smk_transpose transpose; /* likewise */
+    smk_probe probe;         /* likewise */
     smk_plan plan;
     double seconds; /* that a product is expected to take on the GPU; 0: not known */
 } request;
@@ -52,7 +53,7 @@ PyObject *request_describe(const request *r);
 
 /* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
  * Of the question, what is particular to the operation has been filled in. */
-int request_choose_row(module_state *state, request *r, smk_question question);
+int request_choose_row(module_state *state, request *r, smk_query question);
 
 /* ---- of arrays on a device ---- */
 
@@ -95,10 +96,28 @@ int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
 int request_check_out(const request *r);
 
 /* request_run on arrays in host memory and a GPU. */
-PyObject *request_run_flow(module_state *state, request *r);
+PyObject *request_run_pipeline(module_state *state, request *r);
 
-int request_make_gemm(module_state *state, request *r);
-int request_make_transpose(module_state *state, request *r);
-int request_make_probe(module_state *state, request *r);
+/* ---- operation_gemm.c, operation_transpose.c, operation_probe.c ----
+ *
+ * What is particular to an operation, in the order in which request_make calls it. `arrays`: the inputs, as
+ * NumPy arrays. Each returns -1, with an exception, if the call is wrong. */
+typedef struct operation {
+    /* Types and shapes: fills r->descr, and the query by which a variant is chosen. */
+    int (*check)(module_state *state, request *r, PyArrayObject *const *arrays, smk_query *query);
+    /* The inputs' memory, the problem's sizes, the result's shape. */
+    int (*place)(module_state *state, request *r, PyArrayObject *const *arrays);
+    /* The result's memory. `out` has been checked. */
+    int (*place_result)(module_state *state, request *r, PyArrayObject *const *arrays);
+    smk_code (*plan)(request *r, int multiprocessors, smk_status *status);
+} operation;
+
+extern const operation operation_gemm, operation_transpose, operation_probe;
+
+int request_refuse_dtype(PyArrayObject *array, const char *op, const char *name,
+                         const char *remedy);
+
+/* The strides that the variant, or the copies of a pipeline, can take. */
+smk_strides request_strides_taken(const request *r);
 
 #endif

@@ -6,37 +6,37 @@
  * GPUs that do not reach each other's memory, and flows that have too little of it to keep all blocks, copy from the slot
  * each by its own bus. For the host's memory and threads are what several GPUs have too little of, before their buses.
  */
-#ifndef SMK_CUDA_FLOW_GROUP_H
-#define SMK_CUDA_FLOW_GROUP_H
+#ifndef SMK_PIPELINE_PEER_GROUP_H
+#define SMK_PIPELINE_PEER_GROUP_H
 
-#include "flow_steps.h"
+#include "tasks.h"
 
-typedef struct flow_group {
+typedef struct peer_group {
     atomic_bool stopped; /* all of them are to end */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, met, parted;
     bool complete; /* all of them have come, and share */
     const int *ordinals;
-    flow_state *members[SMK_MAX_FLOWS];
-} flow_group;
+    pipeline_state *members[SMK_MAX_PIPELINES];
+} peer_group;
 
-void flow_group_make(flow_group *g, const int *ordinals, int n);
-void flow_group_free(flow_group *g);
+void peer_group_init(peer_group *g, const int *ordinals, int n);
+void peer_group_destroy(peer_group *g);
 
 /* Whether the others can have from this one's GPU what it has brought. Asked before it allocates there; it may then be
  * that not all can, and `passing` is unset when they have met. */
-bool flow_group_may_pass(const flow_state *f);
+bool peer_group_can_copy(const pipeline_state *f);
 
 /* Waits until all have either met or are missed. Then what all are to copy has been shared out among them, if none is
  * missing. */
-void flow_group_meet(flow_state *f);
+void peer_group_join(pipeline_state *f);
 
 /* In place of one that cannot come. */
-void flow_group_miss(flow_group *g);
+void peer_group_absent(peer_group *g);
 
 /* No thread of this flow does anything more. Waits for those of the others, which may have something to do for this
  * one. `failed` ends them. */
-void flow_group_part(flow_state *f, bool failed, patience *p);
+void peer_group_leave(pipeline_state *f, bool failed, interrupt_poller *p);
 
 #endif

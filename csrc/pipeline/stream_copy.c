@@ -5,7 +5,7 @@
  *
  * Out: to change lines that are in no cache is to read them first. So they are written past the caches.
  */
-#include "lines.h"
+#include "stream_copy.h"
 
 #include <string.h>
 
@@ -82,10 +82,10 @@ static void copy_lines(lines to, lines from, size_t width, size_t n, line_copy *
     finish();
 }
 
-void lines_into_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory) {
+void copy_rows_to_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory) {
     copy_lines(stage, from, width, n, spare_memory ? copy_sparing() : copy_past);
 }
 
-void lines_out_of_stage(lines to, lines stage, size_t width, size_t n) {
+void copy_rows_from_stage(lines to, lines stage, size_t width, size_t n) {
     copy_lines(to, stage, width, n, copy_past);
 }

@@ -1,6 +1,6 @@
 /* Copies between the caller's memory and a stage, made so that the bus does not wait for them. */
-#ifndef SMK_CUDA_LINES_H
-#define SMK_CUDA_LINES_H
+#ifndef SMK_PIPELINE_STREAM_COPY_H
+#define SMK_PIPELINE_STREAM_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ typedef struct lines {
 
 /* n lines of `width` bytes. When it returns other threads and the device may be told of them. `spare_memory`: where
  * memory is what the call will wait for, and not its threads. */
-void lines_into_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory);
-void lines_out_of_stage(lines to, lines stage, size_t width, size_t n);
+void copy_rows_to_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory);
+void copy_rows_from_stage(lines to, lines stage, size_t width, size_t n);
 
 #endif

@@ -1,24 +1,24 @@
-/* Steps become queued in the order of their list within each queue, so a step whose predecessors are all
+/* Steps become queued in the order of their list within each queue, so a task whose predecessors are all
  * queued can be put on its stream at once, and streams are told of each other by events. Nothing here waits for
  * the device. */
-#include "flow_steps.h"
+#include "tasks.h"
 
 #include <stdlib.h>
 
-#include "errors.h"
+#include "../cuda/errors.h"
 
 enum { REST_NS = 2 * 1000 * 1000 };
 
-static stage_way way_of(const smk_step *step) {
-    return step->kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
+static stage_way way_of(const smk_task *task) {
+    return task->kind == SMK_COPY_OUT ? STAGE_OUT : STAGE_IN;
 }
 
-/* Where the step's end is. */
-static CUstream stream_of(const flow_state *f, const smk_step *step) {
-    const bool passed = f->passing && f->steps[step - f->flow->steps].elsewhere;
-    return step->kind == SMK_COMPUTE ? f->lanes[step->lane]
+/* Where the task's end is. */
+static CUstream stream_of(const pipeline_state *f, const smk_task *task) {
+    const bool passed = f->passing && f->tasks[task - f->flow->tasks].elsewhere;
+    return task->kind == SMK_COMPUTE ? f->lanes[task->lane]
            : passed                  ? f->passing
-                                     : f->copies[way_of(step)];
+                                     : f->copies[way_of(task)];
 }
 
 /* ---- cutting ---- */
@@ -49,14 +49,14 @@ static bool is_read_slowly(const smk_rectangle *r) {
 }
 
 /* Two at least, so that one is filled while the engine moves the other. */
-static size_t piece_bytes(size_t bytes) {
+static size_t chunk_bytes(size_t bytes) {
     enum { PIECES = 2, LEAST = 512 << 10 };
     const size_t share = (bytes / PIECES + LEAST - 1) / LEAST * LEAST;
     return share < LEAST ? LEAST : share < STAGE_BYTES ? share : STAGE_BYTES;
 }
 
-flow_cut flow_cut_into(const smk_rectangle *r, size_t most) {
-    flow_cut c = {.width = r->width < most ? r->width : most};
+chunking cut_into_chunks(const smk_rectangle *r, size_t most) {
+    chunking c = {.width = r->width < most ? r->width : most};
     if (c.width == 0 || r->lines == 0) return c;
     c.lines = most / c.width < r->lines ? most / c.width : r->lines;
     c.across = (r->width + c.width - 1) / c.width;
@@ -64,7 +64,7 @@ flow_cut flow_cut_into(const smk_rectangle *r, size_t most) {
     return c;
 }
 
-smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *c, size_t i) {
+smk_rectangle flow_part(const smk_rectangle *whole, const chunking *c, size_t i) {
     smk_rectangle r = *whole;
     const size_t x = i % c->across * c->width, y = i / c->across * c->lines;
     r.host += (ptrdiff_t)x + (ptrdiff_t)y * r.host_pitch;
@@ -74,7 +74,7 @@ smk_rectangle flow_part(const smk_rectangle *whole, const flow_cut *c, size_t i)
     return r;
 }
 
-smk_rectangle flow_joined(smk_rectangle r) {
+smk_rectangle joined_lines(smk_rectangle r) {
     if (r.lines == 1 || (r.host_pitch == (ptrdiff_t)r.width && r.pitch == r.width)) {
         r.width *= r.lines;
         r.lines = 1;
@@ -84,47 +84,47 @@ smk_rectangle flow_joined(smk_rectangle r) {
     return r;
 }
 
-static void cut(flow_state *f, const smk_step *step, step_state *s) {
-    const smk_rectangle r = flow_joined(step->rectangle);
+static void cut(pipeline_state *f, const smk_task *task, task_state *s) {
+    const smk_rectangle r = joined_lines(task->rectangle);
     if (r.width == 0 || r.lines == 0) return;
     const size_t bytes = r.width * r.lines;
     s->whole = r;
     s->direct = is_direct(f->d, &r);
-    s->cut = flow_cut_into(&r, s->direct ? bytes : piece_bytes(bytes));
+    s->cut = cut_into_chunks(&r, s->direct ? bytes : chunk_bytes(bytes));
 }
 
-/* ---- steps in their queues ---- */
+/* ---- tasks in their queues ---- */
 
-/* The next step of the kind, from `at` on. */
-static size_t find(const flow_state *f, smk_step_kind kind, size_t at) {
-    while (at < f->flow->n_steps && f->flow->steps[at].kind != kind)
+/* The next task of the kind, from `at` on. */
+static size_t find(const pipeline_state *f, smk_task_kind kind, size_t at) {
+    while (at < f->flow->n_tasks && f->flow->tasks[at].kind != kind)
         at++;
     return at;
 }
 
 /* The next one that has something to hand out. */
-static size_t find_copy(const flow_state *f, smk_step_kind kind, size_t at) {
+static size_t find_copy(const pipeline_state *f, smk_task_kind kind, size_t at) {
     at = find(f, kind, at);
-    while (at < f->flow->n_steps && (f->steps[at].cut.n == 0 || f->steps[at].elsewhere))
+    while (at < f->flow->n_tasks && (f->tasks[at].cut.n == 0 || f->tasks[at].elsewhere))
         at = find(f, kind, at + 1);
     return at;
 }
 
-smk_code flow_steps_make(flow_state *f, smk_status *status) {
-    const smk_flow *flow = f->flow;
+smk_code tasks_init(pipeline_state *f, smk_status *status) {
+    const smk_pipeline *flow = f->flow;
     bool staged = false;
-    f->steps = calloc(flow->n_steps + 1, sizeof *f->steps);
-    if (!f->steps) return smk_fail_memory(status, flow->n_steps * sizeof *f->steps, "a flow");
-    for (size_t i = 0; i < flow->n_steps; i++) {
-        const smk_step *step = &flow->steps[i];
-        if (step->kind != SMK_COMPUTE) cut(f, step, &f->steps[i]);
-        if (step->kind == SMK_COPY_IN && f->steps[i].direct)
-            staged |= is_read_slowly(&f->steps[i].whole);
-        if (!f->steps[i].direct) f->staged[way_of(step)] += f->steps[i].cut.n;
-        for (int j = 0; j < step->n_after; j++) {
-            step_state *before = &f->steps[step->after[j]];
-            const bool same = stream_of(f, step) == stream_of(f, &flow->steps[step->after[j]]);
-            if (step->kind == SMK_COPY_OUT && f->steps[i].direct) {
+    f->tasks = calloc(flow->n_tasks + 1, sizeof *f->tasks);
+    if (!f->tasks) return smk_fail_memory(status, flow->n_tasks * sizeof *f->tasks, "a flow");
+    for (size_t i = 0; i < flow->n_tasks; i++) {
+        const smk_task *task = &flow->tasks[i];
+        if (task->kind != SMK_COMPUTE) cut(f, task, &f->tasks[i]);
+        if (task->kind == SMK_COPY_IN && f->tasks[i].direct)
+            staged |= is_read_slowly(&f->tasks[i].whole);
+        if (!f->tasks[i].direct) f->staged[way_of(task)] += f->tasks[i].cut.n;
+        for (int j = 0; j < task->n_after; j++) {
+            task_state *before = &f->tasks[task->after[j]];
+            const bool same = stream_of(f, task) == stream_of(f, &flow->tasks[task->after[j]]);
+            if (task->kind == SMK_COPY_OUT && f->tasks[i].direct) {
                 before->told = true;
                 continue;
             }
@@ -133,122 +133,122 @@ smk_code flow_steps_make(flow_state *f, smk_status *status) {
             if (result) return device_fail(f->d, result, SMK_ERROR, status, "cuEventCreate");
         }
     }
-    for (size_t i = 0; staged && i < flow->n_steps; i++) /* some of each would be slower yet */
-        if (flow->steps[i].kind == SMK_COPY_IN) flow_stage(f, i);
+    for (size_t i = 0; staged && i < flow->n_tasks; i++) /* some of each would be slower yet */
+        if (flow->tasks[i].kind == SMK_COPY_IN) tasks_stage(f, i);
     for (int kind = 0; kind < SMK_N_KINDS; kind++) {
-        f->next[kind] = find_copy(f, (smk_step_kind)kind, 0);
-        f->first[kind] = find(f, (smk_step_kind)kind, 0);
+        f->next[kind] = find_copy(f, (smk_task_kind)kind, 0);
+        f->first[kind] = find(f, (smk_task_kind)kind, 0);
     }
     return SMK_OK;
 }
 
-void flow_steps_free(flow_state *f) {
-    for (size_t i = 0; f->steps && i < f->flow->n_steps; i++) {
-        if (f->steps[i].done) f->d->cu->cuEventDestroy(f->steps[i].done);
-        launch_free(&f->steps[i].plan);
+void tasks_free(pipeline_state *f) {
+    for (size_t i = 0; f->tasks && i < f->flow->n_tasks; i++) {
+        if (f->tasks[i].done) f->d->cu->cuEventDestroy(f->tasks[i].done);
+        launch_free(&f->tasks[i].plan);
     }
-    free(f->steps);
+    free(f->tasks);
     free(f->common);
-    f->steps = NULL;
+    f->tasks = NULL;
     f->common = NULL;
 }
 
-void flow_stage(flow_state *f, size_t step) {
-    step_state *s = &f->steps[step];
+void tasks_stage(pipeline_state *f, size_t task) {
+    task_state *s = &f->tasks[task];
     if (!s->direct) return;
     s->direct = false;
-    s->cut = flow_cut_into(&s->whole, piece_bytes(s->whole.width * s->whole.lines));
-    f->staged[way_of(&f->flow->steps[step])] += s->cut.n;
+    s->cut = cut_into_chunks(&s->whole, chunk_bytes(s->whole.width * s->whole.lines));
+    f->staged[way_of(&f->flow->tasks[task])] += s->cut.n;
 }
 
-void flow_give_up(flow_state *f, size_t step) {
-    const stage_way way = way_of(&f->flow->steps[step]);
-    const smk_step_kind kind = f->flow->steps[step].kind;
-    f->steps[step].elsewhere = true;
-    f->staged[way] -= f->steps[step].cut.n;
+void tasks_skip(pipeline_state *f, size_t task) {
+    const stage_way way = way_of(&f->flow->tasks[task]);
+    const smk_task_kind kind = f->flow->tasks[task].kind;
+    f->tasks[task].elsewhere = true;
+    f->staged[way] -= f->tasks[task].cut.n;
     f->next[kind] = find_copy(f, kind, f->next[kind]);
 }
 
 /* The functions below, down to the line, are called with the lock held; follow, end and start need none. */
 
-void flow_change(flow_state *f) {
+void tasks_notify(pipeline_state *f) {
     f->changes++;
     pthread_cond_broadcast(&f->changed);
 }
 
-static void stop(flow_state *f, const smk_status *why) {
+static void stop(pipeline_state *f, const smk_status *why) {
     if (!f->stopped) f->status = *why;
     f->stopped = true;
-    flow_change(f);
+    tasks_notify(f);
 }
 
-static bool is_ready(const flow_state *f, const smk_step *step) {
-    for (int i = 0; i < step->n_after; i++)
-        if (!f->steps[step->after[i]].queued) return false;
+static bool is_ready(const pipeline_state *f, const smk_task *task) {
+    for (int i = 0; i < task->n_after; i++)
+        if (!f->tasks[task->after[i]].queued) return false;
     return true;
 }
 
-/* The kernels that the step waits for have ended. Asked before a copy to memory that is the caller's: a kernel that
+/* The kernels that the task waits for have ended. Asked before a copy to memory that is the caller's: a kernel that
  * never ends must not leave one behind that waits to write there. */
-static bool has_ended(const flow_state *f, const smk_step *step) {
-    for (int i = 0; i < step->n_after; i++) {
-        const uint32_t before = step->after[i];
-        const int lane = f->flow->steps[before].lane;
-        if (!stage_has_reached(&f->ends[lane], f->steps[before].mark)) return false;
+static bool has_ended(const pipeline_state *f, const smk_task *task) {
+    for (int i = 0; i < task->n_after; i++) {
+        const uint32_t before = task->after[i];
+        const int lane = f->flow->tasks[before].lane;
+        if (!stage_reached(&f->ends[lane], f->tasks[before].mark)) return false;
     }
     return true;
 }
 
-/* What the step's stream does from now on comes after all that it waits for. */
-static smk_code follow(const flow_state *f, const smk_step *step, smk_status *status) {
-    const CUstream stream = stream_of(f, step);
-    for (int i = 0; i < step->n_after; i++) {
-        const uint32_t before = step->after[i];
-        if (!f->steps[before].done || stream == stream_of(f, &f->flow->steps[before])) continue;
-        CUresult result = f->d->cu->cuStreamWaitEvent(stream, f->steps[before].done, 0);
-        if (result) return flow_fail(f, result, "cuStreamWaitEvent", status);
+/* What the task's stream does from now on comes after all that it waits for. */
+static smk_code follow(const pipeline_state *f, const smk_task *task, smk_status *status) {
+    const CUstream stream = stream_of(f, task);
+    for (int i = 0; i < task->n_after; i++) {
+        const uint32_t before = task->after[i];
+        if (!f->tasks[before].done || stream == stream_of(f, &f->flow->tasks[before])) continue;
+        CUresult result = f->d->cu->cuStreamWaitEvent(stream, f->tasks[before].done, 0);
+        if (result) return pipeline_fail(f, result, "cuStreamWaitEvent", status);
     }
     return SMK_OK;
 }
 
-/* Tells of the step's end. */
-static smk_code end(flow_state *f, size_t i, smk_status *status) {
-    step_state *s = &f->steps[i];
-    const smk_step *step = &f->flow->steps[i];
+/* Tells of the task's end. */
+static smk_code end(pipeline_state *f, size_t i, smk_status *status) {
+    task_state *s = &f->tasks[i];
+    const smk_task *task = &f->flow->tasks[i];
     if (s->done) {
-        CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, step));
-        if (result) return flow_fail(f, result, "cuEventRecord", status);
+        CUresult result = f->d->cu->cuEventRecord(s->done, stream_of(f, task));
+        if (result) return pipeline_fail(f, result, "cuEventRecord", status);
     }
     if (s->told) {
-        CUresult result = stage_expect(f->d, &f->ends[step->lane], stream_of(f, step));
-        if (result) return flow_fail(f, result, "cuStreamWriteValue32", status);
-        s->mark = f->ends[step->lane].expected;
+        CUresult result = stage_signal(f->d, &f->ends[task->lane], stream_of(f, task));
+        if (result) return pipeline_fail(f, result, "cuStreamWriteValue32", status);
+        s->mark = f->ends[task->lane].expected;
     }
     return SMK_OK;
 }
 
-/* Ends the copies that are on their stream. A queue is ended in its order, so that the last step stands for
+/* Ends the copies that are on their stream. A queue is ended in its order, so that the last task stands for
  * those before it, whichever thread was faster. */
-static void end_copies(flow_state *f, smk_step_kind kind) {
+static void end_copies(pipeline_state *f, smk_task_kind kind) {
     size_t i = f->first[kind];
-    for (; i < f->flow->n_steps && f->steps[i].on_queue == f->steps[i].cut.n;
+    for (; i < f->flow->n_tasks && f->tasks[i].on_queue == f->tasks[i].cut.n;
          i = find(f, kind, i + 1)) {
         smk_status status = {0};
         if (end(f, i, &status)) {
             stop(f, &status);
             break;
         }
-        f->steps[i].queued = true;
+        f->tasks[i].queued = true;
     }
     f->first[kind] = i;
 }
 
-static smk_code start(flow_state *f, size_t i, smk_status *status) {
+static smk_code start(pipeline_state *f, size_t i, smk_status *status) {
     wait_for_lock(&f->calls);
-    smk_code code = follow(f, &f->flow->steps[i], status);
+    smk_code code = follow(f, &f->flow->tasks[i], status);
     if (!code) {
         atomic_store(&f->launched, true);
-        code = launch_all(f->d, &f->steps[i].plan, status);
+        code = launch_all(f->d, &f->tasks[i].plan, status);
     }
     if (!code) code = end(f, i, status);
     pthread_mutex_unlock(&f->calls);
@@ -257,11 +257,11 @@ static smk_code start(flow_state *f, size_t i, smk_status *status) {
 
 /* Puts kernels on their streams, up to the first that waits for something that is not on its own. One thread does, and
  * lets go of the lock meanwhile, as the others have to know what to do next; it also finds what they make ready. */
-static void compute(flow_state *f) {
+static void compute(pipeline_state *f) {
     if (f->starts) return;
     f->starts = true;
     for (size_t i = f->first[SMK_COMPUTE];
-         !f->stopped && i < f->flow->n_steps && is_ready(f, &f->flow->steps[i]);
+         !f->stopped && i < f->flow->n_tasks && is_ready(f, &f->flow->tasks[i]);
          i = f->first[SMK_COMPUTE]) {
         smk_status status = {0};
         pthread_mutex_unlock(&f->lock);
@@ -270,57 +270,57 @@ static void compute(flow_state *f) {
         if (code) {
             stop(f, &status);
         } else {
-            f->steps[i].queued = true;
+            f->tasks[i].queued = true;
             f->first[SMK_COMPUTE] = find(f, SMK_COMPUTE, i + 1);
-            flow_change(f);
+            tasks_notify(f);
         }
     }
     f->starts = false;
 }
 
 /* There may be more to do: after a copy, and at the start. */
-static void proceed(flow_state *f) {
+static void proceed(pipeline_state *f) {
     end_copies(f, SMK_COPY_IN);
     end_copies(f, SMK_COPY_OUT);
     compute(f);
-    flow_change(f);
+    tasks_notify(f);
 }
 
-flow_answer flow_take(flow_state *f, stage_way way, flow_asker who, flow_piece *out) {
-    const smk_step_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
+poll_result tasks_poll_copy(pipeline_state *f, stage_way way, poll_caller who, chunk *out) {
+    const smk_task_kind kind = way == STAGE_IN ? SMK_COPY_IN : SMK_COPY_OUT;
     const size_t i = f->next[kind];
-    if (f->stopped || i == f->flow->n_steps || (who.helps && !f->staged[way])) return FLOW_NO_MORE;
-    const smk_step *step = &f->flow->steps[i];
-    step_state *s = &f->steps[i];
-    if (s->direct ? !f->may_put : !who.has_slot) return FLOW_NOT_YET;
+    if (f->stopped || i == f->flow->n_tasks || (who.helps && !f->staged[way])) return POLL_DONE;
+    const smk_task *task = &f->flow->tasks[i];
+    task_state *s = &f->tasks[i];
+    if (s->direct ? !f->may_put : !who.has_slot) return POLL_NOT_YET;
     if (s->taken == 0) {
-        if (!is_ready(f, step)) return FLOW_NOT_YET;
-        if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, step)))
-            return FLOW_NOT_YET;
+        if (!is_ready(f, task)) return POLL_NOT_YET;
+        if (s->direct && way == STAGE_OUT && (who.helps || !has_ended(f, task)))
+            return POLL_NOT_YET;
         smk_status status = {0};
-        if (follow(f, step, &status)) {
+        if (follow(f, task, &status)) {
             stop(f, &status);
-            return FLOW_NOT_YET;
+            return POLL_NOT_YET;
         }
     }
-    *out = (flow_piece){i, flow_part(&s->whole, &s->cut, s->taken), s->direct};
+    *out = (chunk){i, flow_part(&s->whole, &s->cut, s->taken), s->direct};
     s->taken++;
     f->staged[way] -= !s->direct;
     if (s->taken == s->cut.n) f->next[kind] = find_copy(f, kind, i + 1);
-    return FLOW_TAKEN;
+    return POLL_TAKEN;
 }
 
 /* ------------------------------------------------------------------------------------------- */
 
-void flow_start(flow_state *f) {
+void tasks_start_kernels(pipeline_state *f) {
     wait_for_lock(&f->lock);
     proceed(f);
     pthread_mutex_unlock(&f->lock);
 }
 
-void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
-    step_state *s = &f->steps[piece->step];
-    const bool out = f->flow->steps[piece->step].kind == SMK_COPY_OUT;
+void tasks_enqueued(pipeline_state *f, const chunk *piece, staging_slot *slot) {
+    task_state *s = &f->tasks[piece->task];
+    const bool out = f->flow->tasks[piece->task].kind == SMK_COPY_OUT;
     const size_t bytes = piece->rectangle.width * piece->rectangle.lines;
     wait_for_lock(&f->lock);
     *(s->elsewhere && f->passing ? &f->bytes_peer : &f->bytes[out ? STAGE_OUT : STAGE_IN]) += bytes;
@@ -329,25 +329,26 @@ void flow_put(flow_state *f, const flow_piece *piece, flow_slot *slot) {
         f->bytes_staged += bytes;
         slot->open = out;
         slot->queued = true;
-        flow_change(f);
+        tasks_notify(f);
     }
     if (++s->on_queue == s->cut.n && !f->stopped) proceed(f);
     pthread_mutex_unlock(&f->lock);
 }
 
-smk_code flow_fail(const flow_state *f, CUresult result, const char *call, smk_status *status) {
+smk_code pipeline_fail(const pipeline_state *f, CUresult result, const char *call,
+                       smk_status *status) {
     const bool named = atomic_load(&f->launched) && driver_result_is_sticky(result);
     return device_fail(f->d, result, SMK_ERROR, status, "%s%s%s", named ? f->what : "",
                        named ? ", as told by " : "", call);
 }
 
-void flow_stop(flow_state *f, const smk_status *why) {
+void pipeline_stop(pipeline_state *f, const smk_status *why) {
     wait_for_lock(&f->lock);
     stop(f, why);
     pthread_mutex_unlock(&f->lock);
 }
 
-void flow_rest(flow_state *f, unsigned changes) {
+void tasks_idle_wait(pipeline_state *f, unsigned changes) {
     wait_for_lock(&f->lock);
     if (f->changes == changes) wait_for_change(&f->changed, &f->lock, REST_NS);
     pthread_mutex_unlock(&f->lock);

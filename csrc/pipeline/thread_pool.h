@@ -2,21 +2,21 @@
  * what waking a sleeping one does. A process that forks has none in the child, where the driver is refused
  * before.
  */
-#ifndef SMK_CUDA_TEAM_H
-#define SMK_CUDA_TEAM_H
+#ifndef SMK_PIPELINE_THREAD_POOL_H
+#define SMK_PIPELINE_THREAD_POOL_H
 
 #include <stdbool.h>
 
-typedef struct helper helper;
+typedef struct pool_thread pool_thread;
 
 /* Has an idle thread, or a new one, run this. NULL: there are enough already, or the system gives no more. */
-helper *team_start(void (*run)(void *argument), void *argument);
+pool_thread *thread_pool_start(void (*run)(void *argument), void *argument);
 
 /* Whether it has, already. */
-bool team_is_done(const helper *h);
+bool thread_pool_is_done(const pool_thread *h);
 
 /* Takes the work back if no thread has begun it, as where all cores are busy; else waits until it is done. To be
  * called once for each that was started. */
-void team_end(helper *h);
+void thread_pool_join(pool_thread *h);
 
 #endif

@@ -125,6 +125,11 @@ def test_text_is_quoted_for_c(tmp_path):
             'summary = "a"\nportable = false',
             "is for rows from min_sm = 90",
         ),
+        (
+            'summary = "a summary"',
+            'summary = "a"\ndefault_on = ["gpu"]',
+            r"default_on = \['gpu'\]; known: cuda, emu",
+        ),
         ("[[variant]]", "[[variants]]", "unknown variants"),
         ("[[variant]]", "[variant", "Expected"),
     ],

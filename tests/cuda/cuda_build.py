@@ -13,6 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 CSRC = HERE.parent.parent / "csrc"
 SOURCES = [*sorted((CSRC / "cuda").glob("*.c")), CSRC / "core" / "status.c"]
+SOURCES += sorted(path for path in CSRC.glob("pipeline/*.c") if path.stem != "run_emu")
 
 
 def build(target: Path, sources: Sequence[Path], *flags: str) -> None:

@@ -261,7 +261,7 @@ def namespaces() -> None:
     c = smemkern.gemm(a, b, variant="naive")
     assert type(c) is Standard
     close(c.host, a.host @ b.host)
-    refuse(TypeError, "pass one to write to as out=", smemkern.gemm, Array(a.host), b)
+    refuse(TypeError, "pass the array to write as out=", smemkern.gemm, Array(a.host), b)
 
 
 CASES = (versions, stream_objects, jax, moments, numba, namespaces)

@@ -193,7 +193,7 @@ def refused() -> None:
     refuse(ValueError, "a is in the memory of a GPU and out is not", g, a, b, out=out.host)
     refuse(ValueError, "b is in the memory of a GPU and a is not", g, a.host, b)
     refuse(ValueError, "'emu' works on host memory", g, a, b, out=out, device="emu")
-    refuse(TypeError, "pass one to write to as out=", g, a, b)
+    refuse(TypeError, "pass the array to write as out=", g, a, b)
     refuse(
         ValueError,
         "out has shape (4, 6), the result has (4, 5)",

@@ -2,7 +2,7 @@
 
     python fake_threads.py SECONDS THREADS
 
-Run by test_faults.py, with LD_LIBRARY_PATH set to the fake's folder; by benchmarks/sanitized.py for
+Run by test_faults.py, with LD_LIBRARY_PATH set to the fake's folder; by validation/sanitized.py for
 longer, with ThreadSanitizer. Prints how many calls there were.
 """
 

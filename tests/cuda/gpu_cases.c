@@ -61,7 +61,7 @@ static void case_absent(char **arguments) {
         vector_job v;
         CHECK(gpu_count(&status) == 0 && gpu_count(NULL) == 0);
         vector_job_make(&v, 10, "vectors");
-        CHECK(gpu_run(0, &v.job, &run_status) == status.code && status.code != SMK_OK);
+        CHECK(pipeline_run_job(0, &v.job, &run_status) == status.code && status.code != SMK_OK);
         CHECK(!strcmp(status.message, run_status.message));
         CHECK(gpu_pool_bytes(0) == 0);
         vector_job_free(&v);
@@ -106,7 +106,7 @@ static void case_timing(char **arguments) {
     v.pointers[0].buffer = 2;
     memcpy(v.z, v.x, v.buffers[2].bytes);
     v.buffers[2].access = SMK_IN | SMK_OUT;
-    CHECK_OK(gpu_run(0, &v.job, &status), status);
+    CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
     vector_job_check(&v);
     for (int i = 0; i < 150; i++)
         CHECK(milliseconds[i] > 0 && milliseconds[i] < 1000);
@@ -129,12 +129,12 @@ static void case_capture(char **arguments) {
     v.job.asynchronous = true;
     fake->capturing = true;
     if (fake->no_pools) {
-        CHECK(gpu_run(0, &v.job, &status) == SMK_VALUE && strstr(status.message, "captur"));
+        CHECK(pipeline_run_job(0, &v.job, &status) == SMK_VALUE && strstr(status.message, "captur"));
         fake->capturing = false;
         status = (smk_status){0};
     }
     for (int i = 0; i < 2; i++)
-        CHECK_OK(gpu_run(0, &v.job, &status), status);
+        CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
     run_and_check(10);
     vector_job_free(&v);
     check_clean();
@@ -148,11 +148,11 @@ static void case_overlap(char **arguments) {
     vector_job v;
     smk_status status = {0};
     vector_job_make(&v, 1000, "vectors");
-    CHECK_OK(gpu_run(0, &v.job, &status), status);
+    CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
     CHECK(fake->overlapping == 0);
     v.launches[1].overlaps = true;
     for (int i = 0; i < 2; i++)
-        CHECK_OK(gpu_run(0, &v.job, &status), status);
+        CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
     CHECK(fake->overlapping == atoi(arguments[2]));
     vector_job_check(&v);
     vector_job_free(&v);
@@ -188,7 +188,7 @@ static void case_fail(char **arguments) {
             fake->fail_call = arguments[0];
             fake->fail_countdown = nth;
             fake->fail_result = 999;
-            gpu_run(0, &v.job, &status);
+            pipeline_run_job(0, &v.job, &status);
             bool reached = !fake->fail_call;
             fake->fail_call = NULL;
             failures += reached;
@@ -226,7 +226,7 @@ static void case_fails(char **arguments) {
     fake->fail_call = arguments[0];
     fake->fail_countdown = atoi(arguments[1]);
     fake->fail_result = atoi(arguments[2]);
-    gpu_run(0, &v.job, &status);
+    pipeline_run_job(0, &v.job, &status);
     CHECK(!fake->fail_call);
     printf("%d %s\n", status.code, status.message);
     vector_job_free(&v);
@@ -245,7 +245,7 @@ static void case_other_gpu(char **arguments) {
         fake->fail_call = "cuModuleLoadDataEx";
         fake->fail_countdown = 1;
         fake->fail_result = 209;
-        CHECK(gpu_run(0, &v.job, &status) == (with_ptx ? SMK_OK : SMK_KERNEL_IMAGE));
+        CHECK(pipeline_run_job(0, &v.job, &status) == (with_ptx ? SMK_OK : SMK_KERNEL_IMAGE));
         if (with_ptx) vector_job_check(&v);
         vector_job_free(&v);
     }
@@ -258,7 +258,7 @@ static void case_bad_image(char **arguments) {
     smk_status status = {0}, second = {0};
     vector_job_make(&v, 10, "nonsense");
     v.job.image.data = "bad PTX";
-    CHECK(gpu_run(0, &v.job, &status) == SMK_KERNEL_IMAGE);
+    CHECK(pipeline_run_job(0, &v.job, &status) == SMK_KERNEL_IMAGE);
     CHECK(strstr(status.message, "nonsense"));
     if (fake) CHECK(strstr(status.message, "line 7"));
     printf("%s\n", status.message);
@@ -266,7 +266,7 @@ static void case_bad_image(char **arguments) {
 
     vector_job_make(&v, 10, "vectors");
     v.launches[0].entry = v.launches[1].entry = "absent";
-    CHECK(gpu_run(0, &v.job, &second) == SMK_KERNEL_IMAGE && strstr(second.message, "absent"));
+    CHECK(pipeline_run_job(0, &v.job, &second) == SMK_KERNEL_IMAGE && strstr(second.message, "absent"));
     vector_job_free(&v);
     run_and_check(10);
     check_clean();
@@ -282,7 +282,7 @@ static void case_shared(char **arguments) {
     for (int i = 0; i < 3; i++) {
         vector_job_make(&v, 1000, "vectors");
         v.launches[i % 2].shared_bytes = wanted[i];
-        CHECK_OK(gpu_run(0, &v.job, &status), status);
+        CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
         vector_job_check(&v);
         vector_job_free(&v);
     }
@@ -290,7 +290,7 @@ static void case_shared(char **arguments) {
     snprintf(limit, sizeof limit, "%zu", info.shared_bytes_optin);
     vector_job_make(&v, 1000, "vectors");
     v.launches[1].shared_bytes = info.shared_bytes_optin + 1;
-    CHECK(gpu_run(0, &v.job, &status) == SMK_LAUNCH && strstr(status.message, limit));
+    CHECK(pipeline_run_job(0, &v.job, &status) == SMK_LAUNCH && strstr(status.message, limit));
     vector_job_free(&v);
     check_clean();
 }
@@ -301,10 +301,10 @@ static void case_refused(char **arguments) {
     smk_status status = {0}, second = {0};
     vector_job_make(&v, 1000, "vectors");
     v.launches[1].block[0] = 2048;
-    CHECK(gpu_run(0, &v.job, &status) == SMK_LAUNCH && strstr(status.message, "2048"));
+    CHECK(pipeline_run_job(0, &v.job, &status) == SMK_LAUNCH && strstr(status.message, "2048"));
     v.launches[1].block[0] = 256;
     v.pointers[2].arg_offset = 28;
-    CHECK(gpu_run(0, &v.job, &second) == SMK_VALUE);
+    CHECK(pipeline_run_job(0, &v.job, &second) == SMK_VALUE);
     vector_job_free(&v);
     run_and_check(10);
     check_clean();
@@ -324,7 +324,7 @@ static void case_memory(char **arguments) {
     }
     vector_job_make(&v, 10, "vectors");
     v.buffers[2].bytes = 2 * info.memory_bytes;
-    CHECK(gpu_run(0, &v.job, &status) == SMK_MEMORY);
+    CHECK(pipeline_run_job(0, &v.job, &status) == SMK_MEMORY);
     char wanted[32];
     snprintf(wanted, sizeof wanted, "of %zu bytes", 2 * info.memory_bytes);
     CHECK(strstr(status.message, wanted) && strstr(status.message, "are free"));
@@ -342,7 +342,7 @@ static void case_modules(char **arguments) {
         vector_job v;
         smk_status status = {0};
         vector_job_make(&v, 10, i % 2 ? key : NULL);
-        CHECK_OK(gpu_run(0, &v.job, &status), status);
+        CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
         vector_job_free(&v);
         CHECK(fake->modules <= 257);
     }
@@ -356,7 +356,7 @@ static void case_crash(char **arguments) {
         smk_status status = {0};
         vector_job_make(&v, 10, "vectors");
         v.launches[1].entry = i ? "add" : "crash";
-        CHECK(gpu_run(0, &v.job, &status) == SMK_LAUNCH);
+        CHECK(pipeline_run_job(0, &v.job, &status) == SMK_LAUNCH);
         CHECK(strstr(status.message, i ? "lost earlier" : "is lost with it"));
         CHECK(strstr(status.message, fake ? "FAKE_700" : "ILLEGAL_ADDRESS"));
         CHECK(strstr(status.message, "\"crash\""));
@@ -384,7 +384,7 @@ static void case_interrupt(char **arguments) {
     v.job.poll = stop_at_third;
     v.job.poll_arg = &polls;
     double start = seconds();
-    CHECK(gpu_run(0, &v.job, &status) == SMK_INTERRUPTED);
+    CHECK(pipeline_run_job(0, &v.job, &status) == SMK_INTERRUPTED);
     double waited = seconds() - start;
     CHECK(waited > 0.1 && waited < 1 && polls == 3);
     vector_job_free(&v);
@@ -426,7 +426,7 @@ static void case_fork(char **arguments) {
         smk_status status = {0};
         vector_job v;
         vector_job_make(&v, 10, "vectors");
-        CHECK(gpu_run(0, &v.job, &status) == SMK_ERROR && strstr(status.message, "fork"));
+        CHECK(pipeline_run_job(0, &v.job, &status) == SMK_ERROR && strstr(status.message, "fork"));
         CHECK(gpu_count(NULL) == 0 && gpu_pool_bytes(0) == 0);
         _exit(0);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../csrc/cuda/gpu.h"
+#include "../../csrc/pipeline/pipeline.h"
 #include "fake_libcuda.h"
 
 enum { SKIPPED = 77 };

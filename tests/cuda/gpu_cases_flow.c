@@ -13,9 +13,9 @@ typedef struct vector_flow {
     struct {
         uint64_t x, y, z, n;
     } args[BLOCKS];
-    smk_step steps[STEPS];
+    smk_task tasks[STEPS];
     smk_buffer buffers[3];
-    smk_flow flow;
+    smk_pipeline flow;
 } vector_flow;
 
 static uint32_t step_of(int block, int what) {
@@ -43,29 +43,29 @@ void vector_flow_make(vector_flow *f, size_t n) {
         f->jobs[b].launches = &f->launches[b];
         f->jobs[b].n_launches = 1;
         for (int what = 0; what < 4; what++) {
-            smk_step *step = &f->steps[step_of(b, what)];
+            smk_task *task = &f->tasks[step_of(b, what)];
             const int buffer = what == 3 ? 2 : what;
             if (what == 2) {
-                *step = (smk_step){.kind = SMK_COMPUTE, .job = &f->jobs[b], .lane = b % SMK_LANES};
-                step->after[step->n_after++] = step_of(b, 1);
-                if (b >= PLACES) step->after[step->n_after++] = step_of(b - PLACES, 3);
+                *step = (smk_task){.kind = SMK_COMPUTE, .job = &f->jobs[b], .lane = b % SMK_COMPUTE_STREAMS};
+                task->after[task->n_after++] = step_of(b, 1);
+                if (b >= PLACES) task->after[task->n_after++] = step_of(b - PLACES, 3);
                 continue;
             }
-            *step = (smk_step){.kind = what == 3 ? SMK_COPY_OUT : SMK_COPY_IN,
+            *step = (smk_task){.kind = what == 3 ? SMK_COPY_OUT : SMK_COPY_IN,
                                .rectangle = {.host = host[buffer] + first * sizeof(float),
                                              .buffer = (uint32_t)buffer,
                                              .offset = place,
                                              .width = count * sizeof(float),
                                              .lines = 1}};
-            if (what == 3) step->after[step->n_after++] = step_of(b, 2);
-            if (what < 2 && b >= PLACES) step->after[step->n_after++] = step_of(b - PLACES, 2);
+            if (what == 3) task->after[task->n_after++] = step_of(b, 2);
+            if (what < 2 && b >= PLACES) task->after[task->n_after++] = step_of(b - PLACES, 2);
         }
     }
-    f->flow = (smk_flow){.image = f->v.job.image,
+    f->flow = (smk_pipeline){.image = f->v.job.image,
                          .buffers = f->buffers,
                          .n_buffers = 3,
-                         .steps = f->steps,
-                         .n_steps = STEPS};
+                         .tasks = f->tasks,
+                         .n_tasks = STEPS};
 }
 
 void case_flow(char **arguments) {
@@ -79,10 +79,10 @@ void case_flow(char **arguments) {
         vector_flow_make(&f, sizes[i]);
         f.flow.transfer = &moved;
         f.flow.delivered = &delivered;
-        CHECK_OK(gpu_flow(0, &f.flow, &status), status);
+        CHECK_OK(pipeline_run_gpu(0, &f.flow, &status), status);
         vector_job_check(&f.v);
         CHECK(moved.bytes_in == 8 * sizes[i] && moved.bytes_out == 4 * sizes[i]);
-        CHECK(delivered == 4 * sizes[i] && moved.steps == STEPS && moved.bytes_direct == 0);
+        CHECK(delivered == 4 * sizes[i] && moved.tasks == STEPS && moved.bytes_direct == 0);
         if (fake && i == 0) CHECK(moved.threads > 1);
         vector_job_free(&f.v);
     }
@@ -102,7 +102,7 @@ void case_flow_interrupt(char **arguments) {
         f.launches[b].entry = "spin";
     f.flow.poll = stop_at_third;
     f.flow.poll_arg = &polls;
-    CHECK(gpu_flow(0, &f.flow, &status) == SMK_INTERRUPTED && polls == 3);
+    CHECK(pipeline_run_gpu(0, &f.flow, &status) == SMK_INTERRUPTED && polls == 3);
     vector_job_free(&f.v);
     for (int i = 0; i < 3; i++)
         run_and_check(1000);

@@ -111,7 +111,7 @@ void run_and_check(size_t n) {
     vector_job v;
     smk_status status = {0};
     vector_job_make(&v, n, "vectors");
-    CHECK_OK(gpu_run(0, &v.job, &status), status);
+    CHECK_OK(pipeline_run_job(0, &v.job, &status), status);
     vector_job_check(&v);
     vector_job_free(&v);
 }

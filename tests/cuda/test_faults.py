@@ -48,7 +48,7 @@ def test_threads(on_fake_driver: Callable[..., str]) -> None:
 
 def test_what_a_gpu_is_asked_to_suffer(on_fake_driver: Callable[..., str], tmp_path: Path) -> None:
     """The script that measures a GPU's faults: the fake's kernels crash under the same names."""
-    script = HERE.parent.parent / "benchmarks" / "faults.py"
+    script = HERE.parent.parent / "validation" / "faults.py"
     on_fake_driver(str(script), "--size", "64", "--results", str(tmp_path), seconds=300)
     cases = json.loads((tmp_path / "faults-fake-gpu-0.json").read_text())["cases"]
     told = cases["out_of_memory"]

@@ -219,7 +219,7 @@ def test_reductions(nvrtc, device, rng, op, type_, dtype, model):
         (
             "load(tile, in, 32, &b);"
             ' asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(at(&b)));',
-            "still to complete",
+            "in flight",
         ),
     ],
 )

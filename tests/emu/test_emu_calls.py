@@ -137,9 +137,9 @@ def test_lists_of_targets():
 BYTES = ".func (.param .b32 r) f(.param .align 1 .b8 a[8]) { st.param.b32 [r], 1; ret; }"
 PROTOTYPE = "t: .callprototype (.param .b32 _) _ (.param .b32 _);"
 REFUSED = {
-    "a wider register": (ADD, "call (%r1), f, (%rd0);", "argument 1 of the call does not fit"),
+    "a wider register": (ADD, "call (%r1), f, (%rd0);", "argument 1 of the call does not match"),
     "a narrower register": (ADD, "call (%r1), f, (%h0);", "argument 1 .* 4 bytes aligned to 4"),
-    "a wider result": (ADD, "call (%rd1), f, (%r0);", "result 1 of the call does not fit"),
+    "a wider result": (ADD, "call (%rd1), f, (%r0);", "result 1 of the call does not match"),
     "a predicate": (ADD, "call (%r1), f, (%p);", "argument 1"),
     "a register for bytes": (BYTES, "call (%r1), f, (%rd0);", "8 bytes aligned to 1"),
     "more bytes": (BYTES, "{.param .align 1 .b8 p[9]; call (%r1), f, (p);}", "argument 1"),
@@ -148,14 +148,14 @@ REFUSED = {
     "a larger result": (
         ADD,
         "{.param .align 4 .b8 q[4096]; call (q), f, (%r0);}",
-        "result 1 of the call does not fit that of f, which has 4 bytes",
+        "result 1 of the call does not match that of f: expected 4 bytes",
     ),
-    "too few arguments": (ADD, "call (%r1), f, ();", "the call has 0 arguments where f has 1"),
-    "too many arguments": (ADD, "call (%r1), f, (%r0, %r0);", "has 2 arguments where f has 1"),
-    "no result": (ADD, "call f, (%r0);", "has 0 results where f has 1"),
-    "an operand too many": (ADD, PROTOTYPE + "call (%r1), f, (%r0), t;", "operand too many"),
+    "too few arguments": (ADD, "call (%r1), f, ();", "the call of f has 0 arguments, expected 1"),
+    "too many arguments": (ADD, "call (%r1), f, (%r0, %r0);", "f has 2 arguments, expected 1"),
+    "no result": (ADD, "call f, (%r0);", "f has 0 results, expected 1"),
+    "an operand too many": (ADD, PROTOTYPE + "call (%r1), f, (%r0), t;", "too many operands"),
     "a kernel": (".entry g(.param .u64 a) { ret; }", "call g, (%rd0);", "g is a kernel"),
-    "a variable": (".global .b32 v;", "call v, ();", "target of a call is a function"),
+    "a variable": (".global .b32 v;", "call v, ();", "target of a call must be a function"),
     "a pointer without a prototype": (
         ADD,
         "mov.u64 %rd2, f; call (%r1), %rd2, (%r0);",
@@ -217,7 +217,7 @@ def test_a_pointer_to_another_kind_of_function(function):
     assert (run(ADD, body) == np.arange(32) + 1).all()
     x = np.zeros(32, "u8")
     other = kernel(function, body)
-    with pytest.raises(smemkern.LaunchError, match="of f are not those of t"):
+    with pytest.raises(smemkern.LaunchError, match="call of f .* differ from those of t"):
         other(1, 32, x, device="emu")
     assert not x.any()
 

@@ -267,5 +267,5 @@ def test_unknown_forms_name_themselves(known: str, unknown: str) -> None:
     text = case.ptx().replace(known, unknown)
     out = np.zeros((1, case.d.count, 32), np.uint32)
     kernel, inputs = smemkern.Kernel(text, "matrix"), case.inputs(1, "near")
-    with pytest.raises(smemkern.UnsupportedInstructionError, match=r"does not know .* `mma\."):
+    with pytest.raises(smemkern.UnsupportedInstructionError, match=r"does not support .* `mma\."):
         kernel(1, 32, *inputs, out, device="emu")

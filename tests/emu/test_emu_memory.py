@@ -108,7 +108,7 @@ def test_addresses_say_nothing_of_the_host() -> None:
 
 def test_a_copy_that_is_told_to_read_more_than_it_has() -> None:
     body = "mov.u64 %at, tile; mov.u32 %i, 5; cp.async.ca.shared.global [%at], [%p0], 4, %i;"
-    with pytest.raises(smemkern.LaunchError, match="cp.async of 4 bytes is told to read 5"):
+    with pytest.raises(smemkern.LaunchError, match="copies 4 bytes, but its source size is 5"):
         run(body, np.zeros(64, "u4"))
 
 

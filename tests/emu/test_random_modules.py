@@ -1,6 +1,6 @@
 """Random modules leave what the model in Python says, and what a GPU left; mistakes are refused.
 
-Seeds are drawn anew in each run, and named where a test fails: benchmarks/random_modules.py --show
+Seeds are drawn anew in each run, and named where a test fails: validation/random_modules.py --show
 and --show-mistake write such a module.
 """
 

@@ -1,6 +1,6 @@
 """Random programs leave in every register and in memory what a GPU leaves there.
 
-benchmarks/random_programs.py ran them on an H200 and keeps digests: of the programs, since new
+validation/random_programs.py ran them on an H200 and keeps digests: of the programs, since new
 instructions change some, and of what they leave.
 """
 

@@ -14,7 +14,7 @@ it finds in FOLDER/found:
         -malloc_limit_mb=6000 FOLDER/found FOLDER/ptx
     FOLDER/fuzz_core -seed=1 -max_len=600 -timeout=25 FOLDER/found_core
 
-benchmarks/fuzz.py does so, and keeps a record.
+validation/fuzz.py does so, and keeps a record.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ CHECKED = "-DEMU_CHECKED"  # canaries around what kernels reach: csrc/emu/base/g
 COVERAGE = "-fsanitize-coverage=inline-8bit-counters,pc-table"
 TARGETS = {
     "fuzz_ptx": ["fuzz_ptx.c", "mutate_lines.c"],
-    "fuzz_core": ["fuzz_core.c", "../flows/flow_order.c"],
+    "fuzz_core": ["fuzz_core.c", "../pipeline/task_order.c"],
 }
 
 
 def sources() -> list[Path]:
     """All of csrc that knows neither Python nor a driver."""
     return [
-        *sorted([*CSRC.glob("emu/**/*.c"), *CSRC.glob("core/*.c")]),
+        *sorted(CSRC.glob("emu/**/*.c")),
+        *sorted([*CSRC.glob("core/*.c"), *CSRC.glob("pipeline/plan/*.c")]),
         *(CSRC / "cuda" / f"{name}.c" for name in ("cache", "includes", "sha256")),
     ]
 

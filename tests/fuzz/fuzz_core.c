@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "../../csrc/core/auto.h"
-#include "../../csrc/core/plan_flow.h"
+#include "../../csrc/pipeline/plan/plan.h"
 #include "../../csrc/cuda/includes.h"
 #include "../../csrc/emu/cost/banks.h"
 #include "../../csrc/emu/isa/tensor_map.h"
-#include "../flows/flow_order.h"
+#include "../pipeline/task_order.h"
 #include "fuzz.h"
 
 enum { MOST_BATCH = 3 };
@@ -99,8 +99,8 @@ static void plan_gemm(input *in) {
     g.alpha = (double)take(in, 1), g.beta = (double)take(in, 1);
     g.multiprocessors = 1 + (int64_t)take(in, 1);
     for (int o = 0; o < 2; o++)
-        g.making.kept[o] = (smk_kept){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
-    g.making.only = take(in, 1) % 2;
+        g.prepack.prepacked[o] = (smk_prepacked){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
+    g.prepack.only = take(in, 1) % 2;
     if (smk_plan_gemm(row, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
 }
 
@@ -115,7 +115,7 @@ static void plan_transpose(input *in) {
     t.batch = batch_of(in);
     t.x = matrix_of(in, 28), t.y = matrix_of(in, 28);
     t.multiprocessors = 1 + (int64_t)take(in, 1);
-    t.in_place = row->movers.in_place && t.rows == t.cols && take(in, 1) % 2;
+    t.in_place = row->transpose_kernels.in_place && t.rows == t.cols && take(in, 1) % 2;
     if (smk_plan_transpose(row, dtype, values, &t, &plan, &status) == SMK_OK) smk_plan_free(&plan);
 }
 
@@ -139,9 +139,9 @@ static void plan_flow(input *in) {
     const smk_dtype *dtype = &row->dtypes[take(in, 1) % (unsigned)row->n_dtypes];
     int64_t values[SMK_MAX_PARAMS];
     smk_status status = {0};
-    smk_flow_plan plan = {0};
+    smk_pipeline_plan plan = {0};
     if (!values_of(in, row, dtype, values)) return;
-    smk_flow_question question = {.row = row,
+    smk_pipeline_query question = {.row = row,
                                   .dtype = dtype,
                                   .values = values,
                                   .host = {host, host, host},
@@ -160,23 +160,23 @@ static void plan_flow(input *in) {
         if (part) /* of what all of it takes, where blocks make room for each other */
             question.memory = (size_t)(elements * dtype->itemsize * part / 256);
         question.seconds = part % 2 ? 1e-9 : 0;
-        if (smk_plan_flow_gemm(&question, &g, &plan, &status) == SMK_OK && batch.n == 0)
-            flow_order_check(&plan, row, dtype->itemsize);
+        if (smk_pipeline_plan_gemm(&question, &g, &plan, &status) == SMK_OK && batch.n == 0)
+            task_order_check(&plan, row, dtype->itemsize);
     } else {
         smk_transpose t = {.rows = 1 + size_of(in, 11), .cols = 1 + size_of(in, 11)};
         t.batch = batch;
         t.x = matrix_of(in, 20), t.y = matrix_of(in, 20);
         t.x.offset = t.y.offset = 0;
         t.multiprocessors = 132;
-        if (smk_plan_flow_transpose(&question, &t, &plan, &status) == SMK_OK && batch.n == 0)
-            flow_order_check(&plan, row, dtype->itemsize);
+        if (smk_pipeline_plan_transpose(&question, &t, &plan, &status) == SMK_OK && batch.n == 0)
+            task_order_check(&plan, row, dtype->itemsize);
     }
-    smk_flow_plan_free(&plan);
+    smk_pipeline_plan_free(&plan);
 }
 
 static void choose(input *in) {
     static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16", "b8", "b128"};
-    smk_question q = {.op = (smk_op)(take(in, 1) % SMK_N_OPS),
+    smk_query q = {.op = (smk_op)(take(in, 1) % SMK_N_OPS),
                       .dtype = dtypes[take(in, 1) % 6],
                       .accuracy = (smk_accuracy)(take(in, 1) % SMK_N_ACCURACIES),
                       .sm = (int)take(in, 1),
@@ -195,7 +195,7 @@ static void choose(input *in) {
     for (int k = 0; k < SMK_N_TERMS; k++)
         timing.cost[k] = (double)take(in, 2);
     smk_fastest(&timing, 1, &q);
-    smk_only_choice(&q);
+    smk_default_row(&q);
     if (smk_timing_fits(&timing, &q)) smk_timing_predicts(&timing, &q);
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "flow_order.h"
+#include "task_order.h"
 
 enum { PARTS = 16 };
 
@@ -35,48 +35,48 @@ static void fold(tally *t, uint64_t number) {
     t->digest ^= t->digest >> 29;
 }
 
-static void fold_steps(tally *t, const smk_flow_plan *plan) {
-    for (size_t i = 0; i < SMK_FLOW_BUFFERS; i++)
+static void fold_steps(tally *t, const smk_pipeline_plan *plan) {
+    for (size_t i = 0; i < SMK_PIPELINE_BUFFERS; i++)
         fold(t, plan->buffers[i].bytes);
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const smk_step *step = &plan->steps[i];
-        const smk_rectangle *r = &step->rectangle;
-        fold(t, (uint64_t)step->kind << 32 | (uint32_t)step->lane);
-        for (int k = 0; k < step->n_after; k++)
-            fold(t, step->after[k]);
-        if (!step->job)
+    for (size_t i = 0; i < plan->n_tasks; i++) {
+        const smk_task *task = &plan->tasks[i];
+        const smk_rectangle *r = &task->rectangle;
+        fold(t, (uint64_t)task->kind << 32 | (uint32_t)task->lane);
+        for (int k = 0; k < task->n_after; k++)
+            fold(t, task->after[k]);
+        if (!task->job)
             fold(t, (uintptr_t)r->host), fold(t, (uint64_t)r->host_pitch), fold(t, r->buffer),
                 fold(t, r->offset), fold(t, r->pitch), fold(t, r->width), fold(t, r->lines);
     }
-    t->steps += plan->n_steps;
+    t->steps += plan->n_tasks;
 }
 
-static void check(const smk_flow_question *q, smk_flow_plan *plan, smk_code code,
+static void check(const smk_pipeline_query *q, smk_pipeline_plan *plan, smk_code code,
                   const smk_status *status, tally *t) {
     if (code && code != SMK_MEMORY) {
         fprintf(stderr, "%s\n", status->message);
         abort();
     }
     if (code == SMK_OK) {
-        const smk_buffer *of_both = &plan->buffers[SMK_FLOW_KEPT];
+        const smk_buffer *of_both = &plan->buffers[SMK_PIPELINE_PREPACKED];
         const bool kept = of_both[0].bytes + of_both[1].bytes > 0;
         size_t bytes = 0;
-        for (size_t i = 0; i < SMK_FLOW_BUFFERS; i++)
+        for (size_t i = 0; i < SMK_PIPELINE_BUFFERS; i++)
             bytes += plan->buffers[i].bytes;
         if (bytes > q->memory) {
             fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->row->name, bytes, q->memory);
             abort();
         }
-        flow_order_check(plan, q->row, q->dtype->itemsize);
+        task_order_check(plan, q->row, q->dtype->itemsize);
         fold_steps(t, plan);
         t->flows++;
         t->in_turns += !plan->resident;
         t->kept += !plan->resident && kept;
     }
-    smk_flow_plan_free(plan);
+    smk_pipeline_plan_free(plan);
 }
 
-static void plan_product(smk_flow_question *q, const int64_t *shape, int form, size_t memory,
+static void plan_product(smk_pipeline_query *q, const int64_t *shape, int form, size_t memory,
                          tally *t) {
     const int64_t m = shape[0], n = shape[1], k = shape[2];
     const smk_gemm g = {.M = m,
@@ -89,14 +89,14 @@ static void plan_product(smk_flow_question *q, const int64_t *shape, int form, s
                         .beta = form & 4 ? 0.5 : 0,
                         .multiprocessors = 132};
     smk_status status = {0};
-    smk_flow_plan plan = {0};
+    smk_pipeline_plan plan = {0};
     q->split = form & 4 ? 4 : 1;
     q->seconds = form & 1 ? 1e-9 : form & 2 ? 1e-11 * (double)(m * n) : 0;
     q->memory = memory;
-    check(q, &plan, smk_plan_flow_gemm(q, &g, &plan, &status), &status, t);
+    check(q, &plan, smk_pipeline_plan_gemm(q, &g, &plan, &status), &status, t);
 }
 
-static void plan_transpose(smk_flow_question *q, const int64_t *shape, int form, size_t memory,
+static void plan_transpose(smk_pipeline_query *q, const int64_t *shape, int form, size_t memory,
                            tally *t) {
     const smk_transpose g = {.rows = shape[0],
                              .cols = shape[1],
@@ -104,12 +104,12 @@ static void plan_transpose(smk_flow_question *q, const int64_t *shape, int form,
                              .y = matrix(shape[1], shape[0], form & 2),
                              .multiprocessors = 132};
     smk_status status = {0};
-    smk_flow_plan plan = {0};
+    smk_pipeline_plan plan = {0};
     q->memory = memory;
-    check(q, &plan, smk_plan_flow_transpose(q, &g, &plan, &status), &status, t);
+    check(q, &plan, smk_pipeline_plan_transpose(q, &g, &plan, &status), &status, t);
 }
 
-static void plan_shape(smk_flow_question *q, const int64_t *shape, tally *t) {
+static void plan_shape(smk_pipeline_query *q, const int64_t *shape, tally *t) {
     char *const host = (char *)((uintptr_t)1 << 46); /* never read */
     const bool gemm = q->row->op == SMK_GEMM;
     const int64_t m = shape[0], n = shape[1], k = gemm ? shape[2] : 0;
@@ -134,7 +134,7 @@ int main(void) {
         for (int d = 0; row->op != SMK_PROBE && d < row->n_dtypes; d++) {
             int64_t values[SMK_MAX_PARAMS];
             smk_status status = {0};
-            smk_flow_question q = {.row = row, .dtype = &row->dtypes[d], .values = values};
+            smk_pipeline_query q = {.row = row, .dtype = &row->dtypes[d], .values = values};
             if (smk_row_values(row, q.dtype->itemsize, NULL, NULL, 0, values, &status)) abort();
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 plan_shape(&q, shapes[s], &t);

@@ -1,6 +1,6 @@
 /* What the steps of a flow read and write is told by their rectangles and by the arguments of their kernels; in which order
  * they run by the queues they are in and the steps that they wait for. */
-#include "flow_order.h"
+#include "task_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "../../csrc/kernels/args.h"
 
-enum { MOST_STEPS = 1500, MOST_PLACES = 6 };
+enum { MAX_TASKS = 1500, MOST_PLACES = 6 };
 
 /* Lines of bytes in a buffer. */
 typedef struct place {
@@ -66,13 +66,14 @@ static access of_product(const smk_plan *plan, const smk_row *row, const smk_job
         const wgmma_operand *s = o ? &w->b : &w->a;
         const bool made = s->packing || s->searching;
         reads[o] |= made;
-        if (plan->kept[o])
-            add(&a, (place){SMK_FLOW_KEPT + o, kept_at(plan, (uint32_t)(SMK_FLOW_KEPT + o)),
-                            INT32_MAX, (int64_t)plan->kept[o], made || !makes, made});
+        if (plan->prepacked_bytes[o])
+            add(&a, (place){SMK_PIPELINE_PREPACKED + o,
+                            kept_at(plan, (uint32_t)(SMK_PIPELINE_PREPACKED + o)), INT32_MAX,
+                            (int64_t)plan->prepacked_bytes[o], made || !makes, made});
     }
     if (plan->workspace)
-        add(&a,
-            (place){SMK_FLOW_WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1, true});
+        add(&a, (place){SMK_PIPELINE_WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1,
+                        true});
     if (reads[0]) add(&a, matrix(0, g->A, g->M, g->K, g->lda, g->step_a, itemsize));
     if (reads[1]) add(&a, matrix(1, g->B, g->K, g->N, g->ldb, g->step_b, itemsize));
     place c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);
@@ -92,17 +93,17 @@ static access of_transpose(const smk_plan *plan, const smk_job *job, int itemsiz
     return a;
 }
 
-static access of_compute(const smk_plan *plan, const smk_row *row, const smk_step *step,
+static access of_compute(const smk_plan *plan, const smk_row *row, const smk_task *task,
                          int itemsize) {
-    return row->op == SMK_GEMM ? of_product(plan, row, step->job, step->lane, itemsize)
-                               : of_transpose(plan, step->job, itemsize);
+    return row->op == SMK_GEMM ? of_product(plan, row, task->job, task->lane, itemsize)
+                               : of_transpose(plan, task->job, itemsize);
 }
 
-static access of_copy(const smk_step *step) {
-    const smk_rectangle *r = &step->rectangle;
+static access of_copy(const smk_task *task) {
+    const smk_rectangle *r = &task->rectangle;
     access a = {.n = 0};
     add(&a, (place){r->buffer, (int64_t)r->offset, (int64_t)r->pitch, (int64_t)r->width,
-                    (int64_t)r->lines, step->kind == SMK_COPY_IN});
+                    (int64_t)r->lines, task->kind == SMK_COPY_IN});
     return a;
 }
 
@@ -123,7 +124,7 @@ static bool meet(const place *p, const place *q) {
 
 typedef struct order {
     size_t n, words;
-    uint64_t *before; /* of each step, the steps that have ended when it begins */
+    uint64_t *before; /* of each task, the steps that have ended when it begins */
 } order;
 
 static bool is_before(const order *o, size_t earlier, size_t later) {
@@ -137,45 +138,46 @@ static void follow(order *o, size_t later, size_t earlier) {
 }
 
 /* Each queue in its order; copies in to several GPUs come by different ways, where nothing makes room for anything. */
-static order order_of(const smk_flow_plan *plan) {
-    order o = {.n = plan->n_steps, .words = plan->n_steps / 64 + 1};
-    size_t last[SMK_LANES + 2];
+static order order_of(const smk_pipeline_plan *plan) {
+    order o = {.n = plan->n_tasks, .words = plan->n_tasks / 64 + 1};
+    size_t last[SMK_COMPUTE_STREAMS + 2];
     memset(last, 0xff, sizeof last);
     o.before = calloc(o.n * o.words + 1, sizeof *o.before);
     for (size_t i = 0; i < o.n; i++) {
-        const smk_step *step = &plan->steps[i];
-        const size_t queue = step->kind == SMK_COMPUTE ? (size_t)step->lane
-                                                       : SMK_LANES + (step->kind == SMK_COPY_OUT);
-        const bool free = step->kind == SMK_COPY_IN && plan->resident;
-        for (int k = 0; k < step->n_after; k++)
-            follow(&o, i, step->after[k]);
+        const smk_task *task = &plan->tasks[i];
+        const size_t queue = task->kind == SMK_COMPUTE
+                                 ? (size_t)task->lane
+                                 : SMK_COMPUTE_STREAMS + (task->kind == SMK_COPY_OUT);
+        const bool free = task->kind == SMK_COPY_IN && plan->resident;
+        for (int k = 0; k < task->n_after; k++)
+            follow(&o, i, task->after[k]);
         if (last[queue] != SIZE_MAX && !free) follow(&o, i, last[queue]);
         last[queue] = i;
     }
     return o;
 }
 
-void flow_order_check(const smk_flow_plan *plan, const smk_row *row, int itemsize) {
-    if (plan->n_steps > MOST_STEPS) return;
-    access *all = calloc(plan->n_steps + 1, sizeof *all);
+void task_order_check(const smk_pipeline_plan *plan, const smk_row *row, int itemsize) {
+    if (plan->n_tasks > MAX_TASKS) return;
+    access *all = calloc(plan->n_tasks + 1, sizeof *all);
     const order o = order_of(plan);
     size_t next = 0;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const smk_step *step = &plan->steps[i];
-        all[i] = step->kind == SMK_COMPUTE ? of_compute(&plan->plans[next++], row, step, itemsize)
-                                           : of_copy(step);
+    for (size_t i = 0; i < plan->n_tasks; i++) {
+        const smk_task *task = &plan->tasks[i];
+        all[i] = task->kind == SMK_COMPUTE ? of_compute(&plan->plans[next++], row, task, itemsize)
+                                           : of_copy(task);
         for (int p = 0; p < all[i].n; p++)
             if ((size_t)end_of(&all[i].places[p]) > plan->buffers[all[i].places[p].buffer].bytes) {
-                fprintf(stderr, "step %zu leaves buffer %d\n", i, (int)all[i].places[p].buffer);
+                fprintf(stderr, "task %zu leaves buffer %d\n", i, (int)all[i].places[p].buffer);
                 abort();
             }
     }
-    for (size_t i = 0; i < plan->n_steps; i++)
+    for (size_t i = 0; i < plan->n_tasks; i++)
         for (size_t j = 0; j < i; j++)
             for (int p = 0; p < all[i].n && !is_before(&o, j, i); p++)
                 for (int q = 0; q < all[j].n; q++)
                     if (meet(&all[i].places[p], &all[j].places[q])) {
-                        fprintf(stderr, "steps %zu and %zu race in buffer %d\n", j, i,
+                        fprintf(stderr, "tasks %zu and %zu race in buffer %d\n", j, i,
                                 (int)all[i].places[p].buffer);
                         abort();
                     }

@@ -1,10 +1,10 @@
-"""No two steps of a flow race, and flows are those recorded.
+"""No two tasks of a pipeline race, and plans are those recorded.
 
-Of each row recorded_flows.txt has how many flows flow_sweep.c planned, in how many blocks made room
-for others, in how many of these something was kept, all their steps, and a digest of the steps.
-After a change that is meant to plan otherwise,
+For each row recorded_pipelines.txt has how many pipelines plan_sweep.c planned, how many blocks in
+them replaced others, how many of these had a prepacked copy, all their tasks, and a digest of the
+tasks. After a change that is meant to plan otherwise,
 
-    python tests/flows/test_flow_order.py     # writes the file anew; read the difference
+    python tests/pipeline/test_task_order.py     # writes the file anew; read the difference
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RECORD = HERE / "recorded_flows.txt"
+RECORD = HERE / "recorded_pipelines.txt"
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "cuda")]
 from cuda_build import CSRC, build  # noqa: E402
 
@@ -23,18 +23,19 @@ from buildtools import registry, rows_c  # noqa: E402
 
 
 def swept(folder: Path) -> str:
-    """What the sweep prints, which ends in an error where two steps race."""
+    """What the sweep prints, which ends in an error if two tasks race."""
     rows = folder / "registry_rows.c"
     rows.write_text(rows_c.c_source(registry.read(CSRC / "kernels")))
-    program = folder / "flow_sweep"
+    program = folder / "plan_sweep"
     sources = [rows, *sorted(HERE.glob("*.c")), *sorted(CSRC.glob("core/*.c"))]
+    sources += sorted(CSRC.glob("pipeline/plan/*.c"))
     build(program, sources, "-O2", "-ffp-contract=off", f"-I{CSRC}")
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_flows_of_every_row(tmp_path: Path) -> None:
+def test_pipelines_of_every_row(tmp_path: Path) -> None:
     said = swept(tmp_path)
     numbers = [line.rpartition(": ")[2].split()[:3] for line in said.splitlines()]
     flows, in_turns, kept = (sum(map(int, column)) for column in zip(*numbers, strict=True))

@@ -1,7 +1,7 @@
-/* A bump allocator: chunks in a list, the newest first.
+/* A bump allocator over a list of chunks, newest first.
  *
- * Chunks come from calloc, so large ones are untouched zero pages until they are used: a variable
- * of many bytes with a short initialiser costs address space only.
+ * Chunks come from calloc, so the pages of a large chunk are only allocated when first written. A
+ * large PTX variable with a short initialiser therefore costs address space, not memory.
  */
 #include "arena.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 16, FIRST_CHUNK = 16 << 10, LAST_CHUNK = 1 << 20 };
+enum { ALIGNMENT = 16, MIN_CHUNK = 16 << 10, MAX_CHUNK = 1 << 20 };
 
 typedef struct chunk {
     struct chunk *next;
@@ -24,7 +24,7 @@ struct ptx_arena {
 
 ptx_arena *arena_new(void) {
     ptx_arena *arena = calloc(1, sizeof *arena);
-    if (arena) arena->next_size = FIRST_CHUNK;
+    if (arena) arena->next_size = MIN_CHUNK;
     return arena;
 }
 
@@ -57,11 +57,12 @@ void *arena_alloc(ptx_arena *arena, size_t count, size_t size) {
 
     chunk *c = arena->chunks;
     if (c && c->size - c->used >= bytes) {
-        void *place = c->bytes + c->used;
+        void *block = c->bytes + c->used;
         c->used += bytes;
-        return place;
+        return block;
     }
-    if (c && bytes > LAST_CHUNK / 4) { /* a chunk of its own, behind the one that still has room */
+    /* A large block gets its own chunk, inserted second: the first chunk still has free space. */
+    if (c && bytes > MAX_CHUNK / 4) {
         chunk *own = new_chunk(bytes);
         if (!own) return NULL;
         own->used = bytes;
@@ -71,7 +72,7 @@ void *arena_alloc(ptx_arena *arena, size_t count, size_t size) {
     }
     c = new_chunk(bytes > arena->next_size ? bytes : arena->next_size);
     if (!c) return NULL;
-    if (arena->next_size < LAST_CHUNK) arena->next_size *= 2;
+    if (arena->next_size < MAX_CHUNK) arena->next_size *= 2;
     c->used = bytes;
     c->next = arena->chunks;
     arena->chunks = c;

@@ -1,5 +1,7 @@
-/* Memory that is given back all at once: a parsed module lives in one arena, and so does what is
- * needed only while parsing. Nothing in it is freed singly, so no path out of the parser can leak.
+/* Arena allocator: all blocks of an arena are freed together.
+ *
+ * A parsed module occupies one arena, the parser's temporary data another. No block is freed on its
+ * own, so no error path of the parser can leak.
  */
 #ifndef EMU_ARENA_H
 #define EMU_ARENA_H
@@ -10,9 +12,9 @@ typedef struct ptx_arena ptx_arena;
 
 ptx_arena *arena_new(void); /* NULL if out of memory */
 void arena_free(ptx_arena *arena);
-size_t arena_bytes(const ptx_arena *arena); /* that it has asked for */
+size_t arena_bytes(const ptx_arena *arena); /* allocated from the system */
 
-/* count * size bytes of zeros, aligned to 16; NULL if out of memory. Never NULL for 0 bytes. */
+/* count * size zeroed bytes, aligned to 16; NULL if out of memory. 0 bytes: not NULL. */
 void *arena_alloc(ptx_arena *arena, size_t count, size_t size);
 
 /* A NUL-terminated copy. */

@@ -1,15 +1,17 @@
-/* One source, several instruction sets of the host. The files called *_template.h whose speed comes from vector
- * code are compiled three times: as they are (cpu_baseline.c), for x86-64 with AVX2 and FMA (cpu_v3.c), and
- * with AVX-512 (cpu_v4.c). cpu_template.h lists them. What such a file exports is named FOR_CPU(name), and
- * ON_EACH_CPU(name) is the array from which cpu_level() picks.
+/* Run-time dispatch on the host CPU's instruction set.
  *
- * setuptools has no flags for single files, hence a pragma in the including file. Clang has no such
- * pragma: it builds the baseline only (or everything for -march=..., if the user says so).
+ * The *_template.h files listed in ../cpu_template.h gain from vector code. They are compiled three
+ * times: for the baseline (../cpu_baseline.c), for x86-64-v3 with AVX2 and FMA (../cpu_v3.c), and
+ * for x86-64-v4 with AVX-512 (../cpu_v4.c). Such a file exports FOR_CPU(name). ON_EACH_CPU(name) is
+ * the array of all variants, indexed by cpu_level().
+ *
+ * setuptools has no compiler flags per file, so each including file sets the target with a pragma.
+ * Clang has no such pragma: it builds only the baseline, or everything for the user's -march=...
  */
 #ifndef EMU_CPU_H
 #define EMU_CPU_H
 
-/* -DCPU_VARIANTS=0: the baseline only, so that a change to one of those files is compiled once. */
+/* -DCPU_VARIANTS=0 compiles the baseline only, which shortens rebuilds during development. */
 #ifndef CPU_VARIANTS
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CPU_VARIANTS 1
@@ -20,7 +22,8 @@
 
 #define CPU_JOIN_(a, b) a##b
 #define CPU_JOIN(a, b)  CPU_JOIN_(a, b)
-#define FOR_CPU(name)   CPU_JOIN(name, CPU_SUFFIX) /* CPU_SUFFIX: the including file's */
+/* The including file defines CPU_SUFFIX. */
+#define FOR_CPU(name) CPU_JOIN(name, CPU_SUFFIX)
 
 enum cpu_level { CPU_BASELINE, CPU_V3, CPU_V4 };
 
@@ -31,7 +34,7 @@ enum cpu_level { CPU_BASELINE, CPU_V3, CPU_V4 };
 #define ON_EACH_CPU(name) {[CPU_BASELINE] = name##_baseline}
 #endif
 
-/* The highest level that is compiled and that this CPU has. */
+/* The highest level that was compiled and that this CPU supports. */
 enum cpu_level cpu_level(void);
 
 #endif

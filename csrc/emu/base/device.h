@@ -1,7 +1,8 @@
-/* The GPU that the emulator stands for. */
+/* The GPU that the emulator models. */
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H
 
-enum { EMU_MULTIPROCESSORS = 132 }; /* an H200's; a block's %smid is its number modulo this */
+/* SMs of an H200. A block's %smid is its linear block index modulo this. */
+enum { EMU_MULTIPROCESSORS = 132 };
 
 #endif

@@ -12,28 +12,30 @@
 /* ---- canaries ---- */
 
 #ifdef EMU_CHECKED
-enum { CANARY = 0xc5, CHUNK = 0 }; /* each block of an arena between guards of its own */
+enum { CANARY = 0xc5, CHUNK = 0 }; /* chunk size 0: each arena block gets its own guard pages */
 
-static void paint(unsigned char *from, const unsigned char *to) {
+static void fill_canary(unsigned char *from, const unsigned char *to) {
     memset(from, CANARY, (size_t)(to - from));
 }
 
-static void look(const unsigned char *from, const unsigned char *to, const char *what) {
+static void check_canary(const unsigned char *from, const unsigned char *to, const char *where) {
     for (; from < to; from++)
         if (*from != CANARY) {
-            fprintf(stderr, "smemkern: something has written %s a kernel's memory\n", what);
+            fprintf(stderr,
+                    "smemkern: memory corruption: bytes %s a kernel's memory were overwritten\n",
+                    where);
             abort();
         }
 }
 #else
 enum { CHUNK = 256 << 10 };
 
-static void paint(unsigned char *from, const unsigned char *to) {
+static void fill_canary(unsigned char *from, const unsigned char *to) {
     (void)from, (void)to;
 }
 
-static void look(const unsigned char *from, const unsigned char *to, const char *what) {
-    (void)from, (void)to, (void)what;
+static void check_canary(const unsigned char *from, const unsigned char *to, const char *where) {
+    (void)from, (void)to, (void)where;
 }
 #endif
 
@@ -46,12 +48,12 @@ static size_t page_bytes(void) {
     return known;
 }
 
-static size_t rounded(size_t bytes, size_t to) {
+static size_t round_up(size_t bytes, size_t to) {
     return (bytes + to - 1) & ~(to - 1);
 }
 
-/* Of pages between the guards. */
-static unsigned char *map(size_t bytes) {
+/* Maps `bytes` (a multiple of the page size) between two inaccessible guard pages. */
+static unsigned char *map_guarded(size_t bytes) {
     const size_t page = page_bytes();
     unsigned char *all =
         mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -61,15 +63,15 @@ static unsigned char *map(size_t bytes) {
     return NULL;
 }
 
-static void unmap(unsigned char *pages, size_t bytes) {
+static void unmap_guarded(unsigned char *pages, size_t bytes) {
     const size_t page = page_bytes();
     munmap(pages - page, bytes + 2 * page);
 }
 
-/* ---- mappings that are kept ---- */
+/* ---- cache of free mappings ---- */
 
-enum { MAX_KEPT = 32 };
-static const size_t max_kept_bytes = 1 << 20; /* of one */
+enum { MAX_CACHED = 32 };
+static const size_t max_cached_bytes = 1 << 20; /* per mapping */
 
 static struct {
     pthread_mutex_t lock;
@@ -77,73 +79,75 @@ static struct {
     struct {
         unsigned char *pages;
         size_t bytes;
-    } at[MAX_KEPT];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    } entries[MAX_CACHED];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static unsigned char *take_kept(size_t bytes) {
+static unsigned char *cache_take(size_t bytes) {
     unsigned char *pages = NULL;
-    pthread_mutex_lock(&kept.lock);
-    for (size_t k = kept.n; k-- > 0 && !pages;)
-        if (kept.at[k].bytes == bytes) {
-            pages = kept.at[k].pages;
-            kept.at[k] = kept.at[--kept.n];
+    pthread_mutex_lock(&cache.lock);
+    for (size_t k = cache.n; k-- > 0 && !pages;)
+        if (cache.entries[k].bytes == bytes) {
+            pages = cache.entries[k].pages;
+            cache.entries[k] = cache.entries[--cache.n];
         }
-    pthread_mutex_unlock(&kept.lock);
+    pthread_mutex_unlock(&cache.lock);
     return pages;
 }
 
-static bool keep(unsigned char *pages, size_t bytes) {
-    pthread_mutex_lock(&kept.lock);
-    const bool room = bytes <= max_kept_bytes && kept.n < MAX_KEPT;
+static bool cache_put(unsigned char *pages, size_t bytes) {
+    pthread_mutex_lock(&cache.lock);
+    const bool room = bytes <= max_cached_bytes && cache.n < MAX_CACHED;
     if (room) {
-        kept.at[kept.n].pages = pages;
-        kept.at[kept.n++].bytes = bytes;
+        cache.entries[cache.n].pages = pages;
+        cache.entries[cache.n++].bytes = bytes;
     }
-    pthread_mutex_unlock(&kept.lock);
+    pthread_mutex_unlock(&cache.lock);
     return room;
 }
 
 void guarded_trim(void) {
-    pthread_mutex_lock(&kept.lock);
-    while (kept.n--)
-        unmap(kept.at[kept.n].pages, kept.at[kept.n].bytes);
-    kept.n = 0;
-    pthread_mutex_unlock(&kept.lock);
+    pthread_mutex_lock(&cache.lock);
+    while (cache.n--)
+        unmap_guarded(cache.entries[cache.n].pages, cache.entries[cache.n].bytes);
+    cache.n = 0;
+    pthread_mutex_unlock(&cache.lock);
 }
 
 /* ---- blocks ---- */
 
-static _Alignas(GUARDED_ALIGN) unsigned char nothing[GUARDED_ALIGN];
+static _Alignas(GUARDED_ALIGN) unsigned char empty_block[GUARDED_ALIGN];
 
-static void *place(unsigned char *pages, size_t bytes) {
+/* Places the block at the end of its pages, up to alignment. */
+static void *place_block(unsigned char *pages, size_t bytes) {
     if (!pages) return NULL;
-    unsigned char *const end = pages + rounded(bytes, page_bytes());
-    unsigned char *const begin = end - rounded(bytes, GUARDED_ALIGN);
-    paint(pages, begin);
-    paint(begin + bytes, end);
+    unsigned char *const end = pages + round_up(bytes, page_bytes());
+    unsigned char *const begin = end - round_up(bytes, GUARDED_ALIGN);
+    fill_canary(pages, begin);
+    fill_canary(begin + bytes, end);
     return begin;
 }
 
 void *guarded_alloc(size_t bytes) {
-    if (!bytes) return nothing;
+    if (!bytes) return empty_block;
     if (bytes > SIZE_MAX / 2) return NULL;
-    const size_t pages = rounded(bytes, page_bytes());
-    unsigned char *old = take_kept(pages);
-    return place(old ? old : map(pages), bytes);
+    const size_t pages = round_up(bytes, page_bytes());
+    unsigned char *old = cache_take(pages);
+    return place_block(old ? old : map_guarded(pages), bytes);
 }
 
 void *guarded_zeros(size_t bytes) {
-    if (!bytes) return nothing;
-    return bytes > SIZE_MAX / 2 ? NULL : place(map(rounded(bytes, page_bytes())), bytes);
+    if (!bytes) return empty_block;
+    return bytes > SIZE_MAX / 2 ? NULL
+                                : place_block(map_guarded(round_up(bytes, page_bytes())), bytes);
 }
 
 void guarded_free(void *p, size_t bytes) {
-    if (!p || p == nothing) return;
-    const size_t size = rounded(bytes, page_bytes());
-    unsigned char *const begin = p, *const end = begin + rounded(bytes, GUARDED_ALIGN);
-    look(end - size, begin, "before");
-    look(begin + bytes, end, "behind");
-    if (!keep(end - size, size)) unmap(end - size, size);
+    if (!p || p == empty_block) return;
+    const size_t size = round_up(bytes, page_bytes());
+    unsigned char *const begin = p, *const end = begin + round_up(bytes, GUARDED_ALIGN);
+    check_canary(end - size, begin, "before");
+    check_canary(begin + bytes, end, "after");
+    if (!cache_put(end - size, size)) unmap_guarded(end - size, size);
 }
 
 /* ---- arenas ---- */
@@ -167,7 +171,7 @@ static struct guarded_chunk *add_chunk(guarded_arena *arena, size_t size) {
 
 void *guarded_arena_alloc(guarded_arena *arena, size_t bytes) {
     if (bytes > SIZE_MAX / 2) return NULL;
-    const size_t size = rounded(bytes, GUARDED_ARENA_ALIGN);
+    const size_t size = round_up(bytes, GUARDED_ARENA_ALIGN);
     struct guarded_chunk *c = arena->chunks;
     if (!c || c->size - c->used < size) c = add_chunk(arena, size > CHUNK ? size : CHUNK);
     if (!c) return NULL;

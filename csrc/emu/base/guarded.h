@@ -1,11 +1,12 @@
-/* Memory that a kernel's instructions compute on: registers, shared and local memory, parameters, variables.
+/* Guarded memory for everything that emulated instructions access: registers, shared and local
+ * memory, parameters, variables.
  *
- * It is never a neighbour of anything else that the process keeps. Each block of it is a mapping of its own
- * between two pages that nothing can touch, and its end is the end of a page but for the alignment. So an
- * access past it that the emulator failed to refuse ends the process and reads nothing.
+ * Each block is its own mapping between two inaccessible guard pages. It ends at a page boundary,
+ * up to alignment. If the emulator fails to reject an out-of-bounds access, the access faults
+ * instead of reading other data of the process.
  *
- * The checked build (EMU_CHECKED, in tests/fuzz and benchmarks/sanitized.py) fills what alignment leaves over
- * with a canary, and looks at it when the block is given back.
+ * The checked build (EMU_CHECKED, used by tests/fuzz and validation/sanitized.py) fills the
+ * alignment padding with canary bytes and checks them when the block is freed.
  */
 #ifndef EMU_GUARDED_H
 #define EMU_GUARDED_H
@@ -15,16 +16,16 @@
 
 enum { GUARDED_ALIGN = 256 };
 
-/* Unspecified contents. NULL: out of memory. Of 0 bytes: not NULL, and nothing is mapped. */
+/* Uninitialised contents. NULL: out of memory. 0 bytes: not NULL, and nothing is mapped. */
 void *guarded_alloc(size_t bytes);
 void *guarded_zeros(size_t bytes);
-/* bytes as they were asked for; p may be NULL. */
+/* `bytes` must equal the allocation's size; p may be NULL. */
 void guarded_free(void *p, size_t bytes);
 
-/* Mappings are kept for the next launch, a few small ones; this unmaps them. */
+/* A few small mappings are cached for the next launch; this unmaps them. */
 void guarded_trim(void);
 
-/* Many blocks that are given back together. */
+/* Blocks that are freed together. */
 typedef struct guarded_arena {
     struct guarded_chunk *chunks;
 } guarded_arena;

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 uint64_t hash_seed(void) {
-    static const char here;
-    static _Atomic uint64_t chosen;
-    uint64_t known = atomic_load(&chosen), drawn;
-    if (known) return known;
-    if (getentropy(&drawn, sizeof drawn)) drawn = (uint64_t)(uintptr_t)&here;
+    static const char fallback;
+    static _Atomic uint64_t process_seed;
+    uint64_t seed = atomic_load(&process_seed), drawn;
+    if (seed) return seed;
+    if (getentropy(&drawn, sizeof drawn)) drawn = (uint64_t)(uintptr_t)&fallback;
     drawn |= 1;
-    /* Another thread may have been first: tables already rely on its seed. */
-    return atomic_compare_exchange_strong(&chosen, &known, drawn) ? drawn : known;
+    /* If another thread set the seed first, use its seed: hash tables already depend on it. */
+    return atomic_compare_exchange_strong(&process_seed, &seed, drawn) ? drawn : seed;
 }

@@ -1,7 +1,9 @@
-/* Questions about 32 lanes at once: which predicates hold, are addresses equal or evenly spaced.
+/* Operations on the 32 lanes of a warp: predicates to a bit mask, tests for equal or evenly spaced
+ * addresses.
  *
- * The portable loops are what these functions mean. x86 has instructions that turn a vector compare
- * into bits; compilers do not find them from the loops, and branches and memory ask all the time.
+ * The portable loops define each function. The x86 versions use instructions that turn a vector
+ * compare into a bit mask. Compilers do not derive them from the loops, and every branch and memory
+ * access runs this code.
  */
 #ifndef EMU_LANES_H
 #define EMU_LANES_H
@@ -15,19 +17,19 @@
 
 enum { LANES = 32, FULL = 0xffffffff };
 
-/* 32 lanes of a register. */
+/* A register's values in all 32 lanes. */
 typedef uint16_t lanes_u16[LANES] __attribute__((aligned(64)));
 typedef uint32_t lanes_u32[LANES] __attribute__((aligned(64)));
 typedef uint64_t lanes_u64[LANES] __attribute__((aligned(64)));
 
-/* Before a loop over lanes whose turns do not depend on each other, whatever the pointers look like. */
+/* Marks a loop over lanes whose iterations are independent even if its pointers may alias. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* A predicate vector (0 or ~0 a lane) as bits. */
+/* A predicate vector (0 or ~0 per lane) to a lane mask. */
 static inline uint32_t lanes_bits(const uint32_t *predicate) {
 #if defined(__AVX512F__)
     const __m512i low = _mm512_loadu_si512(predicate);
@@ -51,13 +53,13 @@ static inline uint32_t lanes_bits(const uint32_t *predicate) {
 #endif
 }
 
-/* Bits as a vector of 0 or ~0. */
+/* A lane mask to a predicate vector (0 or ~0 per lane). */
 static inline void lanes_spread(uint32_t bits, uint32_t *out) {
     for (int l = 0; l < LANES; l++)
         out[l] = 0u - (bits >> l & 1u);
 }
 
-/* a[l] == a[0] + l * step for all lanes; step 0: all equal. */
+/* Whether a[l] == a[0] + l * step for all lanes; step 0: all equal. */
 static inline bool lanes_evenly_u32(const uint32_t *a, uint32_t step) {
 #if defined(__AVX512F__)
     const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -67,30 +69,30 @@ static inline bool lanes_evenly_u32(const uint32_t *a, uint32_t step) {
     return !(_mm512_cmpneq_epi32_mask(_mm512_loadu_si512(a), low) |
              _mm512_cmpneq_epi32_mask(_mm512_loadu_si512(a + 16), high));
 #else
-    uint32_t odd = 0;
+    uint32_t mismatch = 0;
     for (uint32_t l = 0; l < LANES; l++)
-        odd |= a[l] ^ (a[0] + l * step);
-    return !odd;
+        mismatch |= a[l] ^ (a[0] + l * step);
+    return !mismatch;
 #endif
 }
 
 static inline bool lanes_evenly_u64(const uint64_t *a, uint64_t step) {
 #if defined(__AVX512F__)
-    __m512i want = _mm512_add_epi64(_mm512_set1_epi64((long long)a[0]),
-                                    _mm512_mul_epu32(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
-                                                     _mm512_set1_epi64((long long)step)));
+    __m512i expected = _mm512_add_epi64(_mm512_set1_epi64((long long)a[0]),
+                                        _mm512_mul_epu32(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+                                                         _mm512_set1_epi64((long long)step)));
     const __m512i eight = _mm512_set1_epi64((long long)(8 * step));
-    uint32_t odd = 0;
+    uint32_t mismatch = 0;
     for (int l = 0; l < LANES; l += 8) {
-        odd |= _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(a + l), want);
-        want = _mm512_add_epi64(want, eight);
+        mismatch |= _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(a + l), expected);
+        expected = _mm512_add_epi64(expected, eight);
     }
-    return !odd;
+    return !mismatch;
 #else
-    uint64_t odd = 0;
+    uint64_t mismatch = 0;
     for (uint64_t l = 0; l < LANES; l++)
-        odd |= a[l] ^ (a[0] + l * step);
-    return !odd;
+        mismatch |= a[l] ^ (a[0] + l * step);
+    return !mismatch;
 #endif
 }
 

@@ -1,4 +1,4 @@
-/* What is known of the lowest four bits of every register of a function: see alignment.c. */
+/* The statically known low four bits of every register of a function: see alignment.c. */
 #ifndef EMU_ALIGNMENT_H
 #define EMU_ALIGNMENT_H
 
@@ -6,16 +6,17 @@
 #include "../ptx/ptx.h"
 
 typedef struct low_bits {
-    uint8_t known; /* a bit is set where the value's bit is the same in all threads at all times */
-    uint8_t value;
-    bool unset; /* nothing assigns the register (yet) */
+    uint8_t known;   /* mask of the bits that are the same in all threads at all times */
+    uint8_t value;   /* those bits */
+    bool unassigned; /* no assignment has been analysed (yet) */
 } low_bits;
 
-/* One for each register, to be freed; NULL: out of memory. */
+/* An array with one element per register; the caller frees it. NULL: out of memory or
+ * interrupted. */
 low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller);
 
-/* The low bits of an address without its register: of the variable's place, and the offset. */
-low_bits alignment_of_place(const ptx_operand *address);
+/* The low bits of an address operand's variable + offset, without its register. */
+low_bits alignment_of_symbol(const ptx_operand *address);
 
 low_bits alignment_sum(low_bits a, low_bits b);
 

@@ -1,13 +1,16 @@
-/* What an atomic on shared memory costs depends on what sm_90 makes of it (read from machine code):
+/* Wavefronts of an atomic on shared memory, by the machine code that ptxas emits for sm_90:
  *
- *   add inc dec min max and or xor exch of 32 bits, exch of 64    ATOMS: a wavefront a lane of a bank
- *   cas of 32 and 64 bits                                         ATOMS.CAS: two
- *   everything else of 32 and 64 bits (add.f32, add.u64, ...)     a loop: load, compute, try to store
- *   16 bits                                                       a loop of ATOMS.CAS on the word
- *   counting, and by an elected lane (atomic_form.c)              a wavefront a word of a bank, and one
+ *   add inc dec min max and or xor of 32-bit integers,  ATOMS: one wavefront per lane in a bank
+ *   exch.b32, exch.b64
+ *   cas.b32, cas.b64                                    ATOMS.CAS: two per lane in a bank
+ *   other 32- and 64-bit ones (add.f32, add.u64, ...)   retry loop: load, compute, try to store
+ *   16-bit                                              retry loop of ATOMS.CAS on the 32-bit word
+ *   ATOMIC_COUNTING (atomic_form.h)                     one wavefront per distinct word in a bank
+ *   ATOMIC_ELECTED                                      one wavefront
  *
- * The loops' counts are exact for one warp at a time whose every attempt changes the value; warps that
- * meet, and operations such as min that find nothing to change, differ: modelled (docs/exactness.md).
+ * "In a bank" means: the maximum over banks. The counts for retry loops are exact if one warp
+ * runs at a time and each attempt changes the value. They are only a model where warps contend
+ * for a word, or where an operation such as min changes nothing (docs/exactness.md).
  */
 #include "atomic_cost.h"
 

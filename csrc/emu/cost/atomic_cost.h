@@ -1,4 +1,4 @@
-/* What an atomic on shared memory costs: see atomic_cost.c. */
+/* Wavefronts of an atomic on shared memory: see atomic_cost.c. */
 #ifndef EMU_ATOMIC_COST_H
 #define EMU_ATOMIC_COST_H
 

@@ -1,14 +1,14 @@
-/* What ptxas makes of atomics on shared memory whose result nobody reads.
+/* Which machine code ptxas selects for atomics on shared memory whose result is unused.
  *
- * Seen in machine code for sm_90 (CUDA 13.0):
+ * Observed in machine code for sm_90 (CUDA 13.0):
  *
- *   add.u32 of 1, inc.u32 up to 0xffffffff    ATOMS.POPC.INC, which counts the lanes of each address
- *   add min max and or xor of 32-bit          where the address is provably one for the warp: REDUX, then
- *   integers                                  ATOMS by one lane; if a constant is added, also with a
- *                                             result that is read
+ *   add.u32 of 1; inc.u32 with limit 0xffffffff    ATOMS.POPC.INC (ATOMIC_COUNTING)
+ *   add min max and or xor of 32-bit integers at   REDUX, then ATOMS by one lane (ATOMIC_ELECTED);
+ *   an address that is provably warp-uniform       for add of a constant also if the result is used
  *
- * Provably: it comes from parameters, constants and the block's place by arithmetic. A register with
- * several assignments is taken to differ from lane to lane, since a loop may leave lanes behind.
+ * An address is provably uniform if it is computed from kernel parameters, constants, block index
+ * and grid and block sizes. A register with several assignments counts as varying, because lanes
+ * may leave a loop after different iterations.
  */
 #include "atomic_form.h"
 
@@ -16,19 +16,19 @@
 #include <string.h>
 
 enum {
-    MAX_ROUNDS = 64,
-    STEPS_PER_INSTRUCTION = 8
-}; /* compilers assign before they use: two rounds */
+    MAX_ROUNDS = 64,          /* compiler output defines before it uses: two rounds */
+    STEPS_PER_INSTRUCTION = 8 /* for interrupt_due */
+};
 
-typedef struct fact {
-    const ptx_instruction *assigned; /* by this one, */
-    uint32_t n_assigned;             /* which is the only one if this is 1 */
+typedef struct register_facts {
+    const ptx_instruction *assigned; /* the last assignment in the text */
+    uint32_t n_assigned;             /* number of assignments */
     bool read, uniform;
-} fact;
+} register_facts;
 
 /* ---- facts about registers ---- */
 
-static void note_read(fact *facts, const ptx_operand *o) {
+static void note_read(register_facts *facts, const ptx_operand *o) {
     if (o->kind == PTX_REGISTER || (o->kind == PTX_ADDRESS && o->has_register))
         facts[o->reg].read = true;
     for (uint32_t k = 0; k < o->n_items; k++)
@@ -36,7 +36,7 @@ static void note_read(fact *facts, const ptx_operand *o) {
     if (o->pair) note_read(facts, o->pair);
 }
 
-static void note_assigned(fact *facts, const ptx_operand *o, const ptx_instruction *by) {
+static void note_assigned(register_facts *facts, const ptx_operand *o, const ptx_instruction *by) {
     if (o->kind == PTX_REGISTER) {
         facts[o->reg].assigned = by;
         facts[o->reg].n_assigned++;
@@ -46,7 +46,7 @@ static void note_assigned(fact *facts, const ptx_operand *o, const ptx_instructi
     if (o->pair) note_assigned(facts, o->pair, by);
 }
 
-static bool is_uniform(const ptx_operand *o, const fact *facts) {
+static bool is_uniform(const ptx_operand *o, const register_facts *facts) {
     switch (o->kind) {
     case PTX_IMMEDIATE:
     case PTX_SYMBOL: return true;
@@ -57,7 +57,7 @@ static bool is_uniform(const ptx_operand *o, const fact *facts) {
     }
 }
 
-static bool gives_uniform(const ptx_instruction *p, const fact *facts) {
+static bool is_result_uniform(const ptx_instruction *p, const register_facts *facts) {
     if (p->guarded || ptx_facts(p)->uniform != UNIFORM_UNIFORM || p->has & PTX_HAS_VOLATILE)
         return false;
     for (uint32_t k = 1; k < p->n_operands; k++)
@@ -65,8 +65,8 @@ static bool gives_uniform(const ptx_instruction *p, const fact *facts) {
     return true;
 }
 
-static fact *facts_of(const ptx_function *f, interrupt_poller *poller) {
-    fact *facts = calloc(f->n_registers + 1, sizeof *facts);
+static register_facts *facts_of(const ptx_function *f, interrupt_poller *poller) {
+    register_facts *facts = calloc(f->n_registers + 1, sizeof *facts);
     if (!facts) return NULL;
     for (uint32_t i = 0; i < f->n_instructions; i++) {
         const ptx_instruction *p = &f->instructions[i];
@@ -76,7 +76,8 @@ static fact *facts_of(const ptx_function *f, interrupt_poller *poller) {
             if (ptx_operand_is_source(p, k)) note_read(facts, &p->operands[k]);
         }
     }
-    /* Assigned once, a register is uniform if its sources are; so facts only ever grow. */
+    /* A register with one assignment is uniform if that instruction's sources are. A register
+     * never stops being uniform, so the iteration terminates. */
     bool changed = true;
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;
@@ -87,9 +88,9 @@ static fact *facts_of(const ptx_function *f, interrupt_poller *poller) {
                 return NULL;
             }
             if (!f->instructions[i].n_operands || to->kind != PTX_REGISTER) continue;
-            fact *it = &facts[to->reg];
+            register_facts *it = &facts[to->reg];
             if (it->uniform || it->assigned != &f->instructions[i] || it->n_assigned != 1) continue;
-            it->uniform = gives_uniform(it->assigned, facts);
+            it->uniform = is_result_uniform(it->assigned, facts);
             changed |= it->uniform;
         }
     }
@@ -98,7 +99,7 @@ static fact *facts_of(const ptx_function *f, interrupt_poller *poller) {
 
 /* ---- forms ---- */
 
-static bool is_constant(const ptx_operand *o, const fact *facts, uint32_t *value) {
+static bool is_constant(const ptx_operand *o, const register_facts *facts, uint32_t *value) {
     if (o->kind == PTX_IMMEDIATE && !o->is_float) {
         *value = (uint32_t)o->bits;
         return true;
@@ -109,7 +110,7 @@ static bool is_constant(const ptx_operand *o, const fact *facts, uint32_t *value
            p->operands[1].kind == PTX_IMMEDIATE && is_constant(&p->operands[1], facts, value);
 }
 
-static atomic_form form_of(const ptx_instruction *p, const fact *facts) {
+static atomic_form select_form(const ptx_instruction *p, const register_facts *facts) {
     const bool returns = p->op == PTX_OP_atom;
     const uint32_t at = returns ? 1 : 0;
     if (ptx_facts(p)->shared != SHARED_ATOMIC || p->n_operands != at + 2 ||
@@ -131,10 +132,10 @@ static atomic_form form_of(const ptx_instruction *p, const fact *facts) {
 }
 
 uint8_t *atomic_forms(const ptx_function *f, interrupt_poller *poller) {
-    fact *facts = facts_of(f, poller);
+    register_facts *facts = facts_of(f, poller);
     uint8_t *forms = calloc(f->n_instructions + 1, sizeof *forms);
     for (uint32_t k = 0; facts && forms && k < f->n_instructions; k++)
-        forms[k] = (uint8_t)form_of(&f->instructions[k], facts);
+        forms[k] = (uint8_t)select_form(&f->instructions[k], facts);
     if (!facts) {
         free(forms);
         forms = NULL;

@@ -1,4 +1,4 @@
-/* What ptxas makes of atomics whose result nobody reads: see atomic_form.c. */
+/* The machine code that ptxas selects for atomics on shared memory: see atomic_form.c. */
 #ifndef EMU_ATOMIC_FORM_H
 #define EMU_ATOMIC_FORM_H
 
@@ -7,11 +7,12 @@
 
 typedef enum atomic_form {
     ATOMIC_PLAIN,
-    ATOMIC_COUNTING, /* ATOMS.POPC.INC: lanes of one address are counted and added at once */
-    ATOMIC_ELECTED   /* the warp's lanes are combined first, and one of them does it */
+    ATOMIC_COUNTING, /* ATOMS.POPC.INC: adds the number of lanes per address, once per address */
+    ATOMIC_ELECTED   /* REDUX combines the warp's lanes, then one lane does the atomic */
 } atomic_form;
 
-/* One for each instruction of the function, to be freed; NULL: out of memory. */
+/* An array of atomic_form with one element per instruction; the caller frees it. NULL: out of
+ * memory or interrupted. */
 uint8_t *atomic_forms(const ptx_function *f, interrupt_poller *poller);
 
 #endif

@@ -1,17 +1,24 @@
-/* The exact cost of one shared-memory request, for compute capability 7.0 and later.
+/* Wavefronts and sectors of one request, for compute capability 7.0 and later.
  *
- * 32 banks of 4 bytes, bank = (byte address / 4) mod 32. Lanes go in groups: 1, 2, 4 bytes a lane: all 32;
- * 8 bytes: lanes 0-15 and 16-31; 16 bytes, and the rows of ldmatrix and stmatrix: four groups of 8.
- * Groups' wavefronts add up; a group with no active lane costs nothing.
+ * Shared memory has 32 banks of 4 bytes: bank = (byte address / 4) mod 32. A request is served in
+ * groups of lanes:
  *
- * Loads and stores: a group's wavefronts are the largest number of distinct words (or 8- or 16-byte
- * items) that fall into one bank. Loads of 8 or 16 bytes merge neighbouring groups if for all active
- * lanes l lane l^1 is inactive or has the same address, or likewise l^2;
- * the rows of ldmatrix do not merge, and are counted as not `load`.
+ *     1, 2, 4 bytes per lane                     one group of 32 lanes
+ *     8 bytes per lane                           two groups of 16 (lanes 0-15, 16-31)
+ *     16 bytes per lane, ldmatrix, stmatrix      four groups of 8
  *
- * Atomics and cp.async: lanes count, not words. Lanes of one address wait for each other.
+ * The request's wavefronts are the sum over its groups. A group without active lanes has none.
  *
- * Compared with Nsight Compute's counters on an H200: docs/exactness.md.
+ * Loads and stores: a group's wavefronts are the maximum over banks of the distinct words in that
+ * bank (of distinct 8- or 16-byte items, for wider accesses). For loads of 8 or 16 bytes two
+ * neighbouring groups merge into one, if for every active lane l lane l^1 is inactive or has the
+ * same address, or if the same holds for l^2. Groups of ldmatrix never merge, so its callers
+ * pass `load` as false.
+ *
+ * Atomics and cp.async: count lanes instead of distinct words, because lanes with the same
+ * address are serialized.
+ *
+ * Checked against Nsight Compute's counters on an H200: docs/exactness.md.
  */
 #ifndef EMU_BANKS_H
 #define EMU_BANKS_H
@@ -19,39 +26,43 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* width: bytes per lane (here and below). */
 uint32_t banks_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
-/* How many neighbouring lanes are served together in that request: 8, 16 or 32, from lane 0 on. The
- * wavefronts of these groups add up. */
+/* Lanes per group in that request, after merging: 8, 16 or 32. */
 uint32_t banks_group_lanes(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
-/* The fewest wavefronts that could serve such a request: enough for the distinct bytes asked for, 128 a
- * wavefront, and no fewer than the groups that its width, at best merged, falls into. So a conflict
- * factor of 1 is always within reach of another layout or another order of the lanes. */
+/* The ideal wavefronts of a request: its distinct bytes at 128 bytes per wavefront, but at least
+ * its number of groups after the best possible merge. So some other layout or lane order always
+ * reaches a conflict factor (wavefronts / ideal wavefronts) of 1. */
 uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
-/* Both at once, which is faster. */
+/* Wavefronts and ideal wavefronts in one call, which is faster than two. */
 void banks_request(const uint64_t address[32], uint32_t active, uint32_t width, bool load,
                    uint32_t *wavefronts, uint32_t *ideal);
 
-/* A request whose lanes do not share words: an atomic that the hardware has as one instruction. */
+/* A request in which lanes with the same word are serialized: an atomic that is one machine
+ * instruction. */
 uint32_t banks_serial_wavefronts(const uint64_t address[32], uint32_t active, uint32_t width);
 
-/* A cp.async through L1 (.ca): `reading` lanes read 4, 8 or 16 bytes at `from`, the others write zeros.
- * A group's reads and writes go side by side, and the slower of them counts. */
+/* A cp.async through L1 (.ca) of 4, 8 or 16 bytes per lane: `reading` lanes copy from `from`, the
+ * other active lanes write zeros. A group's reads and writes overlap, so its cost is the larger
+ * of the two. */
 uint32_t banks_copy_wavefronts(const uint64_t to[32], const uint64_t from[32], uint32_t active,
                                uint32_t reading, uint32_t width);
 
-/* A read-modify-write that the hardware does not have: the warp loads, computes, and stores what nobody
- * else's lane of the bank stored first; the others try again. Wavefronts of its loads and of its stores,
- * each of which costs two. The lowest lane of a bank goes first. */
+/* An atomic that is a retry loop, because there is no machine instruction for it. In each round
+ * the warp loads, computes, and tries to store. In each bank only the lowest lane of a group
+ * succeeds; the other lanes retry. `loads` and `stores` are wavefronts; an attempt to store costs
+ * two per group. */
 typedef struct banks_attempts {
     uint32_t loads, stores;
 } banks_attempts;
 
 banks_attempts banks_retried(const uint64_t address[32], uint32_t active, uint32_t width);
 
-/* Global memory: distinct 32-byte sectors touched; and the fewest the bytes could have cost. */
+/* Global memory: the distinct 32-byte sectors of a request, and its ideal sectors (its distinct
+ * bytes at 32 bytes per sector). */
 uint32_t sectors_touched(const uint64_t address[32], uint32_t active, uint32_t width);
 uint32_t sectors_ideal(const uint64_t address[32], uint32_t active, uint32_t width);
 

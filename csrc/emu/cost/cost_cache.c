@@ -1,4 +1,4 @@
-/* Which of the compiled versions of cost_cache_template.h suits the CPU. */
+/* Selects the version of cost_cache_template.h for the CPU. */
 #include "cost_cache.h"
 
 #include "../base/cpu.h"

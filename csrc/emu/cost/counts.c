@@ -1,8 +1,8 @@
-/* Counts what the hardware would count: requests, wavefronts, sectors, warp instructions, barriers.
+/* Counts what a profiler would: requests, wavefronts, sectors, warp instructions, barriers.
  *
- * While a launch runs, an instruction counts into its own place of tables of its function; sites and
- * opcodes are put together from the tables only when the run is over. What a request costs is worked out
- * once for each pattern (pattern.h).
+ * During a launch each instruction has its own counters in a table of its function. After the run
+ * counts_report.c sums them by source line and by opcode. The cost of a request is computed once
+ * per access pattern (cost_cache.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "../base/lanes.h"
 #include "ptxas_vectorize.h"
 
-/* ---- while the launch runs ---- */
+/* ---- during a launch ---- */
 
 static void free_function(function_counts *f) {
     for (uint32_t k = 0; f->tallies && k < f->function->n_instructions; k++) {
@@ -26,7 +26,7 @@ static void free_function(function_counts *f) {
     free(f);
 }
 
-static function_counts *find(counts *c, const ptx_function *function) {
+static function_counts *find_function(counts *c, const ptx_function *function) {
     function_counts **link = &c->functions;
     while (*link && (*link)->function != function)
         link = &(*link)->next;
@@ -52,13 +52,13 @@ static function_counts *find(counts *c, const ptx_function *function) {
 
 static function_counts *counts_of(counts *c, const ptx_function *function) {
     function_counts *f = c->functions;
-    return f && f->function == function ? f : find(c, function);
+    return f && f->function == function ? f : find_function(c, function);
 }
 
-static tally *tally_at(counts *c, tally **place) {
-    if (!*place) *place = calloc(1, sizeof **place);
-    c->out_of_memory |= !*place;
-    return *place;
+static tally *tally_at(counts *c, tally **slot) {
+    if (!*slot) *slot = calloc(1, sizeof **slot);
+    c->out_of_memory |= !*slot;
+    return *slot;
 }
 
 static emu_executed *on_executed(void *state, const ptx_function *function) {
@@ -72,39 +72,40 @@ static bool has(const ptx_instruction *p, const char *modifier) {
     return false;
 }
 
-/* Atomics and copies: lanes count, not words. */
+/* Wavefronts of an atomic or a cp.async, which count lanes and not words (banks.h). */
 static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
     if (r->operation == EMU_ATOMIC)
         return atomic_wavefronts(r->ptx, (atomic_form)r->machine->atomic, address, r->active,
                                  r->width);
     if (!has(r->ptx, "cg"))
         return banks_copy_wavefronts(address, r->source, r->active, r->reading, r->width);
-    /* Zeros come from nowhere and are written as L1 would write them. */
+    /* Lanes that write zeros read no source; their writes cost the same as through L1. */
     return cp_async_cg_wavefronts(address, r->source, r->active & r->reading) +
            banks_serial_wavefronts(address, r->active & ~r->reading, r->width);
 }
 
 typedef struct cost {
-    uint32_t units; /* wavefronts, sectors */
+    uint32_t actual; /* wavefronts (shared) or sectors (global) */
     uint32_t ideal;
-    uint32_t machine; /* of the access that the machine makes of it */
+    uint32_t machine; /* wavefronts of the vectorized access in the machine code */
 } cost;
 
 static cost cost_of_shared(const emu_request *r) {
     cost c;
-    /* Rows of ldmatrix and stmatrix, and chunks of wgmma, go eight at a time and never merge. */
+    /* Rows of ldmatrix and stmatrix, and 16-byte chunks of bulk copies and wgmma operands, are
+     * served in groups of eight that never merge. */
     const bool load = r->operation == EMU_LOAD;
     uint64_t address[LANES];
     if (r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE) {
         for (uint32_t l = 0; l < LANES; l++)
-            address[l] = l * r->width; /* each lane in a bank of its own */
-        c.units = serial_cost(r, r->address);
+            address[l] = l * r->width; /* a conflict-free layout */
+        c.actual = serial_cost(r, r->address);
         c.ideal = serial_cost(r, address);
-        if (c.ideal > c.units) c.ideal = c.units;
+        if (c.ideal > c.actual) c.ideal = c.actual;
     } else {
-        banks_request(r->address, r->active, r->width, load, &c.units, &c.ideal);
+        banks_request(r->address, r->active, r->width, load, &c.actual, &c.ideal);
     }
-    c.machine = c.units;
+    c.machine = c.actual;
     if (r->machine->width) {
         for (uint32_t l = 0; l < LANES; l++)
             address[l] = r->address[l] + (uint64_t)r->machine->shift;
@@ -118,10 +119,10 @@ static cost cost_of_global(const emu_request *r) {
     return (cost){sectors, sectors_ideal(r->address, r->active, r->width), 0};
 }
 
-/* What a request costs beyond its pattern depends on this of its base: where it stands in a word of
- * shared memory (16 bytes: the widest access), a sector of global memory, or, of copies and atomics,
- * a line. */
-static uint64_t kind_of(const emu_request *r) {
+/* The cost depends on the pattern, on the operation and widths, and on the base address modulo 16
+ * in shared memory (the widest access), 32 in global memory (a sector), or 128 for cp.async and
+ * atomics on shared memory (a row of all banks). */
+static uint64_t pattern_kind(const emu_request *r) {
     const bool is_shared = r->space == PTX_SHARED;
     const bool in_line = r->operation == EMU_ATOMIC || r->operation == EMU_COPY_ASYNC_WRITE;
     const uint64_t period = is_shared && in_line ? 128 : is_shared ? 16 : 32;
@@ -131,59 +132,61 @@ static uint64_t kind_of(const emu_request *r) {
            (uint64_t)(uint8_t)r->machine->shift << 40;
 }
 
-/* The pattern of the whole request; of a copy that of both sides. */
-static pattern *pattern_of(counts *c, const emu_request *r, pattern *last, bool *known) {
-    uint64_t of = 0;
+/* The pattern of a request. For atomics and cp.async its context is the instruction, whose
+ * modifiers matter, and for cp.async that reads also the pattern of its source addresses. */
+static pattern *find_pattern(counts *c, const emu_request *r, pattern *last, bool *known) {
+    uint64_t context = 0;
     if (r->operation == EMU_COPY_ASYNC_WRITE || r->operation == EMU_ATOMIC)
-        of = (uint64_t)(uintptr_t)r->ptx;
+        context = (uint64_t)(uintptr_t)r->ptx;
     if (r->reading) {
         enum { SOURCE = 1 << 2, LINE = 128 };
         const uint64_t kind = SOURCE | (r->source[__builtin_ctz(r->reading)] & (LINE - 1)) << 24;
-        const pattern *source = c->find(c->patterns, r->source, r->reading, kind, of, NULL, known);
+        const pattern *source =
+            c->lookup(c->patterns, r->source, r->reading, kind, context, NULL, known);
         if (!source) return NULL;
-        of = source->number;
+        context = source->id;
     }
-    return c->find(c->patterns, r->address, r->active, kind_of(r), of, last, known);
+    return c->lookup(c->patterns, r->address, r->active, pattern_kind(r), context, last, known);
 }
 
-static cost known_cost(counts *c, const emu_request *r, pattern **last) {
+static cost cached_cost(counts *c, const emu_request *r, pattern **last) {
     bool known = false;
-    pattern *p = *last = pattern_of(c, r, *last, &known);
+    pattern *p = *last = find_pattern(c, r, *last, &known);
     if (known) return (cost){p->value[0], p->value[1], p->value[2]};
     const cost found = r->space == PTX_SHARED ? cost_of_shared(r) : cost_of_global(r);
     if (p) {
-        p->value[0] = found.units;
+        p->value[0] = found.actual;
         p->value[1] = found.ideal;
         p->value[2] = found.machine;
     }
     return found;
 }
 
-/* One address, or a row of neighbours: without conflict. Wide accesses go in groups, two of which merge
- * if a load has one address (banks.h). */
-static uint32_t wavefronts_of_row(const emu_request *r, uint32_t width) {
+/* Wavefronts of 32 lanes with one address or with consecutive ones: one per group of lanes.
+ * Groups of a wide load from one address merge in pairs (banks.h). */
+static uint32_t conflict_free_wavefronts(const emu_request *r, uint32_t width) {
     const uint32_t groups = width <= 4 ? 1 : width / 4;
     return groups > 1 && r->operation == EMU_LOAD && r->step == 0 ? groups / 2 : groups;
 }
 
 static cost cost_of(counts *c, const emu_request *r, pattern **at) {
-    const bool even = r->step != ~(uint64_t)0;
+    const bool evenly_spaced = r->step != ~(uint64_t)0;
     if (r->space == PTX_GLOBAL) {
-        if (!even) return known_cost(c, r, at);
+        if (!evenly_spaced) return cached_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;
         return (cost){(uint32_t)(last / 32 - first / 32) + 1,
                       r->step ? (LANES * r->width + 31) / 32 : 1, 0};
     }
     const uint32_t machine = r->machine->width;
-    if (!even || (machine && r->step) || r->operation == EMU_ATOMIC ||
+    if (!evenly_spaced || (machine && r->step) || r->operation == EMU_ATOMIC ||
         r->operation == EMU_COPY_ASYNC_WRITE)
-        return known_cost(c, r, at);
-    const uint32_t units = wavefronts_of_row(r, r->width);
-    return (cost){units, units, machine ? wavefronts_of_row(r, machine) : units};
+        return cached_cost(c, r, at);
+    const uint32_t actual = conflict_free_wavefronts(r, r->width);
+    return (cost){actual, actual, machine ? conflict_free_wavefronts(r, machine) : actual};
 }
 
-static void note_worst(tally *t, const emu_request *r, uint32_t units) {
-    t->worst = units;
+static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
+    t->worst = actual;
     smk_request *worst = &t->worst_request;
     memcpy(worst->address, r->address, sizeof worst->address);
     memcpy(worst->block, r->block, sizeof worst->block);
@@ -191,7 +194,7 @@ static void note_worst(tally *t, const emu_request *r, uint32_t units) {
     worst->warp = r->warp;
 }
 
-static void on_memory(void *state, const emu_request *r) {
+static void on_request(void *state, const emu_request *r) {
     counts *c = state;
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
     function_counts *f = counts_of(c, r->function);
@@ -202,13 +205,13 @@ static void on_memory(void *state, const emu_request *r) {
     if (!t) return;
     const cost now = r->filled ? (cost){r->filled, r->filled, 0} : cost_of(c, r, &at->last);
     t->requests++;
-    t->wavefronts += now.units;
+    t->wavefronts += now.actual;
     t->ideal += now.ideal;
     t->bytes += count_lanes(r->active) * (uint64_t)r->width;
-    if (now.units > t->worst && r->active) note_worst(t, r, now.units);
+    if (now.actual > t->worst && r->active) record_worst(t, r, now.actual);
     if (r->width) t->width = r->width;
     t->operation = r->operation;
-    if (is_shared && !r->machine->joined) { /* as ptxas has it: not at all, or wider */
+    if (is_shared && !r->machine->merged) { /* the machine code has this access, perhaps wider */
         t->machine_requests++;
         t->machine_wavefronts += now.machine;
     }
@@ -220,12 +223,12 @@ static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, u
     ((counts *)state)->barriers++;
 }
 
-/* ---- threads ---- */
+/* ---- host threads ---- */
 
 counts *counts_new(void) {
     counts *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    c->find = cost_cache_find_for_cpu();
+    c->lookup = cost_cache_find_for_cpu();
     c->patterns = calloc(1, sizeof *c->patterns);
     if (c->patterns) return c;
     free(c);
@@ -246,8 +249,8 @@ static void *on_fork(void *self) {
     return counts_new();
 }
 
-/* Which of two requests of equal cost stands for both must not depend on which host thread was
- * faster: that of the lower block; of equal blocks of two launches, the lower addresses. */
+/* A total order of requests with equal cost, so that the reported one does not depend on the
+ * timing of host threads: by block, then warp, then addresses (the same block of two launches). */
 static bool is_before(const smk_request *a, const smk_request *b) {
     for (int k = 2; k >= 0; k--)
         if (a->block[k] != b->block[k]) return a->block[k] < b->block[k];
@@ -268,11 +271,11 @@ void tally_merge(tally *into, const tally *from) {
     into->bytes += from->bytes;
     into->machine_requests += from->machine_requests;
     into->machine_wavefronts += from->machine_wavefronts;
-    if (from->width) into->width = from->width; /* sectors of zeros have none */
+    if (from->width) into->width = from->width; /* a request of `filled` sectors has width 0 */
     into->operation = from->operation;
 }
 
-/* Takes it over where there is none yet. */
+/* Moves the tally if `into` has none yet. */
 static void merge_into(tally **into, tally **from) {
     if (*into && *from) {
         tally_merge(*into, *from);
@@ -283,8 +286,8 @@ static void merge_into(tally **into, tally **from) {
 }
 
 static void on_join(void *self, void *state) {
-    counts *all = self, *part = state;
-    for (const function_counts *f = part->functions; f; f = f->next) {
+    counts *all = self, *worker = state;
+    for (const function_counts *f = worker->functions; f; f = f->next) {
         function_counts *into = counts_of(all, f->function);
         for (uint32_t k = 0; into && k < f->function->n_instructions; k++) {
             into->executed[k].warps += f->executed[k].warps;
@@ -293,16 +296,16 @@ static void on_join(void *self, void *state) {
             merge_into(&into->tallies[k].global, &f->tallies[k].global);
         }
     }
-    all->barriers += part->barriers;
-    all->out_of_memory |= part->out_of_memory;
-    counts_free(part);
+    all->barriers += worker->barriers;
+    all->out_of_memory |= worker->out_of_memory;
+    counts_free(worker);
 }
 
 emu_observer counts_observer(counts *c) {
     return (emu_observer){.self = c,
                           .fork = on_fork,
                           .join = on_join,
-                          .memory = on_memory,
+                          .memory = on_request,
                           .executed = on_executed,
                           .barrier = on_barrier};
 }

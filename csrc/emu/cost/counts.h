@@ -1,4 +1,4 @@
-/* The observer that fills a job's smk_trace; see counts.c. */
+/* The observer that counts for a job's smk_trace: see counts.c. */
 #ifndef EMU_COUNTS_H
 #define EMU_COUNTS_H
 
@@ -11,8 +11,9 @@ counts *counts_new(void); /* NULL: out of memory */
 void counts_free(counts *c);
 emu_observer counts_observer(counts *c);
 
-/* Everything counted so far, by source line, space, access and width; and by opcode. Once.
- * `out` starts as zeros; smk_trace_free is due in any case. */
+/* Fills `out` (zeros before) with the counts so far, by source line, space, access and width, and
+ * by opcode. Call it once: it merges the tables in place. Call smk_trace_free(out) also on
+ * failure. */
 smk_code counts_report(counts *c, smk_trace *out, smk_status *status);
 
 #endif

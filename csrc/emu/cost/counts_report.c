@@ -1,5 +1,7 @@
-/* Puts sites and opcodes together from what counts.c has counted. A site is a source line with its
- * callers, an operation and a width; several instructions may be one. */
+/* Sums the counters of counts.c by site and by opcode.
+ *
+ * A site is a source line with its inlining callers, an operation and a width. Several
+ * instructions may belong to one site. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "../ptx/ptx.h"
 
 typedef struct site {
-    smk_site site; /* what tells it from others */
+    smk_site site; /* the members that identify it */
     tally *counted;
 } site;
 
@@ -79,7 +81,7 @@ static smk_opcode_count opcode_of(const ptx_instruction *p, const emu_executed *
     return out;
 }
 
-/* Equal neighbours of a sorted array become one. */
+/* Merges equal neighbours of a sorted array. Returns how many sites remain. */
 static size_t fold_sites(site *sites, size_t n, smk_site *out) {
     size_t kept = 0;
     for (size_t k = 0; k < n; k++) {
@@ -116,7 +118,7 @@ static size_t fold_opcodes(smk_opcode_count *opcodes, size_t n) {
     return kept;
 }
 
-/* The tallies are what is folded: a report is made once. */
+/* Merges the tallies in place, so it can be called only once. */
 smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
     size_t n_instructions = 0, n = 0;
     for (const function_counts *f = c->functions; f; f = f->next)

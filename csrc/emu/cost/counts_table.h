@@ -1,5 +1,5 @@
-/* What counts.c fills while a launch runs and counts_report.c reads: tables of each function that ran, by
- * instruction. */
+/* The tables that counts.c fills during a launch and counts_report.c reads: one per executed
+ * function, with one element per PTX instruction. */
 #ifndef EMU_COUNTS_TABLE_H
 #define EMU_COUNTS_TABLE_H
 
@@ -8,15 +8,16 @@
 
 typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst, bytes;
-    uint64_t machine_requests, machine_wavefronts; /* after ptxas joined loads: widen.h */
-    smk_request worst_request;                     /* the first that cost `worst` */
+    /* The same for the machine code's accesses, which ptxas has vectorized (ptxas_vectorize.h). */
+    uint64_t machine_requests, machine_wavefronts;
+    smk_request worst_request; /* the first request of `worst` wavefronts or sectors */
     uint32_t width;
     emu_operation operation;
 } tally;
 
 typedef struct tallies {
     tally *shared, *global; /* NULL: no request */
-    pattern *last;          /* of its requests: the next will often have the same */
+    pattern *last;          /* of the last request; the next one often has the same */
 } tallies;
 
 typedef struct function_counts {
@@ -27,14 +28,14 @@ typedef struct function_counts {
 } function_counts;
 
 struct counts {
-    function_counts *functions; /* the one used last is first */
-    cost_cache *patterns;       /* values: cost, ideal, the machine's cost */
-    cost_cache_find_function *find;
+    function_counts *functions; /* most recently used first */
+    cost_cache *patterns;       /* values: the members of struct cost (counts.c) */
+    cost_cache_find_function *lookup;
     uint64_t barriers;
     bool out_of_memory;
 };
 
-/* Adds up; of the worst requests the worse is kept. */
+/* Adds the counts of `from` to `into`, and keeps the worse of the two worst requests. */
 void tally_merge(tally *into, const tally *from);
 
 #endif

@@ -1,10 +1,11 @@
-/* The rule of flops.h. */
+/* The rules of flops.h. */
 #include "flops.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Elements in the last type that is named, 0 if that is not floating-point. */
+/* Elements per lane of the instruction's last type modifier; 0 if that is not a floating-point
+ * type. */
 static uint64_t float_elements(const ptx_instruction *p) {
     static const char *const single[] = {"f32", "f64", "f16", "bf16"};
     static const char *const pair[] = {"f16x2", "bf16x2", "f32x2"};
@@ -16,7 +17,7 @@ static uint64_t float_elements(const ptx_instruction *p) {
     return 0;
 }
 
-/* 2mnk, 0 if no shape is named or the numbers are integers. */
+/* 2mnk by the shape modifier; 0 without a shape, or for integer matrices. */
 static uint64_t matrix_flops(const ptx_instruction *p) {
     unsigned m, n, k;
     if (p->types & 1u << PTX_S32) return 0;

@@ -1,17 +1,19 @@
-/* Which shared loads and stores ptxas joins into wider ones.
+/* Which loads and stores of shared memory ptxas merges into wider ones.
  *
- * Seen in machine code for sm_90 (CUDA 13.0), within a basic block:
+ * Observed in machine code for sm_90 (CUDA 13.0), within a basic block:
  *
- * Of the loads that go through one register, those whose words lie in one aligned piece of 16 bytes (of 8,
- * where no more can be proved) become one load: the narrowest aligned one of 8 or 16 bytes that covers
- * them all, a word between them that nobody asked for included. It stands where the first of them stood.
+ * Loads. Take the loads from one base register whose words lie in the same aligned 16-byte block
+ * (an 8-byte block, if only that alignment can be proved). They become one load, of 8 or 16
+ * aligned bytes: the narrowest that covers them all, even if it also reads a word that none of
+ * them reads. It replaces the first of them.
  *
- * Four stores of one width that fill an aligned piece, or two that fill half of one, become one store,
- * where the last of them stood. A store to anywhere else, another piece of the same register too, ends
- * the search.
+ * Stores. Four stores of one width that fill an aligned block, or two that fill an aligned half,
+ * become one store, which replaces the last of them. A store to any other block, even with the
+ * same base register, closes the group: stores before and after it do not merge.
  *
- * Whatever may change shared memory or another thread's view of it ends the search; so do guards.
- * Variables without a register are one memory: neighbours among them join.
+ * Nothing merges across an instruction that may change shared memory or another thread's view of
+ * it, and guarded accesses do not merge. All variables that are addressed without a register
+ * share one base, so accesses to neighbouring variables merge.
  */
 #include "ptxas_vectorize.h"
 
@@ -22,40 +24,47 @@
 #include "atomic_form.h"
 #include "../ptx/ptx.h"
 
-enum { MAX_OPEN = 64, MAX_JOINED = 4, NOBODY = 0xffffffff };
+enum { MAX_GROUPS = 64, MAX_STORES = 4, NO_STORE = 0xffffffff };
 
-/* Where an access is: so many units from a base, and so many bytes into that. */
-typedef struct place {
+/* Base + offset of an access: base + index * alignment + byte. The base is a register, a
+ * variable, or both, rounded down to the alignment. */
+typedef struct location {
     bool has_register;
     uint32_t reg;
-    const ptx_variable *variable; /* NULL also for those whose offset is known */
-    int64_t number;
-    uint32_t unit, byte;
-} place;
+    const ptx_variable *variable; /* NULL also for a variable whose offset is known: see locate */
+    int64_t index;
+    uint32_t alignment; /* proven, in bytes; 0: less than needed */
+    uint32_t byte;
+} location;
 
-/* Loads from one aligned piece of memory, or stores of `element` bytes to one. */
-typedef struct piece {
-    place at;
-    uint32_t first, last, leader_at; /* bytes of the piece: loaded, and where its first load is */
-    uint32_t leader, n;
-    uint32_t element;            /* 0: loads */
-    uint32_t stores[MAX_JOINED]; /* each element's instruction, or NOBODY */
-} piece;
+/* Loads from one aligned block of memory, or stores to one. The block is `where` without its
+ * byte. */
+typedef struct access_group {
+    location where;
+    uint32_t first, last;        /* the bytes of the block that the loads read */
+    uint32_t first_load;         /* an instruction ... */
+    uint32_t first_load_byte;    /* ... and where in the block it starts */
+    uint32_t n;                  /* number of loads */
+    uint32_t element;            /* stores: bytes of each; 0: this is a group of loads */
+    uint32_t stores[MAX_STORES]; /* the instruction that stores each element, or NO_STORE */
+} access_group;
 
-typedef struct search {
+typedef struct vectorizer {
     const ptx_function *f;
     const low_bits *facts;
     vectorized *out;
-    piece open[MAX_OPEN];
+    /* Groups that may still grow: either all of loads, or all of stores. */
+    access_group groups[MAX_GROUPS];
     uint32_t n;
-} search;
+} vectorizer;
 
 /* Bytes per lane of a plain shared load or store (`kind`); 0: anything else. */
 static uint32_t plain_bytes(const ptx_instruction *p, ptx_shared kind) {
-    const uint32_t at = kind == SHARED_LOAD ? 1 : 0; /* the address's operand */
+    const uint32_t address = kind == SHARED_LOAD ? 1 : 0; /* operand */
     if (ptx_facts(p)->shared != kind || p->guarded || p->n_operands != 2 ||
         p->has & (PTX_HAS_VOLATILE | PTX_HAS_ACQUIRE | PTX_HAS_RELEASE | PTX_HAS_RELAXED) ||
-        !(p->has & (PTX_HAS_SHARED | PTX_HAS_SHARED_CTA)) || p->operands[at].kind != PTX_ADDRESS)
+        !(p->has & (PTX_HAS_SHARED | PTX_HAS_SHARED_CTA)) ||
+        p->operands[address].kind != PTX_ADDRESS)
         return 0;
     uint32_t bytes = 0;
     for (int t = 0; t < PTX_N_TYPES; t++)
@@ -63,145 +72,154 @@ static uint32_t plain_bytes(const ptx_instruction *p, ptx_shared kind) {
     return bytes * (p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : 1);
 }
 
-static void close_loads(const search *s, const piece *q) {
+static void flush_loads(const vectorizer *s, const access_group *q) {
     if (q->n == 1) return;
     uint32_t width = 8;
     while (q->first / width != q->last / width)
         width *= 2;
-    s->out[q->leader] = (vectorized){
+    s->out[q->first_load] = (vectorized){
         .width = (uint8_t)width,
-        .shift = (int8_t)((int)(q->first / width * width) - (int)q->leader_at),
+        .shift = (int8_t)((int)(q->first / width * width) - (int)q->first_load_byte),
     };
 }
 
-/* Elements [from, from + count), if all are there. The last in the text stands for them. */
-static bool join_stores(const search *s, const piece *q, uint32_t from, uint32_t count) {
+/* Merges the stores of elements [from, from + count) into the last of them in the text. False if
+ * an element has no store. */
+static bool merge_stores(const vectorizer *s, const access_group *q, uint32_t from,
+                         uint32_t count) {
     uint32_t last = from;
     for (uint32_t k = from; k < from + count; k++) {
-        if (q->stores[k] == NOBODY) return false;
+        if (q->stores[k] == NO_STORE) return false;
         if (q->stores[k] > q->stores[last]) last = k;
     }
     for (uint32_t k = from; k < from + count; k++)
-        s->out[q->stores[k]].joined = k != last;
+        s->out[q->stores[k]].merged = k != last;
     s->out[q->stores[last]].width = (uint8_t)(count * q->element);
     s->out[q->stores[last]].shift = (int8_t)-(int)((last - from) * q->element);
     return true;
 }
 
-static void close_piece(search *s, uint32_t k) {
-    const piece *q = &s->open[k];
-    const uint32_t all = q->element ? q->at.unit / q->element : 0;
+/* Closes a group, and merges its accesses if they qualify. */
+static void flush_group(vectorizer *s, uint32_t k) {
+    const access_group *q = &s->groups[k];
+    const uint32_t all = q->element ? q->where.alignment / q->element : 0;
     if (!q->element)
-        close_loads(s, q);
-    else if (!join_stores(s, q, 0, all) && all == MAX_JOINED) {
-        join_stores(s, q, 0, 2);
-        join_stores(s, q, 2, 2);
+        flush_loads(s, q);
+    else if (!merge_stores(s, q, 0, all) && all == MAX_STORES) {
+        merge_stores(s, q, 0, 2);
+        merge_stores(s, q, 2, 2);
     }
-    s->open[k] = s->open[--s->n];
+    s->groups[k] = s->groups[--s->n];
 }
 
-static void close_all(search *s) {
+static void flush_all(vectorizer *s) {
     while (s->n)
-        close_piece(s, s->n - 1);
+        flush_group(s, s->n - 1);
 }
 
-/* All that are open are stores, or all are loads. */
-static void close_stores(search *s) {
-    if (s->n && s->open[0].element) close_all(s);
+static void flush_stores(vectorizer *s) {
+    if (s->n && s->groups[0].element) flush_all(s);
 }
 
-static void close_register(search *s, const ptx_operand *to) {
+/* Closes the groups whose base register is the destination `to`: its value changes. */
+static void flush_register(vectorizer *s, const ptx_operand *to) {
     if (to->kind == PTX_REGISTER)
         for (uint32_t k = s->n; k-- > 0;)
-            if (s->open[k].at.has_register && s->open[k].at.reg == to->reg) close_piece(s, k);
+            if (s->groups[k].where.has_register && s->groups[k].where.reg == to->reg)
+                flush_group(s, k);
     for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)
-        close_register(s, &to->items[i]);
+        flush_register(s, &to->items[i]);
 }
 
-/* With the largest unit, at most `largest`, that the address can be proved to stand against; its unit
- * is 0 if that is less than `least`. */
-static place place_of(const search *s, const ptx_operand *at, uint32_t least, uint32_t largest) {
-    place out = {.has_register = at->has_register, .variable = at->variable};
-    low_bits base = alignment_of_place(at);
-    int64_t offset = at->offset;
-    if (at->has_register) {
-        out.reg = at->reg;
-        base = alignment_sum(base, s->facts[at->reg]);
-    } else if (at->variable && at->variable->space == PTX_SHARED && !at->variable->external) {
+/* Splits an address by the largest power of two, from `min` to `max`, modulo which it is
+ * statically known. If there is none, the result's alignment is 0. */
+static location locate(const vectorizer *s, const ptx_operand *address, uint32_t min,
+                       uint32_t max) {
+    location out = {.has_register = address->has_register, .variable = address->variable};
+    low_bits base = alignment_of_symbol(address);
+    int64_t offset = address->offset;
+    if (address->has_register) {
+        out.reg = address->reg;
+        base = alignment_sum(base, s->facts[address->reg]);
+    } else if (address->variable && address->variable->space == PTX_SHARED &&
+               !address->variable->external) {
         out.variable = NULL;
-        offset += (int64_t)at->variable->offset;
+        offset += (int64_t)address->variable->offset;
     }
-    uint32_t unit = largest;
-    while (unit >= least && (base.known & (unit - 1)) != unit - 1)
-        unit /= 2;
-    if (unit < least) return out;
-    /* As if the base lay on a multiple of the unit: where the access stands against that. */
-    const int64_t from_base = offset + ((base.value - (uint8_t)(offset & 15)) & (int)(unit - 1));
-    out.unit = unit;
-    out.byte = (uint32_t)(from_base & (unit - 1));
-    out.number = (from_base - out.byte) / unit;
+    uint32_t alignment = max;
+    while (alignment >= min && (base.known & (alignment - 1)) != alignment - 1)
+        alignment /= 2;
+    if (alignment < min) return out;
+    /* The offset from the base rounded down to a multiple of the alignment. */
+    const int64_t from_base =
+        offset + ((base.value - (uint8_t)(offset & 15)) & (int)(alignment - 1));
+    out.alignment = alignment;
+    out.byte = (uint32_t)(from_base & (alignment - 1));
+    out.index = (from_base - out.byte) / alignment;
     return out;
 }
 
-static bool is_one_base(const place *a, const place *b) {
+static bool same_base(const location *a, const location *b) {
     return a->has_register == b->has_register && (!a->has_register || a->reg == b->reg) &&
-           a->variable == b->variable && a->unit == b->unit;
+           a->variable == b->variable && a->alignment == b->alignment;
 }
 
-static piece *find_piece(search *s, const place *at) {
+static access_group *find_group(vectorizer *s, const location *where) {
     for (uint32_t k = 0; k < s->n; k++)
-        if (is_one_base(&s->open[k].at, at) && s->open[k].at.number == at->number)
-            return &s->open[k];
+        if (same_base(&s->groups[k].where, where) && s->groups[k].where.index == where->index)
+            return &s->groups[k];
     return NULL;
 }
 
-static piece *open_piece(search *s, const place *at) {
-    if (s->n == MAX_OPEN) close_piece(s, 0);
-    s->open[s->n] = (piece){.at = *at};
-    memset(s->open[s->n].stores, 0xff, sizeof s->open[s->n].stores);
-    return &s->open[s->n++];
+static access_group *add_group(vectorizer *s, const location *where) {
+    if (s->n == MAX_GROUPS) flush_group(s, 0);
+    s->groups[s->n] = (access_group){.where = *where};
+    memset(s->groups[s->n].stores, 0xff, sizeof s->groups[s->n].stores);
+    return &s->groups[s->n++];
 }
 
-static void add_load(search *s, uint32_t index, uint32_t bytes) {
-    close_stores(s);
-    const place at = place_of(s, &s->f->instructions[index].operands[1], 8, 16);
-    if (bytes < 4 || bytes >= at.unit) return;
-    const uint32_t first = at.byte, last = first + bytes - 1;
-    piece *q = find_piece(s, &at);
+static void add_load(vectorizer *s, uint32_t index, uint32_t bytes) {
+    flush_stores(s);
+    const location where = locate(s, &s->f->instructions[index].operands[1], 8, 16);
+    if (bytes < 4 || bytes >= where.alignment) return;
+    const uint32_t first = where.byte, last = first + bytes - 1;
+    access_group *q = find_group(s, &where);
     if (q) {
         q->first = first < q->first ? first : q->first;
         q->last = last > q->last ? last : q->last;
-        s->out[index].joined = true;
+        s->out[index].merged = true;
     } else {
-        q = open_piece(s, &at);
-        q->first = first, q->last = last, q->leader_at = first, q->leader = index;
+        q = add_group(s, &where);
+        q->first = first, q->last = last, q->first_load_byte = first, q->first_load = index;
     }
     q->n++;
 }
 
-static void add_store(search *s, uint32_t index, uint32_t bytes) {
-    const uint32_t largest = bytes * MAX_JOINED < 16 ? bytes * MAX_JOINED : 16;
-    place at = {0};
+static void add_store(vectorizer *s, uint32_t index, uint32_t bytes) {
+    const uint32_t max = bytes * MAX_STORES < 16 ? bytes * MAX_STORES : 16;
+    location where = {0};
     if (bytes >= 2 && bytes <= 8)
-        at = place_of(s, &s->f->instructions[index].operands[0], 2 * bytes, largest);
-    if (s->n && (!at.unit || s->open[0].element != bytes || !find_piece(s, &at))) close_all(s);
-    if (!at.unit) return;
-    piece *q = find_piece(s, &at);
-    if (q && q->stores[at.byte / bytes] != NOBODY) {
-        close_all(s);
+        where = locate(s, &s->f->instructions[index].operands[0], 2 * bytes, max);
+    if (s->n && (!where.alignment || s->groups[0].element != bytes || !find_group(s, &where)))
+        flush_all(s);
+    if (!where.alignment) return;
+    access_group *q = find_group(s, &where);
+    if (q && q->stores[where.byte / bytes] != NO_STORE) {
+        flush_all(s);
         q = NULL;
     }
-    if (!q) q = open_piece(s, &at);
+    if (!q) q = add_group(s, &where);
     q->element = bytes;
-    q->stores[at.byte / bytes] = index;
+    q->stores[where.byte / bytes] = index;
 }
 
 static bool may_be_shared(const ptx_instruction *p) {
     return !(p->has & (PTX_HAS_GLOBAL | PTX_HAS_LOCAL | PTX_HAS_PARAM | PTX_HAS_CONST));
 }
 
-/* Instructions that only compute, or access other memory, do not end the search. */
-static bool ends_search(const ptx_instruction *p) {
+/* Whether no access may move across the instruction. Arithmetic and accesses to other memory are
+ * no barriers. */
+static bool is_memory_barrier(const ptx_instruction *p) {
     switch (ptx_facts(p)->shared) {
     case SHARED_SYNC: return true;
     case SHARED_STORE: return may_be_shared(p) && !plain_bytes(p, SHARED_STORE);
@@ -210,38 +228,38 @@ static bool ends_search(const ptx_instruction *p) {
     }
 }
 
-/* Guarded, volatile, generic, ... */
+/* A load that may read shared memory, but is guarded, volatile, generic, ... */
 static bool is_other_load(const ptx_instruction *p) {
     return ptx_facts(p)->shared == SHARED_LOAD && !plain_bytes(p, SHARED_LOAD) && may_be_shared(p);
 }
 
-static bool *block_starts(const ptx_function *f) {
-    bool *starts = calloc(f->n_instructions + 1, sizeof *starts);
-    for (uint32_t k = 0; starts && k < f->n_instructions; k++) {
+static bool *find_block_starts(const ptx_function *f) {
+    bool *block_starts = calloc(f->n_instructions + 1, sizeof *block_starts);
+    for (uint32_t k = 0; block_starts && k < f->n_instructions; k++) {
         const ptx_instruction *p = &f->instructions[k];
-        if (ptx_leaves(p)) starts[k + 1] = true;
+        if (ptx_leaves(p)) block_starts[k + 1] = true;
         for (uint32_t o = 0; o < p->n_operands; o++) {
             const ptx_operand *list = &p->operands[o];
-            if (list->kind == PTX_LABEL) starts[list->target] = true;
+            if (list->kind == PTX_LABEL) block_starts[list->target] = true;
             for (uint32_t i = 0; list->kind == PTX_TARGETS && i < list->targets->n_items; i++)
                 if (list->targets->items[i].kind == PTX_LABEL)
-                    starts[list->targets->items[i].target] = true;
+                    block_starts[list->targets->items[i].target] = true;
         }
     }
-    return starts;
+    return block_starts;
 }
 
 vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller) {
     low_bits *facts = alignment_of_registers(f, poller);
-    bool *starts = block_starts(f);
+    bool *block_starts = find_block_starts(f);
     uint8_t *forms = atomic_forms(f, poller);
-    search *s = malloc(sizeof *s);
+    vectorizer *s = malloc(sizeof *s);
     vectorized *out = calloc(f->n_instructions + 1, sizeof *out);
-    if (facts && starts && forms && s && out) {
+    if (facts && block_starts && forms && s && out) {
         s->f = f, s->facts = facts, s->out = out, s->n = 0;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             const ptx_instruction *p = &f->instructions[k];
-            if (starts[k] || ends_search(p)) close_all(s);
+            if (block_starts[k] || is_memory_barrier(p)) flush_all(s);
             const uint32_t loaded = plain_bytes(p, SHARED_LOAD),
                            stored = plain_bytes(p, SHARED_STORE);
             if (loaded)
@@ -249,17 +267,17 @@ vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller) 
             else if (stored)
                 add_store(s, k, stored);
             else if (is_other_load(p))
-                close_stores(s);
-            if (p->n_operands) close_register(s, p->operands);
+                flush_stores(s);
+            if (p->n_operands) flush_register(s, p->operands);
             out[k].atomic = forms[k];
         }
-        close_all(s);
+        flush_all(s);
     } else {
         free(out);
         out = NULL;
     }
     free(facts);
-    free(starts);
+    free(block_starts);
     free(forms);
     free(s);
     return out;

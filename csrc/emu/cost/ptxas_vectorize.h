@@ -1,20 +1,21 @@
-/* What ptxas makes of accesses to shared memory: loads and stores that it joins (widen.c), atomics
- * (atomic_form.c). */
-#ifndef EMU_WIDEN_H
-#define EMU_WIDEN_H
+/* Predicts the accesses to shared memory in the machine code: the loads and stores that ptxas
+ * vectorizes (ptxas_vectorize.c), and its code for atomics (atomic_form.c). */
+#ifndef EMU_PTXAS_VECTORIZE_H
+#define EMU_PTXAS_VECTORIZE_H
 
 #include "../base/interrupt.h"
 #include "../ptx/ptx.h"
 
-/* What becomes of an instruction of PTX. */
+/* The machine code of one PTX instruction. */
 typedef struct vectorized {
-    bool joined;    /* another one does its work: the machine does not run it */
-    uint8_t width;  /* bytes a lane that the machine moves instead; 0: as written */
-    int8_t shift;   /* from the address written to the machine's: at most 0 */
+    bool merged; /* merged into another instruction's access: the machine code has none for this */
+    uint8_t width;  /* bytes per lane of the wider access; 0: as in PTX */
+    int8_t shift;   /* from the PTX address to that of the wider access, in bytes: at most 0 */
     uint8_t atomic; /* of an atomic: its atomic_form */
 } vectorized;
 
-/* One for each instruction of the function, to be freed; NULL: out of memory. */
+/* An array with one element per instruction; the caller frees it. NULL: out of memory or
+ * interrupted. */
 vectorized *vectorize_accesses(const ptx_function *f, interrupt_poller *poller);
 
 #endif

@@ -1,5 +1,9 @@
-/* Requests against the epochs of earlier ones: all lanes at once where nothing about them is unusual
- * (hazards_row.h), else each lane's granules by themselves. */
+/* Memory requests against the shadow memory.
+ *
+ * The fast path checks and records all lanes at once (row.h). If an epoch does not pass, the slow
+ * path takes each lane's granules one at a time (granule.c). Bulk copies, wgmma and all requests of
+ * kernels with fine-grained synchronisation always take the slow path.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +12,7 @@
 
 enum { MAX_LANE_BYTES = 32 };
 
-/* What a lane stores, as it lies in memory. */
+/* The bytes that a lane stores, as they lie in memory. */
 static void gather_value(const emu_request *r, int lane, unsigned char *out) {
     const uint32_t bytes = r->width / r->elements;
     for (uint32_t k = 0; k < r->elements; k++)
@@ -25,54 +29,60 @@ static bool is_in_flight(const emu_request *r, bool is_shared) {
            (is_shared && r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ);
 }
 
-/* Where reads of what nobody has written have to be looked at, and where not. */
-static const row_limits *load_limits(const detector *w, const shadow *s) {
-    return s == &w->shared || s->blank ? &w->blank_loads : &w->global;
+/* Limits for the write epoch that a load finds. An epoch of 0 does not pass where a read of
+ * uninitialised contents is a hazard. */
+static const fast_path_limits *load_write_limits(const detector *d, const shadow *s) {
+    return s == &d->shared || s->starts_uninitialised ? &d->uninitialised_limits
+                                                      : &d->global_limits;
 }
 
-static bool touch_row(detector *w, const shadow *s, uint64_t offset, uint32_t width, epoch mine,
-                      bool write) {
-    const bool is_shared = s == &w->shared;
+static bool fast_row(detector *d, const shadow *s, uint64_t offset, uint32_t width,
+                     epoch lane0_epoch, bool write) {
+    const bool is_shared = s == &d->shared;
     const uint64_t first = offset >> 2;
-    epoch_rows m = {.write = s->epochs.write + first};
+    shadow_rows rows = {.write = s->epochs.write + first};
     if (s->epochs.read) {
-        m.read = s->epochs.read + first;
-        m.other = s->epochs.other + first;
-        m.read_shared = s->epochs.read_shared + first;
+        rows.read = s->epochs.read + first;
+        rows.other_read = s->epochs.other_read + first;
+        rows.read_shared = s->epochs.read_shared + first;
     }
     const uint32_t n = LANES * width / 4, shift = (uint32_t)__builtin_ctz(width / 4);
-    const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
-    if (write) return w->row->write(m, n, shift, mine, rest);
-    return w->row->read_shared(m.read_shared, n, detector_floor(w), epoch_kind(mine) != WEAK) ||
-           w->row->read(m, n, shift, mine, load_limits(w, s), rest);
+    const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
+    if (write) return d->row->write(rows, n, shift, lane0_epoch, limits);
+    return d->row->read_shared(rows.read_shared, n, detector_floor(d),
+                               epoch_kind(lane0_epoch) != WEAK) ||
+           d->row->read(rows, n, shift, lane0_epoch, load_write_limits(d, s), limits);
 }
 
-static bool touch_lanes(detector *w, const shadow *s, lane_words *words, epoch mine, bool write) {
-    const bool is_shared = s == &w->shared;
-    const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
-    if (write) return w->lanes->write(s->epochs, words, mine, rest);
-    if (w->lanes->read_shared(s->epochs.read_shared, words, detector_floor(w),
-                              epoch_kind(mine) != WEAK))
+static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch lane0_epoch,
+                       bool write) {
+    const bool is_shared = s == &d->shared;
+    const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
+    if (write) return d->lanes->write(s->epochs, words, lane0_epoch, limits);
+    if (d->lanes->read_shared(s->epochs.read_shared, words, detector_floor(d),
+                              epoch_kind(lane0_epoch) != WEAK))
         return true;
-    if (words->active == FULL) words->active = w->lanes->two_of_each(words->address, words->active);
-    return w->lanes->read(s->epochs, words, mine, load_limits(w, s), rest);
+    if (words->active == FULL)
+        words->active = d->lanes->two_per_address(words->address, words->active);
+    return d->lanes->read(s->epochs, words, lane0_epoch, load_write_limits(d, s), limits);
 }
 
-/* All lanes' accesses at once, words of one region; false: look at each. */
-static bool touch_all(detector *w, shadow *s, const emu_request *r, epoch mine) {
-    const bool is_shared = s == &w->shared, write = writes(r->operation);
-    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC || (write && s->pending))
+/* The fast path: all lanes access words of one region. False: take the slow path. */
+static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
+    const bool is_shared = s == &d->shared, write = writes(r->operation);
+    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC ||
+        (write && s->has_uninitialised_read))
         return false;
     const uint64_t base = is_shared ? 0 : s->base, offset = r->address[0] - base;
     const uint64_t row_bytes = (uint64_t)LANES * r->width;
     const bool row = r->step == r->width && !(offset & 3) && row_bytes <= s->bytes &&
                      offset <= s->bytes - row_bytes;
     lane_words words = {r->address, base, s->bytes, r->active, r->width};
-    if (!write && r->step == 0) words.active = 3; /* one place: two lanes say what all say */
+    if (!write && r->step == 0) words.active = 3; /* one address: two readers suffice */
     const bool in_flight = is_in_flight(r, is_shared);
-    if (in_flight) mine |= (epoch)TIME_IN_FLIGHT << EPOCH_TIME_AT;
-    if (!(row ? touch_row(w, s, offset, r->width, mine, write)
-              : touch_lanes(w, s, &words, mine, write)))
+    if (in_flight) lane0_epoch |= (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT;
+    if (!(row ? fast_row(d, s, offset, r->width, lane0_epoch, write)
+              : fast_lanes(d, s, &words, lane0_epoch, write)))
         return false;
     s->written |= write;
     s->in_flight |= in_flight;
@@ -80,128 +90,131 @@ static bool touch_all(detector *w, shadow *s, const emu_request *r, epoch mine) 
     if (row && r->elements == 1 && r->slot_bytes == r->width)
         memcpy(&s->value[offset], r->frame + r->slots[0], row_bytes);
     else
-        w->lanes->note_values(s->value, &words, r->frame, r->slots, r->slot_bytes, r->elements,
-                              r->width / r->elements);
+        d->lanes->store_values(s->value, &words, r->frame, r->slots, r->slot_bytes, r->elements,
+                               r->width / r->elements);
     return true;
 }
 
-static void touch_lane(detector *w, shadow *s, const emu_request *r, int lane, epoch now) {
-    const bool is_shared = s == &w->shared, write = writes(r->operation);
+static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
+    const bool is_shared = s == &d->shared, write = writes(r->operation);
     const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
-    const row_limits *rest = is_shared ? &w->shared_rest : &w->global;
-    const row_limits *loads = load_limits(w, s);
+    const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
+    const fast_path_limits *write_limits = load_write_limits(d, s);
     unsigned char value[MAX_LANE_BYTES];
     if (offset >= s->bytes || r->width > s->bytes - offset) return;
-    if (s->shift && ((offset | r->width) & 3) && !shadow_refine(w, s)) return;
-    const bool known = write && r->frame && s->value;
-    const bool proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
-    const epoch in_flight = is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_AT : 0;
-    if (known) gather_value(r, lane, value);
+    if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
+    const bool value_known = write && r->frame && s->value;
+    const bool by_proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
+    const epoch in_flight =
+        is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
+    if (value_known) gather_value(r, lane, value);
     const uint64_t first = offset >> s->shift, n = r->width >> s->shift;
     for (uint64_t k = 0; k < n; k++) {
         if (!write) {
-            granule_read(w, s, first + k, now | in_flight, loads, rest);
-            if (proxy && is_shared) async_check(w, s, first + k, now);
+            granule_read(d, s, first + k, now | in_flight, write_limits, limits);
+            if (by_proxy && is_shared) async_check(d, s, first + k, now);
             continue;
         }
-        granule_write(w, s, first + k, now, rest, known ? value + (k << s->shift) : NULL);
+        granule_write(d, s, first + k, now, limits, value_known ? value + (k << s->shift) : NULL);
         s->epochs.write[first + k] |= in_flight;
     }
-    if (known) memcpy(&s->value[offset], value, r->width);
-    if (r->operation == EMU_MATRIX_READ) async_matrix_read(w, r->warp, offset);
+    if (value_known) memcpy(&s->value[offset], value, r->width);
+    if (r->operation == EMU_MATRIX_READ) async_matrix_read(d, r->warp, offset);
     s->written |= write;
     s->in_flight |= in_flight;
 }
 
-/* What a strong access to the place orders. */
-static void synchronise(detector *w, const emu_request *r, const site *at) {
+/* Synchronisation by a strong access: its address is the object. A .release access implies a fence.
+ * Any strong load counts as an acquire; any strong store releases what fences cover. */
+static void synchronise(detector *d, const emu_request *r, const site *accessed_by) {
     for (uint32_t left = r->active; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left), thread = r->warp * LANES + lane;
         const uint64_t object =
             r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
-        if (at->releases) hb_fence(&w->hb, r->warp, left & -left);
-        if (r->operation != EMU_STORE) hb_acquire(&w->hb, object, thread);
-        if (r->operation != EMU_LOAD) hb_release(&w->hb, object, thread);
+        if (accessed_by->releases) hb_fence(&d->hb, r->warp, left & -left);
+        if (r->operation != EMU_STORE) hb_acquire(&d->hb, object, thread);
+        if (r->operation != EMU_LOAD) hb_release(&d->hb, object, thread);
     }
 }
 
-static uint32_t site_number(detector *w, const emu_request *r) {
-    if (r->function != w->last_function) {
-        const site_table *t = &w->all->sites;
-        w->last_function = r->function;
-        w->last_base = 0;
+static uint32_t site_number(detector *d, const emu_request *r) {
+    if (r->function != d->last_function) {
+        const site_table *t = &d->hazards->sites;
+        d->last_function = r->function;
+        d->last_first_site = 0;
         for (uint32_t k = 0; k < t->n_functions; k++)
-            if (t->functions[k] == r->function) w->last_base = t->base[k];
+            if (t->functions[k] == r->function) d->last_first_site = t->first_site[k];
     }
-    return w->last_base ? w->last_base + r->index : 0;
+    return d->last_first_site ? d->last_first_site + r->index : 0;
 }
 
-static shadow *global_shadow(detector *w, uint64_t address) {
+static shadow *global_shadow(detector *d, uint64_t address) {
     const uint64_t id = REGION_OF(address);
-    if (id < REGION_GLOBAL || id >= w->launch->n_regions) return NULL;
-    const region *r = &w->launch->regions[id];
-    shadow *s = &w->regions[id];
-    if (!r->writable) return NULL; /* reads do not race */
+    if (id < REGION_GLOBAL || id >= d->launch->n_regions) return NULL;
+    const region *r = &d->launch->regions[id];
+    shadow *s = &d->regions[id];
+    if (!r->writable) return NULL; /* read-only: no races */
     if (!s->epochs.write &&
-        !shadow_init(s, REGION_BASE(id), r->size, !(w->all->flags & SMK_EQUAL_WRITES))) {
-        w->out_of_memory = true;
+        !shadow_init(s, REGION_BASE(id), r->size, !(d->hazards->flags & SMK_EQUAL_WRITES))) {
+        d->out_of_memory = true;
         return NULL;
     }
-    s->blank = r->blank;
+    s->starts_uninitialised = r->blank;
     return s;
 }
 
-/* NULL: nothing to note there. */
-static shadow *shadow_at(detector *w, const emu_request *r, int lane) {
-    shadow *s = r->space == PTX_SHARED ? &w->shared : global_shadow(w, r->address[lane]);
-    if (s && !s->epochs.read && !writes(r->operation) && !shadow_add_readers(w, s)) return NULL;
+/* NULL: no shadow memory there, or out of memory. */
+static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
+    shadow *s = r->space == PTX_SHARED ? &d->shared : global_shadow(d, r->address[lane]);
+    if (s && !s->epochs.read && !writes(r->operation) && !shadow_add_readers(d, s)) return NULL;
     return s;
 }
 
-void access_request(detector *w, const emu_request *r) {
+void access_request(detector *d, const emu_request *r) {
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
-    /* Lanes that are pieces are all one thread's. */
-    const bool pieces = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
-    const uint32_t number = site_number(w, r);
-    if (w->all->overlap && r->space == PTX_GLOBAL) overlap_request(w, r, number);
-    const site *at = &w->all->sites.sites[number];
-    const epoch mine =
-        epoch_make(w->hb.time, number, r->warp * LANES, (enum access_kind)at->access_kind);
-    w->position[(size_t)r->warp * w->all->sites.n + number] = r->clock;
-    if (at->access_kind != WEAK && w->hb.fine && !pieces) synchronise(w, r, at);
-    shadow *s = shadow_at(w, r, first_lane(r->active));
-    const bool at_once = !pieces && !w->hb.fine;
-    if (at_once && s && touch_all(w, s, r, mine)) return;
-    if (at_once && !s && !writes(r->operation) && w->lanes->in_one_region(r->address, r->active))
+    /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
+    const bool chunks = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
+    const uint32_t number = site_number(d, r);
+    if (d->hazards->overlap && r->space == PTX_GLOBAL) overlap_request(d, r, number);
+    const site *accessed_by = &d->hazards->sites.sites[number];
+    const epoch lane0_epoch =
+        epoch_make(d->hb.time, number, r->warp * LANES, (enum access_kind)accessed_by->access_kind);
+    d->last_run[(size_t)r->warp * d->hazards->sites.n + number] = r->clock;
+    if (accessed_by->access_kind != WEAK && d->hb.fine_grained && !chunks)
+        synchronise(d, r, accessed_by);
+    shadow *s = shadow_at(d, r, first_lane(r->active));
+    const bool fast = !chunks && !d->hb.fine_grained;
+    if (fast && s && fast_request(d, s, r, lane0_epoch)) return;
+    if (fast && !s && !writes(r->operation) && d->lanes->in_one_region(r->address, r->active))
         return;
     uint32_t lanes = r->active;
-    if (r->operation == EMU_LOAD && !w->hb.fine)
-        lanes = w->lanes->two_of_each(r->address, r->active);
+    if (r->operation == EMU_LOAD && !d->hb.fine_grained)
+        lanes = d->lanes->two_per_address(r->address, r->active);
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        if (r->space == PTX_GLOBAL) s = shadow_at(w, r, lane);
-        const uint32_t thread = pieces ? r->bulk_lane : (uint32_t)lane;
-        if (s) touch_lane(w, s, r, lane, mine + ((epoch)thread << EPOCH_THREAD_AT));
+        if (r->space == PTX_GLOBAL) s = shadow_at(d, r, lane);
+        const uint32_t thread = chunks ? r->bulk_lane : (uint32_t)lane;
+        if (s) slow_lane(d, s, r, lane, lane0_epoch + ((epoch)thread << EPOCH_THREAD_SHIFT));
     }
 }
 
-void access_end_block(detector *w) {
-    shadow *s = &w->shared;
+void access_end_block(detector *d) {
+    shadow *s = &d->shared;
     const uint64_t n = shadow_granules(s);
-    for (uint64_t k = 0; s->pending && k < n; k++)
-        if (epoch_time(s->uninitialised[k]) >= w->hb.begin)
-            granule_report(w, s, k, SMK_HAZARD_UNINITIALISED, s->uninitialised[k], 0);
+    for (uint64_t k = 0; s->has_uninitialised_read && k < n; k++)
+        if (epoch_time(s->uninitialised_read[k]) >= d->hb.begin)
+            granule_report(d, s, k, SMK_HAZARD_UNINITIALISED, s->uninitialised_read[k], 0);
     for (uint64_t k = 0; s->in_flight && k < n; k++)
         if (epoch_time(s->epochs.write[k]) == TIME_IN_FLIGHT) s->epochs.write[k] = 0;
-    s->pending = s->in_flight = false;
-    for (uint64_t k = 0; w->hb.fine && s->epochs.other && k < n; k++) {
-        for (uint32_t r = (uint32_t)s->epochs.other[k], next; r; r = next) {
-            const epoch m = w->readers[r].m;
-            if (epoch_time(m) == TIME_IN_FLIGHT && w->all->sites.sites[epoch_site(m)].bulk)
-                granule_report(w, s, k, SMK_HAZARD_ASYNC_READ, m, 0);
-            next = w->readers[r].next;
-            reader_spare(w, r);
+    s->has_uninitialised_read = s->in_flight = false;
+    for (uint64_t k = 0; d->hb.fine_grained && s->epochs.other_read && k < n; k++) {
+        for (uint32_t r = (uint32_t)s->epochs.other_read[k], next; r; r = next) {
+            const epoch e = d->readers[r].e;
+            if (epoch_time(e) == TIME_IN_FLIGHT && d->hazards->sites.sites[epoch_site(e)].bulk)
+                granule_report(d, s, k, SMK_HAZARD_ASYNC_READ, e, 0);
+            next = d->readers[r].next;
+            reader_free(d, r);
         }
-        s->epochs.other[k] = 0;
+        s->epochs.other_read[k] = 0;
     }
 }

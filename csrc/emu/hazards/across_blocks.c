@@ -1,8 +1,8 @@
-/* Races between blocks of different host threads.
+/* Races between blocks that ran on different host threads.
  *
- * Each host thread has epochs of its own, and has compared the blocks that it ran itself. What blocks of
- * different host threads did to one place is compared when all are done: in a launch whose blocks do not
- * synchronise with each other (others run on one host thread) no two blocks are ordered.
+ * Each host thread has its own shadow memory and has compared the blocks that it ran itself. When
+ * all are done, this file compares the shadow memory of different host threads. No two blocks are
+ * ordered here: a launch whose blocks synchronise with each other runs on one host thread.
  */
 #include <string.h>
 
@@ -14,15 +14,15 @@ static bool has_equal_values(const detector *a, const detector *b, uint64_t regi
     return of_a && of_b && !memcmp(of_a + offset, of_b + offset, bytes);
 }
 
-static epoch mark_at(const epoch *epochs, const shadow *s, uint64_t offset) {
+static epoch epoch_at(const epoch *epochs, const shadow *s, uint64_t offset) {
     return epochs[offset >> s->shift];
 }
 
 static void report(hazards *h, smk_hazard_kind kind, const detector *a, epoch of_a,
                    const detector *b, epoch of_b, uint64_t address, uint32_t width) {
     findings_add(&h->found, (finding){.kind = kind,
-                                      .party = detector_party(a, of_a),
-                                      .other = detector_party(b, of_b),
+                                      .op = detector_op(a, of_a),
+                                      .other = detector_op(b, of_b),
                                       .address = address,
                                       .width = width,
                                       .count = 1});
@@ -36,34 +36,41 @@ static void report_read(hazards *h, const detector *writer, epoch write, const d
         report(h, SMK_HAZARD_WAR, writer, write, reader, read, address, width);
 }
 
-static epoch any_reader(const detector *w, const shadow *s, uint64_t offset) {
+/* A reader of the granule; a weak one if there is any, since that races with strong writes, too. */
+static epoch any_reader(const detector *d, const shadow *s, uint64_t offset) {
     if (!s->epochs.read) return 0;
-    if (!w->hb.fine) return mark_at(s->epochs.read, s, offset);
-    const uint32_t k = (uint32_t)mark_at(s->epochs.other, s, offset);
-    return k ? w->readers[k].m : 0;
+    const epoch other = epoch_at(s->epochs.other_read, s, offset);
+    if (!d->hb.fine_grained) {
+        const epoch first = epoch_at(s->epochs.read, s, offset);
+        return other && epoch_kind(first) != WEAK ? other : first;
+    }
+    epoch found = 0;
+    for (uint32_t k = (uint32_t)other; k; k = d->readers[k].next)
+        if (!found || epoch_kind(found) != WEAK) found = d->readers[k].e;
+    return found;
 }
 
-/* One place, against the first host thread that wrote it. */
-static void compare_place(hazards *h, const detector *writer, uint64_t region, uint64_t offset,
-                          uint32_t bytes) {
+/* Compares one granule of the first host thread that wrote it with all others'. */
+static void compare_granule(hazards *h, const detector *writer, uint64_t region, uint64_t offset,
+                            uint32_t bytes) {
     const shadow *s = &writer->regions[region];
-    const epoch write = mark_at(s->epochs.write, s, offset);
+    const epoch write = epoch_at(s->epochs.write, s, offset);
     const uint64_t address = s->base + offset;
-    for (const detector *w = h->joined; w; w = w->next) {
-        const shadow *other = &w->regions[region];
-        if (w == writer || !other->epochs.write) continue;
-        const epoch theirs = mark_at(other->epochs.write, other, offset);
-        const epoch read = any_reader(w, other, offset);
-        const bool values =
-            h->sites.sites[epoch_site(write)].stores && h->sites.sites[epoch_site(theirs)].stores;
-        if (theirs && !is_strong_pair(write, theirs) &&
-            !(values && has_equal_values(writer, w, region, offset, bytes))) {
-            const bool first = epoch_site(write) <= epoch_site(theirs);
-            report(h, SMK_HAZARD_WAW, first ? w : writer, first ? theirs : write,
-                   first ? writer : w, first ? write : theirs, address, bytes);
+    for (const detector *d = h->joined; d; d = d->next) {
+        const shadow *other = &d->regions[region];
+        if (d == writer || !other->epochs.write) continue;
+        const epoch other_write = epoch_at(other->epochs.write, other, offset);
+        const epoch read = any_reader(d, other, offset);
+        const bool values_known = h->sites.sites[epoch_site(write)].stores &&
+                                  h->sites.sites[epoch_site(other_write)].stores;
+        if (other_write && !is_strong_pair(write, other_write) &&
+            !(values_known && has_equal_values(writer, d, region, offset, bytes))) {
+            const bool first = epoch_site(write) <= epoch_site(other_write);
+            report(h, SMK_HAZARD_WAW, first ? d : writer, first ? other_write : write,
+                   first ? writer : d, first ? write : other_write, address, bytes);
         }
         if (read && !is_strong_pair(write, read))
-            report_read(h, writer, write, w, read, address, bytes);
+            report_read(h, writer, write, d, read, address, bytes);
     }
 }
 
@@ -71,18 +78,18 @@ static void compare_region(hazards *h, uint64_t region) {
     uint32_t bytes = 4;
     uint64_t size = 0;
     bool written = false;
-    for (const detector *w = h->joined; w; w = w->next) {
-        const shadow *s = &w->regions[region];
+    for (const detector *d = h->joined; d; d = d->next) {
+        const shadow *s = &d->regions[region];
         if (!s->epochs.write) continue;
         written |= s->written;
         size = s->bytes;
         if (1u << s->shift < bytes) bytes = 1u << s->shift;
     }
     for (uint64_t offset = 0; written && offset < size; offset += bytes)
-        for (const detector *w = h->joined; w; w = w->next) {
-            const shadow *s = &w->regions[region];
-            if (!s->written || !mark_at(s->epochs.write, s, offset)) continue;
-            compare_place(h, w, region, offset, bytes);
+        for (const detector *d = h->joined; d; d = d->next) {
+            const shadow *s = &d->regions[region];
+            if (!s->written || !epoch_at(s->epochs.write, s, offset)) continue;
+            compare_granule(h, d, region, offset, bytes);
             break;
         }
 }

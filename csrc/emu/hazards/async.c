@@ -1,10 +1,13 @@
-/* What runs beside the threads: mbarriers, copies in flight, and the asynchronous proxy.
+/* Asynchronous operations: mbarriers, copies in flight, and the asynchronous proxy.
  *
- * An mbarrier is memory: who makes it writes it, and all that anybody does with it comes after. A copy's
- * accesses have no time until it is done. Bulk copies and wgmma look at shared memory through a proxy of their
- * own, which sees a thread's writes only if it, or the thread that asks, has had a fence to it since (PTX ISA,
- * "Async proxy"). A third thread's fence would do, too, but nobody keeps account of whose: with one such a
- * program is reported that need not be.
+ * An mbarrier is an object in shared memory: mbarrier.init writes it, and every other operation on
+ * it must be ordered after that write. An access by a copy or by wgmma has the time TIME_IN_FLIGHT
+ * until it completes, and then the time of completion.
+ *
+ * Bulk copies and wgmma access shared memory through the asynchronous proxy. It sees a thread's
+ * write only after a proxy fence, by the writer or by the thread that issues the operation (PTX
+ * ISA, "Async proxy"). A fence by a third thread would do, too, but is not tracked: a program that
+ * relies on one is reported although it is correct.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,147 +15,152 @@
 #include "detector.h"
 #include "../base/lanes.h"
 
-/* 0: not known. */
-static uint32_t site_of(const detector *w, const ptx_instruction *ptx) {
-    const site_table *t = &w->all->sites;
+/* The instruction's site; 0: unknown. */
+static uint32_t find_site(const detector *d, const ptx_instruction *ptx) {
+    const site_table *t = &d->hazards->sites;
     for (uint32_t k = 0; ptx && k < t->n_functions; k++) {
         const ptx_function *f = t->functions[k];
         const uintptr_t at = (uintptr_t)ptx - (uintptr_t)f->instructions;
-        if (at < f->n_instructions * sizeof *ptx) return t->base[k] + (uint32_t)(at / sizeof *ptx);
+        if (at < f->n_instructions * sizeof *ptx)
+            return t->first_site[k] + (uint32_t)(at / sizeof *ptx);
     }
     return 0;
 }
 
 /* ---- the proxy ---- */
 
-void async_fence(detector *w, const emu_sync *event) {
+void async_fence(detector *d, const emu_sync *event) {
     for (uint32_t left = event->lanes; left; left &= left - 1)
-        w->proxied[event->warp * LANES + (uint32_t)first_lane(left)] = w->hb.time;
+        d->proxy_fence[event->warp * LANES + (uint32_t)first_lane(left)] = d->hb.time;
 }
 
-void async_check(detector *w, const shadow *s, uint64_t granule, epoch now) {
-    const epoch m = s->epochs.write[granule];
-    const uint32_t time = epoch_time(m);
-    if (!m || time == TIME_IN_FLIGHT || time < w->hb.begin ||
-        w->all->sites.sites[epoch_site(m)].bulk || w->proxied[epoch_thread(m)] >= time ||
-        w->proxied[epoch_thread(now)] >= time)
+void async_check(detector *d, const shadow *s, uint64_t granule, epoch now) {
+    const epoch e = s->epochs.write[granule];
+    const uint32_t time = epoch_time(e);
+    if (!e || time == TIME_IN_FLIGHT || time < d->hb.begin ||
+        d->hazards->sites.sites[epoch_site(e)].bulk || d->proxy_fence[epoch_thread(e)] >= time ||
+        d->proxy_fence[epoch_thread(now)] >= time)
         return;
-    granule_report(w, s, granule, SMK_HAZARD_PROXY, now, m);
+    granule_report(d, s, granule, SMK_HAZARD_PROXY, now, e);
 }
 
 /* ---- mbarriers ---- */
 
-/* A bulk copy that arrives finds what the thread that asked for it finds, by way of the proxy. */
-static void touch_object(detector *w, const emu_sync *event, uint32_t thread) {
+/* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
+ * through the asynchronous proxy. */
+static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
     enum { OBJECT_BYTES = 8 };
-    shadow *s = &w->shared;
-    if (!s->epochs.read && !shadow_add_readers(w, s)) return;
-    const bool makes = event->kind == EMU_MBARRIER_INIT;
-    const uint32_t site = site_of(w, event->ptx);
-    const epoch mine = epoch_make(w->hb.time, site, thread, makes ? WEAK : ATOMIC);
+    shadow *s = &d->shared;
+    if (!s->epochs.read && !shadow_add_readers(d, s)) return;
+    const bool initialises = event->kind == EMU_MBARRIER_INIT;
+    const uint32_t site = find_site(d, event->ptx);
+    const epoch now = epoch_make(d->hb.time, site, thread, initialises ? WEAK : ATOMIC);
     const uint64_t first = event->object >> s->shift, n = OBJECT_BYTES >> s->shift;
-    w->position[(size_t)event->warp * w->all->sites.n + site] = event->clock;
+    d->last_run[(size_t)event->warp * d->hazards->sites.n + site] = event->clock;
     for (uint64_t k = first; k < first + n; k++) {
-        if (makes)
-            granule_write(w, s, k, mine, &w->shared_rest, NULL);
+        if (initialises)
+            granule_write(d, s, k, now, &d->shared_limits, NULL);
         else if (event->address)
-            async_check(w, s, k, mine);
+            async_check(d, s, k, now);
         else
-            granule_check(w, s, k, mine);
+            granule_check(d, s, k, now);
     }
-    s->written |= makes;
+    s->written |= initialises;
 }
 
-static void land(detector *w, uint32_t thread, uint64_t offset, uint64_t bytes) {
-    shadow *s = &w->shared;
+/* The thread's cp.async or bulk copies that are writing these bytes complete. */
+static void complete_writes(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
+    shadow *s = &d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; k < first + n; k++) {
-        epoch *m = &s->epochs.write[k];
-        if (epoch_time(*m) == TIME_IN_FLIGHT && epoch_thread(*m) == thread)
-            *m = (*m & 0xffffffffu) | (epoch)w->hb.time << EPOCH_TIME_AT;
+        epoch *e = &s->epochs.write[k];
+        if (epoch_time(*e) == TIME_IN_FLIGHT && epoch_thread(*e) == thread)
+            *e = (*e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
     }
 }
 
-/* A bulk copy is an access of the thread that asked for it, and arrives for it at the mbarrier. */
-void async_mbarrier(detector *w, const emu_sync *event) {
+/* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
+ * that thread. An arrival is a fence and a release; a wait that succeeds is an acquire. */
+void async_mbarrier(detector *d, const emu_sync *event) {
     const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
-        touch_object(w, event, thread);
+        access_object(d, event, thread);
         if (event->kind == EMU_MBARRIER_INIT) continue;
         if (event->kind == EMU_MBARRIER_WAIT) {
-            hb_acquire(&w->hb, object, thread);
+            hb_acquire(&d->hb, object, thread);
             continue;
         }
-        if (event->address) land(w, thread, event->address[0], event->width);
-        hb_fence(&w->hb, event->warp, left & -left);
-        hb_release(&w->hb, object, thread);
+        if (event->address) complete_writes(d, thread, event->address[0], event->width);
+        hb_fence(&d->hb, event->warp, left & -left);
+        hb_release(&d->hb, object, thread);
     }
-    detector_set_limits(w);
+    detector_set_limits(d);
 }
 
 /* ---- copies ---- */
 
-void async_copy_done(detector *w, const emu_sync *event) {
+void async_copy_done(detector *d, const emu_sync *event) {
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left);
-        land(w, event->warp * LANES + lane, event->address[lane], event->width);
+        complete_writes(d, event->warp * LANES + lane, event->address[lane], event->width);
     }
 }
 
-/* What a thread's copies or products have been reading there has been read. */
-static void end_reads(detector *w, uint32_t thread, uint64_t offset, uint64_t bytes) {
-    shadow *s = &w->shared;
+/* The thread's bulk stores or wgmma that are reading these bytes complete. */
+static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
+    shadow *s = &d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
-    for (uint64_t k = first; s->epochs.other && k < first + n; k++)
-        for (uint32_t at = (uint32_t)s->epochs.other[k]; at; at = w->readers[at].next) {
-            epoch *m = &w->readers[at].m;
-            if (epoch_time(*m) == TIME_IN_FLIGHT && epoch_thread(*m) == thread)
-                *m = (*m & 0xffffffffu) | (epoch)w->hb.time << EPOCH_TIME_AT;
+    for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
+        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {
+            epoch *e = &d->readers[at].e;
+            if (epoch_time(*e) == TIME_IN_FLIGHT && epoch_thread(*e) == thread)
+                *e = (*e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
         }
 }
 
-void async_source_read(detector *w, const emu_sync *event) {
+void async_source_read(detector *d, const emu_sync *event) {
     const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(event->lanes);
-    end_reads(w, thread, event->address[0], event->width);
+    complete_reads(d, thread, event->address[0], event->width);
 }
 
 /* ---- wgmma ---- */
 
-static void note_read(detector *w, matrix_reads *reads, uint32_t at) {
-    if (reads->n == reads->room) {
-        enum { MAX_READS = 1 << 22 }; /* of a warp: 16 MiB */
-        const size_t room = reads->room ? 2 * reads->room : 1024;
-        uint32_t *more = room <= MAX_READS ? realloc(reads->at, room * sizeof *more) : NULL;
-        if (!more) {
-            w->out_of_memory = true;
+static void append_read(detector *d, matrix_reads *reads, uint32_t offset) {
+    if (reads->n == reads->capacity) {
+        enum { MAX_READS = 1 << 22 }; /* per warp: 16 MiB */
+        const size_t capacity = reads->capacity ? 2 * reads->capacity : 1024;
+        uint32_t *larger =
+            capacity <= MAX_READS ? realloc(reads->offsets, capacity * sizeof *larger) : NULL;
+        if (!larger) {
+            d->out_of_memory = true;
             return;
         }
-        reads->at = more;
-        reads->room = room;
+        reads->offsets = larger;
+        reads->capacity = capacity;
     }
-    reads->at[reads->n++] = at;
+    reads->offsets[reads->n++] = offset;
 }
 
-void async_matrix_read(detector *w, uint32_t warp, uint64_t offset) {
-    note_read(w, &w->matrix_reads[warp], (uint32_t)offset);
+void async_matrix_read(detector *d, uint32_t warp, uint64_t offset) {
+    append_read(d, &d->matrix_reads[warp], (uint32_t)offset);
 }
 
-void async_matrix_group(detector *w, const emu_sync *event) {
-    enum { PIECE = 16 };
-    matrix_reads *reads = &w->matrix_reads[event->warp];
+void async_matrix_group(detector *d, const emu_sync *event) {
+    enum { CHUNK_BYTES = 16 };
+    matrix_reads *reads = &d->matrix_reads[event->warp];
     if (event->kind == EMU_MATRIX_COMMIT) {
-        note_read(w, reads, MATRIX_COMMIT);
+        append_read(d, reads, MATRIX_COMMIT);
         return;
     }
     size_t groups = 0, k = 0;
     for (size_t at = 0; at < reads->n; at++)
-        groups += reads->at[at] == MATRIX_COMMIT;
+        groups += reads->offsets[at] == MATRIX_COMMIT;
     for (; groups > event->object; k++)
-        if (reads->at[k] == MATRIX_COMMIT)
+        if (reads->offsets[k] == MATRIX_COMMIT)
             groups--;
         else
-            end_reads(w, event->warp * LANES, reads->at[k], PIECE);
+            complete_reads(d, event->warp * LANES, reads->offsets[k], CHUNK_BYTES);
     reads->n -= k;
-    if (k) memmove(reads->at, reads->at + k, reads->n * sizeof *reads->at);
+    if (k) memmove(reads->offsets, reads->offsets + k, reads->n * sizeof *reads->offsets);
 }

@@ -1,226 +1,239 @@
-/* What the files of the hazard detector share.
+/* The hazard detector's state, shared by the files of this folder.
  *
- *     hazards.c           the observer: launches, host threads, blocks, events
- *     hazards_sites.c     what is known of each instruction before anything runs
- *     hazards_order.c     what happens before what
- *     hazards_shadow.c    the memory of epochs
- *     hazards_row.c       epochs of a whole row at once ...
- *     hazards_lanes.c     ... and of scattered lanes
- *     hazards_granule.c   an access to one granule against the epochs of earlier ones
- *     hazards_access.c    requests: which of these looks at them
- *     hazards_async.c     mbarriers; copies in flight; what the asynchronous proxy can see
- *     hazards_barrier.c   barriers that not everybody reaches
- *     hazards_overlap.c   launches that begin before the one before them has ended
- *     hazards_blocks.c    blocks that ran on different host threads
- *     hazards_unwritten.c results that are not all written
- *     hazards_findings.c  folding, and telling
+ *     hazards.c               the observer: launches, host threads, blocks, events
+ *     sites.c                 instructions, numbered, with their memory ordering
+ *     happens_before.c        vector clocks
+ *     shadow.c                shadow memory
+ *     row_template.h          fast path: a row of consecutive words ...
+ *     lanes_template.h        ... and words of scattered lanes
+ *     granule.c               slow path: one access to one granule
+ *     access.c                memory requests: fast path or slow path
+ *     async.c                 mbarriers, copies in flight, the asynchronous proxy
+ *     barriers.c              barriers that some threads do not reach
+ *     overlapping_launches.c  programmatic dependent launch
+ *     across_blocks.c         races between blocks that ran on different host threads
+ *     unwritten.c             results that are not completely written
+ *     findings.c              deduplication, and the report
  */
-#ifndef EMU_HAZARDS_STATE_H
-#define EMU_HAZARDS_STATE_H
+#ifndef EMU_HAZARDS_DETECTOR_H
+#define EMU_HAZARDS_DETECTOR_H
 
 #include "hazards.h"
 #include "findings.h"
 #include "happens_before.h"
 #include "row.h"
 
-/* ---- sites: an instruction's number in the epochs ---- */
+/* ---- sites: the numbers of instructions in epochs ---- */
 
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
     bool acquires, releases;
-    bool stores; /* st: the value is known */
-    bool bulk;   /* writes by the asynchronous proxy */
+    bool stores; /* st: the stored value is available */
+    bool bulk;   /* a bulk copy: writes through the asynchronous proxy */
 } site;
 
 typedef struct site_table {
-    site *sites; /* [0]: not known */
+    site *sites; /* [0]: unknown */
     uint32_t n;
     const ptx_function **functions;
-    uint32_t *base; /* by function */
+    uint32_t *first_site; /* by function */
     uint32_t n_functions;
-    bool fine;       /* something synchronises less than the whole block ... */
-    bool sequential; /* ... or blocks with each other */
+    bool fine_grained; /* some instruction synchronises less than the whole block */
+    bool sequential;   /* some instruction synchronises blocks with each other */
 } site_table;
 
 bool sites_read(site_table *t, const ptx_module *module, const ptx_function *entry);
 void sites_free(site_table *t);
 
-/* ---- epochs of a region ---- */
+/* ---- shadow memory of a region ---- */
 
 typedef struct reader reader;
 
-/* Granules are words of 4 bytes until somebody touches a part of one, and bytes from then on. */
+/* A granule is a 4-byte word. The first access to part of a word changes all granules of the region
+ * to single bytes. */
 typedef struct shadow {
-    epoch_rows epochs; /* where synchronisation is fine, `other` is the head of a list of readers */
-    epoch *uninitialised; /* first read of what nobody had written; NULL: none yet */
-    unsigned char
-        *value; /* the bytes as this host thread's stores left them; NULL: of no interest */
+    shadow_rows epochs;        /* if fine_grained, `other_read` is the index of a list of readers */
+    epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
+    unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
-    uint32_t shift; /* a granule has 1 << shift bytes */
-    uint64_t base;  /* address of the region */
-    bool written, in_flight, pending;
-    bool blank; /* global memory whose contents are unspecified until they are written */
+    uint32_t shift;              /* a granule has 1 << shift bytes */
+    uint64_t base;               /* address of the region */
+    bool written;                /* some epochs.write is set */
+    bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
+    bool has_uninitialised_read; /* in this block, not yet reported */
+    bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
-/* A reader of a granule, in lists; the epochs' thread bits are the first lane's. */
+/* Reads of a granule by lanes of one warp at one time; an entry of a list. */
 struct reader {
-    epoch m;
-    uint32_t lanes; /* of the same warp, at the same time */
-    uint32_t next;  /* index; 0: the end */
+    epoch e; /* of the lane that was recorded first */
+    uint32_t lanes;
+    uint32_t next; /* index; 0: end of the list */
 };
 
-/* ---- what a warp's wgmma read ---- */
+/* ---- shared memory that a warp's wgmma are reading ---- */
 
-enum { MATRIX_COMMIT = ~0u }; /* in `at`: the end of a group */
+enum { MATRIX_COMMIT = ~0u }; /* in `offsets`: end of a wgmma group */
 
 typedef struct matrix_reads {
-    uint32_t *at; /* offsets in shared memory of 16 bytes each, in order; and the ends of groups */
-    size_t n, room;
+    uint32_t *offsets; /* in shared memory, of 16 bytes each, in issue order */
+    size_t n, capacity;
 } matrix_reads;
 
 /* ---- barriers ---- */
 
-typedef struct barrier_state {
-    uint32_t arrived[MAX_WARPS], waits[MAX_WARPS];
-    const ptx_instruction *at[MAX_WARPS]; /* the first arrival's */
-    uint8_t lane[MAX_WARPS];              /* ... and its lane */
+/* Arrivals at a barrier since it last completed, by warp. */
+typedef struct barrier_arrivals {
+    uint32_t arrived[MAX_WARPS], waiting[MAX_WARPS]; /* lanes */
+    const ptx_instruction *arrival_ptx[MAX_WARPS];   /* of the first arrival ... */
+    uint8_t arrival_lane[MAX_WARPS];                 /* ... and its first lane */
     uint32_t clock[MAX_WARPS];
-    bool counted, arrive_only;
-} barrier_state;
+    bool has_thread_count; /* for some threads of the block */
+    bool arrive_only;      /* some arrivals did not wait */
+} barrier_arrivals;
 
-/* ---- the whole run, and one host thread of a launch ---- */
+/* ---- the job, and one host thread of a launch ---- */
 
 typedef struct written_bytes {
-    unsigned char *at; /* by byte: whether anybody wrote it; NULL: not of interest */
+    unsigned char *written; /* by byte: 1 if written; NULL: not tracked */
     uint64_t bytes;
 } written_bytes;
 
 struct hazards {
     unsigned flags;
     findings found;
-    finding_scene scene;
+    finding_context context;
     bool stopped, out_of_memory;
     /* of the job's launches so far: */
     written_bytes *written; /* by region */
     uint32_t n_written;
-    bool some_blocks; /* not all of its blocks ran, or not all epochs are left */
-    /* of the launch: */
+    bool incomplete; /* some blocks did not run, or some epochs were cleared */
+    /* of the current launch: */
     const launch *launch;
     site_table sites;
-    struct detector *joined; /* host threads that are done */
+    struct detector *joined; /* states of host threads that have finished */
     /* of the job: */
-    struct overlap *overlap; /* NULL: no launch of it overlaps another */
+    struct overlap *overlap; /* NULL: no launches that overlap */
 };
 
+/* The detector's state for one host thread of a launch. */
 typedef struct detector {
     struct detector *next;
-    hazards *all;
+    hazards *hazards;
     const launch *launch;
     findings found;
     happens_before hb;
     uint32_t block[3];
     shadow shared;
-    shadow *regions; /* by region id; made when first touched */
-    reader *readers; /* [0]: none */
-    uint32_t n_readers, room_readers, spare_readers;
-    matrix_reads *matrix_reads; /* by warp: under way */
-    uint32_t *proxied;         /* by thread: when it had its last fence to the asynchronous proxy */
-    uint32_t *position;        /* by warp and site: the warp's clock when it last ran it */
-    uint32_t start[MAX_WARPS]; /* the clock at the last barrier */
-    uint32_t alive[MAX_WARPS], born[MAX_WARPS];
-    uint32_t waited[MAX_WARPS]; /* lanes, for the launch before */
-    barrier_state barriers[N_BARRIERS];
-    const ptx_function *last_function;
-    uint32_t last_base;
-    uint32_t *starts; /* first times of the blocks that this host thread ran ... */
-    uint32_t (*blocks)[3];
-    size_t n_blocks, room_blocks;
+    shadow *regions; /* by region id; made at the first access */
+    reader *readers; /* [0]: unused */
+    uint32_t n_readers, readers_capacity, free_readers;
+    matrix_reads *matrix_reads;        /* by warp */
+    uint32_t *proxy_fence;             /* by thread: time of its last proxy fence */
+    uint32_t *last_run;                /* by warp and site: the warp's clock when it last ran it */
+    uint32_t barrier_clock[MAX_WARPS]; /* the warp's clock at its last barrier */
+    uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
+    uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
+    uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */
+    barrier_arrivals barriers[N_BARRIERS];
+    const ptx_function *last_function; /* of the last request ... */
+    uint32_t last_first_site;          /* ... and its first site */
+    uint32_t *block_begins;            /* first times of the blocks that this host thread ran ... */
+    uint32_t (*block_indices)[3];      /* ... and which they are */
+    size_t n_blocks, blocks_capacity;
     const row_functions *row;
     const lane_functions *lanes;
-    row_limits blank_loads, shared_rest, global;
-    bool forgot; /* epochs, when time began anew */
+    /* For loads of memory that starts uninitialised, against the write epoch; for all other checks
+     * in shared memory, and in global memory. */
+    fast_path_limits uninitialised_limits, shared_limits, global_limits;
+    bool epochs_cleared; /* because the logical clock restarted */
     bool out_of_memory;
 } detector;
 
-/* Since a synchronisation: what the fast paths compare with. */
-void detector_set_limits(detector *w);
+/* Updates the limits of the fast paths; called after each synchronisation of the block. */
+void detector_set_limits(detector *d);
 
-/* The epoch's time from which on nothing is ordered yet. */
-static inline epoch detector_floor(const detector *w) {
-    return (epoch)w->hb.floor << EPOCH_TIME_AT;
+/* The epoch of time `floor`: an access with a smaller epoch is ordered before all threads. */
+static inline epoch detector_floor(const detector *d) {
+    return (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
 }
 
-finding_party detector_party(const detector *w, epoch m);
+/* The instruction, thread and block of the epoch's access. */
+finding_op detector_op(const detector *d, epoch e);
 
-/* ---- hazards_shadow.c ---- */
+/* ---- shadow.c ---- */
 
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values);
 void shadow_free(shadow *s);
 static inline uint64_t shadow_granules(const shadow *s) {
     return (s->bytes >> s->shift) + 1;
 }
-/* Room for readers, which a region that is only written does not need, and for reads of what nobody has
- * written; words become bytes. False: out of memory. */
-bool shadow_add_readers(detector *w, shadow *s);
-bool shadow_add_uninitialised(detector *w, shadow *s);
-bool shadow_refine(detector *w, shadow *s);
-/* A place in w->readers; 0: out of memory. */
-uint32_t reader_new(detector *w);
-void reader_spare(detector *w, uint32_t k);
+/* Adds arrays of read epochs, which a region that is only written does not need. False: out of
+ * memory, as for the next two. */
+bool shadow_add_readers(detector *d, shadow *s);
+/* Adds the array of uninitialised reads. */
+bool shadow_add_uninitialised(detector *d, shadow *s);
+/* Changes the granules from words to bytes. */
+bool shadow_refine(detector *d, shadow *s);
+/* An index into d->readers; 0: out of memory. */
+uint32_t reader_new(detector *d);
+void reader_free(detector *d, uint32_t k);
 
-/* ---- hazards_granule.c ---- */
+/* ---- granule.c ---- */
 
-void granule_report(detector *w, const shadow *s, uint64_t granule, smk_hazard_kind kind,
-                    epoch party, epoch other);
-void granule_read(detector *w, shadow *s, uint64_t granule, epoch now, const row_limits *writes,
-                  const row_limits *rest);
-/* As a read, which leaves no epoch. */
-void granule_check(detector *w, shadow *s, uint64_t granule, epoch now);
-/* value: the bytes that are written, NULL: not known */
-void granule_write(detector *w, shadow *s, uint64_t granule, epoch now, const row_limits *rest,
-                   const unsigned char *value);
+void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_kind kind, epoch op,
+                    epoch other);
+/* Checks a read and records it. The limits are those for the write epoch and for read epochs. */
+void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits);
+/* Checks a read without recording it. */
+void granule_check(detector *d, shadow *s, uint64_t granule, epoch now);
+/* Checks a write and records it. value: the bytes that are written; NULL: unknown. */
+void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
+                   const fast_path_limits *limits, const unsigned char *value);
 
-/* ---- hazards_access.c ---- */
+/* ---- access.c ---- */
 
-void access_request(detector *w, const emu_request *request);
-/* Reads of shared memory that was never written; copies that nobody waited for are forgotten. */
-void access_end_block(detector *w);
+void access_request(detector *d, const emu_request *request);
+/* Reports uninitialised reads and bulk stores still reading; clears epochs in flight. */
+void access_end_block(detector *d);
 
-/* ---- hazards_async.c ---- */
+/* ---- async.c ---- */
 
-void async_mbarrier(detector *w, const emu_sync *event);
-void async_copy_done(detector *w, const emu_sync *event);
-void async_source_read(detector *w, const emu_sync *event);
-void async_fence(detector *w, const emu_sync *event);
-void async_matrix_read(detector *w, uint32_t warp, uint64_t offset);
-void async_matrix_group(detector *w, const emu_sync *event);
-/* The asynchronous proxy reads a granule for a thread: has the last write been let through to it? */
-void async_check(detector *w, const shadow *s, uint64_t granule, epoch now);
+void async_mbarrier(detector *d, const emu_sync *event);
+void async_copy_done(detector *d, const emu_sync *event);
+void async_source_read(detector *d, const emu_sync *event);
+void async_fence(detector *d, const emu_sync *event);
+void async_matrix_read(detector *d, uint32_t warp, uint64_t offset);
+void async_matrix_group(detector *d, const emu_sync *event);
+/* A read through the asynchronous proxy on behalf of a thread: reports a last write without a proxy
+ * fence after it. */
+void async_check(detector *d, const shadow *s, uint64_t granule, epoch now);
 
-/* ---- hazards_barrier.c ---- */
+/* ---- barriers.c ---- */
 
-void barrier_event(detector *w, const emu_sync *event);
+void barrier_event(detector *d, const emu_sync *event);
 
-/* ---- hazards_overlap.c ---- */
+/* ---- overlapping_launches.c ---- */
 
-/* A launch is about to begin; false: out of memory. */
+/* Called before a launch; false: out of memory. */
 bool overlap_begin(hazards *h, const launch *l);
-void overlap_wait(detector *w, uint32_t warp, uint32_t lanes);
-/* An access of this site to global memory. */
-void overlap_request(detector *w, const emu_request *request, uint32_t site);
+void overlap_wait(detector *d, uint32_t warp, uint32_t lanes);
+/* Checks and records an access to global memory. */
+void overlap_request(detector *d, const emu_request *request, uint32_t site);
 void overlap_free(struct overlap *o);
 
-/* ---- hazards_unwritten.c ---- */
+/* ---- unwritten.c ---- */
 
-/* When a launch ends; when the job does. */
+/* Called when a launch ends. */
 void unwritten_note(hazards *h);
+/* Called when the job ends. */
 void unwritten_report(hazards *h);
 void unwritten_free(hazards *h);
 
-/* ---- hazards_blocks.c ---- */
+/* ---- across_blocks.c ---- */
 
-/* Races between blocks of different host threads. */
 void blocks_compare(hazards *h);
 
 #endif

@@ -1,38 +1,38 @@
-/* What is asked of an epoch: with branches, for one after the other, and without, for loops that become
- * vectors. */
-#ifndef EMU_HAZARDS_MARKS_H
-#define EMU_HAZARDS_MARKS_H
+/* Tests of epochs for the fast paths, in two forms: with branches, for one epoch at a time, and as
+ * masks without branches, for loops that the compiler vectorises. */
+#ifndef EMU_HAZARDS_EPOCH_TESTS_H
+#define EMU_HAZARDS_EPOCH_TESTS_H
 
 #include "row.h"
 
-#define LANE_STEP    ((epoch)1 << EPOCH_THREAD_AT)
-#define THREAD_BITS  ((epoch)EPOCH_THREADS << EPOCH_THREAD_AT)
+#define LANE_STEP    ((epoch)1 << EPOCH_THREAD_SHIFT)
+#define THREAD_BITS  ((epoch)EPOCH_THREAD_MASK << EPOCH_THREAD_SHIFT)
 #define KIND_BITS    ((epoch)3)
 #define EPOCH_INLINE static inline __attribute__((always_inline))
 
-/* All ones if it holds, else 0. */
-EPOCH_INLINE epoch mask_if(bool holds) {
-    return 0 - (epoch)holds;
+/* All ones if true, else 0. */
+EPOCH_INLINE epoch mask_if(bool condition) {
+    return 0 - (epoch)condition;
 }
 
 /* Ordered before every thread of the block. */
-EPOCH_INLINE epoch ordered_for_all(epoch m, const row_limits *limits) {
-    return mask_if(m - limits->begin < limits->ordered) | (mask_if(m == 0) & limits->untouched);
+EPOCH_INLINE epoch ordered_for_all_mask(epoch e, const fast_path_limits *limits) {
+    return mask_if(e - limits->begin < limits->ordered) | (mask_if(e == 0) & limits->zero);
 }
 
-/* No reason to look closer. */
-EPOCH_INLINE epoch usual(epoch m, epoch own, const row_limits *limits) {
-    const epoch same = mask_if(((m ^ own) & (THREAD_BITS | KIND_BITS)) == 0);
-    return ordered_for_all(m, limits) | (same & mask_if(m - limits->begin < limits->own));
+/* Ordered before the access `now`. */
+EPOCH_INLINE epoch fast_path_mask(epoch e, epoch now, const fast_path_limits *limits) {
+    const epoch same = mask_if(((e ^ now) & (THREAD_BITS | KIND_BITS)) == 0);
+    return ordered_for_all_mask(e, limits) | (same & mask_if(e - limits->begin < limits->own));
 }
 
-static inline bool is_ordered_for_all(epoch m, const row_limits *limits) {
-    return m - limits->begin < limits->ordered || (!m && limits->untouched);
+static inline bool is_ordered_for_all(epoch e, const fast_path_limits *limits) {
+    return e - limits->begin < limits->ordered || (!e && limits->zero);
 }
 
-static inline bool is_usual(epoch m, epoch own, const row_limits *limits) {
-    return is_ordered_for_all(m, limits) ||
-           (!((m ^ own) & (THREAD_BITS | KIND_BITS)) && m - limits->begin < limits->own);
+static inline bool passes_fast_path(epoch e, epoch now, const fast_path_limits *limits) {
+    return is_ordered_for_all(e, limits) ||
+           (!((e ^ now) & (THREAD_BITS | KIND_BITS)) && e - limits->begin < limits->own);
 }
 
 #endif

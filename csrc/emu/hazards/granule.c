@@ -1,9 +1,10 @@
-/* An access to one granule against the epochs of earlier ones.
+/* The slow path: one access to one granule, checked against the granule's epochs.
  *
- * A granule has an epoch of its last write, and of its readers since: where only whole blocks synchronise,
- * two different readers are enough (a later write is unordered with all readers of the interval or with
- * none, and one of two is not the writer itself); elsewhere a list of all that are not ordered before one
- * another.
+ * A granule has the epoch of its last write and the epochs of its readers since. If only whole
+ * blocks synchronise, two readers that are different threads suffice: a later write is ordered with
+ * all readers since the last barrier or with none, and at most one of the two is the writer itself.
+ * With fine-grained synchronisation there is a list of readers, less those that are ordered before
+ * another one. (FastTrack has a read epoch, or a read vector clock if the granule is read-shared.)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,153 +15,157 @@
 
 /* ---- findings ---- */
 
-/* Where a warp stood, from its last barrier on; a cp.async that was waited for later: before it. */
-static int32_t stood_at(const detector *w, epoch m) {
-    const uint32_t warp = epoch_thread(m) / LANES;
-    return (int32_t)(w->position[(size_t)warp * w->all->sites.n + epoch_site(m)] - w->start[warp]);
+/* The place of an access in the program: how many instructions its warp had run since its last
+ * barrier. Negative for a cp.async that was issued before the barrier and completed after it. */
+static int32_t program_position(const detector *d, epoch e) {
+    const uint32_t warp = epoch_thread(e) / LANES;
+    return (int32_t)(d->last_run[(size_t)warp * d->hazards->sites.n + epoch_site(e)] -
+                     d->barrier_clock[warp]);
 }
 
-/* Which of two accesses comes first in the program. The order of this run says nothing, for other warps
- * or blocks might as well have run first. */
-static bool comes_first(const detector *w, epoch earlier, epoch now) {
-    if (epoch_time(earlier) < w->hb.begin) return epoch_site(earlier) <= epoch_site(now);
+/* Which of two accesses comes first in the program. The order of this run does not decide it: other
+ * warps or blocks could as well have run first. */
+static bool comes_first(const detector *d, epoch earlier, epoch now) {
+    if (epoch_time(earlier) < d->hb.begin) return epoch_site(earlier) <= epoch_site(now);
     if (epoch_thread(earlier) / LANES == epoch_thread(now) / LANES) return true;
-    return stood_at(w, earlier) <= stood_at(w, now);
+    return program_position(d, earlier) <= program_position(d, now);
 }
 
-void granule_report(detector *w, const shadow *s, uint64_t granule, smk_hazard_kind kind,
-                    epoch party, epoch other) {
-    findings_add(&w->found, (finding){.kind = kind,
-                                      .party = detector_party(w, party),
-                                      .other = detector_party(w, other),
+void granule_report(detector *d, const shadow *s, uint64_t granule, smk_hazard_kind kind, epoch op,
+                    epoch other) {
+    findings_add(&d->found, (finding){.kind = kind,
+                                      .op = detector_op(d, op),
+                                      .other = detector_op(d, other),
                                       .address = s->base + (granule << s->shift),
                                       .width = 1u << s->shift,
                                       .count = 1});
 }
 
-static void report_race(detector *w, const shadow *s, uint64_t granule, epoch earlier,
+static void report_race(detector *d, const shadow *s, uint64_t granule, epoch earlier,
                         bool earlier_writes, epoch now, bool now_writes) {
-    const bool in_order = comes_first(w, earlier, now);
+    const bool in_order = comes_first(d, earlier, now);
     const bool first_writes = in_order ? earlier_writes : now_writes;
     const bool last_writes = in_order ? now_writes : earlier_writes;
-    granule_report(w, s, granule,
+    granule_report(d, s, granule,
                    !last_writes    ? SMK_HAZARD_RAW
                    : !first_writes ? SMK_HAZARD_WAR
                                    : SMK_HAZARD_WAW,
                    in_order ? now : earlier, in_order ? earlier : now);
 }
 
-/* ---- one lane's granule ---- */
+/* ---- against the last write, and against one reader ---- */
 
-/* Uninitialised reads wait for the end of the block: a write that races with one explains it. */
-static void note_uninitialised(detector *w, shadow *s, uint64_t granule, epoch now) {
-    if (!s->uninitialised && !shadow_add_uninitialised(w, s)) return;
-    s->pending = true;
-    if (epoch_time(s->uninitialised[granule]) < w->hb.begin) s->uninitialised[granule] = now;
+/* Uninitialised reads are reported at the end of the block. If a write races with the read, that
+ * race is reported instead (resolve_uninitialised). */
+static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch now) {
+    if (!s->uninitialised_read && !shadow_add_uninitialised(d, s)) return;
+    s->has_uninitialised_read = true;
+    if (epoch_time(s->uninitialised_read[granule]) < d->hb.begin)
+        s->uninitialised_read[granule] = now;
 }
 
-/* The last write against an access now. */
-static void check_write(detector *w, shadow *s, uint64_t granule, epoch now, bool now_writes,
+/* Checks an access against the last write. */
+static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
                         const unsigned char *value) {
-    const epoch m = s->epochs.write[granule];
-    const bool is_shared = s == &w->shared;
-    if (epoch_time(m) == TIME_IN_FLIGHT) {
-        granule_report(w, s, granule, now_writes ? SMK_HAZARD_ASYNC_WRITE : SMK_HAZARD_ASYNC_READ,
-                       now, m);
+    const epoch e = s->epochs.write[granule];
+    const bool is_shared = s == &d->shared;
+    if (epoch_time(e) == TIME_IN_FLIGHT) {
+        granule_report(d, s, granule, now_writes ? SMK_HAZARD_ASYNC_WRITE : SMK_HAZARD_ASYNC_READ,
+                       now, e);
         return;
     }
-    if (!m || (is_shared && epoch_time(m) < w->hb.begin)) {
+    if (!e || (is_shared && epoch_time(e) < d->hb.begin)) {
         const bool reads = !now_writes || epoch_kind(now) == ATOMIC;
         if (reads && is_shared)
-            note_uninitialised(w, s, granule, now);
-        else if (reads && s->blank)
-            granule_report(w, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
+            record_uninitialised(d, s, granule, now);
+        else if (reads && s->starts_uninitialised)
+            granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
         return;
     }
-    if (hb_before(&w->hb, m, epoch_thread(now)) || is_strong_pair(m, now)) return;
-    if (value && s->value && w->all->sites.sites[epoch_site(m)].stores &&
+    if (hb_before(&d->hb, e, epoch_thread(now)) || is_strong_pair(e, now)) return;
+    if (value && s->value && d->hazards->sites.sites[epoch_site(e)].stores &&
         !memcmp(value, &s->value[granule << s->shift], (size_t)1 << s->shift))
         return;
-    report_race(w, s, granule, m, true, now, now_writes);
+    report_race(d, s, granule, e, true, now, now_writes);
 }
 
-static bool judge_reader(detector *w, shadow *s, uint64_t granule, epoch reader_mark, epoch now) {
-    const bool is_shared = s == &w->shared;
-    if (!reader_mark || (is_shared && epoch_time(reader_mark) < w->hb.begin) ||
-        hb_before(&w->hb, reader_mark, epoch_thread(now)) || is_strong_pair(reader_mark, now))
+static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, epoch now) {
+    const bool is_shared = s == &d->shared;
+    if (!read || (is_shared && epoch_time(read) < d->hb.begin) ||
+        hb_before(&d->hb, read, epoch_thread(now)) || is_strong_pair(read, now))
         return false;
-    if (epoch_time(reader_mark) == TIME_IN_FLIGHT)
-        granule_report(w, s, granule, SMK_HAZARD_ASYNC_WRITE, now, reader_mark);
+    if (epoch_time(read) == TIME_IN_FLIGHT)
+        granule_report(d, s, granule, SMK_HAZARD_ASYNC_WRITE, now, read);
     else
-        report_race(w, s, granule, reader_mark, false, now, true);
+        report_race(d, s, granule, read, false, now, true);
     return true;
 }
 
-void granule_check(detector *w, shadow *s, uint64_t granule, epoch now) {
-    check_write(w, s, granule, now, false, NULL);
+void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
+    check_write(d, s, granule, now, false, NULL);
 }
 
 /* ---- lists of readers ---- */
 
-static epoch lane_mark(const reader *r, uint32_t lane) {
-    const epoch thread = (epoch)(epoch_thread(r->m) / LANES * LANES + lane) << EPOCH_THREAD_AT;
-    return (r->m & ~((epoch)EPOCH_THREADS << EPOCH_THREAD_AT)) | thread;
+static epoch lane_epoch(const reader *r, uint32_t lane) {
+    const epoch thread = (epoch)(epoch_thread(r->e) / LANES * LANES + lane) << EPOCH_THREAD_SHIFT;
+    return (r->e & ~((epoch)EPOCH_THREAD_MASK << EPOCH_THREAD_SHIFT)) | thread;
 }
 
-static bool all_before(const detector *w, const reader *r, uint32_t thread) {
+static bool all_before(const detector *d, const reader *r, uint32_t thread) {
     for (uint32_t left = r->lanes; left; left &= left - 1)
-        if (!hb_before(&w->hb, lane_mark(r, (uint32_t)first_lane(left)), thread)) return false;
+        if (!hb_before(&d->hb, lane_epoch(r, (uint32_t)first_lane(left)), thread)) return false;
     return true;
 }
 
-/* Readers that are ordered before this one say nothing that it does not say. Of earlier blocks' one
- * stays. */
-static void list_reader(detector *w, shadow *s, uint64_t granule, epoch now) {
+/* Adds a reader, and removes readers that are ordered before it: a write that is ordered after this
+ * one is ordered after them, too. One reader in earlier blocks is kept. */
+static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
     const uint32_t thread = epoch_thread(now), lane = thread % LANES;
-    epoch *head = &s->epochs.other[granule];
+    epoch *head = &s->epochs.other_read[granule];
     uint32_t kept = 0;
-    bool found = false, earlier_block = false;
+    bool found = false, kept_earlier_block = false;
     for (uint32_t k = (uint32_t)*head, next; k; k = next) {
-        reader *r = &w->readers[k];
-        const bool old = epoch_time(r->m) < w->hb.begin;
+        reader *r = &d->readers[k];
+        const bool in_earlier_block = epoch_time(r->e) < d->hb.begin;
         next = r->next;
-        if (epoch_time(r->m) == epoch_time(now) && epoch_thread(r->m) / LANES == thread / LANES &&
-            epoch_kind(r->m) == epoch_kind(now)) {
+        if (epoch_time(r->e) == epoch_time(now) && epoch_thread(r->e) / LANES == thread / LANES &&
+            epoch_kind(r->e) == epoch_kind(now)) {
             r->lanes |= 1u << lane;
             found = true;
-        } else if ((old && earlier_block) || all_before(w, r, thread)) {
-            reader_spare(w, k);
+        } else if ((in_earlier_block && kept_earlier_block) || all_before(d, r, thread)) {
+            reader_free(d, k);
             continue;
         }
-        earlier_block |= old;
+        kept_earlier_block |= in_earlier_block;
         r->next = kept;
         kept = k;
     }
     if (!found) {
-        const uint32_t k = reader_new(w);
+        const uint32_t k = reader_new(d);
         if (k) {
-            w->readers[k] = (reader){now, 1u << lane, kept};
+            d->readers[k] = (reader){now, 1u << lane, kept};
             kept = k;
         }
     }
     *head = kept;
 }
 
-static void judge_readers(detector *w, shadow *s, uint64_t granule, epoch now) {
-    for (uint32_t k = (uint32_t)s->epochs.other[granule]; k; k = w->readers[k].next)
-        for (uint32_t left = w->readers[k].lanes; left; left &= left - 1)
-            if (judge_reader(w, s, granule, lane_mark(&w->readers[k], (uint32_t)first_lane(left)),
+static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
+    for (uint32_t k = (uint32_t)s->epochs.other_read[granule]; k; k = d->readers[k].next)
+        for (uint32_t left = d->readers[k].lanes; left; left &= left - 1)
+            if (check_reader(d, s, granule, lane_epoch(&d->readers[k], (uint32_t)first_lane(left)),
                              now))
                 return;
 }
 
 /* ---- reads and writes ---- */
 
-/* Two readers of different threads say all that a later write must know, and of weak ones only weak
- * ones: a strong write does not race with strong readers. So weak readers go before strong ones. */
-static void note_reader(const detector *w, epoch *first, epoch *other, epoch now) {
-    const bool other_is_weak = epoch_time(*other) >= w->hb.floor && epoch_kind(*other) == WEAK;
-    const bool strong_first = epoch_time(*first) >= w->hb.floor && epoch_kind(*first) != WEAK;
+/* Keeps two readers that are different threads. A weak reader replaces a strong one: a weak write
+ * races with either, a strong write only with weak readers. */
+static void record_two_readers(const detector *d, epoch *first, epoch *other, epoch now) {
+    const bool other_is_weak = epoch_time(*other) >= d->hb.floor && epoch_kind(*other) == WEAK;
+    const bool strong_first = epoch_time(*first) >= d->hb.floor && epoch_kind(*first) != WEAK;
     if (epoch_kind(now) == WEAK || !other_is_weak) {
         if (strong_first && other_is_weak) *first = *other;
         *other = now;
@@ -169,54 +174,54 @@ static void note_reader(const detector *w, epoch *first, epoch *other, epoch now
     }
 }
 
-void granule_read(detector *w, shadow *s, uint64_t granule, epoch now, const row_limits *writes,
-                  const row_limits *rest) {
-    if (!is_usual(s->epochs.write[granule], now, writes))
-        check_write(w, s, granule, now, false, NULL);
-    if (w->hb.fine) {
-        list_reader(w, s, granule, now);
+void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
+                  const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
+    if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
+        check_write(d, s, granule, now, false, NULL);
+    if (d->hb.fine_grained) {
+        add_reader(d, s, granule, now);
         return;
     }
-    epoch *first = &s->epochs.read[granule], *other = &s->epochs.other[granule];
-    if (is_usual(*first, now, rest)) {
+    epoch *first = &s->epochs.read[granule], *other = &s->epochs.other_read[granule];
+    if (passes_fast_path(*first, now, read_limits)) {
         *first = now;
         return;
     }
-    note_reader(w, first, other, now);
+    record_two_readers(d, first, other, now);
     const epoch last = s->epochs.write[granule];
-    if (s->shift && epoch_time(*other) >= w->hb.floor &&
-        epoch_thread(*first) != epoch_thread(*other) && is_ordered_for_all(last, writes))
+    if (s->shift && epoch_time(*other) >= d->hb.floor &&
+        epoch_thread(*first) != epoch_thread(*other) && is_ordered_for_all(last, write_limits))
         s->epochs.read_shared[granule] = read_shared_at(
-            detector_floor(w), epoch_kind(*first) != WEAK || epoch_kind(*other) != WEAK);
+            detector_floor(d), epoch_kind(*first) != WEAK || epoch_kind(*other) != WEAK);
 }
 
-static void settle_uninitialised(detector *w, shadow *s, uint64_t granule, epoch now) {
-    epoch *read = &s->uninitialised[granule];
-    if (epoch_time(*read) < w->hb.begin) return;
-    if (hb_before(&w->hb, *read, epoch_thread(now)))
-        granule_report(w, s, granule, SMK_HAZARD_UNINITIALISED, *read, 0);
+static void resolve_uninitialised(detector *d, shadow *s, uint64_t granule, epoch now) {
+    epoch *read = &s->uninitialised_read[granule];
+    if (epoch_time(*read) < d->hb.begin) return;
+    if (hb_before(&d->hb, *read, epoch_thread(now)))
+        granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, *read, 0);
     *read = 0;
 }
 
-void granule_write(detector *w, shadow *s, uint64_t granule, epoch now, const row_limits *rest,
-                   const unsigned char *value) {
+void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
+                   const fast_path_limits *limits, const unsigned char *value) {
     epoch *last = &s->epochs.write[granule];
-    if (!is_usual(*last, now, rest) || epoch_kind(now) == ATOMIC)
-        check_write(w, s, granule, now, true, value);
-    if (w->hb.fine) {
-        if (s->epochs.other) judge_readers(w, s, granule, now);
-    } else if (s->epochs.read && (is_usual(s->epochs.read[granule], now, rest) ||
-                                  !judge_reader(w, s, granule, s->epochs.read[granule], now))) {
-        if (!is_usual(s->epochs.other[granule], now, rest))
-            judge_reader(w, s, granule, s->epochs.other[granule], now);
+    if (!passes_fast_path(*last, now, limits) || epoch_kind(now) == ATOMIC)
+        check_write(d, s, granule, now, true, value);
+    if (d->hb.fine_grained) {
+        if (s->epochs.other_read) check_readers(d, s, granule, now);
+    } else if (s->epochs.read && (passes_fast_path(s->epochs.read[granule], now, limits) ||
+                                  !check_reader(d, s, granule, s->epochs.read[granule], now))) {
+        if (!passes_fast_path(s->epochs.other_read[granule], now, limits))
+            check_reader(d, s, granule, s->epochs.other_read[granule], now);
     }
-    if (s->pending) settle_uninitialised(w, s, granule, now);
+    if (s->has_uninitialised_read) resolve_uninitialised(d, s, granule, now);
     if (s->epochs.read_shared) s->epochs.read_shared[granule] = 0;
-    const bool recent = epoch_time(*last) >= w->hb.floor && epoch_time(*last) != TIME_IN_FLIGHT;
+    const bool recent = epoch_time(*last) >= d->hb.floor && epoch_time(*last) != TIME_IN_FLIGHT;
     const bool own = epoch_thread(*last) == epoch_thread(now);
+    /* A strong write after the thread's own weak one: the epoch stays weak. */
     if (recent && own && epoch_kind(*last) == WEAK && epoch_kind(now) != WEAK)
-        *last = (*last & 0xffffffffu) | (epoch)epoch_time(now)
-                                            << EPOCH_TIME_AT; /* still not strong */
+        *last = (*last & 0xffffffffu) | (epoch)epoch_time(now) << EPOCH_TIME_SHIFT;
     else if (recent && epoch_kind(now) != WEAK &&
              (epoch_kind(*last) == SEVERAL_STRONG || (epoch_kind(*last) != WEAK && !own)))
         *last = now | SEVERAL_STRONG;

@@ -1,115 +1,133 @@
-/* What happens before what, inside the block at work and between blocks.
+/* The happens-before relation, within the running block and between blocks.
  *
- * Time counts the block's synchronisations, and goes on from block to block. An access is marked with
- * the time at which it was made. A thread knows, of every other thread, up to which time that one's
- * accesses are ordered before its own next one: two accesses race if neither is, whatever the schedule
- * of this run was.
+ * Epochs and vector clocks come from FastTrack (Flanagan and Freund, PLDI 2009). An epoch stands
+ * for one access. A thread's vector clock says, for every other thread, up to which time that
+ * thread's accesses are ordered before its own next access. Two accesses, at least one of them a
+ * write, race if the epoch of the earlier one is not below the vector clock of the later one's
+ * thread. So the detector finds races whatever the schedule of this run was.
  *
- * Nearly always all threads have the same vector_clock, that of the last barrier, and one number (`floor`)
- * says it. Kernels that synchronise more finely (order_is_fine) have beside it what a warp knows of its own
- * lanes, and, for named barriers and flags, a vector of times, by thread, that lanes share.
+ * Unlike FastTrack, there is one logical clock per host thread rather than per GPU thread. It
+ * counts the synchronisations of the running block, and continues from block to block.
+ *
+ * Most kernels synchronise with __syncthreads only. Then all threads have the same vector clock,
+ * and one number represents it: `floor`, the time of the last barrier of the whole block. Kernels
+ * with finer synchronisation (`fine_grained`) have two more: clocks between the lanes of a warp for
+ * __syncwarp, and vector clocks by thread for named barriers, mbarriers and flags. Lanes may share
+ * a vector clock.
  */
-#ifndef EMU_HAZARDS_ORDER_H
-#define EMU_HAZARDS_ORDER_H
+#ifndef EMU_HAZARDS_HAPPENS_BEFORE_H
+#define EMU_HAZARDS_HAPPENS_BEFORE_H
 
 #include "../machine/machine.h"
 
-/* Who touched a granule last, and when: time, site of the instruction, thread, access_kind. */
+/* An access: its time, site (which instruction), thread and access kind. FastTrack's epoch is a
+ * time and a thread; reports need the site, is_strong_pair the kind. 0: no access. */
 typedef uint64_t epoch;
 
-enum access_kind { WEAK, STRONG, ATOMIC, SEVERAL_STRONG /* strong ones of several threads */ };
+enum access_kind {
+    WEAK,
+    STRONG,
+    ATOMIC,
+    SEVERAL_STRONG /* strong or atomic writes by several threads since the last barrier */
+};
 enum {
-    EPOCH_THREAD_AT = 2,
-    EPOCH_SITE_AT = 12,
-    EPOCH_TIME_AT = 32,
-    EPOCH_THREADS = MAX_THREADS - 1,
-    EPOCH_SITES = (1 << (EPOCH_TIME_AT - EPOCH_SITE_AT)) - 1 /* 0: a site that is not known */
+    EPOCH_THREAD_SHIFT = 2,
+    EPOCH_SITE_SHIFT = 12,
+    EPOCH_TIME_SHIFT = 32,
+    EPOCH_THREAD_MASK = MAX_THREADS - 1,
+    EPOCH_SITE_MASK = (1 << (EPOCH_TIME_SHIFT - EPOCH_SITE_SHIFT)) - 1 /* site 0: unknown */
 };
 enum { MAX_HB_BYTES = 1 << 30 };
-#define TIME_IN_FLIGHT 0xffffffffu /* a cp.async that is not complete */
+/* The time of an access by a cp.async, a bulk copy or wgmma that has not completed. */
+#define TIME_IN_FLIGHT 0xffffffffu
 
 static inline epoch epoch_make(uint32_t time, uint32_t site, uint32_t thread,
                                enum access_kind access_kind) {
-    return (uint64_t)time << EPOCH_TIME_AT | (uint64_t)site << EPOCH_SITE_AT |
-           thread << EPOCH_THREAD_AT | access_kind;
+    return (uint64_t)time << EPOCH_TIME_SHIFT | (uint64_t)site << EPOCH_SITE_SHIFT |
+           thread << EPOCH_THREAD_SHIFT | access_kind;
 }
-static inline uint32_t epoch_time(epoch m) {
-    return (uint32_t)(m >> EPOCH_TIME_AT);
+static inline uint32_t epoch_time(epoch e) {
+    return (uint32_t)(e >> EPOCH_TIME_SHIFT);
 }
-static inline uint32_t epoch_site(epoch m) {
-    return (uint32_t)(m >> EPOCH_SITE_AT) & EPOCH_SITES;
+static inline uint32_t epoch_site(epoch e) {
+    return (uint32_t)(e >> EPOCH_SITE_SHIFT) & EPOCH_SITE_MASK;
 }
-static inline uint32_t epoch_thread(epoch m) {
-    return (uint32_t)(m >> EPOCH_THREAD_AT) & EPOCH_THREADS;
+static inline uint32_t epoch_thread(epoch e) {
+    return (uint32_t)(e >> EPOCH_THREAD_SHIFT) & EPOCH_THREAD_MASK;
 }
-static inline enum access_kind epoch_kind(epoch m) {
-    return (enum access_kind)(m & 3);
+static inline enum access_kind epoch_kind(epoch e) {
+    return (enum access_kind)(e & 3);
 }
 
-/* Accesses that PTX orders by themselves, so that two of them are no race. */
+/* Two strong or atomic accesses do not race with each other in PTX. */
 static inline bool is_strong_pair(epoch a, epoch b) {
     return epoch_kind(a) != WEAK && epoch_kind(b) != WEAK;
 }
 
-/* Times by thread; shared, so never changed once a second holder has it. */
+/* Accesses by thread t at times below times[t] are ordered. Reference-counted, and copied before a
+ * change if there are other references. */
 typedef struct vector_clock {
-    uint32_t holders, n;
+    uint32_t references, n;
     uint32_t times[];
 } vector_clock;
 
-/* What somebody has released, for who acquires it. */
-typedef struct released {
-    uint64_t object;            /* 0: an empty place of the table */
-    vector_clock *own;          /* of the releasing block's threads, ... */
-    uint64_t block;             /* ... whose number this is */
-    struct release_note *notes; /* for other blocks: the last of them */
-} released;
+/* What threads have released at an address (mbarrier, flag, atomic); an acquire joins it. */
+typedef struct sync_object {
+    uint64_t address;                   /* 0: an empty slot of the hash table */
+    vector_clock *clock;                /* of the releasing block's threads */
+    uint64_t block;                     /* the releasing block */
+    struct block_release *last_release; /* for acquires by later blocks */
+} sync_object;
 
 typedef struct happens_before {
-    uint32_t time, begin, floor;
+    uint32_t time;  /* the logical clock */
+    uint32_t begin; /* the running block's first time */
+    uint32_t floor; /* time of the last barrier of the whole block */
     uint32_t n_threads, n_warps;
-    uint64_t block; /* linear number of the block at work */
-    bool fine, sequential;
+    uint64_t block;    /* linear index of the running block */
+    bool fine_grained; /* some synchronisation covers less than the block */
+    bool sequential;   /* blocks synchronise with each other, so they run one after the other */
     bool out_of_memory;
-    uint64_t bytes; /* of vector_clock and notes, of MAX_HB_BYTES */
+    uint64_t bytes; /* of vector clocks and releases; at most MAX_HB_BYTES */
 
-    /* The rest only where synchronisation is fine. */
-    uint32_t warp_floor[MAX_WARPS];
-    uint32_t (*peers)[LANES][LANES];    /* by warp: of lane, by lane */
-    vector_clock **clocks;              /* by thread, NULL: nothing beyond the floor */
-    vector_clock *barriers[N_BARRIERS]; /* what has arrived */
-    uint32_t *fenced; /* by thread: when it had its last fence; 0: none in this block */
-    bool any_fence;
-    released *table; /* open addressing */
-    size_t n_table, table_size;
-    vector_clock **acquired; /* by block number: what this block has seen of it */
+    /* If fine_grained: */
+    uint32_t warp_floor[MAX_WARPS];        /* time of the last __syncwarp of all lanes */
+    uint32_t (*lane_clocks)[LANES][LANES]; /* by warp, lane, other lane: as in a vector clock */
+    vector_clock **clocks;                 /* by thread; NULL: nothing beyond the floor */
+    vector_clock *barriers[N_BARRIERS];    /* released by arrivals */
+    uint32_t *last_fence;                  /* by thread: time; 0: no fence in this block */
+    bool any_fence;                        /* in this block */
+    sync_object *objects;                  /* hash table with open addressing */
+    size_t n_objects, objects_capacity;
+    /* If sequential: */
+    vector_clock **acquired; /* by block index: what the running block has acquired from it */
     uint64_t n_acquired;
-    struct release_note **direct; /* the notes that said so */
-    size_t n_direct, direct_room;
-    struct release_note *all_notes;
-    uint32_t *begins; /* by block number: its first time (blocks run in ascending order) */
-    uint64_t n_begins;
+    struct block_release **direct; /* releases that the running block has acquired itself */
+    size_t n_direct, direct_capacity;
+    struct block_release *all_releases;
+    uint32_t *block_begins; /* by block index: its first time; blocks run in ascending order */
+    uint64_t n_block_begins;
 } happens_before;
 
-bool hb_init(happens_before *hb, const launch *l, bool fine, bool sequential);
+bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequential);
 void hb_free(happens_before *hb);
-/* False: time has run out, epochs of before must go. */
+/* False: the clock was about to overflow and has restarted, so the caller must clear all epochs. */
 bool hb_begin_block(happens_before *hb, uint64_t block);
 
-/* Whether all of the epoch's access is ordered before the thread's next one. The epoch is of this block,
- * or, in a sequential run, of any. */
-bool hb_before(const happens_before *hb, epoch m, uint32_t thread);
+/* Whether all accesses that the epoch stands for are ordered before the thread's next access. The
+ * epoch is of the running block or, if `sequential`, of any block. */
+bool hb_before(const happens_before *hb, epoch e, uint32_t thread);
 
-/* Everybody in the block has waited for everybody. */
+/* A barrier of all live threads of the block. */
 void hb_barrier_all(happens_before *hb);
-/* These lanes of a warp have waited for each other. */
+/* A __syncwarp of these lanes. */
 void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);
-/* Barriers of some: arrivals release, those who waited acquire. */
+/* A barrier of some threads: arriving releases; completing acquires, for the lanes that waited. */
 void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes);
 void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited);
-/* Fences, and strong accesses to a place in memory, which order what fences have covered. */
+/* Flags: a release covers the accesses before the thread's last fence. */
 void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes);
-void hb_release(happens_before *hb, uint64_t object, uint32_t thread);
-void hb_acquire(happens_before *hb, uint64_t object, uint32_t thread);
+void hb_release(happens_before *hb, uint64_t address, uint32_t thread);
+void hb_acquire(happens_before *hb, uint64_t address, uint32_t thread);
 
 #endif

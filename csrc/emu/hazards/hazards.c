@@ -1,9 +1,12 @@
-/* Finds hazards while a launch runs: data races in shared and global memory, reads of shared memory that
- * nobody has written, copies that nobody waited for, barriers that not everybody reaches, and the faults
- * that end a launch.
+/* The hazard detector as an observer: launches, host threads, blocks and events.
  *
- * A race is two accesses that nothing orders, whichever happened first in this run; hazards_order.h says
- * what orders them, hazards_access.c has the epochs that accesses leave.
+ * It finds data races in shared and global memory, uninitialised reads of shared memory, copies
+ * that were not waited for, barriers that some threads do not reach, and the faults that end a
+ * launch.
+ *
+ * A race is two accesses, at least one of them a write, that no synchronisation orders, whichever
+ * came first in this run. happens_before.h defines the order; access.c and granule.c check
+ * accesses.
  */
 #include "hazards.h"
 
@@ -16,81 +19,82 @@
 
 /* ---- limits of the fast paths ---- */
 
-void detector_set_limits(detector *w) {
-    const epoch begin = (epoch)w->hb.begin << EPOCH_TIME_AT;
-    const epoch floor = (epoch)w->hb.floor << EPOCH_TIME_AT;
-    const epoch in_flight = (epoch)TIME_IN_FLIGHT << EPOCH_TIME_AT;
-    w->blank_loads = (row_limits){begin, floor - begin, in_flight - begin, 0};
-    w->shared_rest = (row_limits){0, floor, in_flight, 0};
-    w->global = (row_limits){begin, floor - begin, in_flight - begin, ~(epoch)0};
+void detector_set_limits(detector *d) {
+    const epoch begin = (epoch)d->hb.begin << EPOCH_TIME_SHIFT;
+    const epoch floor = (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
+    const epoch in_flight = (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT;
+    d->uninitialised_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, 0};
+    d->shared_limits = (fast_path_limits){0, floor, in_flight, 0};
+    d->global_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, ~(epoch)0};
 }
 
 /* ---- blocks ---- */
 
-static void note_block(detector *w, const uint32_t block[3]) {
-    if (w->n_blocks == w->room_blocks) {
-        const size_t room = w->room_blocks ? 2 * w->room_blocks : 64;
-        uint32_t *starts = realloc(w->starts, room * sizeof *starts);
-        if (starts) w->starts = starts;
-        uint32_t (*blocks)[3] = realloc(w->blocks, room * sizeof *blocks);
-        if (blocks) w->blocks = blocks;
-        if (!starts || !blocks) {
-            w->out_of_memory = true;
+static void add_block(detector *d, const uint32_t block[3]) {
+    if (d->n_blocks == d->blocks_capacity) {
+        const size_t capacity = d->blocks_capacity ? 2 * d->blocks_capacity : 64;
+        uint32_t *begins = realloc(d->block_begins, capacity * sizeof *begins);
+        if (begins) d->block_begins = begins;
+        uint32_t (*indices)[3] = realloc(d->block_indices, capacity * sizeof *indices);
+        if (indices) d->block_indices = indices;
+        if (!begins || !indices) {
+            d->out_of_memory = true;
             return;
         }
-        w->room_blocks = room;
+        d->blocks_capacity = capacity;
     }
-    w->starts[w->n_blocks] = w->hb.begin;
-    memcpy(w->blocks[w->n_blocks++], block, sizeof w->blocks[0]);
+    d->block_begins[d->n_blocks] = d->hb.begin;
+    memcpy(d->block_indices[d->n_blocks++], block, sizeof d->block_indices[0]);
 }
 
-finding_party detector_party(const detector *w, epoch m) {
-    finding_party p = {.ptx = w->all->sites.sites[epoch_site(m)].ptx, .thread = epoch_thread(m)};
-    memcpy(p.block, w->block, sizeof p.block);
-    size_t low = 0, high = w->n_blocks;
+finding_op detector_op(const detector *d, epoch e) {
+    finding_op op = {.ptx = d->hazards->sites.sites[epoch_site(e)].ptx, .thread = epoch_thread(e)};
+    memcpy(op.block, d->block, sizeof op.block);
+    size_t low = 0, high = d->n_blocks;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
-        if (w->starts[middle] <= epoch_time(m))
+        if (d->block_begins[middle] <= epoch_time(e))
             low = middle;
         else
             high = middle;
     }
-    if (m && high) memcpy(p.block, w->blocks[low], sizeof p.block);
-    return p;
+    if (e && high) memcpy(op.block, d->block_indices[low], sizeof op.block);
+    return op;
 }
 
-/* Time began anew: what is left of before would look new. */
-static void forget_marks(detector *w) {
-    shadow_free(&w->shared);
-    for (uint32_t k = 0; k < w->launch->n_regions; k++)
-        shadow_free(&w->regions[k]);
-    w->forgot = true;
-    w->n_blocks = 0;
-    memset(w->proxied, 0, w->launch->n_warps * LANES * sizeof *w->proxied);
-    w->out_of_memory |= !shadow_init(&w->shared, REGION_BASE(REGION_SHARED),
-                                     w->launch->shared_bytes, !(w->all->flags & SMK_EQUAL_WRITES));
+/* The logical clock has restarted: epochs from before would look recent. */
+static void clear_epochs(detector *d) {
+    shadow_free(&d->shared);
+    for (uint32_t k = 0; k < d->launch->n_regions; k++)
+        shadow_free(&d->regions[k]);
+    d->epochs_cleared = true;
+    d->n_blocks = 0;
+    memset(d->proxy_fence, 0, d->launch->n_warps * LANES * sizeof *d->proxy_fence);
+    d->out_of_memory |=
+        !shadow_init(&d->shared, REGION_BASE(REGION_SHARED), d->launch->shared_bytes,
+                     !(d->hazards->flags & SMK_EQUAL_WRITES));
 }
 
 static void on_block(void *state, const uint32_t block[3], bool begin) {
-    detector *w = state;
-    const launch *l = w->launch;
+    detector *d = state;
+    const launch *l = d->launch;
     if (!begin) {
-        access_end_block(w);
+        access_end_block(d);
         return;
     }
-    memcpy(w->block, block, sizeof w->block);
+    memcpy(d->block, block, sizeof d->block);
     const uint64_t linear =
         block[0] + (uint64_t)l->grid[0] * (block[1] + (uint64_t)l->grid[1] * block[2]);
-    if (!hb_begin_block(&w->hb, linear)) forget_marks(w);
+    if (!hb_begin_block(&d->hb, linear)) clear_epochs(d);
     for (uint32_t k = 0; k < l->n_warps; k++) {
-        const uint32_t rest = w->hb.n_threads - k * LANES;
-        w->born[k] = w->alive[k] = rest >= LANES ? FULL : (1u << rest) - 1;
-        w->start[k] = w->waited[k] = 0;
-        w->matrix_reads[k].n = 0;
+        const uint32_t threads = d->hb.n_threads - k * LANES;
+        d->initial_lanes[k] = d->alive[k] = threads >= LANES ? FULL : (1u << threads) - 1;
+        d->barrier_clock[k] = d->launch_waited[k] = 0;
+        d->matrix_reads[k].n = 0;
     }
-    memset(w->barriers, 0, sizeof w->barriers);
-    note_block(w, block);
-    detector_set_limits(w);
+    memset(d->barriers, 0, sizeof d->barriers);
+    add_block(d, block);
+    detector_set_limits(d);
 }
 
 /* ---- events ---- */
@@ -100,28 +104,28 @@ static void on_memory(void *state, const emu_request *request) {
 }
 
 static void on_sync(void *state, const emu_sync *event) {
-    detector *w = state;
+    detector *d = state;
     switch (event->kind) {
     case EMU_BARRIER_ARRIVE:
-    case EMU_BARRIER_COMPLETE: barrier_event(w, event); break;
-    case EMU_WARP_SYNC: hb_sync_lanes(&w->hb, event->warp, event->lanes); break;
-    case EMU_FENCE: hb_fence(&w->hb, event->warp, event->lanes); break;
-    case EMU_LAUNCH_WAIT: overlap_wait(w, event->warp, event->lanes); break;
-    case EMU_EXIT: w->alive[event->warp] &= ~event->lanes; break;
+    case EMU_BARRIER_COMPLETE: barrier_event(d, event); break;
+    case EMU_WARP_SYNC: hb_sync_lanes(&d->hb, event->warp, event->lanes); break;
+    case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes); break;
+    case EMU_LAUNCH_WAIT: overlap_wait(d, event->warp, event->lanes); break;
+    case EMU_EXIT: d->alive[event->warp] &= ~event->lanes; break;
     case EMU_MBARRIER_INIT:
     case EMU_MBARRIER_ARRIVE:
-    case EMU_MBARRIER_WAIT: async_mbarrier(w, event); break;
-    case EMU_COPY_DONE: async_copy_done(w, event); break;
-    case EMU_BULK_SOURCE: async_source_read(w, event); break;
-    case EMU_PROXY_FENCE: async_fence(w, event); break;
+    case EMU_MBARRIER_WAIT: async_mbarrier(d, event); break;
+    case EMU_COPY_DONE: async_copy_done(d, event); break;
+    case EMU_BULK_SOURCE: async_source_read(d, event); break;
+    case EMU_PROXY_FENCE: async_fence(d, event); break;
     case EMU_MATRIX_COMMIT:
-    case EMU_MATRIX_WAIT: async_matrix_group(w, event); break;
+    case EMU_MATRIX_WAIT: async_matrix_group(d, event); break;
     }
 }
 
 static bool on_exhausted(void *state) {
-    const detector *w = state;
-    return w->out_of_memory || w->hb.out_of_memory || w->found.out_of_memory;
+    const detector *d = state;
+    return d->out_of_memory || d->hb.out_of_memory || d->found.out_of_memory;
 }
 
 static void on_fault(void *self, const emu_fault *fault) {
@@ -131,83 +135,82 @@ static void on_fault(void *self, const emu_fault *fault) {
                                             [EMU_SHARED_LIMIT] = SMK_HAZARD_SHARED_LIMIT};
     hazards *h = self;
     finding f = {.kind = kinds[fault->kind],
-                 .party = {.ptx = fault->ptx, .thread = fault->thread},
+                 .op = {.ptx = fault->ptx, .thread = fault->thread},
                  .address = fault->address,
                  .width = fault->width,
                  .count = 1,
                  .message = strdup(fault->message)};
-    if (fault->block) memcpy(f.party.block, fault->block, sizeof f.party.block);
+    if (fault->block) memcpy(f.op.block, fault->block, sizeof f.op.block);
     findings_add(&h->found, f);
     h->stopped = true;
 }
 
 /* ---- host threads ---- */
 
-static void watch_free(detector *w) {
-    if (!w) return;
-    hb_free(&w->hb);
-    shadow_free(&w->shared);
-    for (uint32_t k = 0; w->regions && k < w->launch->n_regions; k++)
-        shadow_free(&w->regions[k]);
-    findings_free(&w->found);
-    free(w->regions);
-    free(w->readers);
-    free(w->position);
-    free(w->proxied);
-    for (uint32_t k = 0; w->matrix_reads && k < w->launch->n_warps; k++)
-        free(w->matrix_reads[k].at);
-    free(w->matrix_reads);
-    free(w->starts);
-    free(w->blocks);
-    free(w);
+static void detector_free(detector *d) {
+    if (!d) return;
+    hb_free(&d->hb);
+    shadow_free(&d->shared);
+    for (uint32_t k = 0; d->regions && k < d->launch->n_regions; k++)
+        shadow_free(&d->regions[k]);
+    findings_free(&d->found);
+    free(d->regions);
+    free(d->readers);
+    free(d->last_run);
+    free(d->proxy_fence);
+    for (uint32_t k = 0; d->matrix_reads && k < d->launch->n_warps; k++)
+        free(d->matrix_reads[k].offsets);
+    free(d->matrix_reads);
+    free(d->block_begins);
+    free(d->block_indices);
+    free(d);
 }
 
 static void *on_fork(void *self) {
     hazards *h = self;
     const launch *l = h->launch;
-    detector *w = calloc(1, sizeof *w);
-    if (!w) return NULL;
-    w->all = h;
-    w->launch = l;
-    w->row = row_functions_for_cpu();
-    w->lanes = lane_functions_for_cpu();
-    w->regions = calloc(l->n_regions, sizeof *w->regions);
-    w->position = calloc((size_t)l->n_warps * h->sites.n, sizeof *w->position);
-    w->proxied = calloc((size_t)l->n_warps * LANES, sizeof *w->proxied);
-    w->matrix_reads = calloc(l->n_warps, sizeof *w->matrix_reads);
-    const bool started = hb_init(&w->hb, l, h->sites.fine, h->sites.sequential) &&
-                         shadow_init(&w->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
+    detector *d = calloc(1, sizeof *d);
+    if (!d) return NULL;
+    d->hazards = h;
+    d->launch = l;
+    d->row = row_functions_for_cpu();
+    d->lanes = lane_functions_for_cpu();
+    d->regions = calloc(l->n_regions, sizeof *d->regions);
+    d->last_run = calloc((size_t)l->n_warps * h->sites.n, sizeof *d->last_run);
+    d->proxy_fence = calloc((size_t)l->n_warps * LANES, sizeof *d->proxy_fence);
+    d->matrix_reads = calloc(l->n_warps, sizeof *d->matrix_reads);
+    const bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) &&
+                         shadow_init(&d->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
                                      !(h->flags & SMK_EQUAL_WRITES));
-    if (started && w->regions && w->position && w->proxied && w->matrix_reads) return w;
-    watch_free(w);
+    if (started && d->regions && d->last_run && d->proxy_fence && d->matrix_reads) return d;
+    detector_free(d);
     return NULL;
 }
 
 static void on_join(void *self, void *state) {
     hazards *h = self;
-    detector *w = state;
-    for (size_t k = 0; k < w->found.n; k++) {
-        findings_add(&h->found, w->found.items[k]);
-        w->found.items[k].message = NULL;
+    detector *d = state;
+    for (size_t k = 0; k < d->found.n; k++) {
+        findings_add(&h->found, d->found.items[k]);
+        d->found.items[k].message = NULL;
     }
-    h->out_of_memory |= on_exhausted(w);
-    w->next = h->joined;
-    h->joined = w;
+    h->out_of_memory |= on_exhausted(d);
+    d->next = h->joined;
+    h->joined = d;
 }
 
 /* ---- launches ---- */
 
-/* The emulator runs it all the same; no assembler makes code of it. */
-static void note_static_limit(hazards *h, const launch *l) {
+/* The emulator runs such a kernel, but ptxas rejects it. */
+static void check_static_limit(hazards *h, const launch *l) {
     enum { MAX_STATIC_BYTES = 48 * 1024 };
     const ptx_function *f = l->program->function;
     char message[400];
     if (f->shared_bytes <= MAX_STATIC_BYTES) return;
-    snprintf(
-        message, sizeof message,
-        "kernel %.200s declares %llu bytes of shared memory; %d are possible without asking for "
-        "dynamic shared memory at the launch",
-        f->name, (unsigned long long)f->shared_bytes, MAX_STATIC_BYTES);
+    snprintf(message, sizeof message,
+             "kernel %.200s declares %llu bytes of static shared memory; at most %d are possible; "
+             "request more as dynamic shared memory at the launch",
+             f->name, (unsigned long long)f->shared_bytes, MAX_STATIC_BYTES);
     findings_add(
         &h->found,
         (finding){.kind = SMK_HAZARD_SHARED_LIMIT, .count = 1, .message = strdup(message)});
@@ -217,11 +220,11 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     hazards *h = self;
     sites_free(&h->sites);
     h->launch = l;
-    h->scene.dynamic_shared_at = l->dynamic_shared_at;
-    h->scene.module = l->module->ptx;
-    h->scene.entry = l->program->function;
-    memcpy(h->scene.block, l->block, sizeof h->scene.block);
-    note_static_limit(h, l);
+    h->context.dynamic_shared_at = l->dynamic_shared_at;
+    h->context.module = l->module->ptx;
+    h->context.entry = l->program->function;
+    memcpy(h->context.block, l->block, sizeof h->context.block);
+    check_static_limit(h, l);
     if (!overlap_begin(h, l)) return false;
     if (!sites_read(&h->sites, l->module->ptx, l->program->function)) return false;
     *sequential |= h->sites.sequential;
@@ -232,9 +235,9 @@ static void on_finish(void *self) {
     hazards *h = self;
     blocks_compare(h);
     unwritten_note(h);
-    for (detector *w = h->joined, *next; w; w = next) {
-        next = w->next;
-        watch_free(w);
+    for (detector *d = h->joined, *next; d; d = next) {
+        next = d->next;
+        detector_free(d);
     }
     h->joined = NULL;
 }
@@ -275,9 +278,9 @@ smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status) {
     unwritten_report(h);
     out->hazards = calloc(h->found.n + 1, sizeof *out->hazards);
     if (!out->hazards || h->out_of_memory || h->found.out_of_memory)
-        return smk_fail_memory(status, 0, "what a search for hazards remembers");
-    h->scene.trace = out;
-    out->n_hazards = findings_tell(&h->found, &h->scene, out->hazards);
+        return smk_fail_memory(status, 0, "the state of the hazard detector");
+    h->context.trace = out;
+    out->n_hazards = findings_report(&h->found, &h->context, out->hazards);
     out->checked = true;
     out->incomplete = h->stopped;
     return SMK_OK;

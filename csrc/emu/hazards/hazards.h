@@ -7,15 +7,16 @@
 
 typedef struct hazards hazards;
 
-/* flags as in job.h. NULL: out of memory. */
+/* flags: as in core/job.h. NULL: out of memory. */
 hazards *hazards_new(unsigned flags);
 void hazards_free(hazards *h);
 emu_observer hazards_observer(hazards *h);
 
-/* Whether a fault that was found has ended the run. */
+/* Whether a fault, which is among the findings, has ended the run. */
 bool hazards_stopped(const hazards *h);
 
-/* The job has ended: everything found, in the order of source lines, into out->hazards. */
+/* Called when the job has ended: writes all findings, in the order of source lines, to
+ * out->hazards. */
 smk_code hazards_report(hazards *h, smk_trace *out, smk_status *status);
 
 #endif

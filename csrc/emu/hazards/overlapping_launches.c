@@ -1,12 +1,17 @@
-/* Launches of a job that may begin before the one before them has ended (programmatic dependent launch).
+/* Launches of a job that overlap (programmatic dependent launch).
  *
- *     launch 0   reads and writes                    what it touched is noted, a byte for 4 of memory
- *     launch 1   | accesses    | griddepcontrol.wait | accesses      reads of what 0 wrote, and writes of what 0
- *                 here: hazards                                      touched, are ordered after the wait only
- *     launch 2   | ...         | griddepcontrol.wait | ...           waits for 1; that covers 0 if 1 waited, too
+ *     launch 0   accesses
+ *     launch 1   accesses (1) | griddepcontrol.wait | accesses (2)
+ *     launch 2   accesses     | griddepcontrol.wait | accesses
  *
- * Here launches run one after the other, so nothing goes wrong; on a GPU it may. A thread's accesses are
- * ordered by its own wait, not by another thread's and a barrier: a rule that is easily kept.
+ * Launch 1 may begin before launch 0 has ended. Its accesses (2) are ordered after launch 0,
+ * accesses (1) are not: there, a read of what launch 0 writes and a write of what launch 0 accesses
+ * are hazards. The wait of launch 2 is for launch 1, and covers launch 0 only if launch 1 has
+ * waited, too. Accesses are recorded in one byte per 4 bytes of memory.
+ *
+ * The emulator runs launches one after the other, so its results are right; on a GPU they may be
+ * wrong. Only a thread's own wait orders its accesses, not another thread's wait followed by a
+ * barrier. This is stricter than necessary, but easy for kernels to follow.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,19 +19,20 @@
 #include "detector.h"
 #include "../base/lanes.h"
 
-/* What a word of memory has seen: of this launch, of the one before, of those that nobody has waited for. */
-enum { READ = 1, WRITTEN = 2, BEFORE = 2, EARLIER = 4, GRANULE_SHIFT = 2 };
+/* Flags of a word: bits 0-1 for accesses by this launch, bits 2-3 by the previous one, bits 4-5 by
+ * earlier ones that have not been waited for. */
+enum { READ = 1, WRITTEN = 2, PREVIOUS_SHIFT = 2, EARLIER_SHIFT = 4, WORD_SHIFT = 2 };
 
-typedef struct touched {
+typedef struct accessed_words {
     _Atomic unsigned char *words;
     uint64_t n;
-} touched;
+} accessed_words;
 
 typedef struct overlap {
-    touched *regions;
+    accessed_words *regions;
     uint32_t n_regions;
-    bool overlapped;    /* the launch before did ... */
-    atomic_bool waited; /* ... and a thread of it has waited */
+    bool overlapped;    /* the last launch begun overlaps the one before it ... */
+    atomic_bool waited; /* ... and one of its threads has waited */
 } overlap;
 
 void overlap_free(overlap *o) {
@@ -36,13 +42,13 @@ void overlap_free(overlap *o) {
     free(o);
 }
 
-static bool start(hazards *h, const launch *l) {
+static bool overlap_new(hazards *h, const launch *l) {
     overlap *o = h->overlap = calloc(1, sizeof *o);
     if (!o || !(o->regions = calloc(l->n_regions, sizeof *o->regions))) return false;
     o->n_regions = l->n_regions;
     for (uint32_t k = REGION_GLOBAL; k < l->n_regions; k++) {
-        touched *t = &o->regions[k];
-        t->n = (l->regions[k].size >> GRANULE_SHIFT) + 1;
+        accessed_words *t = &o->regions[k];
+        t->n = (l->regions[k].size >> WORD_SHIFT) + 1;
         t->words = calloc(t->n, sizeof *t->words);
         if (!t->words) return false;
     }
@@ -51,57 +57,61 @@ static bool start(hazards *h, const launch *l) {
 
 bool overlap_begin(hazards *h, const launch *l) {
     if (!l->overlaps && !l->followed && !h->overlap) return true;
-    if (!h->overlap) return start(h, l);
+    if (!h->overlap) return overlap_new(h, l);
     overlap *o = h->overlap;
-    const bool skipped = o->overlapped && !atomic_load(&o->waited);
+    const bool previous_has_not_waited = o->overlapped && !atomic_load(&o->waited);
     for (uint32_t k = REGION_GLOBAL; k < o->n_regions; k++)
         for (uint64_t i = 0; i < o->regions[k].n; i++) {
-            const unsigned seen = o->regions[k].words[i], now = seen & (READ | WRITTEN);
-            const unsigned earlier = (seen >> BEFORE | seen >> EARLIER) & (READ | WRITTEN);
+            const unsigned flags = o->regions[k].words[i], now = flags & (READ | WRITTEN);
+            const unsigned earlier =
+                (flags >> PREVIOUS_SHIFT | flags >> EARLIER_SHIFT) & (READ | WRITTEN);
             o->regions[k].words[i] =
-                (unsigned char)(l->overlaps ? now << BEFORE | (skipped ? earlier << EARLIER : 0)
-                                            : 0);
+                (unsigned char)(l->overlaps
+                                    ? now << PREVIOUS_SHIFT |
+                                          (previous_has_not_waited ? earlier << EARLIER_SHIFT : 0)
+                                    : 0);
         }
     o->overlapped = l->overlaps;
     atomic_store(&o->waited, false);
     return true;
 }
 
-void overlap_wait(detector *w, uint32_t warp, uint32_t lanes) {
-    w->waited[warp] |= lanes;
-    if (w->all->overlap) atomic_store(&w->all->overlap->waited, true);
+void overlap_wait(detector *d, uint32_t warp, uint32_t lanes) {
+    d->launch_waited[warp] |= lanes;
+    if (d->hazards->overlap) atomic_store(&d->hazards->overlap->waited, true);
 }
 
-static void report(detector *w, uint32_t site, uint32_t thread, uint64_t address, uint32_t width) {
-    const epoch m = epoch_make(w->hb.time, site, thread, WEAK);
-    findings_add(&w->found, (finding){.kind = SMK_HAZARD_OVERLAP,
-                                      .party = detector_party(w, m),
+static void report(detector *d, uint32_t site, uint32_t thread, uint64_t address, uint32_t width) {
+    const epoch e = epoch_make(d->hb.time, site, thread, WEAK);
+    findings_add(&d->found, (finding){.kind = SMK_HAZARD_OVERLAP,
+                                      .op = detector_op(d, e),
                                       .address = address,
                                       .width = width,
                                       .count = 1});
 }
 
-void overlap_request(detector *w, const emu_request *r, uint32_t site) {
-    const overlap *o = w->all->overlap;
-    const bool pieces = r->operation == EMU_BULK_READ || r->operation == EMU_BULK_WRITE;
+void overlap_request(detector *d, const emu_request *r, uint32_t site) {
+    const overlap *o = d->hazards->overlap;
+    const bool chunks = r->operation == EMU_BULK_READ || r->operation == EMU_BULK_WRITE;
     const bool atomic = r->operation == EMU_ATOMIC;
     const bool write = atomic || r->operation == EMU_STORE || r->operation == EMU_BULK_WRITE;
     const unsigned now = (write ? WRITTEN : 0) | (!write || atomic ? READ : 0);
-    const unsigned against = write ? READ | WRITTEN : WRITTEN;
+    const unsigned conflicts = write ? READ | WRITTEN : WRITTEN;
     for (uint32_t left = r->active; left; left &= left - 1) {
         const int lane = first_lane(left);
         const uint64_t id = REGION_OF(r->address[lane]);
         if (id < REGION_GLOBAL || id >= o->n_regions) continue;
-        const touched *t = &o->regions[id];
-        const uint64_t first = REGION_OFFSET(r->address[lane]) >> GRANULE_SHIFT;
-        const uint64_t last = (REGION_OFFSET(r->address[lane]) + r->width - 1) >> GRANULE_SHIFT;
-        const uint32_t asking = pieces ? r->bulk_lane : (uint32_t)lane;
-        const bool waited = w->waited[r->warp] >> asking & 1;
+        const accessed_words *t = &o->regions[id];
+        const uint64_t first = REGION_OFFSET(r->address[lane]) >> WORD_SHIFT;
+        const uint64_t last = (REGION_OFFSET(r->address[lane]) + r->width - 1) >> WORD_SHIFT;
+        const uint32_t issuing_lane = chunks ? r->bulk_lane : (uint32_t)lane;
+        const bool waited = d->launch_waited[r->warp] >> issuing_lane & 1;
         for (uint64_t word = first; word <= last && word < t->n; word++) {
-            const unsigned seen = t->words[word];
-            if ((!waited && seen >> BEFORE & against) || seen >> EARLIER & against)
-                report(w, site, r->warp * LANES + asking, r->address[lane], r->width);
-            if ((seen & now) != now) atomic_fetch_or(&t->words[word], (unsigned char)now);
+            const unsigned flags = t->words[word];
+            if ((!waited && flags >> PREVIOUS_SHIFT & conflicts) ||
+                flags >> EARLIER_SHIFT & conflicts)
+                report(d, site, r->warp * LANES + issuing_lane, r->address[lane], r->width);
+            if ((flags & now) != now) atomic_fetch_or(&t->words[word], (unsigned char)now);
         }
     }
 }

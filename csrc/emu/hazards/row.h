@@ -1,31 +1,41 @@
-/* Marks of a whole request at once: a row of neighbouring granules, or those of scattered lanes.
+/* The fast path: checks and records a whole request at once, as a row of consecutive words or as
+ * the words of scattered lanes.
  *
- * Each function either sees that nothing about the request is unusual, notes the accesses and returns true,
- * or returns false, having noted nothing that looking lane by lane would not note as well: which the
- * caller then does. Compiled once per instruction set of the host (isa.h).
+ * `read` and `write` return true if every epoch that they find passes the limits below; the
+ * accesses are then recorded. If they return false, the caller must take the slow path. They may
+ * have recorded some accesses by then, which the slow path would record as well.
+ *
+ * Compiled once per instruction set of the host (base/cpu.h).
  */
 #ifndef EMU_HAZARDS_ROW_H
 #define EMU_HAZARDS_ROW_H
 
 #include "happens_before.h"
 
-/* Which epochs are no reason to look closer: those in [begin, begin + ordered), which are ordered before
- * the access; the same thread's own up to begin + own; and, where untouched is ~0 and not 0, none. */
-typedef struct row_limits {
-    epoch begin, ordered, own, untouched;
-} row_limits;
+/* Which shadow epochs pass the fast path. */
+typedef struct fast_path_limits {
+    epoch begin;
+    epoch ordered; /* those in [begin, begin + ordered) are ordered before all threads */
+    epoch own;     /* the same thread's with the same access kind: [begin, begin + own) */
+    epoch zero;    /* ~0: an epoch of 0 (no access) passes, too */
+} fast_path_limits;
 
-typedef struct epoch_rows {
+/* Epochs by granule. FastTrack has a read epoch, or a read vector clock if the granule is
+ * read-shared; here two read epochs stand for either (granule.c says why two suffice). */
+typedef struct shadow_rows {
     epoch *write;
-    epoch *read;  /* one reader since ...; NULL, as the rest: nobody has read anything */
-    epoch *other; /* ... and the last that was another thread */
-    /* The interval in which the granule got two readers, its write being ordered before all threads
-     * (read_shared_at): until then, or until it is written, there is nothing to note of a further reader.
-     * Looked at by words only. */
+    epoch *read;       /* one reader; NULL, as the next two: no reads so far */
+    epoch *other_read; /* the last reader that is another thread */
+    /* The interval between barriers in which the granule became read-shared: two threads have read
+     * it, and its write is ordered before all threads. Until the interval ends or the granule is
+     * written, further readers need not be recorded. Value: read_shared_at. For word granules
+     * only. */
     uint32_t *read_shared;
-} epoch_rows;
+} shadow_rows;
 
-/* What `read_shared` is in an interval. Two strong readers say it for strong readers, two weak ones for all. */
+/* The value of `read_shared` in the interval that began at `floor`. If both readers are weak, no
+ * further reader needs to be recorded; if one is strong (by_strong), further weak readers still
+ * do. */
 static inline uint32_t read_shared_at(epoch floor, bool by_strong) {
     return 2 * epoch_time(floor) + !by_strong;
 }
@@ -33,34 +43,40 @@ static inline bool is_read_shared(uint32_t read_shared, epoch floor, bool for_st
     return (read_shared | for_strong) == read_shared_at(floor, false);
 }
 
-/* The words of some lanes: `width` bytes at base + address[] each, of the active lanes. */
+/* The words of the active lanes: `width` bytes each, from address[lane] on. */
 typedef struct lane_words {
     const uint64_t *address;
     uint64_t base, bytes; /* of the region */
     uint32_t active, width;
 } lane_words;
 
+/* lane0_epoch is the access by lane 0; write_limits apply to write epochs, read_limits to read
+ * epochs, limits to both. */
 typedef struct row_functions {
-    /* n words, of which lane l has those from l << shift on; mine is lane 0's epoch. */
-    bool (*read)(epoch_rows m, uint32_t n, uint32_t shift, epoch mine, const row_limits *writes,
-                 const row_limits *reads);
-    bool (*write)(epoch_rows m, uint32_t n, uint32_t shift, epoch mine, const row_limits *limits);
+    /* n words, of which lane l accesses 1 << shift, from word l << shift on. */
+    bool (*read)(shadow_rows rows, uint32_t n, uint32_t shift, epoch lane0_epoch,
+                 const fast_path_limits *write_limits, const fast_path_limits *read_limits);
+    bool (*write)(shadow_rows rows, uint32_t n, uint32_t shift, epoch lane0_epoch,
+                  const fast_path_limits *limits);
+    /* Whether all words are read-shared. */
     bool (*read_shared)(const uint32_t *read_shared, uint32_t n, epoch floor, bool for_strong);
 } row_functions;
 
 typedef struct lane_functions {
-    bool (*read)(epoch_rows m, const lane_words *words, epoch mine, const row_limits *writes,
-                 const row_limits *reads);
-    bool (*write)(epoch_rows m, const lane_words *words, epoch mine, const row_limits *limits);
+    bool (*read)(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+                 const fast_path_limits *write_limits, const fast_path_limits *read_limits);
+    bool (*write)(shadow_rows rows, const lane_words *words, epoch lane0_epoch,
+                  const fast_path_limits *limits);
+    /* Whether all words of all lanes are read-shared. */
     bool (*read_shared)(const uint32_t *read_shared, const lane_words *words, epoch floor,
                         bool for_strong);
-    /* Of active neighbours that have one address, two: they say of a place what all say. */
-    uint32_t (*two_of_each)(const uint64_t *address, uint32_t active);
+    /* Keeps two lanes of each run of neighbouring lanes with one address: two readers suffice. */
+    uint32_t (*two_per_address)(const uint64_t *address, uint32_t active);
     bool (*in_one_region)(const uint64_t *address, uint32_t active);
-    /* value[] from the elements of a store; `bytes` of an element in memory. */
-    void (*note_values)(unsigned char *value, const lane_words *words, const unsigned char *frame,
-                        const uint32_t *slots, uint32_t slot_bytes, uint32_t elements,
-                        uint32_t bytes);
+    /* Copies a store's elements into value[]; `bytes`: of an element in memory. */
+    void (*store_values)(unsigned char *value, const lane_words *words, const unsigned char *frame,
+                         const uint32_t *slots, uint32_t slot_bytes, uint32_t elements,
+                         uint32_t bytes);
 } lane_functions;
 
 extern const row_functions row_functions_baseline, row_functions_v3, row_functions_v4;

@@ -1,8 +1,8 @@
-/* The memory of epochs: one for each granule of a region, and lists of readers.
+/* Shadow memory: arrays of epochs of a region, by granule, and lists of readers.
  *
- * A region of global memory has as many epochs as words, most of which a trace of some blocks never touches.
- * So they are pages of zeros that are there when they are touched. calloc would clear them all where it
- * gives out memory that was used before; it serves for the small ones.
+ * A region of global memory has as many epochs as words. A trace of a few blocks accesses few of
+ * them, so large arrays are pages of zeros that the system provides on first access. calloc would
+ * clear memory that it reuses; it serves small arrays.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,8 +20,8 @@ static void *zeros_new(uint64_t bytes) {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) return NULL;
-    /* A epoch is read before it is written, which of a small page makes two faults, and the second one
-     * interrupts the other host threads. */
+    /* An epoch is read before it is written. With small pages that takes two page faults, and the
+     * second one interrupts the other host threads. */
     madvise(pages, bytes, MADV_HUGEPAGE);
     return pages;
 }
@@ -33,44 +33,44 @@ static void zeros_free(void *zeros, uint64_t bytes) {
         munmap(zeros, bytes);
 }
 
-/* How many epochs there is room for: when words become bytes, all four of the last word's. */
-static uint64_t room(const shadow *s) {
+/* The length of an epoch array: refining fills all four bytes of the last word. */
+static uint64_t array_epochs(const shadow *s) {
     return shadow_granules(s) + 4;
 }
 
-static epoch *marks_new(const shadow *s) {
-    return zeros_new(room(s) * sizeof(epoch));
+static epoch *epochs_new(const shadow *s) {
+    return zeros_new(array_epochs(s) * sizeof(epoch));
 }
 
-static void marks_free(const shadow *s, epoch *epochs) {
-    zeros_free(epochs, room(s) * sizeof *epochs);
+static void epochs_free(const shadow *s, epoch *epochs) {
+    zeros_free(epochs, array_epochs(s) * sizeof *epochs);
 }
 
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values) {
     *s = (shadow){.bytes = bytes, .shift = 2, .base = base};
     if (values) s->value = zeros_new(bytes + 1);
-    s->epochs.write = marks_new(s);
+    s->epochs.write = epochs_new(s);
     if (s->epochs.write && (s->value || !values)) return true;
     shadow_free(s);
     return false;
 }
 
-static void free_marks(shadow *s) {
-    marks_free(s, s->epochs.write);
-    marks_free(s, s->epochs.read);
-    marks_free(s, s->epochs.other);
-    marks_free(s, s->uninitialised);
-    zeros_free(s->epochs.read_shared, room(s) * sizeof(uint32_t));
+static void free_arrays(shadow *s) {
+    epochs_free(s, s->epochs.write);
+    epochs_free(s, s->epochs.read);
+    epochs_free(s, s->epochs.other_read);
+    epochs_free(s, s->uninitialised_read);
+    zeros_free(s->epochs.read_shared, array_epochs(s) * sizeof(uint32_t));
 }
 
-bool shadow_add_readers(detector *w, shadow *s) {
+bool shadow_add_readers(detector *d, shadow *s) {
     shadow added = {.bytes = s->bytes, .shift = s->shift};
-    added.epochs.read = marks_new(s);
-    added.epochs.other = marks_new(s);
-    if (s->shift) added.epochs.read_shared = zeros_new(room(s) * sizeof(uint32_t));
-    if (!added.epochs.read || !added.epochs.other || (s->shift && !added.epochs.read_shared)) {
-        free_marks(&added);
-        w->out_of_memory = true;
+    added.epochs.read = epochs_new(s);
+    added.epochs.other_read = epochs_new(s);
+    if (s->shift) added.epochs.read_shared = zeros_new(array_epochs(s) * sizeof(uint32_t));
+    if (!added.epochs.read || !added.epochs.other_read || (s->shift && !added.epochs.read_shared)) {
+        free_arrays(&added);
+        d->out_of_memory = true;
         return false;
     }
     added.epochs.write = s->epochs.write;
@@ -79,21 +79,21 @@ bool shadow_add_readers(detector *w, shadow *s) {
 }
 
 void shadow_free(shadow *s) {
-    free_marks(s);
+    free_arrays(s);
     zeros_free(s->value, s->bytes + 1);
     *s = (shadow){0};
 }
 
-bool shadow_add_uninitialised(detector *w, shadow *s) {
-    s->uninitialised = marks_new(s);
-    w->out_of_memory |= !s->uninitialised;
-    return s->uninitialised != NULL;
+bool shadow_add_uninitialised(detector *d, shadow *s) {
+    s->uninitialised_read = epochs_new(s);
+    d->out_of_memory |= !s->uninitialised_read;
+    return s->uninitialised_read != NULL;
 }
 
-/* Each of four bytes gets its word's epoch; false: out of memory. */
-static bool refine_marks(const shadow *words, const epoch *from, const shadow *bytes, epoch **to) {
+/* Each byte of a word gets the word's epoch. False: out of memory. */
+static bool refine_epochs(const shadow *words, const epoch *from, const shadow *bytes, epoch **to) {
     if (!from) return true;
-    epoch *epochs = *to = marks_new(bytes);
+    epoch *epochs = *to = epochs_new(bytes);
     for (uint64_t k = 0; epochs && k < shadow_granules(words); k++)
         if (from[k])
             for (uint64_t b = 0; b < 4; b++)
@@ -101,59 +101,62 @@ static bool refine_marks(const shadow *words, const epoch *from, const shadow *b
     return epochs != NULL;
 }
 
-uint32_t reader_new(detector *w) {
-    const uint32_t spare = w->spare_readers;
-    if (spare) {
-        w->spare_readers = w->readers[spare].next;
-        return spare;
+uint32_t reader_new(detector *d) {
+    const uint32_t free_reader = d->free_readers;
+    if (free_reader) {
+        d->free_readers = d->readers[free_reader].next;
+        return free_reader;
     }
-    if (w->n_readers == w->room_readers) {
-        const uint32_t room = w->room_readers ? 2 * w->room_readers : 4096;
-        reader *larger = room <= MAX_READERS ? realloc(w->readers, room * sizeof *larger) : NULL;
+    if (d->n_readers == d->readers_capacity) {
+        const uint32_t capacity = d->readers_capacity ? 2 * d->readers_capacity : 4096;
+        reader *larger =
+            capacity <= MAX_READERS ? realloc(d->readers, capacity * sizeof *larger) : NULL;
         if (!larger) {
-            w->out_of_memory = true;
+            d->out_of_memory = true;
             return 0;
         }
-        w->readers = larger;
-        w->room_readers = room;
-        if (!w->n_readers) w->n_readers = 1;
+        d->readers = larger;
+        d->readers_capacity = capacity;
+        if (!d->n_readers) d->n_readers = 1;
     }
-    return w->n_readers++;
+    return d->n_readers++;
 }
 
-void reader_spare(detector *w, uint32_t k) {
-    w->readers[k].next = w->spare_readers;
-    w->spare_readers = k;
+void reader_free(detector *d, uint32_t k) {
+    d->readers[k].next = d->free_readers;
+    d->free_readers = k;
 }
 
-static uint32_t copy_readers(detector *w, uint32_t from) {
+static uint32_t copy_readers(detector *d, uint32_t from) {
     uint32_t copy = 0;
-    for (; from; from = w->readers[from].next) {
-        const uint32_t k = reader_new(w);
+    for (; from; from = d->readers[from].next) {
+        const uint32_t k = reader_new(d);
         if (!k) break;
-        w->readers[k] = (reader){w->readers[from].m, w->readers[from].lanes, copy};
+        d->readers[k] = (reader){d->readers[from].e, d->readers[from].lanes, copy};
         copy = k;
     }
     return copy;
 }
 
-bool shadow_refine(detector *w, shadow *s) {
-    shadow fine = *s;
-    fine.shift = 0;
-    fine.epochs = (epoch_rows){0}; /* read_shared: looked at by words only */
-    fine.uninitialised = NULL;
-    if (!refine_marks(s, s->epochs.write, &fine, &fine.epochs.write) ||
-        !refine_marks(s, s->epochs.read, &fine, &fine.epochs.read) ||
-        !refine_marks(s, s->epochs.other, &fine, &fine.epochs.other) ||
-        !refine_marks(s, s->uninitialised, &fine, &fine.uninitialised)) {
-        free_marks(&fine);
-        w->out_of_memory = true;
+bool shadow_refine(detector *d, shadow *s) {
+    shadow refined = *s;
+    refined.shift = 0;
+    refined.epochs = (shadow_rows){0}; /* no read_shared: it is for word granules only */
+    refined.uninitialised_read = NULL;
+    if (!refine_epochs(s, s->epochs.write, &refined, &refined.epochs.write) ||
+        !refine_epochs(s, s->epochs.read, &refined, &refined.epochs.read) ||
+        !refine_epochs(s, s->epochs.other_read, &refined, &refined.epochs.other_read) ||
+        !refine_epochs(s, s->uninitialised_read, &refined, &refined.uninitialised_read)) {
+        free_arrays(&refined);
+        d->out_of_memory = true;
         return false;
     }
-    for (uint64_t k = 0; w->hb.fine && fine.epochs.other && k < shadow_granules(&fine); k++)
-        if (k % 4) fine.epochs.other[k] = copy_readers(w, (uint32_t)fine.epochs.other[k]);
-    free_marks(s);
-    *s = fine;
+    for (uint64_t k = 0;
+         d->hb.fine_grained && refined.epochs.other_read && k < shadow_granules(&refined); k++)
+        if (k % 4)
+            refined.epochs.other_read[k] = copy_readers(d, (uint32_t)refined.epochs.other_read[k]);
+    free_arrays(s);
+    *s = refined;
     return true;
 }
 

@@ -1,4 +1,5 @@
-/* Sites: instructions by number, and what their modifiers say about order. */
+/* Sites: instructions, numbered for epochs, with the memory ordering that their modifiers
+ * specify. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 static const uint64_t acquires = PTX_HAS_ACQUIRE | PTX_HAS_ACQ_REL;
 static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
-static site site_of(const ptx_instruction *p) {
+static site classify(const ptx_instruction *p) {
     const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
         p->has & (acquires | releases | PTX_HAS_VOLATILE | PTX_HAS_RELAXED | PTX_HAS_MMIO);
@@ -21,8 +22,8 @@ static site site_of(const ptx_instruction *p) {
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
 }
 
-/* Barriers of some threads, of a warp, flags: everything but __syncthreads. */
-static bool is_fine(const ptx_instruction *p) {
+/* Whether it synchronises less than the whole block: any synchronisation except __syncthreads. */
+static bool is_fine_grained(const ptx_instruction *p) {
     switch (ptx_facts(p)->sync) {
     case SYNC_FENCE:
     case SYNC_MEMBAR:
@@ -38,7 +39,7 @@ static bool is_fine(const ptx_instruction *p) {
     return n != 1 || number->kind != PTX_IMMEDIATE || number->bits != 0;
 }
 
-/* Orders what one block does with what another does. */
+/* Whether it synchronises blocks with each other. */
 static bool is_between_blocks(const ptx_instruction *p) {
     const ptx_sync sync = ptx_facts(p)->sync;
     if (sync == SYNC_MEMBAR) return !(p->has & PTX_HAS_CTA);
@@ -52,21 +53,21 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
     uint64_t n = 1;
     for (uint32_t k = 0; k < module->n_functions; k++)
         n += module->functions[k]->n_instructions;
-    t->n = n < EPOCH_SITES ? (uint32_t)n : EPOCH_SITES;
+    t->n = n < EPOCH_SITE_MASK ? (uint32_t)n : EPOCH_SITE_MASK;
     t->sites = calloc(t->n, sizeof *t->sites);
     t->functions = calloc(module->n_functions + 1, sizeof *t->functions);
-    t->base = calloc(module->n_functions + 1, sizeof *t->base);
-    if (!t->sites || !t->functions || !t->base) return false;
+    t->first_site = calloc(module->n_functions + 1, sizeof *t->first_site);
+    if (!t->sites || !t->functions || !t->first_site) return false;
     uint32_t next = 1;
     for (uint32_t k = 0; k < module->n_functions; k++) {
         const ptx_function *f = module->functions[k];
         if (f->is_entry && f != entry) continue;
-        if (f->n_instructions > t->n - next) continue; /* beyond what epochs can name */
+        if (f->n_instructions > t->n - next) continue; /* more sites than an epoch can number */
         t->functions[t->n_functions] = f;
-        t->base[t->n_functions++] = next;
+        t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
-            t->sites[next++] = site_of(&f->instructions[i]);
-            t->fine |= is_fine(&f->instructions[i]);
+            t->sites[next++] = classify(&f->instructions[i]);
+            t->fine_grained |= is_fine_grained(&f->instructions[i]);
             t->sequential |= is_between_blocks(&f->instructions[i]);
         }
     }
@@ -76,6 +77,6 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
 void sites_free(site_table *t) {
     free(t->sites);
     free(t->functions);
-    free(t->base);
+    free(t->first_site);
     *t = (site_table){0};
 }

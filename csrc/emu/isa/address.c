@@ -1,7 +1,10 @@
 /* Instructions that compute with addresses: cvta, isspacep, mapa, getctarank. */
 #include "../machine/machine.h"
 
-/* ---- cvta: only .shared has addresses of its own (spaces.h); other spaces' offsets are completed ---- */
+/* ---- cvta ----
+ *
+ * A .shared address is a plain offset (spaces.h): cvta adds its region, cvta.to removes it. In all
+ * other spaces it equals the generic address; a bare offset gets its region added. */
 
 static const insn *exec_to_generic(warp *w, const insn *i) {
     const uint64_t *a = U64(w, i->a);
@@ -59,9 +62,9 @@ static exec_fn select_isspacep(decoder *dc, const ptx_instruction *p, insn *out)
     return exec_isspacep;
 }
 
-/* ---- clusters of one block: its own address is that of the only rank ---- */
+/* ---- clusters have one block, of rank 0: mapa returns its operand, getctarank returns 0 ---- */
 
-static bool other_rank(const warp *w, const insn *i, uint32_t *lane) {
+static bool find_nonzero_rank(const warp *w, const insn *i, uint32_t *lane) {
     const uint32_t *rank = U32(w, i->b);
     for (uint32_t left = w->active; left; left &= left - 1) {
         *lane = (uint32_t)first_lane(left);
@@ -72,12 +75,11 @@ static bool other_rank(const warp *w, const insn *i, uint32_t *lane) {
 
 static const insn *exec_mapa(warp *w, const insn *i) {
     uint32_t lane;
-    if (other_rank(w, i, &lane))
-        return warp_fault(
-            w, i, SMK_LAUNCH, 1u << lane,
-            "mapa asks for block %u of the cluster; the emulator runs clusters of one "
-            "block, of rank 0",
-            U32(w, i->b)[lane]);
+    if (find_nonzero_rank(w, i, &lane))
+        return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                          "mapa names block %u of the cluster; the emulator runs clusters of one "
+                          "block, whose rank is 0",
+                          U32(w, i->b)[lane]);
     for (int l = 0; l < LANES; l++) {
         if (!w->mask[l]) continue;
         if (i->wide)
@@ -89,7 +91,8 @@ static const insn *exec_mapa(warp *w, const insn *i) {
 }
 
 static exec_fn select_mapa(decoder *dc, const ptx_instruction *p, insn *out) {
-    decode_take(dc, "shared::cluster"); /* without it addresses are generic: the same either way */
+    /* Without it the addresses are generic; the result is the same. */
+    decode_take(dc, "shared::cluster");
     const ptx_type type = decode_take_type(dc);
     if ((type != PTX_U32 && type != PTX_U64) || p->n_operands != 3) return NULL;
     out->wide = type == PTX_U64;

@@ -1,13 +1,12 @@
-/* What the files of lane-wise instructions share: lane types, the one macro that makes a handler of
- * an expression, and what their select functions ask of an instruction.
+/* What the lane-wise instructions share: lane types, the macro LANEWISE, operand decoding.
  *
- * A handler is two loops over 32 lanes, one for a full warp and one that keeps the old value of an
- * inactive lane. Both are written so that the compiler turns them into straight vector code: trip
- * count constant, no calls it cannot see, lanes independent of each other (d may be a, b or c, lane
- * by lane).
+ * LANEWISE defines a handler from an expression. A handler has two loops over 32 lanes: one for a
+ * full warp, and one that keeps the old value of inactive lanes. Both loops must vectorise. So the
+ * trip count is constant, all calls can be inlined, and lanes are independent (d may be the same
+ * register as a, b or c).
  *
- * alu.c includes the alu_*.c files; together they are one translation unit, built once per
- * instruction set of the host.
+ * alu_template.h includes the alu_*_template.h files. Together they are compiled once per
+ * instruction set of the host (base/cpu.h).
  */
 #ifndef EMU_ALU_H
 #define EMU_ALU_H
@@ -16,7 +15,7 @@
 
 #include "../machine/machine.h"
 
-/* A slot of the frame is now a float, now an integer, hence may_alias. */
+/* A register's slot in the frame may hold floats now and integers later, hence may_alias. */
 typedef uint16_t lane_u16 __attribute__((may_alias));
 typedef int16_t lane_s16 __attribute__((may_alias));
 typedef uint32_t lane_u32 __attribute__((may_alias));
@@ -30,16 +29,16 @@ typedef double lane_f64 __attribute__((may_alias));
     ((lane_##type *)__builtin_assume_aligned((w)->frame + (offset), 64))
 
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop of library calls stays a loop */
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop of library calls does not vectorise */
 #define EACH_LANE                                                                                  \
     _Pragma("clang loop vectorize(assume_safety)") for (int lane = 0; lane < LANES; lane++)
 #else
 #define EACH_LANE _Pragma("GCC ivdep") for (int lane = 0; lane < LANES; lane++)
 #endif
 
-/* LANEWISE(add_u32, u32, u32, u32, u32, a + b): a handler of that name whose destination and
- * sources have those lane types. The expression sees a, b and c (and e, a fourth source, as u32),
- * and flags and imm, which the select function left in the insn. */
+/* LANEWISE(add_u32, u32, u32, u32, u32, a + b) defines the handler add_u32. The types are those of
+ * d, a, b and c. The expression may use a, b, c, a fourth source e (always u32), and flags and imm,
+ * which the select function has set in the insn. */
 #define LANEWISE(name, D, A, B, C, ...)                                                            \
     static const insn *name(warp *w, const insn *in) {                                             \
         lane_##D *pd = LANE_POINTER(D, w, in->d);                                                  \
@@ -74,7 +73,7 @@ typedef double lane_f64 __attribute__((may_alias));
     const uint32_t e = pe[lane];                                                                   \
     (void)a, (void)b, (void)c, (void)e
 
-/* The same for results that a longer computation left in an array of lanes. */
+/* Stores results, an array of 32 lanes, to a register's active lanes. */
 #define STORE_LANES(type, w, offset, results)                                                      \
     do {                                                                                           \
         lane_##type *stored = LANE_POINTER(type, w, offset);                                       \
@@ -85,32 +84,32 @@ typedef double lane_f64 __attribute__((may_alias));
                 (w)->mask[lane] ? (lane_##type)(results)[lane] : stored[lane];                     \
     } while (0)
 
-/* Results in memory are complete here: no operation on them moves past a change of rounding mode.
- */
+/* A compiler barrier: operations on results do not move past a change of the rounding mode. */
 #define LANES_COMPLETE(results) __asm__ volatile("" : : "r"(results) : "memory")
 
 /* ---- forms of an instruction ---- */
 
-/* A handler for each type that an opcode knows, NULL for the others. */
+/* Handlers by type; NULL: the opcode does not have this type. */
 typedef exec_fn exec_by_type[PTX_N_TYPES];
 
 #define TYPES_UNTYPED(op)  [PTX_B16] = op##_u16, [PTX_B32] = op##_u32, [PTX_B64] = op##_u64
 #define TYPES_SIGNED(op)   [PTX_S16] = op##_s16, [PTX_S32] = op##_s32, [PTX_S64] = op##_s64
 #define TYPES_UNSIGNED(op) [PTX_U16] = op##_u16, [PTX_U32] = op##_u32, [PTX_U64] = op##_u64
 #define TYPES_INTEGER(op)  TYPES_UNSIGNED(op), TYPES_SIGNED(op)
-/* The same bits for signed and unsigned. */
+/* Signed types use the unsigned handlers: the result has the same bits. */
 #define TYPES_SIGNLESS(op)                                                                         \
     TYPES_UNSIGNED(op), [PTX_S16] = op##_u16, [PTX_S32] = op##_u32, [PTX_S64] = op##_u64
-/* Moved, whatever they mean. */
+/* Types whose values are only moved: the handler depends on the size alone. */
 #define TYPES_ANY(op)                                                                              \
     TYPES_UNTYPED(op), TYPES_SIGNLESS(op), [PTX_F32] = op##_u32, [PTX_F64] = op##_u64
 
-/* Expands a definition for all unsigned, signed or both kinds of integers; `define(name, type)`. */
+/* Expands define(name, type) for unsigned, signed or all integer types. */
 #define FOR_UNSIGNED(define, op) define(op##_u16, u16) define(op##_u32, u32) define(op##_u64, u64)
 #define FOR_SIGNED(define, op)   define(op##_s16, s16) define(op##_s32, s32) define(op##_s64, s64)
 #define FOR_INTEGERS(define, op) FOR_UNSIGNED(define, op) FOR_SIGNED(define, op)
 
-/* Whether an operand used as type t is a register of that width, or none at all. */
+/* Whether the operand can be used as type t: it is a register of that size, or no register at all.
+ * Predicates fit predicates only. */
 static inline bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
     const ptx_type declared = decode_register_type(dc, o);
     if (declared == PTX_NO_TYPE) return true;
@@ -118,8 +117,8 @@ static inline bool alu_fits(decoder *dc, const ptx_operand *o, ptx_type t) {
            (declared == PTX_PRED) == (t == PTX_PRED);
 }
 
-/* Decodes d and the sources, of these types in order; PTX_NO_TYPE ends them. False, and the form is
- * unknown, if the instruction has another number of operands. A `d|p` is refused here. */
+/* Decodes d and the sources with these types; PTX_NO_TYPE ends the list. False if the instruction
+ * has other operands, which makes its form unsupported. A `d|p` is refused, too. */
 static inline bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out, ptx_type d,
                                 ptx_type a, ptx_type b, ptx_type c, ptx_type e) {
     const ptx_type sources[4] = {a, b, c, e};
@@ -139,7 +138,7 @@ static inline bool alu_operands(decoder *dc, const ptx_instruction *p, insn *out
     return true;
 }
 
-/* n sources, and the destination, of type t: the handler that the table has for it, or NULL. */
+/* For a destination and n sources of type t: the table's handler, or NULL. */
 static inline exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
                                   int n, const exec_by_type table) {
     const ptx_type none = PTX_NO_TYPE;
@@ -148,14 +147,14 @@ static inline exec_fn alu_uniform(decoder *dc, const ptx_instruction *p, insn *o
     return table[t];
 }
 
-/* A select function for an opcode that has nothing but a type. */
+/* Defines the select function of an opcode whose only modifier is a type. */
 #define SELECT_UNIFORM(op, n_sources, ...)                                                         \
     static exec_fn select_##op(decoder *dc, const ptx_instruction *p, insn *out) {                 \
         static const exec_by_type table = {__VA_ARGS__};                                           \
         return alu_uniform(dc, p, out, decode_take_type(dc), n_sources, table);                    \
     }
 
-/* For opcodes that several kinds of types share (add, min, ...), each kind has its own function. */
+/* An opcode with integer, float and half types (add, min, ...) has one select function per kind. */
 typedef exec_fn (*typed_select_fn)(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t);
 
 static inline bool is_half(ptx_type t) {

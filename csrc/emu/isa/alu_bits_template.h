@@ -1,4 +1,4 @@
-/* Bits: logic, shifts, permutes, fields and counts. */
+/* Bit operations: logic, shifts, byte permutes, bit fields, bit counts. */
 #include "alu.h"
 
 /* ---- logic ---- */
@@ -15,7 +15,7 @@ FOR_UNSIGNED(NOT, invert)
 FOR_UNSIGNED(LOGICAL_NOT, cnot)
 SELECT_UNIFORM(cnot, 1, TYPES_UNTYPED(cnot))
 
-/* Predicates may be taken negated: !%p. flags: bit 0 for a, bit 1 for b. */
+/* Predicate sources may be negated (!%p). flags: bit 0 negates a, bit 1 negates b. */
 #define NEGATABLE_A (a ^ (0 - (flags & 1)))
 #define NEGATABLE_B (b ^ (0 - (flags >> 1 & 1)))
 LANEWISE(and_pred, u32, u32, u32, u32, NEGATABLE_A &NEGATABLE_B)
@@ -51,8 +51,8 @@ SELECT_LOGIC(or, 2, or)
 SELECT_LOGIC(xor, 2, xor)
 SELECT_LOGIC(not, 1, invert)
 
-/* Bit 4a + 2b + c of the table is the result: chosen by c, then b, then a. */
-static inline uint32_t looked_up(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
+/* Each result bit is bit 4a + 2b + c of the table. It is selected by c, then b, then a. */
+static inline uint32_t lop3_lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
     uint32_t by_c[4];
     for (int k = 0; k < 4; k++) {
         const uint32_t low = 0 - (table >> 2 * k & 1), high = 0 - (table >> (2 * k + 1) & 1);
@@ -63,11 +63,11 @@ static inline uint32_t looked_up(uint32_t a, uint32_t b, uint32_t c, uint32_t ta
     return b0 ^ (a & (b0 ^ b1));
 }
 
-LANEWISE(lop3_u32, u32, u32, u32, u32, looked_up(a, b, c, (uint32_t)imm))
+LANEWISE(lop3_u32, u32, u32, u32, u32, lop3_lookup(a, b, c, (uint32_t)imm))
 
 enum { LOP3_AND = 1, LOP3_NEGATED = 2 };
 
-/* lop3.and / lop3.or: p = (d != 0) op q. list: p, q */
+/* lop3.and, lop3.or: p = (d != 0) op q. insn.list: p, q */
 static const insn *lop3_predicate(warp *w, const insn *in) {
     const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);
     const lane_u32 *pc = LANE_POINTER(u32, w, in->c), *pq = LANE_POINTER(u32, w, in->list[1]);
@@ -75,7 +75,7 @@ static const insn *lop3_predicate(warp *w, const insn *in) {
     lanes_u32 results, predicates;
     EACH_LANE {
         const uint32_t q = pq[lane] ^ negate;
-        const uint32_t result = looked_up(pa[lane], pb[lane], pc[lane], (uint32_t)in->imm);
+        const uint32_t result = lop3_lookup(pa[lane], pb[lane], pc[lane], (uint32_t)in->imm);
         const uint32_t nonzero = result ? ~0u : 0;
         results[lane] = result;
         predicates[lane] = in->flags & LOP3_AND ? nonzero & q : nonzero | q;
@@ -142,15 +142,15 @@ static exec_fn select_shr(decoder *dc, const ptx_instruction *p, insn *out) {
     return select_shift(dc, p, out, table);
 }
 
-/* Funnel shifts of {b, a}; imm is what the amount is wrapped with. */
-static inline uint64_t joined(uint32_t low, uint32_t high) {
+/* Funnel shifts of the 64-bit value {b, a} by c. */
+static inline uint64_t concat_words(uint32_t low, uint32_t high) {
     return (uint64_t)high << 32 | low;
 }
 
-LANEWISE(shf_l_clamp, u32, u32, u32, u32, joined(a, b) << (c > 32 ? 32 : c) >> 32)
-LANEWISE(shf_l_wrap, u32, u32, u32, u32, joined(a, b) << (c & 31) >> 32)
-LANEWISE(shf_r_clamp, u32, u32, u32, u32, joined(a, b) >> (c > 32 ? 32 : c))
-LANEWISE(shf_r_wrap, u32, u32, u32, u32, joined(a, b) >> (c & 31))
+LANEWISE(shf_l_clamp, u32, u32, u32, u32, concat_words(a, b) << (c > 32 ? 32 : c) >> 32)
+LANEWISE(shf_l_wrap, u32, u32, u32, u32, concat_words(a, b) << (c & 31) >> 32)
+LANEWISE(shf_r_clamp, u32, u32, u32, u32, concat_words(a, b) >> (c > 32 ? 32 : c))
+LANEWISE(shf_r_wrap, u32, u32, u32, u32, concat_words(a, b) >> (c & 31))
 
 static exec_fn select_shf(decoder *dc, const ptx_instruction *p, insn *out) {
     const bool left = decode_take(dc, "l");
@@ -166,9 +166,10 @@ static exec_fn select_shf(decoder *dc, const ptx_instruction *p, insn *out) {
 
 /* ---- byte permutes ---- */
 
-/* Four selectors of four bits: which byte of {b, a}; the top bit replicates its sign. */
-static inline uint32_t permuted(uint32_t a, uint32_t b, uint32_t control) {
-    const uint64_t bytes = joined(a, b);
+/* control has four selectors of 4 bits. Bits 0-2 choose a byte of {b, a}; bit 3 replaces it by
+ * copies of its sign bit. */
+static inline uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t control) {
+    const uint64_t bytes = concat_words(a, b);
     uint32_t result = 0;
     for (int k = 0; k < 4; k++) {
         const uint32_t selector = control >> 4 * k & 15;
@@ -179,7 +180,7 @@ static inline uint32_t permuted(uint32_t a, uint32_t b, uint32_t control) {
     return result;
 }
 
-/* The modes as selectors, by the two low bits of c. */
+/* The selectors of each mode, by the two low bits of c. */
 static const char *const prmt_modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
 static const uint16_t prmt_controls[][4] = {
     {0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
@@ -187,8 +188,8 @@ static const uint16_t prmt_controls[][4] = {
     {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232},
 };
 
-LANEWISE(prmt_any, u32, u32, u32, u32, permuted(a, b, c))
-LANEWISE(prmt_mode, u32, u32, u32, u32, permuted(a, b, prmt_controls[imm][c & 3]))
+LANEWISE(prmt_any, u32, u32, u32, u32, byte_permute(a, b, c))
+LANEWISE(prmt_mode, u32, u32, u32, u32, byte_permute(a, b, prmt_controls[imm][c & 3]))
 
 static exec_fn select_prmt(decoder *dc, const ptx_instruction *p, insn *out) {
     const exec_by_type any = {[PTX_B32] = prmt_any}, mode = {[PTX_B32] = prmt_mode};
@@ -207,12 +208,13 @@ static inline uint32_t leading_zeros(uint64_t x) {
 }
 
 /* Position of the highest set bit; ~0 if none. */
-static inline uint32_t highest(uint64_t x) {
+static inline uint32_t highest_set_bit(uint64_t x) {
     return 63 - leading_zeros(x);
 }
 
-static inline uint32_t highest_shift(uint64_t x, uint32_t top) {
-    return x ? top - highest(x) : ~0u;
+/* bfind.shiftamt: the left shift that moves the highest set bit to bit `top`; ~0 if none. */
+static inline uint32_t shift_to_top(uint64_t x, uint32_t top) {
+    return x ? top - highest_set_bit(x) : ~0u;
 }
 
 #define NONSIGN(x) ((x) < 0 ? ~(x) : (x))
@@ -221,14 +223,14 @@ LANEWISE(popc_u32, u32, u32, u32, u32, __builtin_popcount(a))
 LANEWISE(popc_u64, u32, u64, u32, u32, __builtin_popcountll(a))
 LANEWISE(clz_u32, u32, u32, u32, u32, leading_zeros(a) - 32)
 LANEWISE(clz_u64, u32, u64, u32, u32, leading_zeros(a))
-LANEWISE(bfind_u32, u32, u32, u32, u32, highest(a))
-LANEWISE(bfind_u64, u32, u64, u32, u32, highest(a))
-LANEWISE(bfind_s32, u32, s32, u32, u32, highest((uint32_t)NONSIGN(a)))
-LANEWISE(bfind_s64, u32, s64, u32, u32, highest((uint64_t)NONSIGN(a)))
-LANEWISE(bfind_shift_u32, u32, u32, u32, u32, highest_shift(a, 31))
-LANEWISE(bfind_shift_u64, u32, u64, u32, u32, highest_shift(a, 63))
-LANEWISE(bfind_shift_s32, u32, s32, u32, u32, highest_shift((uint32_t)NONSIGN(a), 31))
-LANEWISE(bfind_shift_s64, u32, s64, u32, u32, highest_shift((uint64_t)NONSIGN(a), 63))
+LANEWISE(bfind_u32, u32, u32, u32, u32, highest_set_bit(a))
+LANEWISE(bfind_u64, u32, u64, u32, u32, highest_set_bit(a))
+LANEWISE(bfind_s32, u32, s32, u32, u32, highest_set_bit((uint32_t)NONSIGN(a)))
+LANEWISE(bfind_s64, u32, s64, u32, u32, highest_set_bit((uint64_t)NONSIGN(a)))
+LANEWISE(bfind_shift_u32, u32, u32, u32, u32, shift_to_top(a, 31))
+LANEWISE(bfind_shift_u64, u32, u64, u32, u32, shift_to_top(a, 63))
+LANEWISE(bfind_shift_s32, u32, s32, u32, u32, shift_to_top((uint32_t)NONSIGN(a), 31))
+LANEWISE(bfind_shift_s64, u32, s64, u32, u32, shift_to_top((uint64_t)NONSIGN(a), 63))
 
 static exec_fn select_count(decoder *dc, const ptx_instruction *p, insn *out,
                             const exec_by_type table) {
@@ -259,8 +261,9 @@ static exec_fn select_bfind(decoder *dc, const ptx_instruction *p, insn *out) {
     return select_count(dc, p, out, decode_take(dc, "shiftamt") ? shift : position);
 }
 
-/* The offset-th set bit of mask from bit base on, upwards or, if offset < 0, downwards. */
-static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset) {
+/* fns: the position of the offset-th set bit of mask, counted from bit base upwards, or downwards
+ * if offset < 0. Offset 0: base, if that bit is set. ~0 if there is no such bit. */
+static inline uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset) {
     if (base > 31) return ~0u;
     if (offset == 0) return mask >> base & 1 ? base : ~0u;
     const int step = offset > 0 ? 1 : -1;
@@ -270,7 +273,7 @@ static inline uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset) {
     return ~0u;
 }
 
-LANEWISE(fns_u32, u32, u32, u32, s32, nth_set(a, b, c))
+LANEWISE(fns_u32, u32, u32, u32, s32, find_nth_set(a, b, c))
 
 static exec_fn select_fns(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take_type(dc) != PTX_B32 ||
@@ -279,32 +282,31 @@ static exec_fn select_fns(decoder *dc, const ptx_instruction *p, insn *out) {
     return fns_u32;
 }
 
-static inline uint64_t reversed(uint64_t x) {
+static inline uint64_t reverse_bits(uint64_t x) {
     x = (x >> 1 & 0x5555555555555555) | (x & 0x5555555555555555) << 1;
     x = (x >> 2 & 0x3333333333333333) | (x & 0x3333333333333333) << 2;
     x = (x >> 4 & 0x0f0f0f0f0f0f0f0f) | (x & 0x0f0f0f0f0f0f0f0f) << 4;
     return __builtin_bswap64(x);
 }
 
-LANEWISE(brev_u32, u32, u32, u32, u32, reversed(a) >> 32)
-LANEWISE(brev_u64, u64, u64, u64, u64, reversed(a))
+LANEWISE(brev_u32, u32, u32, u32, u32, reverse_bits(a) >> 32)
+LANEWISE(brev_u64, u64, u64, u64, u64, reverse_bits(a))
 SELECT_UNIFORM(brev, 1, [PTX_B32] = brev_u32, [PTX_B64] = brev_u64)
 
-/* ---- fields: of position and length only the low 8 bits count ---- */
+/* ---- bit fields: position and length are taken modulo 256 ---- */
 
-/* length ones; all from 64 on */
-static inline uint64_t ones(uint32_t length) {
+/* The lowest `length` bits set; all bits from 64 on. */
+static inline uint64_t low_ones(uint32_t length) {
     return length > 63 ? ~(uint64_t)0 : ((uint64_t)1 << length) - 1;
 }
 
-static inline uint64_t field_unsigned(uint64_t x, uint32_t position, uint32_t length) {
+static inline uint64_t extract_unsigned(uint64_t x, uint32_t position, uint32_t length) {
     position &= 0xff, length &= 0xff;
-    return position > 63 ? 0 : x >> position & ones(length);
+    return position > 63 ? 0 : x >> position & low_ones(length);
 }
 
-/* A signed word is sign-extended to 64 bits first: then bits beyond its top are its sign already.
- */
-static inline uint64_t field_signed(int64_t x, uint32_t position, uint32_t length) {
+/* A 32-bit x arrives sign-extended to 64 bits, so the bits above its top are already its sign. */
+static inline uint64_t extract_signed(int64_t x, uint32_t position, uint32_t length) {
     position &= 0xff, length &= 0xff;
     const uint64_t shifted = (uint64_t)(x >> (position > 63 ? 63 : position));
     if (length == 0) return 0;
@@ -312,19 +314,20 @@ static inline uint64_t field_signed(int64_t x, uint32_t position, uint32_t lengt
     return (uint64_t)((int64_t)(shifted << (64 - length)) >> (64 - length));
 }
 
-static inline uint64_t inserted(uint64_t field, uint64_t into, uint32_t position, uint32_t length) {
+static inline uint64_t insert_field(uint64_t field, uint64_t into, uint32_t position,
+                                    uint32_t length) {
     position &= 0xff, length &= 0xff;
     if (position > 63) return into;
-    const uint64_t where = ones(length) << position;
+    const uint64_t where = low_ones(length) << position;
     return (into & ~where) | (field << position & where);
 }
 
-LANEWISE(bfe_u32, u32, u32, u32, u32, field_unsigned(a, b, c))
-LANEWISE(bfe_u64, u64, u64, u32, u32, field_unsigned(a, b, c))
-LANEWISE(bfe_s32, u32, s32, u32, u32, field_signed(a, b, c))
-LANEWISE(bfe_s64, u64, s64, u32, u32, field_signed(a, b, c))
-LANEWISE(bfi_u32, u32, u32, u32, u32, inserted(a, b, c, e))
-LANEWISE(bfi_u64, u64, u64, u64, u32, inserted(a, b, c, e))
+LANEWISE(bfe_u32, u32, u32, u32, u32, extract_unsigned(a, b, c))
+LANEWISE(bfe_u64, u64, u64, u32, u32, extract_unsigned(a, b, c))
+LANEWISE(bfe_s32, u32, s32, u32, u32, extract_signed(a, b, c))
+LANEWISE(bfe_s64, u64, s64, u32, u32, extract_signed(a, b, c))
+LANEWISE(bfi_u32, u32, u32, u32, u32, insert_field(a, b, c, e))
+LANEWISE(bfi_u64, u64, u64, u64, u32, insert_field(a, b, c, e))
 
 static exec_fn select_bfe(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_by_type table = {
@@ -344,23 +347,25 @@ static exec_fn select_bfi(decoder *dc, const ptx_instruction *p, insn *out) {
     return table[t];
 }
 
-/* Ones from bit a on, b of them. Clamped: an a or b of 32 or more reaches past the top. */
+/* bmsk: b set bits from bit a upwards. .clamp: an a or b of 32 or more reaches past the top. .wrap:
+ * a and b are taken modulo 32. */
 static inline uint32_t bit_mask(uint32_t a, uint32_t b, bool clamp) {
     if (clamp && a > 31) return 0;
     const uint64_t width = clamp && b > 31 ? 32 : b & 31;
-    return (uint32_t)(ones((uint32_t)width) << (a & 31));
+    return (uint32_t)(low_ones((uint32_t)width) << (a & 31));
 }
 
 LANEWISE(bmsk_clamp, u32, u32, u32, u32, bit_mask(a, b, true))
 LANEWISE(bmsk_wrap, u32, u32, u32, u32, bit_mask(a, b, false))
 
-/* The low b bits of a, extended. Clamped: 32 or more bits are all of a. */
-LANEWISE(szext_clamp_u32, u32, u32, u32, u32, a &ones(b > 31 ? 32 : b))
-LANEWISE(szext_wrap_u32, u32, u32, u32, u32, a &ones(b & 31))
-LANEWISE(szext_clamp_s32, u32, s32, u32, u32, field_signed(a, 0, b > 31 ? 32 : b))
-LANEWISE(szext_wrap_s32, u32, s32, u32, u32, field_signed(a, 0, b & 31))
+/* szext: the low b bits of a, sign- or zero-extended. .clamp: a b of 32 or more keeps all of a.
+ * .wrap: b is taken modulo 32. */
+LANEWISE(szext_clamp_u32, u32, u32, u32, u32, a &low_ones(b > 31 ? 32 : b))
+LANEWISE(szext_wrap_u32, u32, u32, u32, u32, a &low_ones(b & 31))
+LANEWISE(szext_clamp_s32, u32, s32, u32, u32, extract_signed(a, 0, b > 31 ? 32 : b))
+LANEWISE(szext_wrap_s32, u32, s32, u32, u32, extract_signed(a, 0, b & 31))
 
-/* -1 if there is neither .clamp nor .wrap */
+/* 1: .clamp; 0: .wrap; -1: neither. */
 static int take_clamp(decoder *dc) {
     return decode_take(dc, "clamp") ? 1 : decode_take(dc, "wrap") ? 0 : -1;
 }

@@ -1,7 +1,7 @@
-/* Comparisons, setp and set, and what chooses by one, selp and slct.
+/* Comparison (setp, set) and selection (selp, slct).
  *
- * A relation is a function from two vectors to 32 lanes of 0 or ~0. setp of one predicate, with
- * nothing else asked of it, has handlers of its own, made of the same expressions.
+ * A relation compares two vectors and gives 0 or ~0 per lane. A setp with one destination and no
+ * modifier but the relation has its own handler, made from the same expression.
  */
 #include "alu_format.h"
 
@@ -62,7 +62,7 @@ enum relation_name { EQ, NE, LT, LE, EQU, NEU, LTU, LEU, NUM, NOT_A_NUMBER, N_RE
      [LTU] = RELATION(ltu, T),         [LEU] = RELATION(leu, T), [NUM] = RELATION(num, T),         \
      [NOT_A_NUMBER] = RELATION(nan, T)}
 
-/* Half types are compared as f32, which holds them exactly. */
+/* Half types are compared as f32, to which they convert exactly. */
 static const relation relations[PTX_N_TYPES][N_RELATIONS] = {
     [PTX_B16] = EQUALITY_RELATIONS(u16), [PTX_B32] = EQUALITY_RELATIONS(u32),
     [PTX_B64] = EQUALITY_RELATIONS(u64), [PTX_U16] = INTEGER_RELATIONS(u16),
@@ -74,12 +74,13 @@ static const relation relations[PTX_N_TYPES][N_RELATIONS] = {
     [PTX_BF16X2] = FLOAT_RELATIONS(f32),
 };
 
-/* How a relation is spelt; the last four are for unsigned integers. */
+/* Relations by their names in PTX. `swapped`: a and b are exchanged. The last four are for unsigned
+ * integers only. */
 static const struct {
     const char *name;
     enum relation_name relation;
     bool swapped;
-} spellings[] = {
+} relation_spellings[] = {
     {"eq", EQ, false},   {"ne", NE, false},
     {"lt", LT, false},   {"le", LE, false},
     {"gt", LT, true},    {"ge", LE, true},
@@ -91,7 +92,10 @@ static const struct {
     {"hi", LT, true},    {"hs", LE, true},
 };
 
-enum { N_SPELLINGS = sizeof spellings / sizeof *spellings, FIRST_UNSIGNED = N_SPELLINGS - 4 };
+enum {
+    N_SPELLINGS = sizeof relation_spellings / sizeof *relation_spellings,
+    FIRST_UNSIGNED = N_SPELLINGS - 4
+};
 
 static bool is_unsigned(ptx_type t) {
     return t == PTX_U16 || t == PTX_U32 || t == PTX_U64;
@@ -101,151 +105,154 @@ static bool is_packed(ptx_type t) {
     return t == PTX_F16X2 || t == PTX_BF16X2;
 }
 
-/* What the general handlers of setp and set do, in insn.extra. */
+/* insn.extra of setp_general and set_general. */
 typedef struct comparison {
     relation_fn compare;
     ptx_type type; /* of the sources */
     bool ftz;
-    enum { ONLY, AND_THIRD, OR_THIRD, XOR_THIRD } combine;
-    uint32_t negate_third; /* ~0: the third source is !c */
-    uint32_t q;            /* setp's second destination */
+    enum { NO_COMBINE, COMBINE_AND, COMBINE_OR, COMBINE_XOR } combine;
+    uint32_t c_xor; /* ~0: the third source is negated (!c) */
+    uint32_t q;     /* setp's second destination */
     bool has_q;
-    ptx_type result; /* set's */
+    ptx_type result; /* set: type of the destination */
 } comparison;
 
-/* One 16-bit source, or one half of a packed one, as f32. */
-static void widen_half(const warp *w, uint32_t offset, const comparison *how, int part,
-                       lane_f32 *values) {
-    const bool bf16 = how->type == PTX_BF16 || how->type == PTX_BF16X2;
+/* A 16-bit source as f32; of a packed source the lower (part 0) or upper (part 1) half. */
+static void half_to_f32(const warp *w, uint32_t offset, const comparison *cmp, int part,
+                        lane_f32 *values) {
+    const bool bf16 = cmp->type == PTX_BF16 || cmp->type == PTX_BF16X2;
     const lane_u16 *narrow = LANE_POINTER(u16, w, offset);
     const lane_u32 *packed = LANE_POINTER(u32, w, offset);
     for (int lane = 0; lane < LANES; lane++) {
-        uint16_t bits = is_packed(how->type) ? (uint16_t)(packed[lane] >> 16 * part) : narrow[lane];
-        if (how->ftz && !(bits & 0x7c00)) bits &= 0x8000;
+        uint16_t bits = is_packed(cmp->type) ? (uint16_t)(packed[lane] >> 16 * part) : narrow[lane];
+        if (cmp->ftz && !(bits & 0x7c00)) bits &= 0x8000;
         values[lane] = bf16 ? value_bf16(bits) : value_f16(bits);
     }
 }
 
-/* Whether a relates to b, of the lower (part 0) or upper halves if they are packed, with the third.
- */
+/* The relation of a and b, or its complement, combined with the third source. Of packed sources the
+ * lower (part 0) or upper (part 1) halves are compared. */
 static void compare_lanes(const warp *w, const insn *in, int part, bool complement,
                           uint32_t *holds) {
-    const comparison *how = in->extra;
+    const comparison *cmp = in->extra;
     const void *a = w->frame + in->a, *b = w->frame + in->b;
     lanes_u32 flushed_a, flushed_b;
-    if (is_half(how->type)) {
-        widen_half(w, in->a, how, part, (lane_f32 *)flushed_a);
-        widen_half(w, in->b, how, part, (lane_f32 *)flushed_b);
+    if (is_half(cmp->type)) {
+        half_to_f32(w, in->a, cmp, part, (lane_f32 *)flushed_a);
+        half_to_f32(w, in->b, cmp, part, (lane_f32 *)flushed_b);
         a = flushed_a, b = flushed_b;
-    } else if (how->ftz) {
+    } else if (cmp->ftz) {
         const lane_u32 *pa = a, *pb = b;
         EACH_LANE {
-            flushed_a[lane] = flushed_f32(pa[lane]);
-            flushed_b[lane] = flushed_f32(pb[lane]);
+            flushed_a[lane] = flush_f32(pa[lane]);
+            flushed_b[lane] = flush_f32(pb[lane]);
         }
         a = flushed_a, b = flushed_b;
     }
-    how->compare(a, b, holds);
-    const lane_u32 *third = LANE_POINTER(u32, w, in->c);
+    cmp->compare(a, b, holds);
+    const lane_u32 *c_source = LANE_POINTER(u32, w, in->c);
     EACH_LANE {
         const uint32_t t = complement ? ~holds[lane] : holds[lane];
-        const uint32_t c = third[lane] ^ how->negate_third;
-        holds[lane] = how->combine == ONLY        ? t
-                      : how->combine == AND_THIRD ? t & c
-                      : how->combine == OR_THIRD  ? t | c
-                                                  : t ^ c;
+        const uint32_t c = c_source[lane] ^ cmp->c_xor;
+        holds[lane] = cmp->combine == NO_COMBINE    ? t
+                      : cmp->combine == COMBINE_AND ? t & c
+                      : cmp->combine == COMBINE_OR  ? t | c
+                                                    : t ^ c;
     }
 }
 
 static const insn *setp_general(warp *w, const insn *in) {
-    const comparison *how = in->extra;
+    const comparison *cmp = in->extra;
     lanes_u32 p, q;
     compare_lanes(w, in, 0, false, p);
-    /* The second predicate is that of the complement or, of packed sources, of the upper halves. */
-    if (how->has_q) compare_lanes(w, in, 1, !is_packed(how->type), q);
+    /* The second predicate is the complement's; of packed sources it is the upper halves'. */
+    if (cmp->has_q) compare_lanes(w, in, 1, !is_packed(cmp->type), q);
     STORE_LANES(u32, w, in->d, p);
-    if (how->has_q) STORE_LANES(u32, w, how->q, q);
+    if (cmp->has_q) STORE_LANES(u32, w, cmp->q, q);
     return in + 1;
 }
 
 static const insn *set_general(warp *w, const insn *in) {
-    const comparison *how = in->extra;
+    const comparison *cmp = in->extra;
     lanes_u32 low, high;
     compare_lanes(w, in, 0, false, low);
     uint32_t one = ~0u;
-    if (how->result == PTX_F32) one = 0x3f800000;
-    if (how->result == PTX_F16 || how->result == PTX_F16X2) one = 0x3c003c00;
-    if (how->result == PTX_BF16 || how->result == PTX_BF16X2) one = 0x3f803f80;
-    if (is_packed(how->type)) {
+    if (cmp->result == PTX_F32) one = 0x3f800000;
+    if (cmp->result == PTX_F16 || cmp->result == PTX_F16X2) one = 0x3c003c00;
+    if (cmp->result == PTX_BF16 || cmp->result == PTX_BF16X2) one = 0x3f803f80;
+    if (is_packed(cmp->type)) {
         compare_lanes(w, in, 1, false, high);
         EACH_LANE low[lane] = (low[lane] & 0xffff) | (high[lane] & 0xffff0000);
     }
     EACH_LANE low[lane] &= one;
-    if (ptx_type_size[how->result] == 2)
+    if (ptx_type_size[cmp->result] == 2)
         STORE_LANES(u16, w, in->d, low);
     else
         STORE_LANES(u32, w, in->d, low);
     return in + 1;
 }
 
-/* The relation, the combination and .ftz; gives the row of spellings, or -1. */
-static int take_comparison(decoder *dc, comparison *how) {
+/* Takes the relation, the boolean operator and .ftz. Returns an index of relation_spellings, or
+ * -1. */
+static int take_comparison(decoder *dc, comparison *cmp) {
     int spelling = -1;
     for (int k = 0; k < N_SPELLINGS && spelling < 0; k++)
-        if (decode_take(dc, spellings[k].name)) spelling = k;
-    how->combine = decode_take(dc, "and")   ? AND_THIRD
-                   : decode_take(dc, "or")  ? OR_THIRD
-                   : decode_take(dc, "xor") ? XOR_THIRD
-                                            : ONLY;
-    how->ftz = decode_take(dc, "ftz");
+        if (decode_take(dc, relation_spellings[k].name)) spelling = k;
+    cmp->combine = decode_take(dc, "and")   ? COMBINE_AND
+                   : decode_take(dc, "or")  ? COMBINE_OR
+                   : decode_take(dc, "xor") ? COMBINE_XOR
+                                            : NO_COMBINE;
+    cmp->ftz = decode_take(dc, "ftz");
     return spelling;
 }
 
-/* The sources. False if the relation is not one of the type's, or the operands are not those. */
-static bool decode_comparison(decoder *dc, const ptx_instruction *p, insn *out, comparison *how,
+/* Decodes the sources. False if the type lacks the relation, or the operands do not match. */
+static bool decode_comparison(decoder *dc, const ptx_instruction *p, insn *out, comparison *cmp,
                               int spelling) {
-    const ptx_type t = how->type;
+    const ptx_type t = cmp->type;
     if (spelling < 0 || t == PTX_NO_TYPE || (spelling >= FIRST_UNSIGNED && !is_unsigned(t)))
         return false;
-    if (how->ftz && t != PTX_F32 && t != PTX_F16 && t != PTX_F16X2) return false;
-    how->compare = relations[t][spellings[spelling].relation].compare;
-    if (!how->compare || p->n_operands != (how->combine == ONLY ? 3u : 4u)) return false;
+    if (cmp->ftz && t != PTX_F32 && t != PTX_F16 && t != PTX_F16X2) return false;
+    cmp->compare = relations[t][relation_spellings[spelling].relation].compare;
+    if (!cmp->compare || p->n_operands != (cmp->combine == NO_COMBINE ? 3u : 4u)) return false;
 
     if (!alu_fits(dc, &p->operands[1], t) || !alu_fits(dc, &p->operands[2], t) ||
-        (how->combine != ONLY && !alu_fits(dc, &p->operands[3], PTX_PRED)))
+        (cmp->combine != NO_COMBINE && !alu_fits(dc, &p->operands[3], PTX_PRED)))
         return false;
 
-    const bool swapped = spellings[spelling].swapped;
+    const bool swapped = relation_spellings[spelling].swapped;
     out->a = decode_source(dc, &p->operands[swapped ? 2 : 1], t);
     out->b = decode_source(dc, &p->operands[swapped ? 1 : 2], t);
-    if (how->combine != ONLY) {
-        const ptx_operand *third = &p->operands[3];
-        out->c = decode_source(dc, third, PTX_PRED);
-        how->negate_third = third->kind == PTX_REGISTER && third->negated ? ~0u : 0;
+    if (cmp->combine != NO_COMBINE) {
+        const ptx_operand *c_source = &p->operands[3];
+        out->c = decode_source(dc, c_source, PTX_PRED);
+        cmp->c_xor = c_source->kind == PTX_REGISTER && c_source->negated ? ~0u : 0;
     }
     return true;
 }
 
 static exec_fn select_setp(decoder *dc, const ptx_instruction *p, insn *out) {
-    comparison *how = decode_alloc(dc, sizeof *how);
-    *how = (comparison){0};
-    const int spelling = take_comparison(dc, how);
-    how->type = decode_take_type(dc);
-    if (!decode_comparison(dc, p, out, how, spelling)) return NULL;
+    comparison *cmp = decode_alloc(dc, sizeof *cmp);
+    *cmp = (comparison){0};
+    const int spelling = take_comparison(dc, cmp);
+    cmp->type = decode_take_type(dc);
+    if (!decode_comparison(dc, p, out, cmp, spelling)) return NULL;
     const ptx_operand *d = &p->operands[0];
     if (!alu_fits(dc, d, PTX_PRED) || (d->pair && !alu_fits(dc, d->pair, PTX_PRED))) return NULL;
     out->d = decode_destination(dc, d, PTX_PRED);
-    how->has_q = d->pair != NULL;
-    /* A pair of halves has a predicate for each; a single half has one predicate only. */
-    if (is_packed(how->type) ? !how->has_q : is_half(how->type) && how->has_q) return NULL;
-    if (how->has_q) how->q = decode_destination(dc, d->pair, PTX_PRED);
-    out->extra = how;
-    if (is_half(how->type) || how->ftz || how->combine != ONLY || how->has_q) return setp_general;
-    return relations[how->type][spellings[spelling].relation].setp;
+    cmp->has_q = d->pair != NULL;
+    /* Packed sources have two destination predicates, single halves have one. */
+    if (is_packed(cmp->type) ? !cmp->has_q : is_half(cmp->type) && cmp->has_q) return NULL;
+    if (cmp->has_q) cmp->q = decode_destination(dc, d->pair, PTX_PRED);
+    out->extra = cmp;
+    if (is_half(cmp->type) || cmp->ftz || cmp->combine != NO_COMBINE || cmp->has_q)
+        return setp_general;
+    return relations[cmp->type][relation_spellings[spelling].relation].setp;
 }
 
-/* A set of packed sources has a result for each half; one of f16 may be a 16-bit integer. */
-static bool set_result_is_known(ptx_type result, ptx_type source) {
+/* Packed sources give a result per half, as the same packed type or in a 32-bit integer. A single
+ * half may also give a 16-bit integer. */
+static bool is_set_result_type(ptx_type result, ptx_type source) {
     switch (result) {
     case PTX_U32:
     case PTX_S32: return true;
@@ -261,28 +268,28 @@ static bool set_result_is_known(ptx_type result, ptx_type source) {
 }
 
 static exec_fn select_set(decoder *dc, const ptx_instruction *p, insn *out) {
-    comparison *how = decode_alloc(dc, sizeof *how);
-    *how = (comparison){0};
-    const int spelling = take_comparison(dc, how);
-    how->result = decode_take_type(dc);
-    how->type = decode_take_type(dc);
-    if (how->result == PTX_NO_TYPE || how->type == PTX_NO_TYPE ||
-        !set_result_is_known(how->result, how->type) || p->operands[0].pair ||
-        !decode_comparison(dc, p, out, how, spelling) ||
-        !alu_fits(dc, &p->operands[0], how->result))
+    comparison *cmp = decode_alloc(dc, sizeof *cmp);
+    *cmp = (comparison){0};
+    const int spelling = take_comparison(dc, cmp);
+    cmp->result = decode_take_type(dc);
+    cmp->type = decode_take_type(dc);
+    if (cmp->result == PTX_NO_TYPE || cmp->type == PTX_NO_TYPE ||
+        !is_set_result_type(cmp->result, cmp->type) || p->operands[0].pair ||
+        !decode_comparison(dc, p, out, cmp, spelling) ||
+        !alu_fits(dc, &p->operands[0], cmp->result))
         return NULL;
-    out->d = decode_destination(dc, &p->operands[0], how->result);
-    out->extra = how;
+    out->d = decode_destination(dc, &p->operands[0], cmp->result);
+    out->extra = cmp;
     return set_general;
 }
 
-/* ---- choosing ---- */
+/* ---- selection ---- */
 
 LANEWISE(selp_u16, u16, u16, u16, u32, c ? a : b)
 LANEWISE(selp_u32, u32, u32, u32, u32, c ? a : b)
 LANEWISE(selp_u64, u64, u64, u64, u32, c ? a : b)
 
-/* Of a negated predicate, the other one. */
+/* A negated predicate (!c) exchanges a and b. */
 static exec_fn select_selp(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_by_type table = {TYPES_ANY(selp)};
     const ptx_type t = decode_take_type(dc);
@@ -301,10 +308,10 @@ static exec_fn select_selp(decoder *dc, const ptx_instruction *p, insn *out) {
 LANEWISE(slct_s32_u16, u16, u16, u16, s32, c >= 0 ? a : b)
 LANEWISE(slct_s32_u32, u32, u32, u32, s32, c >= 0 ? a : b)
 LANEWISE(slct_s32_u64, u64, u64, u64, s32, c >= 0 ? a : b)
-/* flags: whether a negative subnormal counts as -0, which is not below 0 */
+/* flags: .ftz. A negative subnormal c then counts as -0, which is not below 0. */
 #define SLCT_F32(T)                                                                                \
     LANEWISE(slct_f32_##T, T, T, T, u32,                                                           \
-             f32_of_bits(flushed_unless(c, flags ? 0 : ~0u)) >= 0 ? a : b)
+             f32_of_bits(flush_f32_unless(c, flags ? 0 : ~0u)) >= 0 ? a : b)
 SLCT_F32(u16)
 SLCT_F32(u32)
 SLCT_F32(u64)

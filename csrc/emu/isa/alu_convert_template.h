@@ -1,15 +1,15 @@
-/* cvt: between all integer and floating-point types, with packing of two results into one register.
+/* cvt between all integer and floating-point types, also with two results packed into one register.
  *
- * The conversions that programs live on have handlers of their own. All others take one road: the
- * source becomes a 64-bit integer or a double, exactly; that is clamped or rounded once; the result
- * is stored as wide as its register. A register may be wider than the type it is used with: reads
- * take the low bits, writes extend by the type's sign.
+ * Frequent conversions have their own handlers. All others take three steps: the source becomes a
+ * 64-bit integer or a double, exactly; it is clamped or rounded once; the result is stored with the
+ * width of its register. A register may be wider than the type it is used with: reads take the low
+ * bits, writes sign- or zero-extend.
  */
 #include "alu_format.h"
 
-/* ---- the frequent ones, register as wide as type ---- */
+/* ---- frequent conversions, with registers as wide as their types ---- */
 
-/* Between integers, without .sat, the destination's sign does not matter. */
+/* Between integers without .sat, signed and unsigned destinations get the same bits. */
 #define CONVERT_INTEGER(T)                                                                         \
     LANEWISE(cvt_u16_##T, u16, T, T, T, a)                                                         \
     LANEWISE(cvt_u32_##T, u32, T, T, T, a)                                                         \
@@ -27,7 +27,8 @@ static const exec_fn integer_converters[PTX_N_TYPES][3] = {
     [PTX_S32] = CONVERTERS(s32), [PTX_U64] = CONVERTERS(u64), [PTX_S64] = CONVERTERS(s64),
 };
 
-static inline int32_t truncated_s32(float a) {
+/* Rounds towards zero and saturates; a NaN gives 0. */
+static inline int32_t truncate_to_s32(float a) {
     const float in_range = a < 0x1p31f ? a >= -0x1p31f ? a : -0x1p31f : 0;
     return a >= 0x1p31f ? INT32_MAX : (int32_t)in_range;
 }
@@ -41,13 +42,13 @@ LANEWISE(cvt_rn_f32_f64, u32, f64, f64, f64,
 LANEWISE(cvt_f64_f32, u64, f32, f32, f32, f64_of_f32(a))
 LANEWISE(cvt_f32_f16, u32, u16, u16, u16, canonical_f32(value_f16(a)))
 LANEWISE(cvt_f32_bf16, u32, u16, u16, u16, bits_of_f32(value_bf16(a)))
-LANEWISE(cvt_rn_f16_f32, u16, f32, f32, f32, rounded(a, format_f16, ROUND_NEAREST, false))
-LANEWISE(cvt_rn_bf16_f32, u16, f32, f32, f32, rounded(a, format_bf16, ROUND_NEAREST, false))
-LANEWISE(cvt_rzi_s32_f32, s32, f32, f32, f32, truncated_s32(a))
+LANEWISE(cvt_rn_f16_f32, u16, f32, f32, f32, round_to_format(a, format_f16, ROUND_NEAREST, false))
+LANEWISE(cvt_rn_bf16_f32, u16, f32, f32, f32, round_to_format(a, format_bf16, ROUND_NEAREST, false))
+LANEWISE(cvt_rzi_s32_f32, s32, f32, f32, f32, truncate_to_s32(a))
 
-/* X(to, from, whether rounding to an integer, rounding, handler). Without a rounding it is to
- * nearest. A cvt of f32 or f64 to itself is a mov. */
-#define FREQUENT_CONVERSIONS(X)                                                                    \
+/* X(to, from, rounds to an integer, rounding mode, handler). Exact conversions have ROUND_NEAREST.
+ * A cvt of f32 or f64 to itself is a mov. */
+#define COMMON_CONVERSIONS(X)                                                                      \
     X(F32, S32, false, ROUND_NEAREST, cvt_rn_f32_s32)                                              \
     X(F32, U32, false, ROUND_NEAREST, cvt_rn_f32_u32)                                              \
     X(F64, S32, false, ROUND_NEAREST, cvt_rn_f64_s32)                                              \
@@ -62,14 +63,14 @@ LANEWISE(cvt_rzi_s32_f32, s32, f32, f32, f32, truncated_s32(a))
     X(F32, F32, false, ROUND_NEAREST, cvt_u32_u32)                                                 \
     X(F64, F64, false, ROUND_NEAREST, cvt_u64_u64)
 
-/* ---- all others ---- */
+/* ---- all other conversions ---- */
 
 typedef struct conversion {
-    ptx_type from, to;             /* of an element */
-    uint32_t from_bytes, to_bytes; /* of a register's lane */
-    uint32_t from_bits, to_bits;   /* how far apart packed elements are; 0: there is one */
+    ptx_type from, to;             /* element types */
+    uint32_t from_bytes, to_bytes; /* register bytes per lane */
+    uint32_t from_bits, to_bits;   /* bits from one packed element to the next; 0: one element */
     uint32_t rounding;
-    bool integral; /* rounding to an integer */
+    bool integral; /* rounds to an integer */
     bool ftz, sat, relu, finite;
 } conversion;
 
@@ -112,8 +113,8 @@ static void store_lanes(warp *w, uint32_t offset, uint32_t bytes, const uint64_t
         STORE_LANES(u16, w, offset, bits);
 }
 
-/* The low bits of a register as a value of the type, in 64 bits of its sign. */
-static void extend(ptx_type t, uint64_t *bits) {
+/* Sign- or zero-extends the low bits of each lane from type t to 64 bits. */
+static void extend_to_64(ptx_type t, uint64_t *bits) {
     const uint32_t unused = 64 - 8u * ptx_type_size[t];
     const bool is_signed = is_signed_integer(t);
     EACH_LANE {
@@ -122,14 +123,14 @@ static void extend(ptx_type t, uint64_t *bits) {
     }
 }
 
-/* The element that starts at that bit, as a double. */
-static void load_floats(const warp *w, uint32_t offset, const conversion *how, uint32_t shift,
+/* The element at bit `shift` of each lane, as a double. */
+static void load_floats(const warp *w, uint32_t offset, const conversion *cvt, uint32_t shift,
                         double *x) {
     lanes_u64 bits;
-    load_lanes(w, offset, how->from_bytes, bits);
+    load_lanes(w, offset, cvt->from_bytes, bits);
     for (int lane = 0; lane < LANES; lane++) {
         const uint64_t element = bits[lane] >> shift;
-        switch (how->from) {
+        switch (cvt->from) {
         case PTX_F64: x[lane] = f64_of_bits(element); break;
         case PTX_F16: x[lane] = value_f16((uint16_t)element); break;
         case PTX_BF16: x[lane] = value_bf16((uint16_t)element); break;
@@ -137,15 +138,15 @@ static void load_floats(const warp *w, uint32_t offset, const conversion *how, u
         case PTX_E5M2X2: x[lane] = value_e5m2((uint8_t)element); break;
         default: {
             const uint32_t f32 = (uint32_t)element;
-            const uint32_t flushed = flushed_f32(canonical_f32(f32_of_bits(f32)));
-            x[lane] = f64_of_bits(f64_of_f32(f32_of_bits(how->ftz ? flushed : f32)));
+            const uint32_t flushed = flush_f32(canonical_f32(f32_of_bits(f32)));
+            x[lane] = f64_of_bits(f64_of_f32(f32_of_bits(cvt->ftz ? flushed : f32)));
         }
         }
     }
 }
 
-/* An integer's magnitude as a double, rounded to odd where 53 bits are too few. */
-static inline double odd_magnitude(uint64_t magnitude) {
+/* An integer's magnitude as a double, rounded to odd if it has more than 53 bits. */
+static inline double magnitude_to_odd(uint64_t magnitude) {
     if (magnitude >> 53) magnitude = (magnitude >> 11 | ((magnitude & 0x7ff) != 0)) << 11;
     return (double)magnitude;
 }
@@ -159,7 +160,7 @@ static double to_integral(double x, uint32_t rounding) {
     }
 }
 
-/* Of an integral value or NaN. PTX: a NaN gives 0, but from f64 and to 64 bits only the top bit. */
+/* x is integral or NaN. PTX: a NaN gives 0; from f64 or to 64 bits, only the top bit is set. */
 static uint64_t float_to_integer(double x, ptx_type from, ptx_type to) {
     const int bits = 8 * ptx_type_size[to];
     const uint64_t top = (uint64_t)1 << (bits - 1);
@@ -172,142 +173,142 @@ static uint64_t float_to_integer(double x, ptx_type from, ptx_type to) {
     return x <= 0 ? 0 : (uint64_t)x;
 }
 
-static uint32_t float_to_narrow(double x, float_format format, const conversion *how) {
-    if (x != x && how->from == PTX_F64) return nan_of_f64(x, format);
-    return rounded(x, format, how->rounding, how->finite);
+static uint32_t float_to_narrow(double x, float_format format, const conversion *cvt) {
+    if (x != x && cvt->from == PTX_F64) return nan_of_f64(x, format);
+    return round_to_format(x, format, cvt->rounding, cvt->finite);
 }
 
-static uint64_t float_to_float(double x, const conversion *how) {
-    if (how->sat) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */
-    if (how->relu) x = x <= 0 ? 0 : x;
-    switch (how->to) {
-    case PTX_F64: return result_f64(x, x, x, x);
-    case PTX_F16: return float_to_narrow(x, format_f16, how);
-    case PTX_BF16: return float_to_narrow(x, format_bf16, how);
-    case PTX_TF32: return (uint64_t)float_to_narrow(x, format_tf32, how) << 13;
-    case PTX_E4M3X2: return float_to_narrow(x, format_e4m3, how);
-    case PTX_E5M2X2: return float_to_narrow(x, format_e5m2, how);
+static uint64_t float_to_float(double x, const conversion *cvt) {
+    if (cvt->sat) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */
+    if (cvt->relu) x = x <= 0 ? 0 : x;
+    switch (cvt->to) {
+    case PTX_F64: return propagate_nan_f64(x, x, x, x);
+    case PTX_F16: return float_to_narrow(x, format_f16, cvt);
+    case PTX_BF16: return float_to_narrow(x, format_bf16, cvt);
+    case PTX_TF32: return (uint64_t)float_to_narrow(x, format_tf32, cvt) << 13;
+    case PTX_E4M3X2: return float_to_narrow(x, format_e4m3, cvt);
+    case PTX_E5M2X2: return float_to_narrow(x, format_e5m2, cvt);
     default:
-        if (how->ftz && is_tiny(x, format_f32, how->rounding)) x = copysign(0.0, x);
-        return float_to_narrow(x, format_f32, how);
+        if (cvt->ftz && is_tiny(x, format_f32, cvt->rounding)) x = copysign(0.0, x);
+        return float_to_narrow(x, format_f32, cvt);
     }
 }
 
 static const insn *cvt_from_float(warp *w, const insn *in) {
-    const conversion *how = in->extra;
+    const conversion *cvt = in->extra;
     double x[LANES];
     lanes_u64 results = {0};
-    /* Of two results the upper comes from a, or from the upper part of a packed a. */
-    for (int part = how->to_bits ? 1 : 0; part >= 0; part--) {
-        const bool from_b = part == 0 && how->to_bits && !how->from_bits;
-        load_floats(w, from_b ? in->b : in->a, how, part ? how->from_bits : 0, x);
+    /* Packed results: the upper one comes from a, the lower one from b; or both from the halves of
+     * a packed a. */
+    for (int part = cvt->to_bits ? 1 : 0; part >= 0; part--) {
+        const bool from_b = part == 0 && cvt->to_bits && !cvt->from_bits;
+        load_floats(w, from_b ? in->b : in->a, cvt, part ? cvt->from_bits : 0, x);
         for (int lane = 0; lane < LANES; lane++) {
-            const double value = how->integral ? to_integral(x[lane], how->rounding) : x[lane];
-            const uint64_t bits = is_integer(how->to) ? float_to_integer(value, how->from, how->to)
-                                                      : float_to_float(value, how);
-            results[lane] |= bits << (part ? how->to_bits : 0);
+            const double value = cvt->integral ? to_integral(x[lane], cvt->rounding) : x[lane];
+            const uint64_t bits = is_integer(cvt->to) ? float_to_integer(value, cvt->from, cvt->to)
+                                                      : float_to_float(value, cvt);
+            results[lane] |= bits << (part ? cvt->to_bits : 0);
         }
     }
-    if (is_integer(how->to)) extend(how->to, results);
-    store_lanes(w, in->d, how->to_bytes, results);
+    if (is_integer(cvt->to)) extend_to_64(cvt->to, results);
+    store_lanes(w, in->d, cvt->to_bytes, results);
     return in + 1;
 }
 
-/* Into the range of an integer type, from one that is_signed. */
-static uint64_t clamped_integer(uint64_t bits, bool from_signed, ptx_type to) {
+/* Clamps a 64-bit integer, signed if from_signed, to the range of type `to`. */
+static uint64_t clamp_integer(uint64_t bits, bool from_signed, ptx_type to) {
     const uint64_t top = (uint64_t)1 << (8 * ptx_type_size[to] - 1);
-    const uint64_t largest = is_signed_integer(to) ? top - 1 : top | (top - 1);
+    const uint64_t max = is_signed_integer(to) ? top - 1 : top | (top - 1);
     if (from_signed && (int64_t)bits < 0) {
-        const uint64_t least = is_signed_integer(to) ? 0 - top : 0;
-        return (int64_t)bits < (int64_t)least ? least : bits;
+        const uint64_t min = is_signed_integer(to) ? 0 - top : 0;
+        return (int64_t)bits < (int64_t)min ? min : bits;
     }
-    return bits > largest ? largest : bits;
+    return bits > max ? max : bits;
 }
 
-static uint64_t integer_to_float(uint64_t bits, bool negative, const conversion *how) {
-    const double magnitude = odd_magnitude(negative ? 0 - bits : bits);
-    return float_to_float(negative ? -magnitude : magnitude, how);
+static uint64_t integer_to_float(uint64_t bits, bool negative, const conversion *cvt) {
+    const double magnitude = magnitude_to_odd(negative ? 0 - bits : bits);
+    return float_to_float(negative ? -magnitude : magnitude, cvt);
 }
 
 static const insn *cvt_from_integer(warp *w, const insn *in) {
-    const conversion *how = in->extra;
-    const bool is_signed = is_signed_integer(how->from);
+    const conversion *cvt = in->extra;
+    const bool is_signed = is_signed_integer(cvt->from);
     lanes_u64 bits;
-    load_lanes(w, in->a, how->from_bytes, bits);
-    extend(how->from, bits);
-    if (is_integer(how->to)) {
-        if (how->sat) EACH_LANE bits[lane] = clamped_integer(bits[lane], is_signed, how->to);
-        extend(how->to, bits);
-    } else if (how->to == PTX_F64 && !how->sat) {
-        set_rounding(how->rounding);
+    load_lanes(w, in->a, cvt->from_bytes, bits);
+    extend_to_64(cvt->from, bits);
+    if (is_integer(cvt->to)) {
+        if (cvt->sat) EACH_LANE bits[lane] = clamp_integer(bits[lane], is_signed, cvt->to);
+        extend_to_64(cvt->to, bits);
+    } else if (cvt->to == PTX_F64 && !cvt->sat) {
+        set_rounding(cvt->rounding);
         for (int lane = 0; lane < LANES; lane++) {
             const double x = is_signed ? (double)(int64_t)bits[lane] : (double)bits[lane];
             bits[lane] = bits_of_f64(x);
         }
         LANES_COMPLETE(bits);
-        reset_rounding(how->rounding);
-        /* Rounding down, compilers' sequences for vectors of u64 make a -0 of 0. */
+        reset_rounding(cvt->rounding);
+        /* In rounding mode down, compilers' vector code for u64 turns 0 into -0. */
         EACH_LANE bits[lane] = bits[lane] << 1 ? bits[lane] : 0;
     } else {
         for (int lane = 0; lane < LANES; lane++)
-            bits[lane] = integer_to_float(bits[lane], is_signed && (int64_t)bits[lane] < 0, how);
+            bits[lane] = integer_to_float(bits[lane], is_signed && (int64_t)bits[lane] < 0, cvt);
     }
-    store_lanes(w, in->d, how->to_bytes, bits);
+    store_lanes(w, in->d, cvt->to_bytes, bits);
     return in + 1;
 }
 
-/* ---- selection ---- */
+/* ---- decoding ---- */
 
-/* Types of which every value is one of the other need no rounding to get there. */
-static bool loses_precision(ptx_type from, ptx_type to) {
+/* Whether type `to` cannot represent every value of `from`; both are floating-point types. */
+static bool needs_rounding(ptx_type from, ptx_type to) {
     if (to == PTX_F64 || from == to) return false;
     return to != PTX_F32 || from == PTX_F64;
 }
 
-/* A register's own type says where its bits lie, which may be wider than what is done with it. */
-static ptx_type stored_type(decoder *dc, const ptx_operand *o, ptx_type used) {
+/* The type that a register was declared with. It may be wider than the type it is used with. */
+static ptx_type register_type(decoder *dc, const ptx_operand *o, ptx_type used) {
     const ptx_type declared = decode_register_type(dc, o);
     return declared == PTX_NO_TYPE ? used : declared;
 }
 
-static uint32_t stored_bytes(ptx_type t) {
+static uint32_t register_bytes(ptx_type t) {
     return ptx_type_size[t] < 2 ? 2 : ptx_type_size[t];
 }
 
-/* The modifiers. False if the rounding that the types need is missing, or there is one they refuse.
- */
-static bool take_conversion(decoder *dc, conversion *how) {
+/* Takes the modifiers. False if the types need a rounding modifier and it is missing. Modifiers
+ * that the types do not allow are not taken, so decode refuses them. */
+static bool take_conversion(decoder *dc, conversion *cvt) {
     static const char *const integral[4] = {"rni", "rzi", "rmi", "rpi"};
-    const bool from_float = is_float(how->from), to_float = is_float(how->to);
-    const bool f32 = how->from == PTX_F32 || how->to == PTX_F32;
-    const bool to_small = to_float && how->to != PTX_F32 && how->to != PTX_F64;
-    /* To f16, an H200 does not flush its source, which shows where a rounding points away from
-     * zero. */
-    how->ftz = f32 && decode_take(dc, "ftz") && how->to != PTX_F16;
-    how->sat = how->to != PTX_BF16 && how->from != PTX_BF16 && decode_take(dc, "sat");
-    how->relu = to_small && decode_take(dc, "relu");
-    how->finite = to_small && decode_take(dc, "satfinite");
+    const bool from_float = is_float(cvt->from), to_float = is_float(cvt->to);
+    const bool f32 = cvt->from == PTX_F32 || cvt->to == PTX_F32;
+    const bool to_narrow = to_float && cvt->to != PTX_F32 && cvt->to != PTX_F64;
+    /* To f16, an H200 does not flush the source. This shows when the rounding is away from zero. */
+    cvt->ftz = f32 && decode_take(dc, "ftz") && cvt->to != PTX_F16;
+    cvt->sat = cvt->to != PTX_BF16 && cvt->from != PTX_BF16 && decode_take(dc, "sat");
+    cvt->relu = to_narrow && decode_take(dc, "relu");
+    cvt->finite = to_narrow && decode_take(dc, "satfinite");
 
-    if (from_float && (!to_float || how->from == how->to)) {
-        for (uint32_t mode = 0; mode < 4 && !how->integral; mode++) {
-            how->integral = decode_take(dc, integral[mode]);
-            how->rounding = mode;
+    if (from_float && (!to_float || cvt->from == cvt->to)) {
+        for (uint32_t mode = 0; mode < 4 && !cvt->integral; mode++) {
+            cvt->integral = decode_take(dc, integral[mode]);
+            cvt->rounding = mode;
         }
-        if (!how->integral) how->rounding = ROUND_NEAREST;
-        return to_float || how->integral;
+        if (!cvt->integral) cvt->rounding = ROUND_NEAREST;
+        return to_float || cvt->integral;
     }
     if (!to_float) return true;
-    if (how->to == PTX_TF32 && decode_take(dc, "rna")) {
-        how->rounding = ROUND_NEAREST_AWAY;
+    if (cvt->to == PTX_TF32 && decode_take(dc, "rna")) {
+        cvt->rounding = ROUND_NEAREST_AWAY;
         return true;
     }
-    if (from_float && !loses_precision(how->from, how->to)) return true;
+    if (from_float && !needs_rounding(cvt->from, cvt->to)) return true;
     const int rounding = take_rounding(dc, -1);
-    how->rounding = (uint32_t)rounding;
+    cvt->rounding = (uint32_t)rounding;
     return rounding >= 0;
 }
 
-static exec_fn frequent_conversion(const conversion *how) {
+static exec_fn common_conversion(const conversion *cvt) {
     static const struct {
         ptx_type to, from;
         bool integral;
@@ -315,24 +316,24 @@ static exec_fn frequent_conversion(const conversion *how) {
         exec_fn exec;
     } rows[] = {
 #define X(to, from, integral, rounding, exec) {PTX_##to, PTX_##from, integral, rounding, exec},
-        FREQUENT_CONVERSIONS(X)
+        COMMON_CONVERSIONS(X)
 #undef X
     };
-    if (how->ftz || how->sat || how->relu || how->finite) return NULL;
-    if (how->from_bytes != ptx_type_size[how->from] || how->to_bytes != ptx_type_size[how->to])
+    if (cvt->ftz || cvt->sat || cvt->relu || cvt->finite) return NULL;
+    if (cvt->from_bytes != ptx_type_size[cvt->from] || cvt->to_bytes != ptx_type_size[cvt->to])
         return NULL;
-    if (is_integer(how->to) && is_integer(how->from)) {
-        const int width = how->to_bytes == 2 ? 0 : how->to_bytes == 4 ? 1 : 2;
-        return integer_converters[how->from][width];
+    if (is_integer(cvt->to) && is_integer(cvt->from)) {
+        const int width = cvt->to_bytes == 2 ? 0 : cvt->to_bytes == 4 ? 1 : 2;
+        return integer_converters[cvt->from][width];
     }
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (rows[k].to == how->to && rows[k].from == how->from &&
-            rows[k].integral == how->integral && rows[k].rounding == how->rounding)
+        if (rows[k].to == cvt->to && rows[k].from == cvt->from &&
+            rows[k].integral == cvt->integral && rows[k].rounding == cvt->rounding)
             return rows[k].exec;
     return NULL;
 }
 
-/* cvt of two results: .f16x2 .bf16x2 .e4m3x2 .e5m2x2 of two f32, or between pairs. */
+/* cvt with a packed result: .f16x2 .bf16x2 .e4m3x2 .e5m2x2 from two f32 or from a packed source. */
 static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *out, ptx_type to,
                                  ptx_type from) {
     const bool to_8bit = to == PTX_E4M3X2 || to == PTX_E5M2X2;
@@ -340,8 +341,8 @@ static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *ou
     const bool two_sources = from == PTX_F32;
     if (!two_sources && !(to_8bit && from == PTX_F16X2) && !(from_8bit && to == PTX_F16X2))
         return NULL;
-    conversion *how = decode_alloc(dc, sizeof *how);
-    *how = (conversion){
+    conversion *cvt = decode_alloc(dc, sizeof *cvt);
+    *cvt = (conversion){
         .from = from == PTX_F16X2 ? PTX_F16 : from,
         .to = to == PTX_F16X2    ? PTX_F16
               : to == PTX_BF16X2 ? PTX_BF16
@@ -354,13 +355,13 @@ static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *ou
         .to_bits = to_8bit ? 8 : 16,
     };
     if (from_8bit) {
-        how->relu = decode_take(dc, "relu");
+        cvt->relu = decode_take(dc, "relu");
         if (!decode_take(dc, "rn")) return NULL;
-    } else if (!take_conversion(dc, how) || how->ftz || how->sat || how->rounding > ROUND_ZERO ||
-               (to_8bit && (!how->finite || how->rounding != ROUND_NEAREST))) {
+    } else if (!take_conversion(dc, cvt) || cvt->ftz || cvt->sat || cvt->rounding > ROUND_ZERO ||
+               (to_8bit && (!cvt->finite || cvt->rounding != ROUND_NEAREST))) {
         return NULL;
     }
-    out->extra = how;
+    out->extra = cvt;
     const ptx_type source = two_sources ? PTX_F32 : from_8bit ? PTX_B16 : PTX_B32;
     if (!alu_operands(dc, p, out, to_8bit ? PTX_B16 : PTX_B32, source,
                       two_sources ? source : PTX_NO_TYPE, PTX_NO_TYPE, PTX_NO_TYPE))
@@ -379,22 +380,22 @@ static exec_fn select_cvt(decoder *dc, const ptx_instruction *p, insn *out) {
         p->operands[0].pair)
         return NULL;
 
-    const ptx_type to_stored = stored_type(dc, &p->operands[0], to);
-    const ptx_type from_stored = stored_type(dc, &p->operands[1], from);
+    const ptx_type to_stored = register_type(dc, &p->operands[0], to);
+    const ptx_type from_stored = register_type(dc, &p->operands[1], from);
     if (ptx_type_size[to_stored] < ptx_type_size[to] || to_stored == PTX_B128 ||
         ptx_type_size[from_stored] < ptx_type_size[from] || from_stored == PTX_B128 ||
         to_stored == PTX_PRED || from_stored == PTX_PRED)
         return NULL;
-    conversion *how = decode_alloc(dc, sizeof *how);
-    *how = (conversion){.from = from,
+    conversion *cvt = decode_alloc(dc, sizeof *cvt);
+    *cvt = (conversion){.from = from,
                         .to = to,
-                        .from_bytes = stored_bytes(from_stored),
-                        .to_bytes = stored_bytes(to_stored)};
-    if (!take_conversion(dc, how)) return NULL;
-    out->extra = how;
+                        .from_bytes = register_bytes(from_stored),
+                        .to_bytes = register_bytes(to_stored)};
+    if (!take_conversion(dc, cvt)) return NULL;
+    out->extra = cvt;
     out->a = decode_source(dc, &p->operands[1], from_stored);
     out->d = decode_destination(dc, &p->operands[0], to_stored);
-    const exec_fn frequent = frequent_conversion(how);
-    if (frequent) return frequent;
+    const exec_fn common = common_conversion(cvt);
+    if (common) return common;
     return is_float(from) ? cvt_from_float : cvt_from_integer;
 }

@@ -1,14 +1,13 @@
-/* Integer arithmetic over more than one register: the carry of add.cc, addc, sub.cc, subc, mad.cc
- * and madc, which PTX keeps in the condition code register CC.CF; and the packed dot products dp4a,
- * dp2a.
+/* Extended-precision integer arithmetic: add.cc, addc, sub.cc, subc, mad.cc, madc. Their carry is
+ * PTX's condition code register CC.CF (warp.carry). Also the packed dot products dp4a and dp2a.
  */
 #include "alu.h"
 
 enum { CARRY_IN = 1, CARRY_OUT = 2 };
 
-/* x + y + carry or, subtracting, x - y - borrow. The sources are read before anything is written: d
+/* x + y + carry, or x - y - borrow if `subtract`. Reads a lane's sources before it writes d, which
  * may be one of them. */
-#define CARRYING(name, T, U, subtract, x_expression, y_expression)                                 \
+#define DEFINE_CARRY_OP(name, T, U, subtract, x_expression, y_expression)                          \
     static const insn *name(warp *w, const insn *in) {                                             \
         const lane_##T *pa = LANE_POINTER(T, w, in->a), *pb = LANE_POINTER(T, w, in->b);           \
         const lane_##T *pc = LANE_POINTER(T, w, in->c);                                            \
@@ -19,25 +18,25 @@ enum { CARRY_IN = 1, CARRY_OUT = 2 };
             (void)c;                                                                               \
             const lane_##U x = (lane_##U)(x_expression), y = (lane_##U)(y_expression);             \
             const lane_##U carry = in->flags & CARRY_IN ? w->carry[lane] : 0;                      \
-            const lane_##U first = subtract ? x - y : x + y;                                       \
-            const bool carried = subtract ? x < y || first < carry                                 \
-                                          : first < x || (lane_##U)(first + carry) < first;        \
-            pd[lane] = subtract ? first - carry : first + carry;                                   \
-            if (in->flags & CARRY_OUT) w->carry[lane] = carried;                                   \
+            const lane_##U partial = subtract ? x - y : x + y;                                     \
+            const bool overflow = subtract ? x < y || partial < carry                              \
+                                           : partial < x || (lane_##U)(partial + carry) < partial; \
+            pd[lane] = subtract ? partial - carry : partial + carry;                               \
+            if (in->flags & CARRY_OUT) w->carry[lane] = overflow;                                  \
         }                                                                                          \
         return in + 1;                                                                             \
     }
 
-CARRYING(add_carry_u32, u32, u32, false, a, b)
-CARRYING(add_carry_u64, u64, u64, false, a, b)
-CARRYING(sub_carry_u32, u32, u32, true, a, b)
-CARRYING(sub_carry_u64, u64, u64, true, a, b)
-CARRYING(mad_lo_carry_u32, u32, u32, false, a *b, c)
-CARRYING(mad_lo_carry_u64, u64, u64, false, a *b, c)
-CARRYING(mad_hi_carry_u32, u32, u32, false, high_u32(a, b), c)
-CARRYING(mad_hi_carry_u64, u64, u64, false, high_u64(a, b), c)
-CARRYING(mad_hi_carry_s32, s32, u32, false, high_s32(a, b), c)
-CARRYING(mad_hi_carry_s64, s64, u64, false, high_s64(a, b), c)
+DEFINE_CARRY_OP(add_carry_u32, u32, u32, false, a, b)
+DEFINE_CARRY_OP(add_carry_u64, u64, u64, false, a, b)
+DEFINE_CARRY_OP(sub_carry_u32, u32, u32, true, a, b)
+DEFINE_CARRY_OP(sub_carry_u64, u64, u64, true, a, b)
+DEFINE_CARRY_OP(mad_lo_carry_u32, u32, u32, false, a *b, c)
+DEFINE_CARRY_OP(mad_lo_carry_u64, u64, u64, false, a *b, c)
+DEFINE_CARRY_OP(mad_hi_carry_u32, u32, u32, false, high_u32(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_u64, u64, u64, false, high_u64(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_s32, s32, u32, false, high_s32(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_s64, s64, u64, false, high_s64(a, b), c)
 
 #define TYPES_CARRYING(op)                                                                         \
     [PTX_U32] = op##_u32, [PTX_S32] = op##_u32, [PTX_U64] = op##_u64, [PTX_S64] = op##_u64
@@ -50,7 +49,7 @@ static const exec_by_type mad_hi_carry_table = {[PTX_U32] = mad_hi_carry_u32,
                                                 [PTX_U64] = mad_hi_carry_u64,
                                                 [PTX_S64] = mad_hi_carry_s64};
 
-/* With the carry that comes in known (addc), or only one that goes out (add.cc). */
+/* carry_in: reads CC.CF (addc, subc, madc). carry_out: writes it (.cc). */
 static exec_fn select_carrying(decoder *dc, const ptx_instruction *p, insn *out, bool carry_in,
                                bool carry_out, int n_sources, const exec_by_type table) {
     out->flags = (uint8_t)((carry_in ? CARRY_IN : 0) | (carry_out ? CARRY_OUT : 0));
@@ -95,7 +94,7 @@ static inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, bool a_signed, b
     return c;
 }
 
-/* b is already shifted so that its two bytes are the low ones. */
+/* b is shifted so that the two bytes in use are its low ones. */
 static inline uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, bool a_signed, bool b_signed) {
     for (int k = 0; k < 2; k++)
         c += half_of(a, k, a_signed) * byte_of(b, k, b_signed);
@@ -111,7 +110,7 @@ LANEWISE(dp2a_us, u32, u32, u32, u32, dot2(a, b >> flags, c, false, true))
 LANEWISE(dp2a_su, u32, u32, u32, u32, dot2(a, b >> flags, c, true, false))
 LANEWISE(dp2a_ss, u32, u32, u32, u32, dot2(a, b >> flags, c, true, true))
 
-/* handlers: by [a signed][b signed] */
+/* handlers[a is signed][b is signed] */
 static exec_fn select_dot(decoder *dc, const ptx_instruction *p, insn *out,
                           const exec_fn handlers[2][2]) {
     const ptx_type ta = decode_take_type(dc), tb = decode_take_type(dc);
@@ -130,6 +129,6 @@ static exec_fn select_dp2a(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_fn handlers[2][2] = {{dp2a_uu, dp2a_us}, {dp2a_su, dp2a_ss}};
     const bool low = decode_take(dc, "lo");
     if (!low && !decode_take(dc, "hi")) return NULL;
-    out->flags = low ? 0 : 16; /* bits that b is shifted by */
+    out->flags = low ? 0 : 16; /* right shift of b in bits */
     return select_dot(dc, p, out, handlers);
 }

@@ -1,5 +1,5 @@
-/* Floating point that several files share: bits, canonical NaNs, flushing, the host's rounding
- * mode, the rule of min and max.
+/* Floating-point functions that several files share: bit casts, canonical NaNs, flushing, the
+ * host's rounding mode, min and max.
  */
 #ifndef EMU_ALU_FLOAT_H
 #define EMU_ALU_FLOAT_H
@@ -35,22 +35,22 @@ static inline double f64_of_bits(uint64_t bits) {
 
 enum { NAN_F32 = 0x7fffffff, NAN_HALF = 0x7fff /* f16 and bf16 */ };
 
-/* A NaN result of f32 arithmetic is always this one. */
+/* f32 arithmetic returns every NaN as this one. */
 static inline uint32_t canonical_f32(float x) {
     return x != x ? NAN_F32 : bits_of_f32(x);
 }
 
-/* .ftz: subnormals become zeros of their sign. */
-static inline uint32_t flushed_f32(uint32_t bits) {
+/* `.ftz`: a subnormal becomes a zero of the same sign. */
+static inline uint32_t flush_f32(uint32_t bits) {
     return bits & 0x7f800000 ? bits : bits & 0x80000000;
 }
 
-/* The same, unless all bits are to be kept. */
-static inline uint32_t flushed_unless(uint32_t bits, uint32_t kept) {
-    return bits & 0x7f800000 ? bits : bits & (0x80000000 | kept);
+/* keep_mask 0: as flush_f32; ~0: bits are unchanged. */
+static inline uint32_t flush_f32_unless(uint32_t bits, uint32_t keep_mask) {
+    return bits & 0x7f800000 ? bits : bits & (0x80000000 | keep_mask);
 }
 
-/* flags of an insn whose handler serves several roundings and modifiers */
+/* insn.flags of handlers that serve several roundings and modifiers. */
 enum {
     ROUND_NEAREST = 0,
     ROUND_ZERO = 1,
@@ -62,7 +62,7 @@ enum {
     FLAG_RELU = 16,
 };
 
-/* Takes .rn .rz .rm .rp, or gives otherwise. */
+/* Takes .rn, .rz, .rm or .rp; returns `otherwise` if there is none. */
 static inline int take_rounding(decoder *dc, int otherwise) {
     static const char *const modes[4] = {"rn", "rz", "rm", "rp"};
     for (int mode = 0; mode < 4; mode++)
@@ -79,22 +79,23 @@ static inline void reset_rounding(uint32_t mode) {
     if (mode != ROUND_NEAREST) fesetround(FE_TONEAREST);
 }
 
-/* ---- min max: a NaN loses to a number unless .NaN is given; -0 is less than +0 ---- */
+/* ---- min, max: -0 < +0; of a NaN and a number the number is the result, unless with .NaN ---- */
 
 enum { MINMAX_NAN = 32, MINMAX_XORSIGN_ABS = 64 };
 
-/* Equal values have equal bits, but for zeros, where or-ing gives the smaller and and-ing the
- * larger. Every comparison is made, whatever the others say: then this is vector code. */
-#define MINMAX(name, T, X, value_of, order, zeros, nan)                                            \
+/* Equal values have equal bits, except zeros: | of their bits gives the smaller one, & the larger.
+ * All comparisons are evaluated unconditionally so that the code vectorises. */
+#define MINMAX(name, T, X, value_of, precedes, zero_op, nan)                                       \
     static inline T name(T a, T b) {                                                               \
         const X x = value_of(a), y = value_of(b);                                                  \
-        const bool before = x order y, equal = x == y, x_nan = x != x, y_nan = y != y;             \
-        const T number = (before | y_nan) ? a : b;                                                 \
-        const T known = equal ? a zeros b : number;                                                \
-        return (x_nan & y_nan) ? nan : known;                                                      \
+        const bool before = x precedes y, equal = x == y, x_nan = x != x, y_nan = y != y;          \
+        const T non_nan = (before | y_nan) ? a : b;                                                \
+        const T result = equal ? a zero_op b : non_nan;                                            \
+        return (x_nan & y_nan) ? nan : result;                                                     \
     }
 
-/* .ftz .NaN .xorsign.abs as flags, for f32 and the half types; -1: half of .xorsign.abs */
+/* Takes .ftz, .NaN and .xorsign.abs of f32 and half types. Returns flags; -1 if .xorsign lacks
+ * .abs. */
 static inline int take_minmax_flags(decoder *dc) {
     const int ftz = decode_take(dc, "ftz") ? FLAG_FTZ : 0;
     const int nan = decode_take(dc, "NaN") ? MINMAX_NAN : 0;

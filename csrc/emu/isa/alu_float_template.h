@@ -1,23 +1,24 @@
-/* f32 and f64: add sub mul fma mad div rcp sqrt under the four roundings, .ftz and .sat; abs neg
- * min max copysign testp.
+/* f32 and f64: add sub mul fma mad div rcp sqrt in four roundings, with .ftz and .sat; abs neg min
+ * max copysign testp.
  *
- * f32 rounded to nearest and nothing else, what nearly all code asks for, has a handler of its own.
- * All other forms share one handler an operation and type, which sets the host's rounding mode
- * around a loop from memory to memory: the operations cannot move out of it, since fesetround is a
- * call the compiler cannot see.
+ * f32 rounded to nearest without modifiers is by far the most frequent form and has its own
+ * handlers. All other forms share one handler per operation and type. It sets the host's rounding
+ * mode around a loop that reads and writes memory. The compiler cannot move operations out of that
+ * loop, because fesetround is an opaque call.
  */
 #include "alu_format.h"
 
 /* ---- results ---- */
 
-static inline uint32_t saturated_f32(uint32_t bits) {
+static inline uint32_t saturate_f32(uint32_t bits) {
     const float x = f32_of_bits(bits);
     return x > 0 ? x < 1 ? bits : 0x3f800000 : 0; /* NaN and -0 give +0 */
 }
 
-/* f64 arithmetic passes a NaN on, made quiet: the first one among these, in the order in which an
- * H200 looks at an operation's sources. One that it makes itself is the same on every host. */
-static inline uint64_t result_f64(double result, double first, double second, double third) {
+/* f64 arithmetic returns a source's NaN, made quiet. `first`, `second` and `third` are the sources
+ * in the order in which an H200 checks them for NaN. A NaN that the operation itself produces has
+ * fixed bits, the same on every host. */
+static inline uint64_t propagate_nan_f64(double result, double first, double second, double third) {
     const uint64_t quiet = 0x0008000000000000;
     if (result == result) return bits_of_f64(result);
     if (first != first) return bits_of_f64(first) | quiet;
@@ -34,17 +35,17 @@ typedef struct float_operation {
     bool saturates;
 } float_operation;
 
-static inline float flushed_source(uint32_t bits, uint32_t kept) {
-    return f32_of_bits(flushed_unless(bits, kept));
+static inline float flush_source(uint32_t bits, uint32_t keep_mask) {
+    return f32_of_bits(flush_f32_unless(bits, keep_mask));
 }
 
-/* The handlers of op from its functions of a, b, c: op_f32, op_f64 and op_odd, which gives an f32
- * result as a double, exact or rounded to odd. They fetch three sources whatever op has: the
- * compiler drops those it does not use. first ... third: the sources in the order in which f64
- * looks for a NaN.
+/* Defines the handlers of op from op_f32, op_f64 and op_odd, functions of a, b and c. op_odd
+ * returns the f32 operation's result as a double, exact or rounded to odd. The handlers load three
+ * sources; the compiler drops unused ones. first, second, third: the sources in the order of f64's
+ * NaN check.
  *
- * A flushed result needs a second look only if it is the least normal number: that may come of
- * rounding up what is tiny. */
+ * With .ftz only a result equal to the smallest normal number is checked again: it may be a tiny
+ * value that was rounded up. */
 #define FLOAT_HANDLERS(op, sources, can_saturate, first, second, third)                            \
     LANEWISE(op##_rn_f32, u32, f32, f32, f32, canonical_f32(op##_f32(a, b, c)))                    \
                                                                                                    \
@@ -52,29 +53,31 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
         const lane_u32 *pa = LANE_POINTER(u32, w, in->a), *pb = LANE_POINTER(u32, w, in->b);       \
         const lane_u32 *pc = LANE_POINTER(u32, w, in->c);                                          \
         const uint32_t flags = in->flags, rounding = flags & ROUND_MASK;                           \
-        const uint32_t kept = flags & FLAG_FTZ ? 0 : ~0u;                                          \
+        const uint32_t keep_mask = flags & FLAG_FTZ ? 0 : ~0u;                                     \
         lanes_u32 results;                                                                         \
-        uint32_t doubtful = 0;                                                                     \
+        uint32_t at_min_normal = 0;                                                                \
         set_rounding(rounding);                                                                    \
         EACH_LANE {                                                                                \
-            const float a = flushed_source(pa[lane], kept), b = flushed_source(pb[lane], kept);    \
-            const float c = flushed_source(pc[lane], kept);                                        \
+            const float a = flush_source(pa[lane], keep_mask),                                     \
+                        b = flush_source(pb[lane], keep_mask);                                     \
+            const float c = flush_source(pc[lane], keep_mask);                                     \
             results[lane] = bits_of_f32(op##_f32(a, b, c));                                        \
         }                                                                                          \
         LANES_COMPLETE(results);                                                                   \
         reset_rounding(rounding);                                                                  \
         EACH_LANE {                                                                                \
             const uint32_t bits = canonical_f32(f32_of_bits(results[lane]));                       \
-            doubtful |= (bits & 0x7fffffff) == 0x00800000;                                         \
-            results[lane] = flushed_unless(bits, kept);                                            \
+            at_min_normal |= (bits & 0x7fffffff) == 0x00800000;                                    \
+            results[lane] = flush_f32_unless(bits, keep_mask);                                     \
         }                                                                                          \
-        for (int lane = 0; lane < LANES && doubtful && flags & FLAG_FTZ; lane++) {                 \
-            const double a = flushed_source(pa[lane], kept), b = flushed_source(pb[lane], kept);   \
-            const double c = flushed_source(pc[lane], kept);                                       \
+        for (int lane = 0; lane < LANES && at_min_normal && flags & FLAG_FTZ; lane++) {            \
+            const double a = flush_source(pa[lane], keep_mask),                                    \
+                         b = flush_source(pb[lane], keep_mask);                                    \
+            const double c = flush_source(pc[lane], keep_mask);                                    \
             const bool tiny = is_tiny(op##_odd(a, b, c), format_f32, rounding);                    \
             results[lane] &= tiny ? 0x80000000 : ~0u;                                              \
         }                                                                                          \
-        if (flags & FLAG_SAT) EACH_LANE results[lane] = saturated_f32(results[lane]);              \
+        if (flags & FLAG_SAT) EACH_LANE results[lane] = saturate_f32(results[lane]);               \
         STORE_LANES(u32, w, in->d, results);                                                       \
         return in + 1;                                                                             \
     }                                                                                              \
@@ -92,7 +95,7 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
         for (int lane = 0; lane < LANES && nan; lane++) {                                          \
             const double a = pa[lane], b = pb[lane], c = pc[lane];                                 \
             (void)b, (void)c;                                                                      \
-            results[lane] = result_f64(f64_of_bits(results[lane]), first, second, third);          \
+            results[lane] = propagate_nan_f64(f64_of_bits(results[lane]), first, second, third);   \
         }                                                                                          \
         STORE_LANES(u64, w, in->d, results);                                                       \
         return in + 1;                                                                             \
@@ -101,7 +104,7 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
     static const float_operation op##_float = {op##_rn_f32, op##_modified_f32, op##_any_f64,       \
                                                sources, can_saturate};
 
-/* all ones or nothing */
+/* All ones for a NaN, else 0. */
 #define IS_NAN_F64(bits) (f64_of_bits(bits) != f64_of_bits(bits) ? ~(uint64_t)0 : 0)
 
 #define FLOAT_FUNCTION(op, T, result)                                                              \
@@ -112,19 +115,20 @@ static inline float flushed_source(uint32_t bits, uint32_t kept) {
 
 FLOAT_FUNCTION(add_f32, float, a + b)
 FLOAT_FUNCTION(add_f64, double, a + b)
-FLOAT_FUNCTION(add_odd, double, a + b) /* of f32, where it is tiny it is exact */
+FLOAT_FUNCTION(add_odd, double, a + b) /* exact where it is tiny */
 FLOAT_FUNCTION(sub_f32, float, a - b)
 FLOAT_FUNCTION(sub_f64, double, a - b)
 FLOAT_FUNCTION(sub_odd, double, a - b)
 FLOAT_FUNCTION(mul_f32, float, a *b)
 FLOAT_FUNCTION(mul_f64, double, a *b)
-FLOAT_FUNCTION(mul_odd, double, a *b) /* 48 bits of 53 */
+FLOAT_FUNCTION(mul_odd, double, a *b) /* exact: 48 of 53 bits */
 FLOAT_FUNCTION(fma_f32, float, __builtin_fmaf(a, b, c))
 FLOAT_FUNCTION(fma_f64, double, __builtin_fma(a, b, c))
-FLOAT_FUNCTION(fma_odd, double, odd_sum(a *b, c))
+FLOAT_FUNCTION(fma_odd, double, add_to_odd(a *b, c))
 FLOAT_FUNCTION(div_f32, float, a / b)
 FLOAT_FUNCTION(div_f64, double, a / b)
-FLOAT_FUNCTION(div_odd, double, a / b) /* no quotient of f32 is as near to a bound as f64 rounds */
+/* f32 quotients are never so close to a rounding boundary that f64's rounding could cross it. */
+FLOAT_FUNCTION(div_odd, double, a / b)
 FLOAT_FUNCTION(rcp_f32, float, 1 / a)
 FLOAT_FUNCTION(rcp_f64, double, 1 / a)
 FLOAT_FUNCTION(rcp_odd, double, 1 / a)
@@ -140,7 +144,7 @@ FLOAT_HANDLERS(div, 2, false, a, b, b)
 FLOAT_HANDLERS(rcp, 1, false, a, a, a)
 FLOAT_HANDLERS(sqrt, 1, false, a, a, a)
 
-/* rounding: what the instruction says, or its default; -1 if it must say and does not. */
+/* rounding: the instruction's, or its default; -1 if a required rounding modifier is missing. */
 static exec_fn select_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
                             const float_operation *op, int rounding) {
     const ptx_type none = PTX_NO_TYPE;
@@ -175,13 +179,13 @@ static exec_fn select_fma_float(decoder *dc, const ptx_instruction *p, insn *out
 
 /* ---- signs ---- */
 
-/* PTX leaves open what becomes of a NaN: as on an H200, that of arithmetic. */
+/* PTX does not specify the result for a NaN. On an H200 it is the NaN of arithmetic. */
 LANEWISE(abs_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(a & 0x7fffffff)))
 LANEWISE(neg_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(a ^ 0x80000000)))
-LANEWISE(abs_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flushed_f32(a) & 0x7fffffff)))
-LANEWISE(neg_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flushed_f32(a) ^ 0x80000000)))
-LANEWISE(abs_f64, u64, f64, f64, f64, result_f64(fabs(a), a, a, a))
-LANEWISE(neg_f64, u64, f64, f64, f64, result_f64(-a, a, a, a))
+LANEWISE(abs_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flush_f32(a) & 0x7fffffff)))
+LANEWISE(neg_ftz_f32, u32, u32, u32, u32, canonical_f32(f32_of_bits(flush_f32(a) ^ 0x80000000)))
+LANEWISE(abs_f64, u64, f64, f64, f64, propagate_nan_f64(fabs(a), a, a, a))
+LANEWISE(neg_f64, u64, f64, f64, f64, propagate_nan_f64(-a, a, a, a))
 LANEWISE(copysign_f32, u32, u32, u32, u32, (a & 0x80000000) | (b & 0x7fffffff))
 LANEWISE(copysign_f64, u64, u64, u64, u64, (a & 0x8000000000000000) | (b & 0x7fffffffffffffff))
 SELECT_UNIFORM(copysign, 2, [PTX_F32] = copysign_f32, [PTX_F64] = copysign_f64)
@@ -198,32 +202,32 @@ static exec_fn select_neg_float(decoder *dc, const ptx_instruction *p, insn *out
     return alu_uniform(dc, p, out, t, 1, decode_take(dc, "ftz") ? flushing : table);
 }
 
-/* ---- min max: a NaN loses to a number unless .NaN is given; -0 is less than +0 ---- */
+/* ---- min, max (the rule: alu_float.h) ---- */
 
-MINMAX(smaller_f32, uint32_t, float, f32_of_bits, <, |, NAN_F32)
-MINMAX(larger_f32, uint32_t, float, f32_of_bits, >, &, NAN_F32)
-MINMAX(smaller_f64, uint64_t, double, f64_of_bits, <, |, b | 0x0008000000000000)
-MINMAX(larger_f64, uint64_t, double, f64_of_bits, >, &, b | 0x0008000000000000)
+MINMAX(min_of_f32, uint32_t, float, f32_of_bits, <, |, NAN_F32)
+MINMAX(max_of_f32, uint32_t, float, f32_of_bits, >, &, NAN_F32)
+MINMAX(min_of_f64, uint64_t, double, f64_of_bits, <, |, b | 0x0008000000000000)
+MINMAX(max_of_f64, uint64_t, double, f64_of_bits, >, &, b | 0x0008000000000000)
 
-LANEWISE(min_f32, u32, u32, u32, u32, smaller_f32(a, b))
-LANEWISE(max_f32, u32, u32, u32, u32, larger_f32(a, b))
-LANEWISE(min_f64, u64, u64, u64, u64, smaller_f64(a, b))
-LANEWISE(max_f64, u64, u64, u64, u64, larger_f64(a, b))
+LANEWISE(min_f32, u32, u32, u32, u32, min_of_f32(a, b))
+LANEWISE(max_f32, u32, u32, u32, u32, max_of_f32(a, b))
+LANEWISE(min_f64, u64, u64, u64, u64, min_of_f64(a, b))
+LANEWISE(max_f64, u64, u64, u64, u64, max_of_f64(a, b))
 
 static inline bool is_nan_f32(uint32_t bits) {
     return (bits & 0x7fffffff) > 0x7f800000;
 }
 
-static inline uint32_t minmax_f32(uint32_t a, uint32_t b, bool larger, uint32_t flags) {
+static inline uint32_t minmax_f32(uint32_t a, uint32_t b, bool is_max, uint32_t flags) {
     uint32_t sign = 0;
-    if (flags & FLAG_FTZ) a = flushed_f32(a), b = flushed_f32(b);
+    if (flags & FLAG_FTZ) a = flush_f32(a), b = flush_f32(b);
     if (flags & MINMAX_NAN && (is_nan_f32(a) || is_nan_f32(b))) return NAN_F32;
     if (flags & MINMAX_XORSIGN_ABS) {
         sign = (a ^ b) & 0x80000000;
         a &= 0x7fffffff, b &= 0x7fffffff;
     }
-    const uint32_t chosen = larger ? larger_f32(a, b) : smaller_f32(a, b);
-    return is_nan_f32(chosen) ? chosen : chosen | sign;
+    const uint32_t result = is_max ? max_of_f32(a, b) : min_of_f32(a, b);
+    return is_nan_f32(result) ? result : result | sign;
 }
 
 LANEWISE(min_modified_f32, u32, u32, u32, u32, minmax_f32(a, b, false, flags))
@@ -248,7 +252,7 @@ static exec_fn select_max_float(decoder *dc, const ptx_instruction *p, insn *out
     return select_minmax_float(dc, p, out, t, plain, max_modified_f32);
 }
 
-/* ---- testp: zeros are normal ---- */
+/* ---- testp: zeros count as normal ---- */
 
 #define TESTP_F32(name, test) LANEWISE(testp_##name##_f32, u32, u32, u32, u32, test ? ~0u : 0)
 #define TESTP_F64(name, test) LANEWISE(testp_##name##_f64, u32, u64, u32, u32, test ? ~0u : 0)
@@ -256,7 +260,7 @@ static exec_fn select_max_float(decoder *dc, const ptx_instruction *p, insn *out
 #define MAGNITUDE_F64         (a & 0x7fffffffffffffff)
 #define INFINITY_F32          0x7f800000
 #define INFINITY_F64          0x7ff0000000000000
-#define IS_SUBNORMAL(magnitude, least_normal) ((magnitude) - 1 < (least_normal) - 1)
+#define IS_SUBNORMAL(magnitude, min_normal) ((magnitude) - 1 < (min_normal) - 1)
 
 TESTP_F32(finite, MAGNITUDE_F32 < INFINITY_F32)
 TESTP_F64(finite, MAGNITUDE_F64 < INFINITY_F64)

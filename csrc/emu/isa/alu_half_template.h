@@ -2,38 +2,39 @@
  * tanh.
  *
  * An operation is one function of the bits of three sources. Its handlers apply it to 16-bit lanes
- * or to both halves of 32-bit ones. It computes in double, where products of two halves are exact
+ * or to both halves of 32-bit lanes. It computes in double, where products of two halves are exact
  * and sums are rounded to odd, and rounds once.
  */
 #include "alu_format.h"
 
-static inline uint16_t flushed_half(uint16_t bits, uint32_t flags, bool bf16) {
+static inline uint16_t flush_half(uint16_t bits, uint32_t flags, bool bf16) {
     return flags & FLAG_FTZ && !(bits & (bf16 ? 0x7f80 : 0x7c00)) ? bits & 0x8000 : bits;
 }
 
-static inline double half_value(uint16_t bits, uint32_t flags, bool bf16) {
-    bits = flushed_half(bits, flags, bf16);
+static inline double half_to_double(uint16_t bits, uint32_t flags, bool bf16) {
+    bits = flush_half(bits, flags, bf16);
     return bf16 ? value_bf16(bits) : value_f16(bits);
 }
 
-static inline uint16_t half_result(double x, uint32_t flags, bool bf16) {
+static inline uint16_t double_to_half(double x, uint32_t flags, bool bf16) {
     if (flags & FLAG_SAT) x = x > 0 ? x < 1 ? x : 1 : 0; /* NaN and -0 give +0 */
     if (flags & FLAG_RELU) x = x <= 0 ? 0 : x;
     if (flags & FLAG_FTZ && is_tiny(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST))
         x = copysign(0.0, x);
-    return (uint16_t)rounded(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST, false);
+    return (uint16_t)round_to_format(x, bf16 ? format_bf16 : format_f16, ROUND_NEAREST, false);
 }
 
 #define HALF_FUNCTION(op, result)                                                                  \
     static inline uint16_t op##_half(uint16_t a_bits, uint16_t b_bits, uint16_t c_bits,            \
                                      uint32_t flags, bool bf16) {                                  \
-        const double a = half_value(a_bits, flags, bf16), b = half_value(b_bits, flags, bf16);     \
-        const double c = half_value(c_bits, flags, bf16);                                          \
+        const double a = half_to_double(a_bits, flags, bf16),                                      \
+                     b = half_to_double(b_bits, flags, bf16);                                      \
+        const double c = half_to_double(c_bits, flags, bf16);                                      \
         (void)a, (void)b, (void)c;                                                                 \
-        return half_result(result, flags, bf16);                                                   \
+        return double_to_half(result, flags, bf16);                                                \
     }
 
-/* The handlers of op from its function op_half, and the table of them by type. */
+/* Defines the handlers of op from its function op_half, and their table by type. */
 #define HALF_HANDLERS(op)                                                                          \
     LANEWISE(op##_f16, u16, u16, u16, u16, op##_half(a, b, c, flags, false))                       \
     LANEWISE(op##_bf16, u16, u16, u16, u16, op##_half(a, b, c, flags, true))                       \
@@ -48,12 +49,12 @@ static inline uint16_t half_result(double x, uint32_t flags, bool bf16) {
     packed_u16x2(op##_half((uint16_t)a, (uint16_t)b, (uint16_t)c, flags, bf16),                    \
                  op##_half(a >> 16, b >> 16, c >> 16, flags, bf16))
 
-HALF_FUNCTION(add, odd_sum(a, b))
-HALF_FUNCTION(sub, odd_sum(a, -b))
+HALF_FUNCTION(add, add_to_odd(a, b))
+HALF_FUNCTION(sub, add_to_odd(a, -b))
 HALF_FUNCTION(mul, a *b)
 HALF_FUNCTION(ex2, exp2(a))
 HALF_FUNCTION(tanh, tanh(a))
-HALF_FUNCTION(fma, odd_sum(a *b, c))
+HALF_FUNCTION(fma, add_to_odd(a *b, c))
 
 HALF_HANDLERS(add)
 HALF_HANDLERS(sub)
@@ -66,7 +67,7 @@ static bool is_f16(ptx_type t) {
     return t == PTX_F16 || t == PTX_F16X2;
 }
 
-/* The only rounding is to nearest. .ftz and .sat are for f16. */
+/* Rounding is always to nearest. Only f16 has .ftz and .sat. */
 static exec_fn select_half(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t, int n,
                            const exec_by_type table) {
     const bool ftz = is_f16(t) && decode_take(dc, "ftz"), sat = is_f16(t) && decode_take(dc, "sat");
@@ -95,7 +96,7 @@ static exec_fn select_fma_half(decoder *dc, const ptx_instruction *p, insn *out,
     return select_half(dc, p, out, t, 3, fma_half_table);
 }
 
-/* ex2 of bf16 flushes, and says so; of f16 it does not. */
+/* ex2 requires .ftz for bf16 and does not have it for f16. */
 static exec_fn select_ex2_half(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     const bool ftz = decode_take(dc, "ftz");
     if (!decode_take(dc, "approx") || ftz == is_f16(t)) return NULL;
@@ -107,7 +108,7 @@ static exec_fn select_tanh_half(decoder *dc, const ptx_instruction *p, insn *out
     return decode_take(dc, "approx") ? alu_uniform(dc, p, out, t, 1, tanh_half_table) : NULL;
 }
 
-/* ---- signs, min, max: of bits ---- */
+/* ---- abs, neg, min, max: operations on bits ---- */
 
 static inline bool is_nan_half(uint16_t bits, bool bf16) {
     return (bits & 0x7fff) > (bf16 ? 0x7f80 : 0x7c00);
@@ -115,18 +116,18 @@ static inline bool is_nan_half(uint16_t bits, bool bf16) {
 
 static inline uint16_t abs_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags, bool bf16) {
     (void)b, (void)c;
-    return is_nan_half(a, bf16) ? NAN_HALF : flushed_half(a, flags, bf16) & 0x7fff;
+    return is_nan_half(a, bf16) ? NAN_HALF : flush_half(a, flags, bf16) & 0x7fff;
 }
 
 static inline uint16_t neg_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags, bool bf16) {
     (void)b, (void)c;
-    return is_nan_half(a, bf16) ? NAN_HALF : flushed_half(a, flags, bf16) ^ 0x8000;
+    return is_nan_half(a, bf16) ? NAN_HALF : flush_half(a, flags, bf16) ^ 0x8000;
 }
 
-MINMAX(smaller_f16, uint16_t, float, value_f16, <, |, NAN_HALF)
-MINMAX(larger_f16, uint16_t, float, value_f16, >, &, NAN_HALF)
-MINMAX(smaller_bf16, uint16_t, float, value_bf16, <, |, NAN_HALF)
-MINMAX(larger_bf16, uint16_t, float, value_bf16, >, &, NAN_HALF)
+MINMAX(min_of_f16, uint16_t, float, value_f16, <, |, NAN_HALF)
+MINMAX(max_of_f16, uint16_t, float, value_f16, >, &, NAN_HALF)
+MINMAX(min_of_bf16, uint16_t, float, value_bf16, <, |, NAN_HALF)
+MINMAX(max_of_bf16, uint16_t, float, value_bf16, >, &, NAN_HALF)
 
 #define MINMAX_HALF(name, which)                                                                   \
     static inline uint16_t name##_half(uint16_t a, uint16_t b, uint16_t c, uint32_t flags,         \
@@ -134,15 +135,15 @@ MINMAX(larger_bf16, uint16_t, float, value_bf16, >, &, NAN_HALF)
         (void)c;                                                                                   \
         const bool nan = is_nan_half(a, bf16) || is_nan_half(b, bf16);                             \
         if (flags & MINMAX_NAN && nan) return NAN_HALF;                                            \
-        a = flushed_half(a, flags, bf16), b = flushed_half(b, flags, bf16);                        \
+        a = flush_half(a, flags, bf16), b = flush_half(b, flags, bf16);                            \
         const uint16_t sign = flags & MINMAX_XORSIGN_ABS ? (a ^ b) & 0x8000 : 0;                   \
         if (flags & MINMAX_XORSIGN_ABS) a &= 0x7fff, b &= 0x7fff;                                  \
-        const uint16_t chosen = bf16 ? which##_bf16(a, b) : which##_f16(a, b);                     \
-        return is_nan_half(chosen, bf16) ? chosen : chosen | sign;                                 \
+        const uint16_t result = bf16 ? which##_bf16(a, b) : which##_f16(a, b);                     \
+        return is_nan_half(result, bf16) ? result : result | sign;                                 \
     }
 
-MINMAX_HALF(min, smaller)
-MINMAX_HALF(max, larger)
+MINMAX_HALF(min, min_of)
+MINMAX_HALF(max, max_of)
 
 HALF_HANDLERS(abs)
 HALF_HANDLERS(neg)

@@ -1,8 +1,8 @@
-/* Integer arithmetic: add sub mul mad sad div rem abs neg min max, the 24-bit and packed forms, the
- * dot products, and the extended-precision ones that pass a carry.
+/* Integer arithmetic: add sub mul mad sad div rem abs neg min max, and the 24-bit and packed forms.
+ * Carries and dot products are in alu_extended_template.h.
  *
- * Arithmetic wraps, so it is done in unsigned types; signedness appears only where the result has
- * it.
+ * Arithmetic wraps, so it is done in unsigned types. Signed types appear only where the sign
+ * changes the result.
  */
 #include "alu.h"
 
@@ -13,21 +13,21 @@
 FOR_UNSIGNED(ADD, add)
 FOR_UNSIGNED(SUBTRACT, sub)
 
-static inline int32_t clamped_s32(int64_t x) {
+static inline int32_t clamp_s32(int64_t x) {
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
 }
 
-LANEWISE(add_sat_s32, s32, s32, s32, s32, clamped_s32((int64_t)a + b))
-LANEWISE(sub_sat_s32, s32, s32, s32, s32, clamped_s32((int64_t)a - b))
+LANEWISE(add_sat_s32, s32, s32, s32, s32, clamp_s32((int64_t)a + b))
+LANEWISE(sub_sat_s32, s32, s32, s32, s32, clamp_s32((int64_t)a - b))
 
-/* Two 16-bit halves at once: a carry must not cross. */
-static inline uint32_t added_u16x2(uint32_t a, uint32_t b) {
+/* Adds both 16-bit halves, without a carry between them. */
+static inline uint32_t add_u16_halves(uint32_t a, uint32_t b) {
     return ((a + b) & 0xffff) | ((a & 0xffff0000) + (b & 0xffff0000));
 }
 
-LANEWISE(add_u16x2, u32, u32, u32, u32, added_u16x2(a, b))
+LANEWISE(add_u16x2, u32, u32, u32, u32, add_u16_halves(a, b))
 
-/* 1u *: a product of two uint16_t would be an int, and overflow. */
+/* 1u: the product of two uint16_t would be an int and could overflow. */
 #define MULTIPLY_LOW(name, T)     LANEWISE(name, T, T, T, T, 1u * a * b)
 #define MULTIPLY_ADD_LOW(name, T) LANEWISE(name, T, T, T, T, 1u * a * b + c)
 FOR_UNSIGNED(MULTIPLY_LOW, mul_lo)
@@ -36,11 +36,11 @@ FOR_UNSIGNED(MULTIPLY_ADD_LOW, mad_lo)
 #define MULTIPLY_HIGH(name, T) LANEWISE(name, T, T, T, T, high_##T(a, b))
 FOR_INTEGERS(MULTIPLY_HIGH, mul_hi)
 
-/* The sum wraps in the unsigned type, then narrows to the lane. */
+/* The sum wraps as uint64_t, then narrows to the lane's type. */
 #define MULTIPLY_ADD_HIGH(name, T)                                                                 \
     LANEWISE(name, T, T, T, T, (uint64_t)high_##T(a, b) + (uint64_t)c)
 FOR_INTEGERS(MULTIPLY_ADD_HIGH, mad_hi)
-LANEWISE(mad_hi_sat_s32, s32, s32, s32, s32, clamped_s32((int64_t)high_s32(a, b) + c))
+LANEWISE(mad_hi_sat_s32, s32, s32, s32, s32, clamp_s32((int64_t)high_s32(a, b) + c))
 
 LANEWISE(mul_wide_u16, u32, u16, u16, u16, (uint32_t)a *b)
 LANEWISE(mul_wide_s16, s32, s16, s16, s16, (int32_t)a *b)
@@ -64,7 +64,7 @@ static exec_fn select_sub_integer(decoder *dc, const ptx_instruction *p, insn *o
     return alu_uniform(dc, p, out, t, 2, decode_take(dc, "sat") ? saturating : table);
 }
 
-static ptx_type vectorized(ptx_type t) {
+static ptx_type double_width_type(ptx_type t) {
     switch (t) {
     case PTX_U16: return PTX_U32;
     case PTX_S16: return PTX_S32;
@@ -84,7 +84,7 @@ static exec_fn select_mul_integer(decoder *dc, const ptx_instruction *p, insn *o
     if (decode_take(dc, "lo")) return alu_uniform(dc, p, out, t, 2, low);
     if (decode_take(dc, "hi")) return alu_uniform(dc, p, out, t, 2, high);
     if (!decode_take(dc, "wide") || !wide[t] ||
-        !alu_operands(dc, p, out, vectorized(t), t, t, PTX_NO_TYPE, PTX_NO_TYPE))
+        !alu_operands(dc, p, out, double_width_type(t), t, t, PTX_NO_TYPE, PTX_NO_TYPE))
         return NULL;
     return wide[t];
 }
@@ -101,7 +101,7 @@ static exec_fn select_mad_integer(decoder *dc, const ptx_instruction *p, insn *o
     if (decode_take(dc, "hi"))
         return alu_uniform(dc, p, out, t, 3, decode_take(dc, "sat") ? high_saturating : high);
     if (!decode_take(dc, "wide") || !wide[t] ||
-        !alu_operands(dc, p, out, vectorized(t), t, t, vectorized(t), PTX_NO_TYPE))
+        !alu_operands(dc, p, out, double_width_type(t), t, t, double_width_type(t), PTX_NO_TYPE))
         return NULL;
     return wide[t];
 }
@@ -131,7 +131,7 @@ MULTIPLY24_ADD_LOW(mad24_lo_s32, s32)
 MULTIPLY24_ADD_HIGH(mad24_hi_u32, u32)
 MULTIPLY24_ADD_HIGH(mad24_hi_s32, s32)
 LANEWISE(mad24_hi_sat_s32, s32, s32, s32, s32,
-         clamped_s32((int64_t)(int32_t)(product24_s32(a, b) >> 16) + c))
+         clamp_s32((int64_t)(int32_t)(product24_s32(a, b) >> 16) + c))
 
 static exec_fn select_mul24(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_by_type low = {[PTX_U32] = mul24_lo_u32, [PTX_S32] = mul24_lo_s32};
@@ -159,8 +159,8 @@ static exec_fn select_mad24(decoder *dc, const ptx_instruction *p, insn *out) {
 FOR_INTEGERS(ABSOLUTE_DIFFERENCE, sad)
 SELECT_UNIFORM(sad, 3, TYPES_INTEGER(sad))
 
-/* PTX leaves division by zero open; the quotient and the remainder are all ones, as on hardware.
- * The one signed quotient that overflows wraps. */
+/* PTX does not specify division by zero. Quotient and remainder are all ones, as on hardware. The
+ * one signed quotient that overflows wraps. */
 #define DIVIDE_UNSIGNED(name, T)    LANEWISE(name, T, T, T, T, b ? a / b : ~(lane_##T)0)
 #define REMAINDER_UNSIGNED(name, T) LANEWISE(name, T, T, T, T, b ? a % b : ~(lane_##T)0)
 #define DIVIDE_SIGNED(name, T)                                                                     \
@@ -197,26 +197,26 @@ static exec_fn select_neg_integer(decoder *dc, const ptx_instruction *p, insn *o
     return alu_uniform(dc, p, out, t, 1, table);
 }
 
-#define SMALLER(a, b)    ((a) < (b) ? (a) : (b))
-#define LARGER(a, b)     ((a) > (b) ? (a) : (b))
-#define MINIMUM(name, T) LANEWISE(name, T, T, T, T, SMALLER(a, b))
-#define MAXIMUM(name, T) LANEWISE(name, T, T, T, T, LARGER(a, b))
+#define MIN_OF(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)     ((a) > (b) ? (a) : (b))
+#define MINIMUM(name, T) LANEWISE(name, T, T, T, T, MIN_OF(a, b))
+#define MAXIMUM(name, T) LANEWISE(name, T, T, T, T, MAX_OF(a, b))
 FOR_INTEGERS(MINIMUM, min)
 FOR_INTEGERS(MAXIMUM, max)
-LANEWISE(min_relu_s32, s32, s32, s32, s32, LARGER(SMALLER(a, b), 0))
-LANEWISE(max_relu_s32, s32, s32, s32, s32, LARGER(LARGER(a, b), 0))
+LANEWISE(min_relu_s32, s32, s32, s32, s32, MAX_OF(MIN_OF(a, b), 0))
+LANEWISE(max_relu_s32, s32, s32, s32, s32, MAX_OF(MAX_OF(a, b), 0))
 
 #define PACKED(name, T, op)                                                                        \
     LANEWISE(name, u32, u32, u32, u32,                                                             \
              packed_u16x2((uint32_t)op((T)a, (T)b), (uint32_t)op((T)(a >> 16), (T)(b >> 16))))
-#define SMALLER_RELU(a, b) LARGER(SMALLER(a, b), 0)
-#define LARGER_RELU(a, b)  LARGER(LARGER(a, b), 0)
-PACKED(min_u16x2, uint16_t, SMALLER)
-PACKED(max_u16x2, uint16_t, LARGER)
-PACKED(min_s16x2, int16_t, SMALLER)
-PACKED(max_s16x2, int16_t, LARGER)
-PACKED(min_relu_s16x2, int16_t, SMALLER_RELU)
-PACKED(max_relu_s16x2, int16_t, LARGER_RELU)
+#define MIN_OF_RELU(a, b) MAX_OF(MIN_OF(a, b), 0)
+#define MAX_OF_RELU(a, b) MAX_OF(MAX_OF(a, b), 0)
+PACKED(min_u16x2, uint16_t, MIN_OF)
+PACKED(max_u16x2, uint16_t, MAX_OF)
+PACKED(min_s16x2, int16_t, MIN_OF)
+PACKED(max_s16x2, int16_t, MAX_OF)
+PACKED(min_relu_s16x2, int16_t, MIN_OF_RELU)
+PACKED(max_relu_s16x2, int16_t, MAX_OF_RELU)
 
 static exec_fn select_min_integer(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     static const exec_by_type table = {TYPES_INTEGER(min), [PTX_U16X2] = min_u16x2,

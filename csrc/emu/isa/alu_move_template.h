@@ -1,5 +1,5 @@
-/* mov: of registers and of what decode keeps in frame slots (immediates, special registers,
- * addresses of variables and functions); packing into and unpacking from vectors.
+/* mov of registers and of other values that decode keeps in frame slots (immediates, special
+ * registers, addresses of variables and functions); packing into and unpacking from vectors.
  */
 #include "alu.h"
 
@@ -9,8 +9,8 @@ LANEWISE(mov_u64, u64, u64, u64, u64, a)
 
 enum { B128_BYTES = 16 };
 
-/* A staged vector of 32 lanes of up to 16 bytes: destinations may share frame slots with sources.
- */
+/* A copy of 32 lanes of up to 16 bytes. It is needed because destinations may share frame slots
+ * with sources. */
 typedef unsigned char staged_lanes[LANES * B128_BYTES] __attribute__((aligned(64)));
 
 static const insn *mov_b128(warp *w, const insn *in) {
@@ -22,7 +22,7 @@ static const insn *mov_b128(warp *w, const insn *in) {
     return in + 1;
 }
 
-/* ---- vectors: element k is bytes k*size ... of the whole ---- */
+/* ---- vectors: element k is at byte k * size of the scalar ---- */
 
 LANEWISE(pack_2xu16, u32, u16, u16, u16, packed_u16x2(a, b))
 LANEWISE(pack_2xu32, u64, u32, u32, u32, (uint64_t)b << 32 | a)
@@ -44,34 +44,36 @@ LANEWISE(pack_2xu32, u64, u32, u32, u32, (uint64_t)b << 32 | a)
 UNPACK_TWO(unpack_2xu16, u16, u32, 16)
 UNPACK_TWO(unpack_2xu32, u32, u64, 32)
 
-/* The others: width is the bytes of an element, count how many, list where they are. An 8-bit
- * register has a 16-bit lane. */
+/* Other vectors. insn: width bytes per element, count elements, list of their frame offsets. An
+ * 8-bit register has 16 bits per lane. */
 static uint32_t lane_bytes(const insn *in) {
     return in->width < 2 ? 2 : in->width;
 }
 
 static const insn *pack_any(warp *w, const insn *in) {
-    const uint32_t whole = (uint32_t)in->width * in->count;
+    const uint32_t vector_bytes = (uint32_t)in->width * in->count;
     staged_lanes staged;
     for (uint32_t k = 0; k < in->count; k++)
         for (uint32_t lane = 0; lane < LANES; lane++)
-            memcpy(staged + lane * whole + k * in->width,
+            memcpy(staged + lane * vector_bytes + k * in->width,
                    w->frame + in->list[k] + lane * lane_bytes(in), in->width);
     for (uint32_t lane = 0; lane < LANES; lane++)
-        if (w->mask[lane]) memcpy(w->frame + in->d + lane * whole, staged + lane * whole, whole);
+        if (w->mask[lane])
+            memcpy(w->frame + in->d + lane * vector_bytes, staged + lane * vector_bytes,
+                   vector_bytes);
     return in + 1;
 }
 
 static const insn *unpack_any(warp *w, const insn *in) {
-    const uint32_t whole = (uint32_t)in->width * in->count;
+    const uint32_t vector_bytes = (uint32_t)in->width * in->count;
     staged_lanes staged;
-    memcpy(staged, w->frame + in->a, LANES * whole);
+    memcpy(staged, w->frame + in->a, LANES * vector_bytes);
     for (uint32_t k = 0; k < in->count; k++)
         for (uint32_t lane = 0; lane < LANES; lane++) {
             unsigned char *to = w->frame + in->list[k] + lane * lane_bytes(in);
             if (!w->mask[lane]) continue;
             memset(to, 0, lane_bytes(in));
-            memcpy(to, staged + lane * whole + k * in->width, in->width);
+            memcpy(to, staged + lane * vector_bytes + k * in->width, in->width);
         }
     return in + 1;
 }

@@ -1,22 +1,22 @@
 /* The approximate functions: rcp sqrt rsqrt div sin cos lg2 ex2 tanh with .approx or .full.
  *
- * PTX bounds their error and fixes their special values; any result within the bound is right.
- * These are computed in double by the host's library and rounded, so they are nearer than
- * hardware's, and the same on every run. .ftz flushes the source and the result.
+ * PTX bounds their error and specifies special values; every result within the bound is correct.
+ * Here the host's math library computes them in double, and the result is rounded. So they are more
+ * accurate than hardware's, and the same on every run. .ftz flushes the source and the result.
  */
 #include "alu_float.h"
 
 #define APPROXIMATE(name, result)                                                                  \
     static inline uint32_t name##_approximate(uint32_t a_bits, uint32_t b_bits, uint32_t flags) {  \
-        const uint32_t kept = flags & FLAG_FTZ ? 0 : ~0u;                                          \
-        const double a = f32_of_bits(flushed_unless(a_bits, kept));                                \
-        const double b = f32_of_bits(flushed_unless(b_bits, kept));                                \
+        const uint32_t keep_mask = flags & FLAG_FTZ ? 0 : ~0u;                                     \
+        const double a = f32_of_bits(flush_f32_unless(a_bits, keep_mask));                         \
+        const double b = f32_of_bits(flush_f32_unless(b_bits, keep_mask));                         \
         (void)b;                                                                                   \
-        return flushed_unless(canonical_f32((float)(result)), kept);                               \
+        return flush_f32_unless(canonical_f32((float)(result)), keep_mask);                        \
     }                                                                                              \
     LANEWISE(name##_approx_f32, u32, u32, u32, u32, name##_approximate(a, b, flags))
 
-/* a * (1 / b), whose reciprocal a b beyond 2^126 takes to zero. */
+/* a * (1 / b). If b is beyond 2^126, its reciprocal is zero. */
 static inline double approximate_quotient(double a, double b) {
     const double magnitude = fabs(b);
     return magnitude > 0x1p126 && magnitude < INFINITY ? a * copysign(0.0, b) : a / b;
@@ -40,7 +40,7 @@ static exec_fn select_approximate(decoder *dc, const ptx_instruction *p, insn *o
     return alu_uniform(dc, p, out, t, n, table);
 }
 
-/* ---- f64: of rcp and rsqrt, from and to the upper words ---- */
+/* ---- f64: rcp and rsqrt.ftz use only the upper 32 bits of source and result ---- */
 
 static inline double upper_word(double x) {
     const uint64_t bits = bits_of_f64(x), magnitude = bits & 0x7fffffffffffffff;
@@ -54,7 +54,7 @@ static inline uint64_t upper_result(double x) {
 
 LANEWISE(rcp_approx_f64, u64, f64, f64, f64, upper_result(1 / upper_word(a)))
 LANEWISE(rsqrt_approx_ftz_f64, u64, f64, f64, f64, upper_result(1 / sqrt(upper_word(a))))
-LANEWISE(rsqrt_approx_f64, u64, f64, f64, f64, result_f64(1 / sqrt(a), a, 0, 0))
+LANEWISE(rsqrt_approx_f64, u64, f64, f64, f64, propagate_nan_f64(1 / sqrt(a), a, 0, 0))
 
 static exec_fn select_rcp_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     static const exec_by_type f64 = {[PTX_F64] = rcp_approx_f64};
@@ -95,7 +95,7 @@ SELECT_APPROXIMATE(cos)
 SELECT_APPROXIMATE(lg2)
 SELECT_APPROXIMATE(ex2)
 
-/* No .ftz: subnormals pass. */
+/* tanh has no .ftz: subnormals are kept. */
 static exec_fn select_tanh_float(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t) {
     static const exec_by_type table = {[PTX_F32] = tanh_approx_f32};
     return decode_take(dc, "approx") ? alu_uniform(dc, p, out, t, 1, table) : NULL;

@@ -1,10 +1,10 @@
-/* The table of lane-wise instructions: arithmetic, logic, comparison, conversion, mov of data.
+/* The opcode table of lane-wise instructions: arithmetic, logic, comparison, conversion, mov.
  *
- * The files below are parts of this one. Each defines handlers and select functions; nothing of
- * them is visible outside but the table.
+ * The files included below define the handlers and select functions. These are static; only the
+ * table is exported.
  */
 #if defined(__GNUC__) && !defined(__clang__)
-/* Nobody asks for floating-point exceptions: gcc need not keep loops scalar for their sake. */
+/* No floating-point exception flags are read, so gcc may vectorise loops that could set them. */
 #pragma GCC push_options
 #pragma GCC optimize("no-trapping-math")
 #endif
@@ -37,7 +37,7 @@ SELECT_BY_KIND(neg, select_neg_integer, select_neg_float, select_neg_half)
 SELECT_BY_KIND(min, select_min_integer, select_min_float, select_min_half)
 SELECT_BY_KIND(max, select_max_integer, select_max_float, select_max_half)
 
-/* These have a form that passes a carry. */
+/* add, sub and mad have a .cc form, which writes the carry. */
 static exec_fn select_add(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take(dc, "cc")) return select_carrying(dc, p, out, false, true, 2, add_carry_table);
     return alu_by_kind(dc, p, out, select_add_integer, select_add_float, select_add_half);

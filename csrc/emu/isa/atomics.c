@@ -1,6 +1,7 @@
-/* atom and red. Lanes take their turns in ascending order; a block runs on one host thread, so shared
- * memory needs nothing more, and global memory, which other host threads share, is changed by
- * compare-and-swap.
+/* atom and red. Active lanes are processed in ascending order.
+ *
+ * A block runs on one host thread, so shared memory is updated with plain loads and stores. Global
+ * memory is shared with other host threads, so it is updated by compare-and-swap.
  */
 #include <string.h>
 
@@ -34,26 +35,26 @@ COMBINE(max_s64, (int64_t)old > (int64_t)b ? old : b)
 COMBINE(add_f32, canonical_f32(f32_of_bits((uint32_t)old) + f32_of_bits((uint32_t)b)))
 COMBINE(add_f64, bits_of_f64(f64_of_bits(old) + f64_of_bits(b)))
 
-/* In global memory hardware flushes subnormals, in shared memory it does not. */
+/* Hardware flushes subnormals in global memory but not in shared memory. */
 COMBINE(add_f32_global,
-        flushed_f32((uint32_t)add_f32(flushed_f32((uint32_t)old), flushed_f32((uint32_t)b), 0)))
+        flush_f32((uint32_t)add_f32(flush_f32((uint32_t)old), flush_f32((uint32_t)b), 0)))
 
-/* Sums of halves are exact in double. A half's bits order like integers of sign and magnitude. */
-static int32_t half_order(uint16_t h) {
+/* The bits of a half are sign and magnitude; this maps them to integers of the same order. */
+static int32_t half_sort_key(uint16_t h) {
     return h & 0x8000 ? -(h & 0x7fff) - 1 : h;
 }
 
-static uint16_t half_lesser(uint16_t x, uint16_t y, bool bf16, bool greater) {
+static uint16_t half_minmax(uint16_t x, uint16_t y, bool bf16, bool is_max) {
     const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
     if ((x & 0x7fff) > infinity) return (y & 0x7fff) > infinity ? NAN_HALF : y;
     if ((y & 0x7fff) > infinity) return x;
-    return (half_order(x) < half_order(y)) != greater ? x : y;
+    return (half_sort_key(x) < half_sort_key(y)) != is_max ? x : y;
 }
 
 static uint16_t half_sum(uint16_t x, uint16_t y, bool bf16) {
     const double a = bf16 ? value_bf16(x) : value_f16(x), b = bf16 ? value_bf16(y) : value_f16(y);
-    return (uint16_t)rounded(to_odd(a, b, a + b), bf16 ? format_bf16 : format_f16, ROUND_NEAREST,
-                             false);
+    return (uint16_t)round_to_format(round_sum_to_odd(a, b, a + b), bf16 ? format_bf16 : format_f16,
+                                     ROUND_NEAREST, false);
 }
 
 #define HALF_COMBINES(op, result)                                                                  \
@@ -70,12 +71,13 @@ static uint16_t half_sum(uint16_t x, uint16_t y, bool bf16) {
                              op##_half((uint16_t)old, (uint16_t)b, true))
 
 HALF_COMBINES(add, half_sum(x, y, bf16))
-HALF_COMBINES(min, half_lesser(x, y, bf16, false))
-HALF_COMBINES(max, half_lesser(x, y, bf16, true))
+HALF_COMBINES(min, half_minmax(x, y, bf16, false))
+HALF_COMBINES(max, half_minmax(x, y, bf16, true))
 
 /* ---- handler ---- */
 
-/* Slots: list holds destinations, then operands, of count elements; c the third operand of cas. */
+/* insn.list: frame offsets of `count` destinations, then of `count` operands b. insn.c: operand c
+ * of cas. */
 typedef struct atomic_operation {
     combine_fn shared, global;
     bool has_result;
@@ -87,7 +89,7 @@ static uint64_t slot_value(const warp *w, uint32_t slot, uint32_t bytes, int lan
     return value;
 }
 
-#define CHANGE(type, p, combine, b, c)                                                             \
+#define CAS_LOOP(type, p, combine, b, c)                                                           \
     do {                                                                                           \
         type seen = __atomic_load_n((type *)(p), __ATOMIC_RELAXED);                                \
         while (!__atomic_compare_exchange_n((type *)(p), &seen, (type)combine(seen, b, c), false,  \
@@ -96,16 +98,16 @@ static uint64_t slot_value(const warp *w, uint32_t slot, uint32_t bytes, int lan
         return seen;                                                                               \
     } while (0)
 
-static uint64_t change(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b,
-                       uint64_t c) {
+static uint64_t update_with_cas(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b,
+                                uint64_t c) {
     switch (width) {
-    case 2: CHANGE(uint16_t, p, combine, b, c);
-    case 4: CHANGE(uint32_t, p, combine, b, c);
-    default: CHANGE(uint64_t, p, combine, b, c);
+    case 2: CAS_LOOP(uint16_t, p, combine, b, c);
+    case 4: CAS_LOOP(uint32_t, p, combine, b, c);
+    default: CAS_LOOP(uint64_t, p, combine, b, c);
     }
 }
 
-static uint64_t change_alone(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b,
+static uint64_t update_plain(unsigned char *p, uint32_t width, combine_fn combine, uint64_t b,
                              uint64_t c) {
     uint64_t old = 0;
     memcpy(&old, p, width);
@@ -130,7 +132,8 @@ static const insn *exec_atomic(warp *w, const insn *i) {
                 lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, i->width, true);
             if (!p) return NULL;
             const uint64_t b = slot_value(w, i->list[i->count + k], slot_bytes, lane);
-            const uint64_t old = (shared ? change_alone : change)(p, i->width, combine, b, c);
+            const uint64_t old =
+                (shared ? update_plain : update_with_cas)(p, i->width, combine, b, c);
             if (operation->has_result)
                 memcpy(w->frame + i->list[k] + (size_t)lane * slot_bytes, &old, slot_bytes);
         }
@@ -197,23 +200,27 @@ static const atomic_form *take_form(decoder *dc) {
     return found;
 }
 
-static atomic_change change_of(const atomic_form *form, bool shared) {
-    if (!form || !strcmp(form->op, "cas") || !strcmp(form->op, "exch")) return (atomic_change){0};
-    return (atomic_change){shared ? form->shared : form->global, ptx_type_size[form->type], shared};
+static atomic_reduction reduction_of(const atomic_form *form, bool shared) {
+    if (!form || !strcmp(form->op, "cas") || !strcmp(form->op, "exch"))
+        return (atomic_reduction){0};
+    return (atomic_reduction){shared ? form->shared : form->global, ptx_type_size[form->type],
+                              shared};
 }
 
-atomic_change atomic_take(decoder *dc, bool shared) {
-    return change_of(take_form(dc), shared);
+atomic_reduction atomic_take_reduction(decoder *dc, bool shared) {
+    return reduction_of(take_form(dc), shared);
 }
 
-atomic_change atomic_find(const char *op, ptx_type type, bool shared) {
+atomic_reduction atomic_find_reduction(const char *op, ptx_type type, bool shared) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-        if (forms[k].type == type && !strcmp(forms[k].op, op)) return change_of(&forms[k], shared);
-    return (atomic_change){0};
+        if (forms[k].type == type && !strcmp(forms[k].op, op))
+            return reduction_of(&forms[k], shared);
+    return (atomic_reduction){0};
 }
 
-void atomic_apply(const atomic_change *change_by, unsigned char *at, uint64_t value) {
-    (change_by->shared ? change_alone : change)(at, change_by->width, change_by->combine, value, 0);
+void atomic_reduce(const atomic_reduction *reduction, unsigned char *at, uint64_t value) {
+    (reduction->shared ? update_plain : update_with_cas)(at, reduction->width, reduction->combine,
+                                                         value, 0);
 }
 
 static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, bool has_result) {

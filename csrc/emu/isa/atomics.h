@@ -1,24 +1,27 @@
-/* What atom and red do to one element, for others that reduce into memory; see atomics.c. */
+/* The operations of atom and red on one element, also for copies that reduce into memory; see
+ * atomics.c.
+ */
 #ifndef EMU_ATOMICS_H
 #define EMU_ATOMICS_H
 
 #include "../machine/machine.h"
 
-/* What an operation makes of the old bits; c is cas's new value (b is what it compares with). */
+/* The new bits from the old ones and operand b. cas: b is the value to compare with, c the new
+ * value. */
 typedef uint64_t (*combine_fn)(uint64_t old, uint64_t b, uint64_t c);
 
-typedef struct atomic_change {
-    combine_fn combine; /* NULL: none */
+typedef struct atomic_reduction {
+    combine_fn combine; /* NULL: no reduction */
     uint32_t width;
     bool shared;
-} atomic_change;
+} atomic_reduction;
 
-/* Takes a type and an operation of one operand that returns nothing, such as .add.u32 ; combine is NULL if
- * there is none. */
-atomic_change atomic_take(decoder *dc, bool shared);
-/* The one of that name and type, if there is one. */
-atomic_change atomic_find(const char *op, ptx_type type, bool shared);
-/* The element must be aligned. */
-void atomic_apply(const atomic_change *change, unsigned char *at, uint64_t value);
+/* Takes the type and operation of a reduction from the modifiers, such as .add.u32. combine is NULL
+ * if there is none. cas and exch are not reductions. */
+atomic_reduction atomic_take_reduction(decoder *dc, bool shared);
+/* The reduction with that name and type. combine is NULL if there is none. */
+atomic_reduction atomic_find_reduction(const char *op, ptx_type type, bool shared);
+/* Reduces value into the element at `at`, which must be aligned. */
+void atomic_reduce(const atomic_reduction *reduction, unsigned char *at, uint64_t value);
 
 #endif

@@ -1,11 +1,14 @@
-/* Bulk copies: cp.async.bulk, cp.reduce.async.bulk and their groups; copies of tensors (tensor_copy.c) use
- * the same queue.
+/* Bulk copies: cp.async.bulk, cp.reduce.async.bulk and their groups. Tensor copies (tensor_copy.c)
+ * use the same queue.
  *
- * What a copy does is seen as late as the rules allow, so that a missing wait always shows. A load reads its
- * source when it is issued, as cp.async does here, which puts faults on the right line; it writes shared
- * memory when the phase of its mbarrier ends (mbarrier.c). A store does nothing until a wait covers its
- * group: wait_group.read reads shared memory, wait_group writes global memory. What is left when the block
- * ends is then done. Groups are a thread's own.
+ * A copy takes effect as late as PTX allows, so that a missing wait always shows:
+ *
+ *   load    Reads its source at issue, as cp.async does here, so that faults are reported on the
+ *           right line. Writes shared memory when the phase of its mbarrier completes (mbarrier.c).
+ *   store   Does nothing until a wait covers its group: wait_group.read reads shared memory,
+ *           wait_group writes global memory. The end of the block performs all remaining stores.
+ *
+ * Bulk groups are per thread.
  */
 #include "bulk.h"
 
@@ -38,19 +41,19 @@ void bulk_clear(block *b) {
     b->bulk_end = &b->bulk;
 }
 
-static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *what) {
+static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *spec) {
     block *b = w->block;
     if (!block_goes_on(b)) return NULL;
-    const size_t size = sizeof(bulk_copy) + what->bytes;
+    const size_t size = sizeof(bulk_copy) + spec->bytes;
     bulk_copy *copy = block_charge(b, size) ? malloc(size) : NULL;
     if (!copy) {
         warp_fault(w, i, SMK_MEMORY, 1u << lane, "out of memory: a pending bulk copy");
         return NULL;
     }
-    *copy = *what;
+    *copy = *spec;
     copy->next = NULL;
     copy->warp = w;
-    copy->by = i;
+    copy->instruction = i;
     copy->lane = lane;
     copy->clock = w->clock;
     copy->group = w->copies->bulk_committed[lane];
@@ -59,7 +62,7 @@ static bulk_copy *append(warp *w, const insn *i, int lane, const bulk_copy *what
     return copy;
 }
 
-bool bulk_reach_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+bool bulk_check_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                        uint32_t bytes, bool write) {
     for (uint32_t at = 0; at < bytes; at += TILE_CHUNK)
         if (!lane_reach(w, i, PTX_SHARED, lane, tile_chunk(t, shared, at), TILE_CHUNK, write))
@@ -67,38 +70,38 @@ bool bulk_reach_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t
     return true;
 }
 
-bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *what) {
-    bulk_copy *copy = append(w, i, lane, what);
+bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *spec) {
+    bulk_copy *copy = append(w, i, lane, spec);
     if (!copy) return false;
-    const bool load = what->kind == BULK_LOAD;
-    tile_report(w, i, lane, &what->tile, what->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
-    tile_report_shared(w, i, lane, what->shared, what->bytes,
+    const bool load = spec->kind == BULK_LOAD;
+    tile_report(w, i, lane, &spec->tile, spec->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
+    tile_report_shared(w, i, lane, spec->shared, spec->bytes,
                        load ? EMU_BULK_WRITE : EMU_BULK_READ);
-    return !load || tile_read(w, i, lane, &what->tile, copy->image);
+    return !load || tile_read(w, i, lane, &spec->tile, copy->data);
 }
 
 /* ---- loads ---- */
 
-static void land(block *b, const bulk_copy *copy) {
+static void complete_copy(block *b, const bulk_copy *copy) {
     if (copy->kind == BULK_ARRIVAL) {
-        copy_async_complete(copy->warp, copy->by, copy->lane, copy->clock);
+        copy_async_complete(copy->warp, copy->instruction, copy->lane, copy->clock);
         return;
     }
     for (uint32_t at = 0; at < copy->bytes; at += TILE_CHUNK) {
         unsigned char *to = b->shared + tile_chunk(&copy->tile, copy->shared, at);
-        if (!copy->change.combine) {
-            memcpy(to, copy->image + at, TILE_CHUNK);
+        if (!copy->reduction.combine) {
+            memcpy(to, copy->data + at, TILE_CHUNK);
             continue;
         }
-        for (uint32_t k = 0; k < TILE_CHUNK; k += copy->change.width) {
+        for (uint32_t k = 0; k < TILE_CHUNK; k += copy->reduction.width) {
             uint64_t value = 0;
-            memcpy(&value, copy->image + at + k, copy->change.width);
-            atomic_apply(&copy->change, to + k, value);
+            memcpy(&value, copy->data + at + k, copy->reduction.width);
+            atomic_reduce(&copy->reduction, to + k, value);
         }
     }
 }
 
-void bulk_outstanding(const block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
+void bulk_in_flight(const block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
     *arrivals = 0, *bytes = 0;
     for (const bulk_copy *copy = b->bulk; copy; copy = copy->next) {
         if (copy->kind == BULK_STORE || copy->barrier != barrier) continue;
@@ -107,16 +110,16 @@ void bulk_outstanding(const block *b, uint64_t barrier, uint32_t *arrivals, int6
     }
 }
 
-bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
+bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
     for (bulk_copy **link = &b->bulk; *link; link = &(*link)->next) {
         const bulk_copy *copy = *link;
         if (copy->kind == BULK_STORE || copy->barrier != barrier) continue;
         *arrivals = copy->kind == BULK_ARRIVAL;
         *bytes = copy->bytes;
-        land(b, copy);
+        complete_copy(b, copy);
         const bool load = copy->kind == BULK_LOAD;
         observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
-                                             .ptx = copy->by->ptx,
+                                             .ptx = copy->instruction->ptx,
                                              .lanes = 1u << copy->lane,
                                              .object = (uint32_t)copy->barrier,
                                              .address = load ? &copy->shared : NULL,
@@ -129,19 +132,21 @@ bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *byte
 
 /* ---- stores ---- */
 
-static void capture(const block *b, bulk_copy *copy) {
-    if (copy->captured) return;
+static void read_source(const block *b, bulk_copy *copy) {
+    if (copy->source_read) return;
     for (uint32_t at = 0; at < copy->bytes; at += TILE_CHUNK)
-        memcpy(copy->image + at, b->shared + tile_chunk(&copy->tile, copy->shared, at), TILE_CHUNK);
-    copy->captured = true;
+        memcpy(copy->data + at, b->shared + tile_chunk(&copy->tile, copy->shared, at), TILE_CHUNK);
+    copy->source_read = true;
 }
 
-static bool store(const block *b, bulk_copy *copy) {
-    capture(b, copy);
-    return tile_write(copy->warp, copy->by, copy->lane, &copy->tile, copy->image, &copy->change);
+static bool write_destination(const block *b, bulk_copy *copy) {
+    read_source(b, copy);
+    return tile_write(copy->warp, copy->instruction, copy->lane, &copy->tile, copy->data,
+                      &copy->reduction);
 }
 
-/* Unlocks groups older than the lane's last `left`; flags: only the reading. */
+/* Performs the active lanes' stores, except those of each lane's last insn.imm groups. flags:
+ * .read, only reads their sources. */
 static const insn *exec_wait(warp *w, const insn *i) {
     block *b = w->block;
     if (!block_goes_on(b)) return NULL;
@@ -153,17 +158,17 @@ static const insn *exec_wait(warp *w, const insn *i) {
             link = &copy->next;
             continue;
         }
-        if (!copy->captured)
+        if (!copy->source_read)
             observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
-                                        .ptx = copy->by->ptx,
+                                        .ptx = copy->instruction->ptx,
                                         .lanes = 1u << copy->lane,
                                         .address = &copy->shared,
                                         .width = copy->bytes});
         if (i->flags) {
-            capture(b, copy);
+            read_source(b, copy);
             link = &copy->next;
         } else {
-            if (!store(b, copy)) return NULL;
+            if (!write_destination(b, copy)) return NULL;
             unlink_copy(b, link);
         }
     }
@@ -178,7 +183,7 @@ static const insn *exec_commit(warp *w, const insn *i) {
 
 void bulk_end_block(block *b) {
     while (b->bulk) {
-        if (b->bulk->kind == BULK_STORE && !store(b, b->bulk)) break;
+        if (b->bulk->kind == BULK_STORE && !write_destination(b, b->bulk)) break;
         unlink_copy(b, &b->bulk);
     }
     bulk_clear(b);
@@ -201,8 +206,8 @@ static const insn *exec_arrival(warp *w, const insn *i) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
         if (!(i->flags ? mbarrier_check : mbarrier_add_pending)(w, i, lane, address)) return NULL;
-        const bulk_copy what = {.kind = BULK_ARRIVAL, .barrier = REGION_OFFSET(address)};
-        if (!append(w, i, lane, &what)) return NULL;
+        const bulk_copy spec = {.kind = BULK_ARRIVAL, .barrier = REGION_OFFSET(address)};
+        if (!append(w, i, lane, &spec)) return NULL;
     }
     return i + 1;
 }
@@ -222,22 +227,23 @@ exec_fn bulk_select_arrival(decoder *dc, const ptx_instruction *p, insn *out) {
 
 typedef struct bulk_form {
     decoded_address to, from, barrier;
-    uint32_t size; /* slot */
+    uint32_t size; /* frame offset */
     bulk_kind kind;
     ptx_space from_space;
-    atomic_change change;
+    atomic_reduction reduction;
 } bulk_form;
 
 static const insn *exec_bulk(warp *w, const insn *i) {
     const bulk_form *f = i->extra;
     const bool load = f->kind == BULK_LOAD;
-    /* The PTX ISA does not ask for it, but an H200 (driver 580) answers with an illegal instruction. */
+    /* The PTX ISA does not require clusters here, but an H200 (driver 580) raises an illegal
+     * instruction without them. */
     if (f->from_space == PTX_SHARED && !w->block->launch->program->function->cluster[0])
         return warp_fault(
             w, i, SMK_LAUNCH, w->active,
             "a bulk copy from shared memory to the cluster's shared memory in a kernel "
-            "without clusters; on a GPU the kernel must be compiled for them, if only "
-            "of one block (__cluster_dims__(1, 1, 1))");
+            "without clusters; on a GPU the kernel must be compiled with a cluster "
+            "size, at least __cluster_dims__(1, 1, 1)");
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint32_t bytes = U32(w, f->size)[lane];
@@ -250,10 +256,10 @@ static const insn *exec_bulk(warp *w, const insn *i) {
                               "size and addresses must be multiples of %d",
                               bytes, (unsigned long long)global, (unsigned long long)shared,
                               TILE_CHUNK);
-        bulk_copy what = {.kind = f->kind,
+        bulk_copy spec = {.kind = f->kind,
                           .shared = REGION_OFFSET(shared),
                           .bytes = bytes,
-                          .change = f->change,
+                          .reduction = f->reduction,
                           .tile = {.space = load ? f->from_space : PTX_GLOBAL,
                                    .address = global,
                                    .rank = 1,
@@ -263,10 +269,10 @@ static const insn *exec_bulk(warp *w, const insn *i) {
         if (load) {
             const uint64_t barrier = decoded_lane_address(w, &f->barrier, lane);
             if (!mbarrier_check(w, i, lane, barrier)) return NULL;
-            what.barrier = REGION_OFFSET(barrier);
+            spec.barrier = REGION_OFFSET(barrier);
         }
-        if (!bulk_reach_shared(w, i, lane, &what.tile, shared, bytes, load) ||
-            !bulk_issue(w, i, lane, &what))
+        if (!bulk_check_shared(w, i, lane, &spec.tile, shared, bytes, load) ||
+            !bulk_issue(w, i, lane, &spec))
             return NULL;
     }
     return i + 1;
@@ -277,7 +283,8 @@ uint32_t bulk_take_hints(decoder *dc, const ptx_instruction *p) {
     return p->n_operands > hint ? p->n_operands - hint : 0;
 }
 
-/* .dst.src, in the order in which they stand: the first modifier that names a space is the destination's. */
+/* Takes .dst.src and the completion mechanism. The latter tells loads (mbarrier) from stores
+ * (bulk_group). Loads write shared memory, stores go from .shared::cta to .global. */
 static bool take_direction(decoder *dc, bulk_kind *kind, ptx_space *from) {
     const bool global = decode_take(dc, "global");
     const bool cluster = decode_take(dc, "shared::cluster");
@@ -310,8 +317,8 @@ exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!bulk_select(dc, p, out)) return NULL;
     bulk_form *f = (bulk_form *)out->extra;
     decode_take(dc, "noftz");
-    f->change = atomic_take(dc, f->kind == BULK_LOAD);
-    return f->change.combine ? exec_bulk : NULL;
+    f->reduction = atomic_take_reduction(dc, f->kind == BULK_LOAD);
+    return f->reduction.combine ? exec_bulk : NULL;
 }
 
 static const insn *exec_nothing(warp *w, const insn *i) {
@@ -319,7 +326,7 @@ static const insn *exec_nothing(warp *w, const insn *i) {
     return i + 1;
 }
 
-/* cp.async.bulk.prefetch.L2.global [from], size */
+/* cp.async.bulk.prefetch.L2.global [from], size: no effect. */
 exec_fn bulk_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out) {
     decoded_address from;
     (void)out;

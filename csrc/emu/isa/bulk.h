@@ -1,67 +1,72 @@
-/* Bulk copies in flight, and what waits for them; see bulk.c. */
+/* Bulk copies in flight, and the instructions that issue, await and complete them; see bulk.c. */
 #ifndef EMU_BULK_H
 #define EMU_BULK_H
 
 #include "tile.h"
 
 typedef enum bulk_kind {
-    BULK_LOAD,   /* into shared memory; completes bytes of a barrier's transaction count */
-    BULK_STORE,  /* out of shared memory; belongs to a group of its thread */
-    BULK_ARRIVAL /* of a thread at a barrier, once the cp.async that it has issued are complete */
+    BULK_LOAD,   /* into shared memory; its bytes count towards an mbarrier's transaction count */
+    BULK_STORE,  /* out of shared memory; belongs to a bulk group of its thread */
+    BULK_ARRIVAL /* a thread's arrival at an mbarrier, once its earlier cp.async complete */
 } bulk_kind;
 
 typedef struct bulk_copy {
-    struct bulk_copy *next; /* in the block, in order of issue */
+    struct bulk_copy *next; /* the block's next copy, in order of issue */
     bulk_kind kind;
-    warp *warp; /* whose lane issued it ... */
-    const insn *by;
+    warp *warp; /* the warp, instruction and lane that issued the copy ... */
+    const insn *instruction;
     int lane;
-    uint64_t clock;   /* ... when */
-    uint64_t barrier; /* offset in shared memory */
-    uint32_t group;   /* how many groups the thread had committed before */
-    uint64_t shared;  /* offset */
+    uint64_t clock;   /* ... and the warp's clock at issue */
+    uint64_t barrier; /* the mbarrier's offset in shared memory */
+    uint32_t group;   /* number of groups that the thread had committed before */
+    uint64_t shared;  /* offset of the copy's bytes in shared memory */
     uint32_t bytes;
     tile tile;
-    atomic_change change; /* of a store, or of a load that reduces into shared memory */
-    bool captured;        /* a store's source has been read */
-    unsigned char image[];
+    atomic_reduction reduction; /* of a reducing copy; combine is NULL for plain copies */
+    bool source_read;           /* BULK_STORE: data already holds the source's bytes */
+    unsigned char data[];
 } bulk_copy;
 
 /* ---- for instructions ---- */
 
-/* Reads the box (a load), or notes it (a store), and queues it. False after a fault. */
-bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *what);
-/* Whether the lane may use this much shared memory from there, chunk by chunk. */
-bool bulk_reach_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
+/* Queues the copy that `spec` describes. A load reads its box now, a store at its wait. False after
+ * a fault. */
+bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *spec);
+/* Bounds-checks the copy's shared memory, one 16-byte chunk at a time. False after a fault. */
+bool bulk_check_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                        uint32_t bytes, bool write);
 exec_fn bulk_select_group(decoder *dc, const ptx_instruction *p, insn *out);
 
-/* The modifiers and operands that all of them share: .L2::cache_hint and its policy, the last operand. Returns
- * the number of operands that are left. */
+/* Takes .L2::cache_hint, whose policy is the last operand. Returns the number of the other
+ * operands. */
 uint32_t bulk_take_hints(decoder *dc, const ptx_instruction *p);
 
 /* ---- for mbarrier.c ---- */
 
-/* What is on its way to the barrier. */
-void bulk_outstanding(const block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes);
-/* The oldest copy or arrival on its way to the barrier happens now. */
-bool bulk_land_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes);
+/* The arrivals and bytes that copies in flight will contribute to the mbarrier. */
+void bulk_in_flight(const block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes);
+/* Completes the oldest copy or arrival in flight for the mbarrier; *arrivals and *bytes are its
+ * contribution. False if there is none. */
+bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes);
 
-/* ---- for block.c ---- */
+/* ---- for isa.c ---- */
 
-/* The block ends: stores that nobody waited for happen now; the rest is dropped. */
+/* End of a block: performs the stores that no wait has covered, and drops everything else. */
 void bulk_end_block(block *b);
 void bulk_clear(block *b);
 
-/* ---- the instructions behind cp.async (copy_async.c dispatches) ---- */
+/* ---- select functions; copy_async.c dispatches to them ---- */
 
-exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out);          /* cp.async.bulk */
-exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out);   /* cp.reduce... */
-exec_fn bulk_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out); /* ... .prefetch */
-exec_fn bulk_select_arrival(decoder *dc, const ptx_instruction *p,
-                            insn *out); /* cp.async.mbarrier */
+/* cp.async.bulk */
+exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out);
+/* cp.reduce.async.bulk */
+exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out);
+/* cp.async.bulk.prefetch */
+exec_fn bulk_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out);
+/* cp.async.mbarrier.arrive */
+exec_fn bulk_select_arrival(decoder *dc, const ptx_instruction *p, insn *out);
 
-/* ... of tensors, in tensor_copy.c */
+/* Tensor copies, in tensor_copy.c. */
 exec_fn tensor_copy_select(decoder *dc, const ptx_instruction *p, insn *out);
 exec_fn tensor_reduce_select(decoder *dc, const ptx_instruction *p, insn *out);
 exec_fn tensor_prefetch_select(decoder *dc, const ptx_instruction *p, insn *out);

@@ -1,10 +1,12 @@
 /* cp.async and its groups.
  *
- * A copy reads global memory when it is issued, and writes shared memory at the wait that covers its
- * group and not before: a kernel that forgets to wait sees what was there, which in fresh shared memory
- * are NaNs. Hardware may read at any time in between; reading at once puts a fault on the right line,
- * and only a kernel that races with its own copy could tell. Groups are a thread's own, so each copy
- * remembers, lane by lane, how many groups the lane had committed before it.
+ * A copy reads global memory at issue, and writes shared memory only at the wait that covers its
+ * group. A kernel that forgets to wait sees the old contents, which in fresh shared memory are
+ * NaNs. Hardware may read at any time in between. Reading at issue reports faults on the right
+ * line, and only a kernel that races with its own copy can tell the difference.
+ *
+ * Groups are per thread. So each copy records, per lane, how many groups the lane had committed
+ * before.
  */
 #include "copy_async.h"
 
@@ -16,16 +18,18 @@
 #include "../base/lanes.h"
 #include "memory.h"
 
-/* insn: destination in a, wide, imm; width bytes; the rest: */
+/* insn.extra. In the insn itself: a, wide, imm are the destination's address, width is the size in
+ * bytes. */
 typedef struct copy_form {
     decoded_address source;
     bool has_size, has_ignore, ignore_negated;
-    uint32_t size, ignore; /* slots: bytes to read, the others are zeros; predicate: read nothing */
+    /* frame offsets: the number of bytes to read (the rest becomes zeros), and a predicate that
+     * means to read nothing */
+    uint32_t size, ignore;
 } copy_form;
 
-enum {
-    MAX_PENDING = 1 << 16
-}; /* copies; beyond that the oldest are completed, which they may be */
+/* Copies in flight per warp. Beyond that the oldest completes early, which PTX allows. */
+enum { MAX_PENDING = 1 << 16 };
 
 /* ---- the queues of a block's warps ---- */
 
@@ -113,8 +117,9 @@ static bool read_source(warp *w, const insn *i, int lane, unsigned char *to) {
     memset(to, 0, width);
     if (!bytes) return true;
     if (bytes > width) {
-        warp_fault(w, i, SMK_LAUNCH, 1u << lane, "cp.async of %u bytes is told to read %u", width,
-                   bytes);
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "cp.async copies %u bytes, but its source size is %u; it must be at most %u",
+                   width, bytes, width);
         return false;
     }
     if (bytes == width || address % width) {
@@ -122,7 +127,8 @@ static bool read_source(warp *w, const insn *i, int lane, unsigned char *to) {
         if (from) memcpy(to, from, bytes);
         return from != NULL;
     }
-    for (uint32_t k = 0; k < bytes; k++) { /* what is not read need not be there */
+    /* byte by byte, because bytes that are not read need not be accessible */
+    for (uint32_t k = 0; k < bytes; k++) {
         const unsigned char *from = lane_reach(w, i, PTX_GLOBAL, lane, address + k, 1, false);
         if (!from) return false;
         to[k] = *from;
@@ -179,7 +185,8 @@ static void report_done(const warp *w, const insn *i, const pending_copy *copy, 
                                 .width = copy->bytes});
 }
 
-/* Completes the active lanes' copies, except those of the last `left` groups (imm; -1: all copies). */
+/* Completes the active lanes' copies, except those of each lane's last insn.imm groups (-1: all
+ * copies). */
 static const insn *exec_wait(warp *w, const insn *i) {
     copy_queue *queue = w->copies;
     if (queue->n > LANES && !block_goes_on(w->block)) return NULL;
@@ -203,13 +210,13 @@ static const insn *exec_wait(warp *w, const insn *i) {
     return i + 1;
 }
 
-void copy_async_complete(warp *w, const insn *by, int lane, uint64_t clock) {
+void copy_async_complete(warp *w, const insn *instruction, int lane, uint64_t clock) {
     for (uint32_t k = 0; k < w->copies->n; k++) {
         pending_copy *copy = nth(w->copies, k);
         if (copy->clock > clock || !(copy->lanes >> lane & 1)) continue;
         write_lane(copy, lane);
         copy->lanes &= ~(1u << lane);
-        report_done(w, by, copy, 1u << lane);
+        report_done(w, instruction, copy, 1u << lane);
     }
 }
 

@@ -1,4 +1,4 @@
-/* The table of instructions, for this CPU. */
+/* The instruction set per CPU level: opcode tables, and the functions that machine/ calls. */
 #include "isa.h"
 
 #include "../base/cpu.h"
@@ -10,7 +10,7 @@
 extern opcode_table address_opcodes, atomic_opcodes, copy_async_opcodes, ldmatrix_opcodes,
     mbarrier_opcodes, sync_opcodes;
 
-/* Compiled for each CPU. */
+/* Compiled once per CPU level (base/cpu.h). */
 extern opcode_table alu_opcodes_baseline, alu_opcodes_v3, alu_opcodes_v4;
 extern opcode_table matrix_opcodes_baseline, matrix_opcodes_v3, matrix_opcodes_v4;
 extern opcode_table memory_opcodes_baseline, memory_opcodes_v3, memory_opcodes_v4;

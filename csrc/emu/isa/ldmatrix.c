@@ -1,8 +1,9 @@
-/* ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit elements between shared memory and fragments.
+/* ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit elements between shared memory and
+ * fragments.
  *
- * A matrix is eight rows of 16 bytes, wherever the lanes' addresses say. In a register of the fragment
- * lane l holds row l / 4, columns 2 (l % 4) and the next one; with .trans the matrix is transposed on the
- * way. All 32 lanes take part.
+ * A matrix is eight rows of 16 bytes, whose addresses come from eight lanes. In a fragment's
+ * register lane l holds row l / 4, columns 2 (l % 4) and 2 (l % 4) + 1. With .trans the matrix is
+ * transposed on the way. All 32 lanes must be active.
  */
 #include "../machine/machine.h"
 
@@ -13,18 +14,17 @@
 
 enum { ROWS = 8, ROW_BYTES = 16 };
 
-/* insn.flags: how many 8x8 matrices; and: */
+/* insn.flags: the number of 8x8 matrices in bits 0-2, and .trans. */
 enum { LDMATRIX_COUNT = 7, LDMATRIX_TRANSPOSED = 8 };
 
 typedef uint16_t matrix[ROWS][ROWS];
 
-static bool is_whole_warp(warp *w, const insn *i) {
+static bool check_whole_warp(warp *w, const insn *i) {
     if (w->active == FULL) return true;
-    warp_fault(
-        w, i, SMK_LAUNCH, w->active,
-        "only %d of the warp's 32 lanes are here (mask 0x%08x); %s needs all of them, so keep "
-        "it out of divergent code and let blocks have a multiple of 32 threads",
-        __builtin_popcount(w->active), w->active, i->ptx->opcode);
+    warp_fault(w, i, SMK_LAUNCH, w->active,
+               "only %d of the warp's 32 lanes are active (mask 0x%08x); %s needs all of them: "
+               "keep it out of divergent code, and launch blocks of a multiple of 32 threads",
+               __builtin_popcount(w->active), w->active, i->ptx->opcode);
     return false;
 }
 
@@ -45,8 +45,8 @@ static void from_fragment(const uint32_t *a, bool transposed, matrix to) {
     }
 }
 
-/* The host bytes of each row that is named; false after a fault. */
-static bool reach_rows(warp *w, const insn *i, unsigned char *rows[LANES], bool write) {
+/* Bounds-checks the rows and returns their host pointers; false after a fault. */
+static bool row_pointers(warp *w, const insn *i, unsigned char *rows[LANES], bool write) {
     const int n = ROWS * (i->flags & LDMATRIX_COUNT);
     for (int lane = 0; lane < n; lane++) {
         const uint64_t address = lane_address(w, i, lane);
@@ -58,8 +58,9 @@ static bool reach_rows(warp *w, const insn *i, unsigned char *rows[LANES], bool 
 
 static const insn *exec_ldmatrix(warp *w, const insn *i) {
     unsigned char *rows[LANES];
-    if (!is_whole_warp(w, i) || !reach_rows(w, i, rows, false)) return NULL;
-    matrix loaded[4]; /* a result may have the address's slot: read everything first */
+    if (!check_whole_warp(w, i) || !row_pointers(w, i, rows, false)) return NULL;
+    /* Read all rows first: a destination may share the address's slot. */
+    matrix loaded[4];
     const int n = i->flags & LDMATRIX_COUNT;
     for (int row = 0; row < ROWS * n; row++)
         memcpy(loaded[row / ROWS][row % ROWS], rows[row], ROW_BYTES);
@@ -70,7 +71,7 @@ static const insn *exec_ldmatrix(warp *w, const insn *i) {
 
 static const insn *exec_stmatrix(warp *w, const insn *i) {
     unsigned char *rows[LANES];
-    if (!is_whole_warp(w, i) || !reach_rows(w, i, rows, true)) return NULL;
+    if (!check_whole_warp(w, i) || !row_pointers(w, i, rows, true)) return NULL;
     for (int k = 0; k < (i->flags & LDMATRIX_COUNT); k++) {
         matrix stored;
         from_fragment(U32(w, i->list[k]), i->flags & LDMATRIX_TRANSPOSED, stored);
@@ -80,7 +81,8 @@ static const insn *exec_stmatrix(warp *w, const insn *i) {
     return i + 1;
 }
 
-/* Lanes 8 j to 8 j + 7 hold the addresses of matrix j's rows; the others' are not used. */
+/* Lanes 8j to 8j + 7 hold the addresses of matrix j's rows. Addresses of further lanes are not
+ * used. */
 static const insn *exec_observed_rows(warp *w, const insn *i) {
     const int lanes = ROWS * (i->flags & LDMATRIX_COUNT);
     lanes_u64 address;
@@ -94,7 +96,7 @@ static const insn *exec_observed_rows(warp *w, const insn *i) {
 
 static const insn *exec_movmatrix(warp *w, const insn *i) {
     matrix moved;
-    if (!is_whole_warp(w, i)) return NULL;
+    if (!check_whole_warp(w, i)) return NULL;
     from_fragment(U32(w, i->a), false, moved);
     to_fragment(moved, true, U32(w, i->d));
     return i + 1;

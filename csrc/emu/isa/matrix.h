@@ -1,10 +1,11 @@
 /* Matrix instructions: what mma.sync, wmma and wgmma share.
  *
- * Each computes D = A B + C for a tile. Its operands come as fragments, registers of a warp that hold the
- * tile's elements in an order of their own, or from shared memory. Here every operand first becomes a
- * plain row-major array (A: m x k, B: k x n, C: m x n), once per instruction; then one of three rules
- * multiplies: floating point (matrix_float.c), integers and bits, f64 (matrix_exact.c). So a layout and an
- * arithmetic each stand in one place, and the inner loops are vector code over n.
+ * Each computes D = A B + C for a tile. Operands are fragments (registers of a warp that hold the
+ * tile's elements in a layout of their own) or come from shared memory. Each instruction first
+ * unpacks every operand into a plain row-major array (A: m x k, B: k x n, C: m x n). Then one of
+ * three multiplies follows: floating point (matrix_float_template.h), integers and bits, or f64
+ * (both in matrix_exact_template.h). So every layout and every arithmetic is written once, and the
+ * inner loops are vector code over n.
  */
 #ifndef EMU_MATRIX_H
 #define EMU_MATRIX_H
@@ -35,51 +36,52 @@ typedef enum matrix_element {
 } matrix_element;
 
 enum {
-    MAX_REGISTERS = 8, /* of a fragment */
-    MAX_N = 64,        /* columns at a time; wgmma takes its up to 256 in slabs */
+    MAX_REGISTERS = 8, /* per fragment */
+    MAX_N = 64,        /* columns at a time; wgmma's n, up to 256, is processed in slabs */
     MAX_A = 1024,      /* elements: 16 x 64 */
     MAX_B = 2048,      /* 32 x 64 */
     MAX_C = 1024
 };
 
-/* How a fragment lies over the warp: register r of lane l holds `per` elements, the first at at[r][l] of
- * the array, the next `step` further, pairs `far` from each other. Registers beyond `distinct` repeat the
- * first ones. */
-typedef struct matrix_part {
-    uint32_t registers, distinct, per, step, far;
-    uint16_t at[MAX_REGISTERS][LANES];
-} matrix_part;
+/* The layout of a fragment in a warp. Register r of lane l holds per_register elements of the
+ * array. The first is at index[r][l], the second element_step after it, and each further pair
+ * pair_step after the one before. Registers from n_distinct on repeat the first ones. */
+typedef struct fragment_layout {
+    uint32_t n_registers, n_distinct, per_register, element_step, pair_step;
+    uint16_t index[MAX_REGISTERS][LANES];
+} fragment_layout;
 
 typedef enum bit_operation { BITS_XOR, BITS_AND } bit_operation;
 
 typedef struct matrix_form {
-    uint32_t m, n, k; /* k: of elements as unpacked: bits come as words of 32 */
+    /* k counts unpacked elements: for b1, words of 32 bits. */
+    uint32_t m, n, k;
     matrix_element a, b, c, d;
-    bool saturate;      /* integers */
-    bit_operation bits; /* b1 */
-    uint32_t
-        fraction; /* floating point: bits kept below the largest exponent; see matrix_float.c */
-    uint32_t result_bits; /* ... and of an f32 result: 23, or 13 */
-    uint32_t step;        /* ... elements of k that are added at once */
-    bool adds_last;       /* ... c is added after all steps */
-    matrix_part a_part, b_part, c_part, d_part;
+    bool saturate;      /* integers: .satfinite */
+    bit_operation bits; /* b1: .xor or .and */
+    /* Floating point (matrix_float_template.h): bits kept below the largest exponent, ... */
+    uint32_t fraction_bits;
+    uint32_t result_bits; /* ... mantissa bits of an f32 result: 23, or 13 */
+    uint32_t k_step;      /* ... elements of k that are summed at once */
+    bool adds_c_last;     /* ... c is added after all steps */
+    fragment_layout a_layout, b_layout, c_layout, d_layout;
 } matrix_form;
 
-/* The slots of an instruction's fragments. */
-typedef struct matrix_slots {
+/* The frame offsets of each fragment's registers. */
+typedef struct fragment_slots {
     uint32_t *a, *b, *c, *d;
-} matrix_slots;
+} fragment_slots;
 
-/* A finite number is significand x 2^exponent with 1 <= |significand| < 2; a subnormal has its format's
- * least exponent and a smaller significand. NaN and infinity stand in significand. */
-typedef struct split_numbers {
+/* Numbers as significand x 2^exponent with 1 <= |significand| < 2. A subnormal has its format's
+ * minimum exponent and |significand| < 1. NaN and infinity are in significand. */
+typedef struct split_floats {
     float *significand;
     int32_t *exponent;
-} split_numbers;
+} split_floats;
 
-enum { ZERO_EXPONENT = -1000 }; /* a zero's: never the largest */
+enum { ZERO_EXPONENT = -1000 }; /* of zero: below all others */
 
-/* The operands as arrays; which members are used depends on the form. */
+/* The operands as arrays. Which members are used depends on the form. */
 typedef struct matrix_tile {
     union {
         float significand[MAX_A];
@@ -103,10 +105,10 @@ typedef struct matrix_tile {
     int32_t a_exponent[MAX_A], b_exponent[MAX_B], c_exponent[MAX_C];
 } matrix_tile;
 
-static inline uint32_t part_offset(const matrix_part *part, uint32_t which) {
-    return which % 2 * part->step + which / 2 * part->far;
+static inline uint32_t layout_offset(const fragment_layout *layout, uint32_t which) {
+    return which % 2 * layout->element_step + which / 2 * layout->pair_step;
 }
 
-#define INLINE_PART static inline __attribute__((always_inline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 #endif

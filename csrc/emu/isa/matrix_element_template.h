@@ -1,10 +1,10 @@
-/* From registers to arrays and back. */
+/* Conversion between fragments' registers and arrays. */
 #include "matrix.h"
 
 /* ---- floating point: significand and exponent ---- */
 
-INLINE_PART void split_as(float_format format, bool has_infinity, const uint32_t *bits,
-                          uint32_t count, float *significand, int32_t *exponent) {
+ALWAYS_INLINE void split_as(float_format format, bool has_infinity, const uint32_t *bits,
+                            uint32_t count, float *significand, int32_t *exponent) {
     const uint32_t top = (1u << format.exponent) - 1;
     const int32_t bias = (1 << (format.exponent - 1)) - 1;
     for (uint32_t k = 0; k < count; k++) {
@@ -46,58 +46,61 @@ static void extend_elements(matrix_element e, const uint32_t *bits, uint32_t cou
 
 /* ---- registers ---- */
 
-/* Element `which` of a register, in all lanes. Of tf32 the hardware looks at the upper 19 bits. */
-INLINE_PART void take_elements(matrix_element e, const uint32_t *words, uint32_t which,
-                               uint32_t *bits) {
+/* Element `which` of a register, in all lanes. For tf32, hardware reads the upper 19 bits. */
+ALWAYS_INLINE void take_elements(matrix_element e, const uint32_t *words, uint32_t which,
+                                 uint32_t *bits) {
     const uint32_t size = element_bits(e);
     const uint32_t shift = e == ELEMENT_TF32 ? 13 : which * size;
     const uint32_t mask = size < 32 ? (1u << size) - 1 : ~0u;
     EACH_LANE bits[lane] = words[lane] >> shift & mask;
 }
 
-/* A fragment's elements, as bits, each in its place of the array. */
-static void unpack_bits(const warp *w, const uint32_t *slots, const matrix_part *part,
+/* Unpacks a fragment's elements, as bits, to their positions in the array. */
+static void unpack_bits(const warp *w, const uint32_t *slots, const fragment_layout *layout,
                         matrix_element e, uint32_t *out) {
     uint32_t bits[2][LANES];
-    for (uint32_t r = 0; r < part->distinct; r++) {
+    for (uint32_t r = 0; r < layout->n_distinct; r++) {
         const uint32_t *words = U32(w, slots[r]);
-        const uint16_t *at = part->at[r];
-        if (part->per == 1) {
+        const uint16_t *at = layout->index[r];
+        if (layout->per_register == 1) {
             take_elements(e, words, 0, bits[0]);
             for (int lane = 0; lane < LANES; lane++)
                 out[at[lane]] = bits[0][lane];
         }
-        for (uint32_t which = 0; which + 1 < part->per; which += 2) {
-            uint32_t *pairs = out + part_offset(part, which);
+        for (uint32_t which = 0; which + 1 < layout->per_register; which += 2) {
+            uint32_t *pairs = out + layout_offset(layout, which);
             take_elements(e, words, which, bits[0]);
             take_elements(e, words, which + 1, bits[1]);
             for (int lane = 0; lane < LANES; lane++) {
                 pairs[at[lane]] = bits[0][lane];
-                pairs[at[lane] + part->step] = bits[1][lane];
+                pairs[at[lane] + layout->element_step] = bits[1][lane];
             }
         }
     }
 }
 
-static void unpack_f64(const warp *w, const uint32_t *slots, const matrix_part *part, double *out) {
-    for (uint32_t r = 0; r < part->distinct; r++)
+static void unpack_f64(const warp *w, const uint32_t *slots, const fragment_layout *layout,
+                       double *out) {
+    for (uint32_t r = 0; r < layout->n_distinct; r++)
         for (int lane = 0; lane < LANES; lane++)
-            out[part->at[r][lane]] = F64(w, slots[r])[lane];
+            out[layout->index[r][lane]] = F64(w, slots[r])[lane];
 }
 
-static void pack_words(warp *w, const uint32_t *slots, const matrix_part *part,
+static void pack_words(warp *w, const uint32_t *slots, const fragment_layout *layout,
                        const uint32_t *bits) {
-    for (uint32_t r = 0; r < part->registers; r++) {
+    for (uint32_t r = 0; r < layout->n_registers; r++) {
         uint32_t *d = U32(w, slots[r]);
-        const uint16_t *at = part->at[r % part->distinct];
+        const uint16_t *at = layout->index[r % layout->n_distinct];
         for (int lane = 0; lane < LANES; lane++)
-            d[lane] = part->per == 1 ? bits[at[lane]]
-                                     : packed_u16x2(bits[at[lane]], bits[at[lane] + part->step]);
+            d[lane] = layout->per_register == 1
+                          ? bits[at[lane]]
+                          : packed_u16x2(bits[at[lane]], bits[at[lane] + layout->element_step]);
     }
 }
 
-static void pack_f64(warp *w, const uint32_t *slots, const matrix_part *part, const double *value) {
-    for (uint32_t r = 0; r < part->registers; r++)
+static void pack_f64(warp *w, const uint32_t *slots, const fragment_layout *layout,
+                     const double *value) {
+    for (uint32_t r = 0; r < layout->n_registers; r++)
         for (int lane = 0; lane < LANES; lane++)
-            F64(w, slots[r])[lane] = value[part->at[r][lane]];
+            F64(w, slots[r])[lane] = value[layout->index[r][lane]];
 }

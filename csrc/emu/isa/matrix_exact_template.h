@@ -1,16 +1,17 @@
-/* Tiles whose arithmetic has but one answer: integers, bits, and f64.
+/* Products whose result is fully specified: integers, bits, and f64.
  *
- * An f64 element is a chain of fused multiply-adds, k ascending, from c (so an H200, as the GPU tests see
- * it). Integers wrap at 32 bits, or with .satfinite end at the nearest s32. Bits count the ones of a xor
- * or and of rows.
+ * An f64 element is a chain of fused multiply-adds over ascending k, starting from c; GPU tests
+ * find the same on an H200. Integers wrap at 32 bits, or saturate to s32 with .satfinite. Bits: the
+ * number of ones in the xor or and of a row of A and a column of B.
  */
 #include "matrix.h"
 
-/* n: the form's. */
-INLINE_PART void multiply_integer_rows(const matrix_form *f, uint32_t n, const int32_t *a,
-                                       const int32_t *b, const int32_t *c, uint32_t *d) {
+/* n equals f->n; it is a constant where the caller knows it. */
+ALWAYS_INLINE void multiply_integer_rows(const matrix_form *f, uint32_t n, const int32_t *a,
+                                         const int32_t *b, const int32_t *c, uint32_t *d) {
     for (uint32_t row = 0; row < f->m; row++) {
-        uint32_t sum[MAX_N] = {0}; /* |sum| <= 64 x 255 x 255: fits, also as s32 */
+        /* |sum| <= 64 x 255 x 255, which also fits s32. */
+        uint32_t sum[MAX_N] = {0};
         for (uint32_t k = 0; k < f->k; k++) {
             const uint32_t factor = (uint32_t)a[row * f->k + k];
             for (uint32_t column = 0; column < n; column++)
@@ -47,7 +48,7 @@ static void multiply_bits(const matrix_form *f, const int32_t *a, const int32_t 
     }
 }
 
-/* A NaN among the factors and c is passed on, quiet: b's first, then c's, then a's. */
+/* A source NaN is returned, made quiet: b's first, then c's, then a's. */
 static double nan_of(double a, double b, double c) {
     const double from = b != b ? b : c != c ? c : a;
     return f64_of_bits(from == from ? 0xfff8000000000000 : bits_of_f64(from) | 0x8000000000000);

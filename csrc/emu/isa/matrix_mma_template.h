@@ -1,4 +1,4 @@
-/* mma.sync, and what it shares with wmma.mma: D = A B + C, all from and to registers. */
+/* mma.sync, and what it shares with wmma.mma: D = A B + C, with all operands in registers. */
 #include "matrix.h"
 
 static bool is_float_element(matrix_element e) {
@@ -9,7 +9,7 @@ static bool is_integer_element(matrix_element e) {
     return e >= ELEMENT_S8 && e <= ELEMENT_U4;
 }
 
-/* A tile whose operands are in the arrays. */
+/* D = A B + C on the tile's arrays. */
 static void multiply_tile(const matrix_form *f, matrix_tile *t) {
     if (f->a == ELEMENT_F64) {
         multiply_f64(f, t->a.f64, t->b.f64, t->c.f64, t->d.f64);
@@ -22,7 +22,7 @@ static void multiply_tile(const matrix_form *f, matrix_tile *t) {
     }
 }
 
-/* An array's bits as numbers, as the form's arithmetic wants them. */
+/* Converts an array's bits to numbers for the form's arithmetic. */
 static void convert_elements(matrix_element e, bool floats, const uint32_t *bits, uint32_t count,
                              float *significand, int32_t *exponent, int32_t *integer) {
     if (floats)
@@ -34,10 +34,10 @@ static void convert_elements(matrix_element e, bool floats, const uint32_t *bits
 static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
     uint32_t bits[MAX_A];
     if (f->a == ELEMENT_F64) {
-        unpack_f64(w, slots, &f->a_part, t->a.f64);
+        unpack_f64(w, slots, &f->a_layout, t->a.f64);
         return;
     }
-    unpack_bits(w, slots, &f->a_part, f->a, bits);
+    unpack_bits(w, slots, &f->a_layout, f->a, bits);
     convert_elements(f->a, is_float_element(f->a), bits, f->m * f->k, t->a.significand,
                      t->a_exponent, t->a.integer);
 }
@@ -45,10 +45,10 @@ static void unpack_a(const warp *w, const matrix_form *f, const uint32_t *slots,
 static void unpack_b(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
     uint32_t bits[MAX_B];
     if (f->b == ELEMENT_F64) {
-        unpack_f64(w, slots, &f->b_part, t->b.f64);
+        unpack_f64(w, slots, &f->b_layout, t->b.f64);
         return;
     }
-    unpack_bits(w, slots, &f->b_part, f->b, bits);
+    unpack_bits(w, slots, &f->b_layout, f->b, bits);
     convert_elements(f->b, is_float_element(f->b), bits, f->k * f->n, t->b.significand,
                      t->b_exponent, t->b.integer);
 }
@@ -61,37 +61,38 @@ static void convert_c(const matrix_form *f, const uint32_t *bits, matrix_tile *t
 static void unpack_c(const warp *w, const matrix_form *f, const uint32_t *slots, matrix_tile *t) {
     uint32_t bits[MAX_C];
     if (f->c == ELEMENT_F64) {
-        unpack_f64(w, slots, &f->c_part, t->c.f64);
+        unpack_f64(w, slots, &f->c_layout, t->c.f64);
         return;
     }
-    unpack_bits(w, slots, &f->c_part, f->c, bits);
+    unpack_bits(w, slots, &f->c_layout, f->c, bits);
     convert_c(f, bits, t);
 }
 
 static void pack_d(warp *w, const matrix_form *f, const uint32_t *slots, const matrix_tile *t) {
     if (f->d == ELEMENT_F64)
-        pack_f64(w, slots, &f->d_part, t->d.f64);
+        pack_f64(w, slots, &f->d_layout, t->d.f64);
     else
-        pack_words(w, slots, &f->d_part, t->d.bits);
+        pack_words(w, slots, &f->d_layout, t->d.bits);
 }
 
-/* The warp's 32 lanes hold one fragment together: none may be missing. */
-static const insn *refuse_part_of_warp(warp *w, const insn *i) {
-    return warp_fault(w, i, SMK_LAUNCH, w->active,
-                      "only %d of the warp's 32 lanes are here (mask 0x%08x); a matrix instruction "
-                      "needs all of them, so keep it out of divergent code and let blocks have a "
-                      "multiple of 32 threads",
-                      __builtin_popcount(w->active), w->active);
+/* A fragment is spread over all 32 lanes of the warp, so all must be active. */
+static const insn *fault_partial_warp(warp *w, const insn *i) {
+    return warp_fault(
+        w, i, SMK_LAUNCH, w->active,
+        "only %d of the warp's 32 lanes are active (mask 0x%08x); a matrix instruction "
+        "needs all of them: keep it out of divergent code, and launch blocks of a "
+        "multiple of 32 threads",
+        __builtin_popcount(w->active), w->active);
 }
 
 typedef struct multiplication {
     matrix_form form;
-    matrix_slots slots;
+    fragment_slots slots;
 } multiplication;
 
 static const insn *exec_multiply(warp *w, const insn *i) {
     const multiplication *m = i->extra;
-    if (w->active != FULL) return refuse_part_of_warp(w, i);
+    if (w->active != FULL) return fault_partial_warp(w, i);
     matrix_tile t;
     unpack_a(w, &m->form, m->slots.a, &t);
     unpack_b(w, &m->form, m->slots.b, &t);
@@ -103,7 +104,7 @@ static const insn *exec_multiply(warp *w, const insn *i) {
 
 /* ---- decoding ---- */
 
-static matrix_element element_named(const char *modifier) {
+static matrix_element element_by_name(const char *modifier) {
     static const char *const names[N_ELEMENTS] = {
         [ELEMENT_F16] = "f16",   [ELEMENT_BF16] = "bf16", [ELEMENT_TF32] = "tf32",
         [ELEMENT_E4M3] = "e4m3", [ELEMENT_E5M2] = "e5m2", [ELEMENT_S8] = "s8",
@@ -116,17 +117,17 @@ static matrix_element element_named(const char *modifier) {
     return NO_ELEMENT;
 }
 
-/* The element types in the order in which they are written; how many there are. */
-static uint32_t take_elements_named(decoder *dc, const ptx_instruction *p, matrix_element out[4]) {
+/* Takes the element types, in the order of the modifiers; returns how many there are. */
+static uint32_t take_element_types(decoder *dc, const ptx_instruction *p, matrix_element out[4]) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_modifiers && n < 4; k++) {
-        const matrix_element e = element_named(p->modifiers[k]);
+        const matrix_element e = element_by_name(p->modifiers[k]);
         if (e != NO_ELEMENT && decode_take(dc, p->modifiers[k])) out[n++] = e;
     }
     return n;
 }
 
-/* .m16n8k16 */
+/* Takes the shape, such as .m16n8k16. */
 static bool take_shape(decoder *dc, const ptx_instruction *p, uint32_t shape[3]) {
     for (uint32_t k = 0; k < p->n_modifiers; k++) {
         int end = 0;
@@ -142,9 +143,10 @@ static bool is_shape(const uint32_t shape[3], uint32_t m, uint32_t n, uint32_t k
     return shape[0] == m && shape[1] == n && shape[2] == k;
 }
 
-/* A, B, C and D as in the form, to their slots. Fragments are vectors, or one register. */
-static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, matrix_element e,
-                                bool written) {
+/* Decodes a fragment of n registers (a vector, or a single register) to frame offsets; NULL if the
+ * operand does not match. */
+static uint32_t *decode_fragment(decoder *dc, const ptx_operand *o, uint32_t n, matrix_element e,
+                                 bool written) {
     const ptx_operand *items = o->kind == PTX_VECTOR ? o->items : o;
     if ((o->kind == PTX_VECTOR ? o->n_items : 1) != n || o->negated) return NULL;
     uint32_t *slots = decode_alloc(dc, n * sizeof *slots);
@@ -156,42 +158,42 @@ static uint32_t *fragment_slots(decoder *dc, const ptx_operand *o, uint32_t n, m
 }
 
 static void set_arithmetic(matrix_form *f) {
-    f->fraction = 25;
+    f->fraction_bits = 25;
     f->result_bits = 23;
-    f->step = f->k;
+    f->k_step = f->k;
 }
 
-/* Parts of a form whose shape (k in elements as written) and types are set. */
-static void set_parts(matrix_form *f) {
+/* Sets layouts and arithmetic. The form has its types and its shape, with k as in the modifier. */
+static void set_layouts(matrix_form *f) {
     if (f->a == ELEMENT_B1) f->k /= 32;
-    f->a_part = part_a(f->m, f->k, f->a);
-    f->b_part = part_b(f->n, f->k, f->b);
-    f->c_part = part_c(f->m, f->n, f->n, f->c);
-    f->d_part = part_c(f->m, f->n, f->n, f->d);
+    f->a_layout = layout_a(f->m, f->k, f->a);
+    f->b_layout = layout_b(f->n, f->k, f->b);
+    f->c_layout = layout_c(f->m, f->n, f->n, f->c);
+    f->d_layout = layout_c(f->m, f->n, f->n, f->d);
     set_arithmetic(f);
 }
 
-/* As matrix_float.c says of mma.sync and 8-bit floats. */
+/* mma.sync of 8-bit floats: two steps, and c is added last (matrix_float_template.h). */
 static void set_f16_steps(matrix_form *f) {
-    f->adds_last = true;
-    f->step = f->k / 2;
-    part_pairs(&f->a_part, f->k, f->m, true);
-    part_pairs(&f->b_part, f->k, f->n, false);
+    f->adds_c_last = true;
+    f->k_step = f->k / 2;
+    split_k_by_pairs(&f->a_layout, f->k, f->m, true);
+    split_k_by_pairs(&f->b_layout, f->k, f->n, false);
 }
 
 static exec_fn multiply_operands(decoder *dc, const ptx_instruction *p, insn *out,
                                  multiplication *m) {
     const ptx_operand *o = p->operands;
     if (p->n_operands != 4) return NULL;
-    m->slots.d = fragment_slots(dc, &o[0], m->form.d_part.registers, m->form.d, true);
-    m->slots.a = fragment_slots(dc, &o[1], m->form.a_part.registers, m->form.a, false);
-    m->slots.b = fragment_slots(dc, &o[2], m->form.b_part.registers, m->form.b, false);
-    m->slots.c = fragment_slots(dc, &o[3], m->form.c_part.registers, m->form.c, false);
+    m->slots.d = decode_fragment(dc, &o[0], m->form.d_layout.n_registers, m->form.d, true);
+    m->slots.a = decode_fragment(dc, &o[1], m->form.a_layout.n_registers, m->form.a, false);
+    m->slots.b = decode_fragment(dc, &o[2], m->form.b_layout.n_registers, m->form.b, false);
+    m->slots.c = decode_fragment(dc, &o[3], m->form.c_layout.n_registers, m->form.c, false);
     out->extra = m;
     return m->slots.d && m->slots.a && m->slots.b && m->slots.c ? exec_multiply : NULL;
 }
 
-/* Whether mma has such a tile of these types. */
+/* Whether mma.sync has this shape with these types. */
 static bool is_mma(const matrix_form *f) {
     const uint32_t shape[3] = {f->m, f->n, f->k};
     const bool same = f->a == f->b;
@@ -238,7 +240,7 @@ static bool take_bit_operation(decoder *dc, matrix_form *f) {
     return (f->bits == BITS_AND || decode_take(dc, "xor")) && decode_take(dc, "popc");
 }
 
-/* .row.col: A by rows, B by columns, and no other way but for old shapes. */
+/* Takes .row.col: A is row-major, B is column-major. Other layouts exist for old shapes only. */
 static bool take_row_col(decoder *dc, const ptx_instruction *p) {
     for (uint32_t k = 0; k + 1 < p->n_modifiers; k++)
         if (!strcmp(p->modifiers[k], "row") && !strcmp(p->modifiers[k + 1], "col"))
@@ -250,7 +252,7 @@ static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
     uint32_t shape[3];
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_row_col(dc, p) ||
-        !take_shape(dc, p, shape) || take_elements_named(dc, p, e) != 4)
+        !take_shape(dc, p, shape) || take_element_types(dc, p, e) != 4)
         return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
     m->form = (matrix_form){
@@ -258,7 +260,7 @@ static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!is_mma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
     if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
-    set_parts(&m->form);
+    set_layouts(&m->form);
     if (m->form.a == ELEMENT_E4M3 || m->form.a == ELEMENT_E5M2) set_f16_steps(&m->form);
     return multiply_operands(dc, p, out, m);
 }

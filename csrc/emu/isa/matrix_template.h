@@ -1,11 +1,12 @@
-/* The table of matrix multiplications. The files below are parts of this one, as in alu.c, and together
- * they are built once per instruction set of the host. */
+/* The opcode table of matrix multiplications. It includes the other matrix_*_template.h files;
+ * together they are compiled once per instruction set of the host (base/cpu.h).
+ */
 #include "../base/cpu.h"
 #include "matrix.h"
 
 #include <stdio.h>
 
-/* The vectors of eight are passed to inlined functions only. */
+/* -Wpsabi warns about passing vectors; here they are passed to inlined functions only. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options

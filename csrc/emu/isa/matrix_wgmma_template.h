@@ -1,17 +1,20 @@
-/* wgmma: a warpgroup's product, operands from shared memory by descriptor (A also from registers).
+/* wgmma: a warpgroup's product. B comes from shared memory through a descriptor; A comes from there
+ * or from registers.
  *
- * A warpgroup is four warps whose first has an index that is a multiple of four. Each computes its own 16 of
- * the 64 rows, with nothing from the others, so none waits for another. The product is done when the
- * instruction is issued: an early read of the accumulators gives their final values, not garbage. Holding
- * them back until wgmma.wait_group would break correct programs, since compilers are free to write PTX that
- * moves accumulators from one virtual register to another between a wgmma and its wait; and a result that
- * is held by register name would then be lost. Operands in shared memory are read at the issue, too.
+ * A warpgroup is four warps; the first one's index is a multiple of four. Each computes its own 16
+ * of the 64 rows and needs nothing from the others, so warps do not synchronise here.
  *
- * A descriptor names 16-byte chunks of shared memory: where the first is, two distances (leading and
- * stride), and a swizzle. With rows of `swizzle` bytes (16 for none), eight rows make an atom. An operand is
- * k-major (a row runs along k) or mn-major (.trans; along m or n). Swizzles exchange chunks by address
- * bits: bits 4-6 ^= bits 7-9, as many of the three as the row has chunks for. (PTX ISA, "Asynchronous
- * warpgroup-level matrix instructions", and the layouts that CUTLASS's mma_sm90_desc.hpp spells out.)
+ * The product is complete at issue: reading the accumulators early gives their final values, not
+ * garbage. Withholding them until wgmma.wait_group would break correct programs. Compilers may emit
+ * PTX that moves accumulators between virtual registers between a wgmma and its wait, and a result
+ * withheld by register name would be lost. Operands in shared memory are read at issue, too.
+ *
+ * A descriptor describes 16-byte chunks of shared memory: the address of the first, two distances
+ * (leading and stride), and a swizzle. A row has as many bytes as the swizzle (16 without one);
+ * eight rows are an atom. An operand is K-major (a row runs along k) or MN-major (.trans; along m
+ * or n). Swizzles permute chunks by address bits: bits 4-6 ^= bits 7-9, with as many of the three
+ * bits as the chunks of a row need. (PTX ISA, "Asynchronous warpgroup-level matrix instructions",
+ * and the layouts in CUTLASS's mma_sm90_desc.hpp.)
  */
 #include "matrix.h"
 #include "../machine/machine.h"
@@ -20,17 +23,17 @@ enum { CHUNK = 16, GROUP_WARPS = 4, WARP_ROWS = 16, K_BYTES = 32 };
 
 typedef struct wgmma_operand {
     bool in_registers, mn_major;
-    uint32_t descriptor; /* slot */
+    uint32_t descriptor; /* frame offset */
     uint32_t *slots;
 } wgmma_operand;
 
 typedef struct wgmma_form {
-    matrix_form form; /* of one warp and slab: m 16, n of the slab */
+    matrix_form form; /* of one warp and slab: m is 16, n is the slab's */
     uint32_t slabs;
-    uint32_t block_registers; /* of D, for 8 columns */
+    uint32_t block_registers; /* of D, per 8 columns */
     wgmma_operand a, b;
     uint32_t *d;
-    uint32_t scale_d; /* predicate's slot */
+    uint32_t scale_d; /* frame offset of the predicate */
     bool scale_d_negated, negated;
 } wgmma_form;
 
@@ -48,13 +51,13 @@ static descriptor read_descriptor(uint64_t bits) {
                         .row_bytes = row_bytes[bits >> 62]};
 }
 
-/* Chunk `chunk` of row `row`. k-major: rows along m or n, chunks along k; mn-major the other way. */
+/* The address of a chunk. K-major: rows run along m or n, chunks along k; MN-major: the reverse. */
 static uint64_t chunk_address(const descriptor *d, bool mn_major, uint32_t row, uint32_t chunk) {
     const uint64_t in_row = d->row_bytes / CHUNK;
     const bool plain = in_row == 1;
     const uint64_t in_atom = row % 8 * d->row_bytes + chunk % in_row * CHUNK;
     const uint64_t atoms_down = row / 8, atoms_across = chunk / in_row;
-    /* Without a swizzle the two distances change places in mn-major operands. */
+    /* Without a swizzle, MN-major operands exchange the two distances. */
     const bool exchanged = plain && mn_major;
     const uint64_t down = exchanged ? d->leading : d->stride;
     const uint64_t across = exchanged ? d->stride : d->leading;
@@ -86,7 +89,7 @@ static const unsigned char *read_chunk(chunk_reader *r, uint64_t address) {
     return from;
 }
 
-/* `elements` of a chunk as bits, `step` apart. */
+/* Stores a chunk's elements of `size` bytes to bits, `step` apart. */
 static void spread_chunk(const unsigned char *chunk, uint32_t size, uint32_t *bits, uint32_t step) {
     for (uint32_t k = 0; k < CHUNK / size; k++) {
         uint32_t element = 0;
@@ -95,8 +98,8 @@ static void spread_chunk(const unsigned char *chunk, uint32_t size, uint32_t *bi
     }
 }
 
-/* `count` rows of m (or n) from `first` on, all of k, as bits: element (mn, k) at mn * mn_step + k * k_step.
- * In the order of core matrices, eight rows' chunks at a time. */
+/* Reads `count` rows of m (or n) from `first` on, over all of k. Element (mn, k) goes to
+ * bits[mn * mn_step + k * k_step]. Core matrices (eight rows of one chunk) are read in turn. */
 static bool read_operand(chunk_reader *r, const wgmma_operand *o, matrix_element e, uint32_t first,
                          uint32_t count, uint32_t k, uint32_t mn_step, uint32_t k_step,
                          uint32_t *bits) {
@@ -148,7 +151,7 @@ static bool load_a(warp *w, const insn *i, const wgmma_form *f, matrix_tile *t) 
     return true;
 }
 
-/* All four warps use the same B: the first reports it. */
+/* All four warps use the same B; only the first one reports it to the observer. */
 static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, matrix_tile *t) {
     const uint32_t n = f->form.n;
     uint32_t bits[MAX_B];
@@ -164,19 +167,19 @@ static void load_c(const warp *w, const wgmma_form *f, const uint32_t *slots, bo
     uint32_t bits[MAX_C];
     if (!add) memset(bits, 0, WARP_ROWS * f->form.n * sizeof *bits);
     for (uint32_t block = 0; block < f->form.n / 8 && add; block++, slots += f->block_registers)
-        unpack_bits(w, slots, &f->form.c_part, f->form.c, bits + 8 * block);
+        unpack_bits(w, slots, &f->form.c_layout, f->form.c, bits + 8 * block);
     convert_c(&f->form, bits, t);
 }
 
 static const insn *exec_wgmma(warp *w, const insn *i) {
     const wgmma_form *f = i->extra;
     const uint32_t group = w->index / GROUP_WARPS * GROUP_WARPS;
-    if (w->active != FULL) return refuse_part_of_warp(w, i);
+    if (w->active != FULL) return fault_partial_warp(w, i);
     if (!block_goes_on(w->block)) return NULL;
     if (group + GROUP_WARPS > w->block->launch->n_warps)
         return warp_fault(w, i, SMK_LAUNCH, w->active,
-                          "wgmma needs four warps together, the first a multiple of four; this "
-                          "block has %u warps",
+                          "wgmma needs four warps, the first with an index that is a multiple of "
+                          "four; this block has %u warps",
                           w->block->launch->n_warps);
     const bool add = (PRED(w, f->scale_d)[0] != 0) != f->scale_d_negated;
     const uint32_t slab_registers = f->form.n / 8 * f->block_registers;
@@ -188,7 +191,7 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
         load_c(w, f, slots, add, &t);
         multiply_tile(&f->form, &t);
         for (uint32_t block = 0; block < f->form.n / 8; block++)
-            pack_words(w, slots + block * f->block_registers, &f->form.d_part,
+            pack_words(w, slots + block * f->block_registers, &f->form.d_layout,
                        t.d.bits + 8 * block);
     }
     return i + 1;
@@ -196,7 +199,7 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
 
 /* ---- decoding ---- */
 
-/* The widest slab that divides n. */
+/* The widest slab that divides n: a multiple of 8 columns, at most MAX_N. */
 static uint32_t slab_of(uint32_t n) {
     uint32_t slab = n < MAX_N ? n : MAX_N;
     while (n % slab)
@@ -223,14 +226,14 @@ static bool is_wgmma(const matrix_form *f) {
     }
 }
 
-/* An immediate that must be low or high. */
+/* Whether the operand is an immediate equal to low or high; *is_high tells which. */
 static bool immediate_is(const ptx_operand *o, int64_t low, int64_t high, bool *is_high) {
     const int64_t value = (int64_t)o->bits;
     *is_high = value == high;
     return o->kind == PTX_IMMEDIATE && !o->is_float && (value == low || value == high);
 }
 
-/* scale-d, and for floating point the signs of A and B; for 16-bit types also which are transposed. */
+/* Decodes scale-d; the signs of A and B (floating point); the transpose flags (16-bit types). */
 static bool wgmma_switches(decoder *dc, const ptx_instruction *p, wgmma_form *f) {
     const ptx_operand *o = p->operands + 3;
     const uint32_t n = p->n_operands - 3;
@@ -252,7 +255,7 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
     matrix_element e[4];
     uint32_t shape[3];
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_shape(dc, p, shape) ||
-        take_elements_named(dc, p, e) != 3 || p->n_operands < 4)
+        take_element_types(dc, p, e) != 3 || p->n_operands < 4)
         return NULL;
     wgmma_form *f = decode_alloc(dc, sizeof *f);
     matrix_form *form = &f->form;
@@ -266,27 +269,30 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
     f->slabs = shape[1] / form->n;
     if (form->a == ELEMENT_B1) form->k /= 32;
     set_arithmetic(form);
-    form->a_part = part_a(WARP_ROWS, form->k, form->a);
-    form->c_part = form->d_part = part_c(WARP_ROWS, 8, form->n, form->d);
-    f->block_registers = form->d_part.registers;
-    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2) form->fraction = form->result_bits = 13;
+    form->a_layout = layout_a(WARP_ROWS, form->k, form->a);
+    form->c_layout = form->d_layout = layout_c(WARP_ROWS, 8, form->n, form->d);
+    f->block_registers = form->d_layout.n_registers;
+    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2)
+        form->fraction_bits = form->result_bits = 13;
     f->a.in_registers = p->operands[1].kind == PTX_VECTOR;
     if (f->a.in_registers)
-        f->a.slots = fragment_slots(dc, &p->operands[1], form->a_part.registers, form->a, false);
+        f->a.slots =
+            decode_fragment(dc, &p->operands[1], form->a_layout.n_registers, form->a, false);
     else
         f->a.descriptor = decode_source(dc, &p->operands[1], PTX_B64);
     f->b.descriptor = decode_source(dc, &p->operands[2], PTX_B64);
-    f->d = fragment_slots(dc, &p->operands[0], shape[1] / 8 * f->block_registers, form->d, true);
+    f->d = decode_fragment(dc, &p->operands[0], shape[1] / 8 * f->block_registers, form->d, true);
     if (!f->d || (f->a.in_registers && !f->a.slots) || !wgmma_switches(dc, p, f)) return NULL;
     out->extra = f;
     return exec_wgmma;
 }
 
-/* fence, commit_group, wait_group: everything is done already, and only who looks on is told. */
+/* fence, commit_group, wait_group: products are already complete, so these only notify the
+ * observer. */
 enum { ORDER_FENCE, ORDER_COMMIT, ORDER_WAIT };
 
 static const insn *exec_wgmma_order(warp *w, const insn *i) {
-    if (w->active != FULL) return refuse_part_of_warp(w, i);
+    if (w->active != FULL) return fault_partial_warp(w, i);
     if (i->flags != ORDER_FENCE)
         observe_event(
             w, (emu_sync){.kind = i->flags == ORDER_WAIT ? EMU_MATRIX_WAIT : EMU_MATRIX_COMMIT,

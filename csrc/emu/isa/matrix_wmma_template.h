@@ -1,10 +1,12 @@
-/* wmma: loads and stores of fragments, and products of them (what nvcuda::wmma compiles to).
+/* wmma: loads and stores of fragments, and their products (what nvcuda::wmma compiles to).
  *
- * A fragment's layout is nobody's business, as long as load, mma and store agree; these are mma's. Where
- * PTX wants more registers than the tile has elements for (f16), the rest repeat the first.
+ * PTX leaves the layout of fragments open: load, mma and store must only agree. Here they are
+ * mma.sync's. Where PTX requires more registers than the tile has elements for (f16), the others
+ * repeat the first.
  *
- * An observer sees the requests that ptxas makes (wmma_requests.h); where those are not known, one for each
- * register whose elements are neighbours in memory, else one for each element.
+ * An observer sees the requests that ptxas generates (wmma_requests.h). Where those are not known,
+ * it sees one request per register if the register's elements are neighbours in memory, else one
+ * per element.
  */
 #include "matrix.h"
 #include "memory.h"
@@ -12,42 +14,43 @@
 #include "wmma_requests.h"
 
 typedef struct wmma_access {
-    matrix_part part;
+    fragment_layout layout;
     uint32_t *slots;
-    uint32_t columns; /* of the array that part.at counts in */
-    uint32_t stride;  /* slot; 0: default_stride */
+    uint32_t columns; /* of the array that layout.index refers to */
+    uint32_t stride;  /* frame offset; 0: default_stride */
     uint32_t default_stride;
-    uint32_t bits;        /* of an element of the array */
-    uint32_t stored_bits; /* and as the stride counts them */
+    uint32_t bits;        /* per element of the array */
+    uint32_t memory_bits; /* per element in memory, as the stride counts */
     bool column_major;
-    bool whole; /* a register's elements are neighbours: moved at once */
+    bool contiguous; /* a register's elements are neighbours in memory and move together */
     wmma_tile tile;
 } wmma_access;
 
 static uint64_t element_offset(const wmma_access *f, uint32_t at, uint64_t stride) {
     const uint64_t row = at / f->columns, column = at % f->columns;
-    /* The stride counts elements, which for bits are not the array's words. */
-    const uint64_t line = f->column_major ? column : row, place = f->column_major ? row : column;
-    return line * stride * f->stored_bits / 8 + place * f->bits / 8;
+    /* The stride counts elements. For b1 these are bits, not words of the array. */
+    const uint64_t line = f->column_major ? column : row, in_line = f->column_major ? row : column;
+    return line * stride * f->memory_bits / 8 + in_line * f->bits / 8;
 }
 
-/* One piece of a register, in all lanes: `bytes` at byte `at_byte` of the register's lanes. */
-static bool move_piece(warp *w, const insn *i, uint64_t stride, uint32_t r, uint32_t which,
-                       uint32_t bytes) {
+/* Moves `bytes` of register r, from byte which * bytes on, in all lanes. */
+static bool move_elements(warp *w, const insn *i, uint64_t stride, uint32_t r, uint32_t which,
+                          uint32_t bytes) {
     const wmma_access *f = i->extra;
     const bool load = i->operation == EMU_LOAD, f64 = f->bits == 64;
     const uint32_t at_byte = which * bytes;
     lanes_u64 address;
     for (int lane = 0; lane < LANES; lane++) {
-        const uint32_t at = f->part.at[r % f->part.distinct][lane] + part_offset(&f->part, which);
+        const uint32_t at =
+            f->layout.index[r % f->layout.n_distinct][lane] + layout_offset(&f->layout, which);
         address[lane] = lane_address(w, i, lane) + element_offset(f, at, stride);
         unsigned char *host =
             lane_reach(w, i, (ptx_space)i->space, lane, address[lane], bytes, !load);
         if (!host) return false;
-        unsigned char *own = w->frame + f->slots[r] + lane * (f64 ? 8 : 4) + at_byte;
-        memcpy(load ? own : host, load ? host : own, bytes);
+        unsigned char *in_register = w->frame + f->slots[r] + lane * (f64 ? 8 : 4) + at_byte;
+        memcpy(load ? in_register : host, load ? host : in_register, bytes);
     }
-    if (w->block->launch->observer && f->tile.way == WMMA_REGISTERS && r < f->part.distinct)
+    if (w->block->launch->observer && f->tile.kind == WMMA_PER_REGISTER && r < f->layout.n_distinct)
         observe_access(w, i, (ptx_space)i->space, (emu_operation)i->operation, bytes, address,
                        FULL);
     return true;
@@ -55,23 +58,23 @@ static bool move_piece(warp *w, const insn *i, uint64_t stride, uint32_t r, uint
 
 static const insn *exec_wmma_access(warp *w, const insn *i) {
     const wmma_access *f = i->extra;
-    if (w->active != FULL) return refuse_part_of_warp(w, i);
-    const uint32_t pieces = f->whole ? 1 : f->part.per;
-    const uint32_t bytes = (f->whole ? f->part.per : 1) * f->bits / 8;
+    if (w->active != FULL) return fault_partial_warp(w, i);
+    const uint32_t n_moves = f->contiguous ? 1 : f->layout.per_register;
+    const uint32_t bytes = (f->contiguous ? f->layout.per_register : 1) * f->bits / 8;
     const uint64_t stride = f->stride ? U32(w, f->stride)[0] : f->default_stride;
-    const uint64_t base = lane_address(w, i, 0); /* the same in all lanes, as PTX has it */
-    for (uint32_t r = 0; r < f->part.registers; r++)
-        for (uint32_t which = 0; which < pieces; which++)
-            if (!move_piece(w, i, stride, r, which, bytes)) return NULL;
-    if (w->block->launch->observer && f->tile.way != WMMA_REGISTERS)
-        wmma_report(w, i, &f->tile, base, stride * f->stored_bits / 8);
+    const uint64_t base = lane_address(w, i, 0); /* PTX requires the same address in all lanes */
+    for (uint32_t r = 0; r < f->layout.n_registers; r++)
+        for (uint32_t which = 0; which < n_moves; which++)
+            if (!move_elements(w, i, stride, r, which, bytes)) return NULL;
+    if (w->block->launch->observer && f->tile.kind != WMMA_PER_REGISTER)
+        wmma_report(w, i, &f->tile, base, stride * f->memory_bits / 8);
     return i + 1;
 }
 
 /* ---- decoding ---- */
 
-/* Bits in memory; element_bits are those in registers. */
-static uint32_t stored_bits(matrix_element e) {
+/* Bits per element in memory; element_bits gives those in registers. */
+static uint32_t memory_bits(matrix_element e) {
     return e == ELEMENT_B1 ? 1 : element_bits(e);
 }
 
@@ -92,7 +95,7 @@ static bool is_wmma_shape(const uint32_t shape[3], matrix_element factor) {
     }
 }
 
-/* Accumulators' elements belong to several shapes. */
+/* An accumulator's type belongs to the shapes of several factor types. */
 static bool is_wmma_accumulator(const uint32_t shape[3], matrix_element e) {
     switch (e) {
     case ELEMENT_F16: return is_wmma_shape(shape, ELEMENT_F16);
@@ -114,19 +117,19 @@ static wmma_tile tile_of(const wmma_access *f, uint32_t rows, uint32_t columns, 
     const bool is_flat = rows == 8 && columns == 32;
     tile.pairs_in_line = f->column_major == is_flat;
     if (!factor && bytes >= 4)
-        tile.way = WMMA_PAIRS;
-    else if (f->stored_bits == 16)
-        tile.way = factor && space == PTX_SHARED ? WMMA_ROWS : WMMA_WORDS;
-    else if (f->stored_bits == 8 && f->whole && space == PTX_SHARED)
-        tile.way = WMMA_ROWS;
+        tile.kind = WMMA_PAIRS;
+    else if (f->memory_bits == 16)
+        tile.kind = factor && space == PTX_SHARED ? WMMA_LDMATRIX : WMMA_WORDS;
+    else if (f->memory_bits == 8 && f->contiguous && space == PTX_SHARED)
+        tile.kind = WMMA_LDMATRIX;
     return tile;
 }
 
 enum { F16_REGISTERS = 8 };
 
-/* A's or B's part of a wmma: PTX gives f16 fragments eight registers whatever the shape. */
-static void set_wmma_registers(matrix_part *part, matrix_element e) {
-    if (e == ELEMENT_F16) part->registers = F16_REGISTERS;
+/* A and B: f16 fragments have eight registers in PTX, whatever the shape. */
+static void set_wmma_registers(fragment_layout *layout, matrix_element e) {
+    if (e == ELEMENT_F16) layout->n_registers = F16_REGISTERS;
 }
 
 static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *out, bool load) {
@@ -137,7 +140,7 @@ static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *o
     while (which <= last && !decode_take(dc, matrices[which]))
         which++;
     if (which > last || !decode_take(dc, "sync") || !decode_take(dc, "aligned") ||
-        !take_shape(dc, p, shape) || take_elements_named(dc, p, e) != 1 || p->n_operands < 2 ||
+        !take_shape(dc, p, shape) || take_element_types(dc, p, e) != 1 || p->n_operands < 2 ||
         p->n_operands > 3)
         return NULL;
     wmma_access *f = decode_alloc(dc, sizeof *f);
@@ -145,18 +148,18 @@ static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *o
     if (!f->column_major && !decode_take(dc, "row")) return NULL;
     const uint32_t m = shape[0], n = shape[1], k = e[0] == ELEMENT_B1 ? shape[2] / 32 : shape[2];
     if (which < 2 ? !is_wmma_shape(shape, e[0]) : !is_wmma_accumulator(shape, e[0])) return NULL;
-    f->part = which == 0   ? part_a(m, k, e[0])
-              : which == 1 ? part_b(n, k, e[0])
-                           : part_c(m, n, n, e[0]);
-    if (which < 2) set_wmma_registers(&f->part, e[0]);
+    f->layout = which == 0   ? layout_a(m, k, e[0])
+                : which == 1 ? layout_b(n, k, e[0])
+                             : layout_c(m, n, n, e[0]);
+    if (which < 2) set_wmma_registers(&f->layout, e[0]);
     f->columns = which == 0 ? k : n;
     const uint32_t rows = which == 1 ? k : m;
     f->bits = element_bits(e[0]);
-    f->stored_bits = stored_bits(e[0]);
-    f->default_stride = (f->column_major ? rows : f->columns) * (f->bits / f->stored_bits);
-    /* B's registers run down its columns, the others' along rows. */
-    f->whole = f->part.per == 1 || f->column_major == (which == 1);
-    if (stored_bits(e[0]) < 8 && f->column_major != (which == 1)) return NULL;
+    f->memory_bits = memory_bits(e[0]);
+    f->default_stride = (f->column_major ? rows : f->columns) * (f->bits / f->memory_bits);
+    /* A register's elements lie along a column of B, and along a row of A or C. */
+    f->contiguous = f->layout.per_register == 1 || f->column_major == (which == 1);
+    if (memory_bits(e[0]) < 8 && f->column_major != (which == 1)) return NULL;
     out->space = (uint8_t)decode_take_space(dc);
     out->operation = load ? EMU_LOAD : EMU_STORE;
     f->tile = tile_of(f, rows, f->columns, which < 2, (ptx_space)out->space);
@@ -165,7 +168,7 @@ static exec_fn select_wmma_access(decoder *dc, const ptx_instruction *p, insn *o
     if (!decode_address(dc, address, &at)) return NULL;
     out->a = at.slot, out->wide = at.wide, out->imm = at.imm;
     if (p->n_operands == 3) f->stride = decode_source(dc, &p->operands[2], PTX_U32);
-    f->slots = fragment_slots(dc, value, f->part.registers, e[0], load);
+    f->slots = decode_fragment(dc, value, f->layout.n_registers, e[0], load);
     out->extra = f;
     return f->slots ? exec_wmma_access : NULL;
 }
@@ -192,7 +195,7 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
         return NULL;
     while (layouts < 2 && (decode_take(dc, "row") || decode_take(dc, "col")))
         layouts++;
-    const uint32_t n = take_elements_named(dc, p, e);
+    const uint32_t n = take_element_types(dc, p, e);
     if (layouts != 2 || (n != 2 && n != 4)) return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
     m->form = (matrix_form){.m = shape[0],
@@ -205,10 +208,10 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
     if (!is_wmma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
     if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
-    set_parts(&m->form);
-    set_wmma_registers(&m->form.a_part, m->form.a);
-    set_wmma_registers(&m->form.b_part, m->form.b);
-    if (m->form.a == ELEMENT_TF32) m->form.step = m->form.k / 2;
+    set_layouts(&m->form);
+    set_wmma_registers(&m->form.a_layout, m->form.a);
+    set_wmma_registers(&m->form.b_layout, m->form.b);
+    if (m->form.a == ELEMENT_TF32) m->form.k_step = m->form.k / 2;
     return multiply_operands(dc, p, out, m);
 }
 

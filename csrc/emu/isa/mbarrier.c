@@ -1,15 +1,21 @@
-/* mbarrier: barriers that live in shared memory and count arrivals and bytes.
+/* mbarriers: barriers in shared memory that count arrivals and transaction bytes.
  *
- * An object has 8 bytes, and the encoding here is the emulator's own: pending arrivals in bits 0-19, the
- * count that each phase expects in bits 20-39, the transaction count (signed) in bits 40-60, the parity of
- * the phase in bit 61, and a mark that memory which was never initialised does not have. A state, which
- * arriving returns, is the object as it was.
+ * An mbarrier has 8 bytes. Their encoding is the emulator's own:
  *
- * A phase ends when nothing is pending and the transaction count is 0. Bulk copies complete as late as that
- * allows: only when somebody asks about the barrier, and all arrivals but their own are there. So data that
- * nobody waited for is never there. Source: PTX ISA, "Parallel Synchronization: mbarrier".
+ *   bits  0-19  pending arrivals of this phase
+ *   bits 20-39  expected arrivals per phase
+ *   bits 40-60  transaction count (signed)
+ *   bit  61     parity of the phase
+ *   bits 62-63  a tag that uninitialised memory does not have
  *
- * A test that fails gives the other warps their turn at once.
+ * The state that an arrive returns is the mbarrier before that arrival.
+ *
+ * A phase completes when no arrivals are pending and the transaction count is 0. Bulk copies
+ * complete as late as this allows: when an instruction accesses the mbarrier and only the copies'
+ * own arrivals and bytes are missing. So data that a kernel has not waited for is never visible.
+ * Source: PTX ISA, "Parallel Synchronization: mbarrier".
+ *
+ * A failed try_wait or test_wait yields to other warps at once.
  */
 #include "mbarrier.h"
 
@@ -22,66 +28,66 @@
 #include "memory.h"
 
 enum { COUNT_BITS = 20, MAX_COUNT = (1 << COUNT_BITS) - 1, TX_SHIFT = 40, TX_BITS = 21 };
-#define PHASE_BIT (1ull << 61)
-#define MARK      (2ull << 62)
-#define MARK_MASK (3ull << 62)
+#define PHASE_BIT     (1ull << 61)
+#define INIT_TAG      (2ull << 62)
+#define INIT_TAG_MASK (3ull << 62)
 
-typedef struct object {
+typedef struct mbarrier {
     unsigned char *at;
     uint64_t offset;
     uint32_t pending, expected;
-    int64_t tx;
+    int64_t tx_count;
     bool phase;
-} object;
+} mbarrier;
 
-static uint64_t encoded(const object *o) {
+static uint64_t encode_mbarrier(const mbarrier *o) {
     return o->pending | (uint64_t)o->expected << COUNT_BITS |
-           ((uint64_t)o->tx & ((1ull << TX_BITS) - 1)) << TX_SHIFT | (o->phase ? PHASE_BIT : 0) |
-           MARK;
+           ((uint64_t)o->tx_count & ((1ull << TX_BITS) - 1)) << TX_SHIFT |
+           (o->phase ? PHASE_BIT : 0) | INIT_TAG;
 }
 
-static void put(const object *o) {
-    const uint64_t bits = encoded(o);
+static void store_mbarrier(const mbarrier *o) {
+    const uint64_t bits = encode_mbarrier(o);
     memcpy(o->at, &bits, sizeof bits);
 }
 
-/* ---- what happens to a barrier ---- */
+/* ---- state ---- */
 
-/* Ends the phase if nothing is left to wait for. */
-static void finish(object *o) {
-    if (o->pending || o->tx) return;
+/* Completes the phase if no arrivals are pending and the transaction count is 0. */
+static void end_phase_if_complete(mbarrier *o) {
+    if (o->pending || o->tx_count) return;
     o->phase = !o->phase;
     o->pending = o->expected;
 }
 
-/* Lets copies land if, with them, the phase ends. */
-static void settle(block *b, object *o) {
+/* Completes copies in flight if the phase completes with them. */
+static void complete_copies(block *b, mbarrier *o) {
     uint32_t arrivals;
     int64_t bytes;
-    bulk_outstanding(b, o->offset, &arrivals, &bytes);
-    if (o->pending > arrivals || o->tx > bytes || (!arrivals && !bytes)) return;
+    bulk_in_flight(b, o->offset, &arrivals, &bytes);
+    if (o->pending > arrivals || o->tx_count > bytes || (!arrivals && !bytes)) return;
     const bool phase = o->phase;
-    while (o->phase == phase && bulk_land_one(b, o->offset, &arrivals, &bytes)) {
+    while (o->phase == phase && bulk_complete_one(b, o->offset, &arrivals, &bytes)) {
         o->pending -= arrivals < o->pending ? arrivals : o->pending;
-        o->tx -= bytes;
-        finish(o);
+        o->tx_count -= bytes;
+        end_phase_if_complete(o);
     }
-    put(o);
+    store_mbarrier(o);
 }
 
-static void decode_object(uint64_t bits, object *o) {
+static void decode_mbarrier(uint64_t bits, mbarrier *o) {
     o->pending = bits & MAX_COUNT;
     o->expected = bits >> COUNT_BITS & MAX_COUNT;
-    o->tx = (int64_t)(bits << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS);
+    o->tx_count = (int64_t)(bits << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS);
     o->phase = bits & PHASE_BIT;
 }
 
-static bool open_object(warp *w, const insn *i, int lane, uint64_t address, object *o) {
+static bool load_mbarrier(warp *w, const insn *i, int lane, uint64_t address, mbarrier *o) {
     uint64_t bits;
     o->at = lane_reach(w, i, PTX_SHARED, lane, address, sizeof bits, true);
     if (!o->at || (w->block->bulk && !block_goes_on(w->block))) return false;
     memcpy(&bits, o->at, sizeof bits);
-    if ((bits & MARK_MASK) != MARK) {
+    if ((bits & INIT_TAG_MASK) != INIT_TAG) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "there is no mbarrier at 0x%llx of shared memory: it was not initialised "
                    "(mbarrier.init), or was overwritten",
@@ -89,80 +95,81 @@ static bool open_object(warp *w, const insn *i, int lane, uint64_t address, obje
         return false;
     }
     o->offset = (uint64_t)(o->at - w->block->shared);
-    decode_object(bits, o);
-    settle(w->block, o);
+    decode_mbarrier(bits, o);
+    complete_copies(w->block, o);
     return true;
 }
 
-static bool add_tx(warp *w, const insn *i, int lane, object *o, int64_t bytes) {
-    o->tx += bytes;
-    if (o->tx >= -MAX_COUNT && o->tx <= MAX_COUNT) return true;
+static bool add_tx(warp *w, const insn *i, int lane, mbarrier *o, int64_t bytes) {
+    o->tx_count += bytes;
+    if (o->tx_count >= -MAX_COUNT && o->tx_count <= MAX_COUNT) return true;
     warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                "the mbarrier's transaction count would be %lld; it holds -%d to %d",
-               (long long)o->tx, MAX_COUNT, MAX_COUNT);
+               (long long)o->tx_count, MAX_COUNT, MAX_COUNT);
     return false;
 }
 
-static void report(const warp *w, const insn *i, int lane, const object *o, emu_sync_kind kind) {
+static void report(const warp *w, const insn *i, int lane, const mbarrier *o, emu_sync_kind kind) {
     observe_event(
         w, (emu_sync){
                .kind = kind, .ptx = i->ptx, .lanes = 1u << lane, .object = (uint32_t)o->offset});
 }
 
-static bool arrive(warp *w, const insn *i, int lane, object *o, uint32_t count, bool no_complete) {
-    if (count > o->pending || (no_complete && count == o->pending && !o->tx)) {
+static bool arrive(warp *w, const insn *i, int lane, mbarrier *o, uint32_t count,
+                   bool no_complete) {
+    if (count > o->pending || (no_complete && count == o->pending && !o->tx_count)) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    no_complete && count == o->pending
                        ? "mbarrier.arrive.noComplete of %u with %u pending would end the phase"
                        : "%u arrivals at an mbarrier that expects %u more in this phase; its "
-                         "count (mbarrier.init) must be the number of arrivals in a phase",
+                         "count (mbarrier.init) must be the number of arrivals per phase",
                    count, o->pending);
         return false;
     }
     o->pending -= count;
     report(w, i, lane, o, EMU_MBARRIER_ARRIVE);
-    finish(o);
+    end_phase_if_complete(o);
     return true;
 }
 
 bool mbarrier_check(warp *w, const insn *i, int lane, uint64_t address) {
-    object o;
-    return open_object(w, i, lane, address, &o);
+    mbarrier o;
+    return load_mbarrier(w, i, lane, address, &o);
 }
 
 void mbarrier_describe(const warp *w, char *out, size_t size) {
     uint64_t bits;
-    object o;
+    mbarrier o;
     memcpy(&bits, w->block->shared + w->failed_wait.offset, sizeof bits);
-    decode_object(bits, &o);
-    if (o.pending == o.expected && !o.tx)
-        snprintf(out, size, "nobody has arrived in its phase; was the one before missed?");
+    decode_mbarrier(bits, &o);
+    if (o.pending == o.expected && !o.tx_count)
+        snprintf(out, size, "no arrivals in this phase; was a phase skipped?");
     else if (o.pending)
         snprintf(out, size, "in this phase %u of %u arrivals are missing", o.pending, o.expected);
-    else if (o.tx > 0)
+    else if (o.tx_count > 0)
         snprintf(
             out, size,
             "in this phase %lld bytes are missing: more were announced (expect_tx) than are copied",
-            (long long)o.tx);
+            (long long)o.tx_count);
     else
         snprintf(out, size, "in this phase %lld bytes more were copied than announced (expect_tx)",
-                 -(long long)o.tx);
+                 -(long long)o.tx_count);
 }
 
 bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address) {
-    object o;
-    if (!open_object(w, i, lane, address, &o)) return false;
+    mbarrier o;
+    if (!load_mbarrier(w, i, lane, address, &o)) return false;
     if (o.pending == MAX_COUNT) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane, "an mbarrier holds at most %d pending arrivals",
                    MAX_COUNT);
         return false;
     }
     o.pending++;
-    put(&o);
+    store_mbarrier(&o);
     return true;
 }
 
-/* ---- instructions; insn: address in a, wide, imm; state or answer in d; operand in b ---- */
+/* ---- instructions. insn: address in a, wide, imm; state or predicate in d; operand in b ---- */
 
 enum arrive_flags {
     ARRIVE_DROP = 1,
@@ -175,7 +182,7 @@ static const insn *exec_init(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint32_t count = U32(w, i->b)[lane];
-        object o = {.pending = count, .expected = count};
+        mbarrier o = {.pending = count, .expected = count};
         o.at = lane_reach(w, i, PTX_SHARED, lane, lane_address(w, i, lane), 8, true);
         if (!o.at) return NULL;
         if (count < 1 || count > MAX_COUNT)
@@ -183,7 +190,7 @@ static const insn *exec_init(warp *w, const insn *i) {
                               "mbarrier.init with a count of %u; it must be 1 to %d", count,
                               MAX_COUNT);
         o.offset = (uint64_t)(o.at - w->block->shared);
-        put(&o);
+        store_mbarrier(&o);
         report(w, i, lane, &o, EMU_MBARRIER_INIT);
     }
     return i + 1;
@@ -192,14 +199,15 @@ static const insn *exec_init(warp *w, const insn *i) {
 static const insn *exec_inval(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        object o;
+        mbarrier o;
         uint32_t arrivals;
         int64_t bytes;
-        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
-        bulk_outstanding(w->block, o.offset, &arrivals, &bytes);
+        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        bulk_in_flight(w->block, o.offset, &arrivals, &bytes);
         if (arrivals || bytes)
-            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                              "mbarrier.inval while a copy is still to complete on the barrier");
+            return warp_fault(
+                w, i, SMK_LAUNCH, 1u << lane,
+                "mbarrier.inval while a copy that completes on this mbarrier is in flight");
         for (int k = 0; k < 8; k += 2)
             memcpy(o.at + k, &(uint16_t){POISON}, 2);
     }
@@ -211,43 +219,43 @@ static const insn *exec_arrive(warp *w, const insn *i) {
         const int lane = first_lane(lanes);
         const uint32_t operand = i->count ? U32(w, i->b)[lane] : 1;
         const uint32_t count = i->flags & ARRIVE_EXPECT_TX ? 1 : operand;
-        object o;
-        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
-        const uint64_t before = encoded(&o);
+        mbarrier o;
+        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        const uint64_t state = encode_mbarrier(&o);
         if (i->flags & ARRIVE_EXPECT_TX && !add_tx(w, i, lane, &o, operand)) return NULL;
         if (i->flags & ARRIVE_DROP) o.expected -= count < o.expected ? count : o.expected;
         if (!arrive(w, i, lane, &o, count, i->flags & ARRIVE_NO_COMPLETE)) return NULL;
-        put(&o);
-        if (i->flags & ARRIVE_STATE) U64(w, i->d)[lane] = before;
+        store_mbarrier(&o);
+        if (i->flags & ARRIVE_STATE) U64(w, i->d)[lane] = state;
     }
     return i + 1;
 }
 
-/* flags: 0 expect_tx, which adds; 1 complete_tx, which subtracts. */
+/* flags 0: expect_tx, adds to the transaction count; 1: complete_tx, subtracts. */
 static const insn *exec_tx(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const int64_t bytes = U32(w, i->b)[lane];
-        object o;
-        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        mbarrier o;
+        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
         if (!add_tx(w, i, lane, &o, i->flags ? -bytes : bytes)) return NULL;
-        if (i->flags) finish(&o);
-        put(&o);
+        if (i->flags) end_phase_if_complete(&o);
+        store_mbarrier(&o);
     }
     return i + 1;
 }
 
-enum test_flags { TEST_PARITY = 1, TEST_WAITS = 2 };
+enum test_flags { TEST_PARITY = 1, TEST_TRY = 2 };
 
 static const insn *exec_test(warp *w, const insn *i) {
     uint32_t done = 0;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        object o;
-        if (!open_object(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
-        const bool asked =
+        mbarrier o;
+        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        const bool waited_phase =
             i->flags & TEST_PARITY ? U32(w, i->b)[lane] & 1 : (U64(w, i->b)[lane] & PHASE_BIT) != 0;
-        if (o.phase == asked) {
+        if (o.phase == waited_phase) {
             w->failed_wait.at = i, w->failed_wait.lane = lane, w->failed_wait.offset = o.offset;
             continue;
         }
@@ -274,7 +282,7 @@ static bool take_address(decoder *dc, const ptx_operand *o, insn *out) {
     return true;
 }
 
-/* mbarrier without a space is generic; the object is in shared memory all the same. */
+/* Without a space modifier the address is generic; the mbarrier is in shared memory either way. */
 static void take_qualifiers(decoder *dc) {
     static const char *const known[] = {"release", "acquire", "relaxed",     "cta",
                                         "cluster", "shared",  "shared::cta", "shared::cluster"};
@@ -301,12 +309,13 @@ static exec_fn select_arrive(decoder *dc, const ptx_instruction *p, insn *out, u
 }
 
 static exec_fn select_test(decoder *dc, const ptx_instruction *p, insn *out, uint8_t flags) {
-    const uint32_t most = flags & TEST_WAITS ? 4 : 3; /* the last: how long to wait, a hint */
+    /* The last operand of try_wait is a time limit, a hint that has no effect here. */
+    const uint32_t max_operands = flags & TEST_TRY ? 4 : 3;
     if (decode_take(dc, "parity")) flags |= TEST_PARITY;
-    if (p->n_operands < 3 || p->n_operands > most || !decode_take(dc, "b64") ||
+    if (p->n_operands < 3 || p->n_operands > max_operands || !decode_take(dc, "b64") ||
         !take_address(dc, &p->operands[1], out))
         return NULL;
-    decode_not_predicable(dc); /* yields */
+    decode_not_predicable(dc); /* because a failed wait yields */
     out->d = decode_destination(dc, &p->operands[0], PTX_PRED);
     out->b = decode_source(dc, &p->operands[2], flags & TEST_PARITY ? PTX_U32 : PTX_B64);
     if (p->n_operands == 4) decode_source(dc, &p->operands[3], PTX_U32);
@@ -320,7 +329,7 @@ static exec_fn select_mbarrier(decoder *dc, const ptx_instruction *p, insn *out)
     if (decode_take(dc, "arrive")) return select_arrive(dc, p, out, 0);
     if (decode_take(dc, "arrive_drop")) return select_arrive(dc, p, out, ARRIVE_DROP);
     if (decode_take(dc, "test_wait")) return select_test(dc, p, out, 0);
-    if (decode_take(dc, "try_wait")) return select_test(dc, p, out, TEST_WAITS);
+    if (decode_take(dc, "try_wait")) return select_test(dc, p, out, TEST_TRY);
     if (decode_take(dc, "inval"))
         return decode_take(dc, "b64") && p->n_operands == 1 && take_address(dc, o, out) ? exec_inval
                                                                                         : NULL;

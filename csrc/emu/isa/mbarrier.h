@@ -1,14 +1,15 @@
-/* mbarrier objects, for those who arrive at them beside mbarrier.c. */
+/* mbarriers, for the instructions outside mbarrier.c that arrive at them; see mbarrier.c. */
 #ifndef EMU_MBARRIER_H
 #define EMU_MBARRIER_H
 
 #include "../machine/machine.h"
 
-/* The barrier at an address of .shared: whether it is one; false after a fault. */
+/* Whether an initialised mbarrier is at that .shared address; false after a fault. */
 bool mbarrier_check(warp *w, const insn *i, int lane, uint64_t address);
-/* What is missing at the mbarrier that w last asked in vain, as the end of a message. */
+/* Why the phase of w's last failed try_wait (w->failed_wait) has not completed, as the end of a
+ * message. */
 void mbarrier_describe(const warp *w, char *out, size_t size);
-/* One more arrival is pending in this phase (cp.async.mbarrier.arrive without .noinc). */
+/* Adds a pending arrival to the current phase (cp.async.mbarrier.arrive without .noinc). */
 bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address);
 
 #endif

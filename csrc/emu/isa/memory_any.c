@@ -1,4 +1,4 @@
-/* Loads and stores in every form and space, a lane at a time; and their decoding. */
+/* ld and st in every form and space, one lane at a time; and their decoding. */
 #include <string.h>
 
 #include "../machine/machine.h"
@@ -6,11 +6,12 @@
 #include "memory.h"
 #include "../observe/observer.h"
 
-enum { PIECE = 16 }; /* bytes that lane_reach hands out at once */
+enum { CHUNK = 16 }; /* maximum bytes per call of lane_reach */
 
 /* ---- one element ---- */
 
-/* Of 1, 2, 4 or 8 bytes. Host memory is aligned to it, and holds what the kernel says it holds. */
+/* Elements of 1, 2, 4 or 8 bytes, aligned in host memory. The kernel decides which types memory
+ * holds, hence may_alias. */
 typedef uint16_t any_u16 __attribute__((may_alias));
 typedef uint32_t any_u32 __attribute__((may_alias));
 typedef uint64_t any_u64 __attribute__((may_alias));
@@ -42,21 +43,21 @@ static uint64_t extended(uint64_t value, uint32_t width, bool is_signed) {
 
 const insn *load_any(warp *w, const insn *i) {
     const uint32_t bytes = (uint32_t)i->width * i->count;
-    const uint32_t piece = bytes < PIECE ? bytes : PIECE;
+    const uint32_t chunk = bytes < CHUNK ? bytes : CHUNK;
     w->polled |= i->flags & MEMORY_STRONG;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
         const unsigned char *from = NULL;
         for (uint32_t k = 0; k < i->count; k++) {
-            const uint32_t at = k * i->width % piece;
+            const uint32_t at = k * i->width % chunk;
             if (at == 0)
-                from = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, piece,
+                from = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, chunk,
                                   false);
             if (!from) return NULL;
             unsigned char *to = w->frame + i->list[k] + (size_t)lane * i->c;
-            if (i->width == PIECE)
-                memcpy(to, from, PIECE);
+            if (i->width == CHUNK)
+                memcpy(to, from, CHUNK);
             else
                 write_word(
                     to, i->c,
@@ -68,20 +69,20 @@ const insn *load_any(warp *w, const insn *i) {
 
 const insn *store_any(warp *w, const insn *i) {
     const uint32_t bytes = (uint32_t)i->width * i->count;
-    const uint32_t piece = bytes < PIECE ? bytes : PIECE;
+    const uint32_t chunk = bytes < CHUNK ? bytes : CHUNK;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
         unsigned char *to = NULL;
         for (uint32_t k = 0; k < i->count; k++) {
-            const uint32_t at = k * i->width % piece;
+            const uint32_t at = k * i->width % chunk;
             if (at == 0)
-                to = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, piece,
+                to = lane_reach(w, i, (ptx_space)i->space, lane, address + k * i->width, chunk,
                                 true);
             if (!to) return NULL;
             const unsigned char *from = w->frame + i->list[k] + (size_t)lane * i->c;
-            if (i->width == PIECE)
-                memcpy(to, from, PIECE);
+            if (i->width == CHUNK)
+                memcpy(to, from, CHUNK);
             else
                 write_word(to + at, i->width, read_word(from, i->c));
         }
@@ -91,7 +92,7 @@ const insn *store_any(warp *w, const insn *i) {
 
 /* ---- decoding ---- */
 
-/* Hints about caches change nothing here. */
+/* Cache hints have no effect here. */
 static void take_cache_hints(decoder *dc, const ptx_instruction *p) {
     static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"};
     for (size_t k = 0; k < sizeof hints / sizeof *hints; k++)
@@ -118,14 +119,14 @@ static uint8_t take_count(decoder *dc) {
     return decode_take(dc, "v8") ? 8 : 1;
 }
 
-/* A register may be wider than what is loaded into it or stored from it. */
+/* The frame offset of an element's register, which may be wider than the element. */
 static uint32_t element_slot(decoder *dc, const ptx_operand *o, ptx_type type, bool load) {
     const ptx_type declared = decode_register_type(dc, o);
     const ptx_type own = declared == PTX_NO_TYPE ? type : declared;
     return load ? decode_destination(dc, o, own) : decode_source(dc, o, own);
 }
 
-/* Bytes of an element in the operand's slot; 0: a sink, which suits any. */
+/* Bytes per lane of the operand's register; 0: a sink, which has any size. */
 static uint32_t element_bytes(decoder *dc, const ptx_operand *o, ptx_type type) {
     const ptx_type declared = decode_register_type(dc, o);
     if (declared != PTX_NO_TYPE) return ptx_slot_bytes(declared) / LANES;

@@ -1,11 +1,12 @@
-/* Loads and stores in their common forms, for all lanes at once.
+/* Frequent forms of ld and st, for all lanes at once.
  *
- * Most requests of real kernels are one of two: lane l's address is the first plus l elements, or all
- * lanes have one address. Both are checked against the region once and moved as vectors. Others are
- * gathered lane by lane, after one check of the highest offset. Whatever does not fit (two regions in one
- * request, local memory, a fault) is left to memory_any.c, which also reports what is wrong.
+ * Most requests of real kernels follow one of two patterns: lane l accesses the l-th of 32
+ * neighbouring elements, or all lanes access one address. Both are bounds-checked once and moved as
+ * vectors. Other requests move lane by lane, after one check of the highest offset. What does not
+ * fit (two regions in one request, local memory, a fault) is passed to memory_any.c, which also
+ * reports faults.
  *
- * Compiled once per instruction set of the host (isa.h).
+ * Compiled once per instruction set of the host (base/cpu.h).
  */
 #include "memory.h"
 
@@ -20,19 +21,19 @@
 
 /* ---- elements of a width known at compile time ---- */
 
-/* Memory holds what the kernel says it holds. */
+/* The kernel decides which types memory holds, hence may_alias. */
 typedef uint16_t any_u16 __attribute__((may_alias));
 typedef uint32_t any_u32 __attribute__((may_alias));
 typedef uint64_t any_u64 __attribute__((may_alias));
 
-INLINE uint64_t fetch(const unsigned char *from, uint32_t width) {
+INLINE uint64_t load_element(const unsigned char *from, uint32_t width) {
     if (width == 1) return *from;
     if (width == 2) return *(const any_u16 *)from;
     if (width == 4) return *(const any_u32 *)from;
     return *(const any_u64 *)from;
 }
 
-INLINE void put(unsigned char *to, uint32_t width, uint64_t value) {
+INLINE void store_element(unsigned char *to, uint32_t width, uint64_t value) {
     if (width == 1)
         *to = (uint8_t)value;
     else if (width == 2)
@@ -43,11 +44,12 @@ INLINE void put(unsigned char *to, uint32_t width, uint64_t value) {
         *(any_u64 *)to = value;
 }
 
-/* ---- where a request lies ---- */
+/* ---- bounds checks ---- */
 
-/* The host bytes of `span` bytes from address; NULL: not here. `bytes` is a lane's, a power of two. */
-INLINE unsigned char *reach_span(const warp *w, const insn *i, bool shared, uint64_t address,
-                                 uint64_t span, uint32_t bytes, bool write) {
+/* Host pointer to `span` bytes at address; NULL: use memory_any.c. `bytes` is per lane, a power of
+ * two. */
+INLINE unsigned char *host_span(const warp *w, const insn *i, bool shared, uint64_t address,
+                                uint64_t span, uint32_t bytes, bool write) {
     const uint64_t id = shared ? REGION_SHARED : REGION_OF(address);
     const uint64_t offset = shared ? address : REGION_OFFSET(address);
     if (!shared && id >= w->block->launch->n_regions) return NULL;
@@ -59,9 +61,10 @@ INLINE unsigned char *reach_span(const warp *w, const insn *i, bool shared, uint
     return r->host + offset;
 }
 
-/* Lanes' offsets into one region; inactive lanes have 0. NULL: the lanes are not all in one. */
-INLINE unsigned char *reach_lanes(const warp *w, const insn *i, bool shared, bool wide,
-                                  uint32_t bytes, bool write, uint64_t *offset) {
+/* Host pointer to the region that all active lanes access, and their offsets in it (inactive lanes:
+ * 0). NULL: use memory_any.c. */
+INLINE unsigned char *host_lanes(const warp *w, const insn *i, bool shared, bool wide,
+                                 uint32_t bytes, bool write, uint64_t *offset) {
     uint64_t base = 0, highest = 0, bits = 0;
     if (!shared) {
         const int lane = first_lane(w->active);
@@ -76,11 +79,11 @@ INLINE unsigned char *reach_lanes(const warp *w, const insn *i, bool shared, boo
         bits |= o;
     }
     if (bits & (bytes - 1) || highest >= REGION_BASE(1)) return NULL;
-    return reach_span(w, i, shared, base, highest + bytes, bytes, write);
+    return host_span(w, i, shared, base, highest + bytes, bytes, write);
 }
 
-/* The distance from lane to lane if it is the same for all and is 0 or `bytes`; else ~0. */
-INLINE uint64_t regular_step(const warp *w, const insn *i, bool wide, uint32_t bytes) {
+/* The distance between neighbouring lanes if it is 0 or `bytes` for all of them; else ~0. */
+INLINE uint64_t uniform_stride(const warp *w, const insn *i, bool wide, uint32_t bytes) {
     if (w->active != FULL) return ~(uint64_t)0;
     if (wide) {
         const uint64_t *a = U64(w, i->a), step = a[1] - a[0];
@@ -100,39 +103,42 @@ INLINE uint64_t first_address(const warp *w, const insn *i, bool wide) {
 INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t width,
                         uint32_t slot, uint32_t count) {
     const uint32_t bytes = width * count;
-    const uint64_t step = regular_step(w, i, wide, bytes);
+    const uint64_t step = uniform_stride(w, i, wide, bytes);
     if (shared) w->polled |= i->flags & MEMORY_STRONG;
     if (step != ~(uint64_t)0) {
-        const unsigned char *from = reach_span(w, i, shared, first_address(w, i, wide),
-                                               step ? LANES * bytes : bytes, bytes, false);
+        const unsigned char *from = host_span(w, i, shared, first_address(w, i, wide),
+                                              step ? LANES * bytes : bytes, bytes, false);
         if (!from) return load_any(w, i);
         for (uint32_t k = 0; k < count; k++) {
             unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
             if (step) {
-                INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
-                    put(d + l * slot, slot, fetch(from + l * bytes + k * width, width));
+                INDEPENDENT for (uint32_t l = 0; l < LANES; l++) {
+                    store_element(d + l * slot, slot,
+                                  load_element(from + l * bytes + k * width, width));
+                }
             } else {
-                const uint64_t value = fetch(from + k * width, width);
+                const uint64_t value = load_element(from + k * width, width);
                 for (uint32_t l = 0; l < LANES; l++)
-                    put(d + l * slot, slot, value);
+                    store_element(d + l * slot, slot, value);
             }
         }
         return i + 1;
     }
     lanes_u64 offset;
-    const unsigned char *from = reach_lanes(w, i, shared, wide, bytes, false, offset);
+    const unsigned char *from = host_lanes(w, i, shared, wide, bytes, false, offset);
     if (!from) return load_any(w, i);
     for (uint32_t k = 0; k < count; k++) {
         unsigned char *d = w->frame + (count == 1 ? i->d : i->list[k]);
         if (w->active == FULL) {
 #pragma GCC unroll 8
             for (uint32_t l = 0; l < LANES; l++)
-                put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
+                store_element(d + l * slot, slot,
+                              load_element(from + offset[l] + k * width, width));
             continue;
         }
         for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
             const uint32_t l = (uint32_t)first_lane(lanes);
-            put(d + l * slot, slot, fetch(from + offset[l] + k * width, width));
+            store_element(d + l * slot, slot, load_element(from + offset[l] + k * width, width));
         }
     }
     return i + 1;
@@ -143,27 +149,28 @@ INLINE const insn *load(warp *w, const insn *i, bool shared, bool wide, uint32_t
 INLINE const insn *store(warp *w, const insn *i, bool shared, bool wide, uint32_t width,
                          uint32_t slot, uint32_t count) {
     const uint32_t bytes = width * count;
-    const uint64_t step = regular_step(w, i, wide, bytes);
+    const uint64_t step = uniform_stride(w, i, wide, bytes);
     if (step == bytes) {
         unsigned char *to =
-            reach_span(w, i, shared, first_address(w, i, wide), LANES * bytes, bytes, true);
+            host_span(w, i, shared, first_address(w, i, wide), LANES * bytes, bytes, true);
         if (!to) return store_any(w, i);
         for (uint32_t k = 0; k < count; k++) {
             const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
-            INDEPENDENT for (uint32_t l = 0; l < LANES; l++)
-                put(to + l * bytes + k * width, width, fetch(s + l * slot, slot));
+            INDEPENDENT for (uint32_t l = 0; l < LANES; l++) {
+                store_element(to + l * bytes + k * width, width, load_element(s + l * slot, slot));
+            }
         }
         return i + 1;
     }
     lanes_u64 offset;
-    unsigned char *to = reach_lanes(w, i, shared, wide, bytes, true, offset);
+    unsigned char *to = host_lanes(w, i, shared, wide, bytes, true, offset);
     if (!to) return store_any(w, i);
-    for (uint32_t lanes = w->active; lanes;
-         lanes &= lanes - 1) { /* the highest lane's value stays */
+    /* Lanes in ascending order: if addresses are equal, the highest lane's value remains. */
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const uint32_t l = (uint32_t)first_lane(lanes);
         for (uint32_t k = 0; k < count; k++) {
             const unsigned char *s = w->frame + (count == 1 ? i->d : i->list[k]);
-            put(to + offset[l] + k * width, width, fetch(s + l * slot, slot));
+            store_element(to + offset[l] + k * width, width, load_element(s + l * slot, slot));
         }
     }
     return i + 1;
@@ -207,7 +214,7 @@ static const struct form {
 
 static exec_fn fast_form(const insn *i) {
     const bool load = i->operation == EMU_LOAD, shared = i->space == PTX_SHARED;
-    /* Other host threads see no shared memory: strong accesses need nothing more there. */
+    /* Only one host thread uses a block's shared memory: strong accesses need no atomics there. */
     if (i->flags & MEMORY_STRONG && !shared) return NULL;
     if (i->flags & MEMORY_SIGNED && i->width < i->c) return NULL;
     if (!shared && !i->wide) return NULL;

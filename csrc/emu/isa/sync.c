@@ -1,42 +1,42 @@
-/* The operations of bar.warp.sync, shfl, vote, match, redux, elect; and activemask.
+/* The operations of bar.warp.sync, shfl, vote, match, redux and elect; and activemask.
  *
- * Lanes of one instruction may name different members (groups of 16 that shuffle among themselves), so an
- * operation works group by group.
+ * Lanes of one instruction may have different member masks (two groups of 16 lanes that shuffle
+ * separately, for example), so an operation processes one group at a time.
  */
 #include <string.h>
 
 #include "../machine/machine.h"
 #include "../base/lanes.h"
 
-/* The lanes of `todo` that name the same members as the first of them. */
-static uint32_t group_of(const warp *w, const insn *i, uint32_t todo, uint32_t *members) {
+/* The lanes of `remaining` that have the same member mask as the first of them. */
+static uint32_t group_of(const warp *w, const insn *i, uint32_t remaining, uint32_t *members) {
     const uint32_t *mask = U32(w, i->imm);
     uint32_t group = 0;
-    *members = mask[first_lane(todo)];
-    for (; todo; todo &= todo - 1)
-        if (mask[first_lane(todo)] == *members) group |= todo & -todo;
+    *members = mask[first_lane(remaining)];
+    for (; remaining; remaining &= remaining - 1)
+        if (mask[first_lane(remaining)] == *members) group |= remaining & -remaining;
     return group;
 }
 
-static void put(warp *w, uint32_t slot, uint32_t lanes, uint32_t value) {
+static void write_lanes(warp *w, uint32_t slot, uint32_t lanes, uint32_t value) {
     uint32_t *d = U32(w, slot);
     for (; lanes; lanes &= lanes - 1)
         d[first_lane(lanes)] = value;
 }
 
-static const insn *op_wait(warp *w, const insn *i) {
-    for (uint32_t todo = w->active; todo;) {
+static const insn *op_bar_warp(warp *w, const insn *i) {
+    for (uint32_t remaining = w->active; remaining;) {
         uint32_t members;
-        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t group = group_of(w, i, remaining, &members);
         observe_sync(w, i, EMU_WARP_SYNC, group);
-        todo &= ~group;
+        remaining &= ~group;
     }
     return i;
 }
 
 enum shuffle { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
 
-/* PTX's formulas. c holds the clamp in bits 0-4 and the segment mask in bits 8-12. */
+/* The formulas of the PTX ISA. c holds the clamp in bits 0-4 and the segment mask in bits 8-12. */
 static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const insn *i,
                                                                  enum shuffle mode) {
     const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
@@ -44,14 +44,14 @@ static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const 
     int32_t from[LANES], in_range[LANES];
     lanes_u32 value;
     for (int lane = 0; lane < LANES; lane++) {
-        const int by = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
+        const int delta = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
         const int low = lane & segment, high = low | (clamp & ~segment);
         int j = lane;
         switch (mode) {
-        case SHUFFLE_UP: j = lane - by; break;
-        case SHUFFLE_DOWN: j = lane + by; break;
-        case SHUFFLE_BFLY: j = lane ^ by; break;
-        case SHUFFLE_IDX: j = low | (by & ~segment); break;
+        case SHUFFLE_UP: j = lane - delta; break;
+        case SHUFFLE_DOWN: j = lane + delta; break;
+        case SHUFFLE_BFLY: j = lane ^ delta; break;
+        case SHUFFLE_IDX: j = low | (delta & ~segment); break;
         }
         in_range[lane] = -(mode == SHUFFLE_UP ? j >= high : j <= high);
         from[lane] = in_range[lane] ? j : lane;
@@ -80,9 +80,9 @@ static inline __attribute__((always_inline)) const insn *vote(warp *w, const ins
                                                               enum vote mode) {
     const uint32_t predicate =
         lanes_bits(PRED(w, i->a)) ^ (i->flags & COLLECTIVE_NEGATED ? FULL : 0);
-    for (uint32_t todo = w->active; todo;) {
+    for (uint32_t remaining = w->active; remaining;) {
         uint32_t members;
-        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t group = group_of(w, i, remaining, &members);
         const uint32_t voters = members & w->active, yes = predicate & voters;
         uint32_t result = yes;
         switch (mode) {
@@ -91,8 +91,8 @@ static inline __attribute__((always_inline)) const insn *vote(warp *w, const ins
         case VOTE_UNI: result = !yes || yes == voters ? FULL : 0; break;
         case VOTE_BALLOT: break;
         }
-        put(w, i->d, group, result);
-        todo &= ~group;
+        write_lanes(w, i->d, group, result);
+        remaining &= ~group;
     }
     return i;
 }
@@ -118,25 +118,26 @@ static uint32_t equal_lanes(const warp *w, const insn *i, uint32_t among, uint64
 }
 
 static const insn *op_match_any(warp *w, const insn *i) {
-    lanes_u32 result = {0}; /* d may be a */
-    for (uint32_t todo = w->active; todo; todo &= todo - 1) {
-        const int lane = first_lane(todo);
+    lanes_u32 result = {0}; /* d may be the register of a */
+    for (uint32_t remaining = w->active; remaining; remaining &= remaining - 1) {
+        const int lane = first_lane(remaining);
         result[lane] = equal_lanes(w, i, U32(w, i->imm)[lane] & w->active, match_value(w, i, lane));
     }
-    for (uint32_t todo = w->active; todo; todo &= todo - 1)
-        U32(w, i->d)[first_lane(todo)] = result[first_lane(todo)];
+    for (uint32_t remaining = w->active; remaining; remaining &= remaining - 1)
+        U32(w, i->d)[first_lane(remaining)] = result[first_lane(remaining)];
     return i;
 }
 
 static const insn *op_match_all(warp *w, const insn *i) {
-    for (uint32_t todo = w->active; todo;) {
+    for (uint32_t remaining = w->active; remaining;) {
         uint32_t members;
-        const uint32_t group = group_of(w, i, todo, &members);
-        const uint32_t asked = members & w->active;
-        const bool equal = equal_lanes(w, i, asked, match_value(w, i, first_lane(asked))) == asked;
-        put(w, i->d, group, equal ? members : 0);
-        put(w, i->e, group, equal ? FULL : 0);
-        todo &= ~group;
+        const uint32_t group = group_of(w, i, remaining, &members);
+        const uint32_t participants = members & w->active;
+        const bool equal = equal_lanes(w, i, participants,
+                                       match_value(w, i, first_lane(participants))) == participants;
+        write_lanes(w, i->d, group, equal ? members : 0);
+        write_lanes(w, i->e, group, equal ? FULL : 0);
+        remaining &= ~group;
     }
     return i;
 }
@@ -169,40 +170,40 @@ static uint32_t reduce(enum reduction r, uint32_t x, uint32_t y) {
 static const insn *op_redux(warp *w, const insn *i) {
     lanes_u32 a;
     memcpy(a, U32(w, i->a), sizeof a);
-    for (uint32_t todo = w->active; todo;) {
+    for (uint32_t remaining = w->active; remaining;) {
         uint32_t members;
-        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t group = group_of(w, i, remaining, &members);
         uint32_t left = members & w->active;
         uint32_t result = a[first_lane(left)];
         for (left &= left - 1; left; left &= left - 1)
             result = reduce((enum reduction)i->count, result, a[first_lane(left)]);
-        put(w, i->d, group, result);
-        todo &= ~group;
+        write_lanes(w, i->d, group, result);
+        remaining &= ~group;
     }
     return i;
 }
 
 static const insn *op_elect(warp *w, const insn *i) {
-    for (uint32_t todo = w->active; todo;) {
+    for (uint32_t remaining = w->active; remaining;) {
         uint32_t members;
-        const uint32_t group = group_of(w, i, todo, &members);
+        const uint32_t group = group_of(w, i, remaining, &members);
         const int leader = first_lane(members & w->active);
-        put(w, i->d, group, (uint32_t)leader);
-        put(w, i->e, group, 0);
-        put(w, i->e, group & 1u << leader, FULL);
-        todo &= ~group;
+        write_lanes(w, i->d, group, (uint32_t)leader);
+        write_lanes(w, i->e, group, 0);
+        write_lanes(w, i->e, group & 1u << leader, FULL);
+        remaining &= ~group;
     }
     return i;
 }
 
 static const insn *exec_activemask(warp *w, const insn *i) {
-    put(w, i->d, w->active, w->active);
+    write_lanes(w, i->d, w->active, w->active);
     return i + 1;
 }
 
 /* ---- decoding ---- */
 
-/* The operands d|e, a, b, c, mask; what is missing keeps a slot that nobody looks at. */
+/* Decodes d|e, a, b, c, mask. Absent operands share an unused slot. */
 static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec_fn body,
                           ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
     const ptx_operand *o = p->operands;
@@ -241,7 +242,7 @@ static exec_fn take_operation(decoder *dc, const named_operation *operations) {
 
 static exec_fn select_bar_warp(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!decode_take(dc, "warp") || !decode_take(dc, "sync")) return NULL;
-    return collective(dc, p, out, op_wait, PTX_NO_TYPE, PTX_NO_TYPE, 0);
+    return collective(dc, p, out, op_bar_warp, PTX_NO_TYPE, PTX_NO_TYPE, 0);
 }
 
 static exec_fn select_shfl(decoder *dc, const ptx_instruction *p, insn *out) {
@@ -282,7 +283,8 @@ static exec_fn select_match(decoder *dc, const ptx_instruction *p, insn *out) {
 static exec_fn select_redux(decoder *dc, const ptx_instruction *p, insn *out) {
     static const struct {
         const char *modifier;
-        uint8_t by_kind[3]; /* unsigned, signed, bits; 0xff: no such form */
+        /* u32, s32, b32; 0xff: no such form */
+        uint8_t by_kind[3];
     } operations[] = {
         {"add", {REDUX_ADD, REDUX_ADD, 0xff}},  {"min", {REDUX_MIN, REDUX_SMIN, 0xff}},
         {"max", {REDUX_MAX, REDUX_SMAX, 0xff}}, {"and", {0xff, 0xff, REDUX_AND}},

@@ -1,5 +1,5 @@
-/* Copies of tensor boxes: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and their prefetch, in tile mode.
- * bulk.c says when they happen. im2col modes are refused.
+/* Tensor copies in tile mode: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and
+ * cp.async.bulk.prefetch.tensor. bulk.c says when they take effect. im2col modes are not supported.
  */
 #include <string.h>
 
@@ -14,14 +14,15 @@ typedef struct tensor_form {
     bulk_kind kind;
     decoded_address map, shared, barrier;
     uint32_t rank;
-    uint32_t start[TILE_RANK]; /* slots */
+    uint32_t start[TILE_RANK]; /* frame offsets */
     bool multicast;
-    uint32_t mask;      /* slot */
+    uint32_t mask;      /* frame offset */
     const char *reduce; /* the operation's name; NULL: none */
 } tensor_form;
 
-/* The map says the type; what .and, .or and .xor reduce has none. */
-static atomic_change find_change(const char *name, smk_tensor_type type) {
+/* The reduction for the type in the tensor map. .and, .or and .xor use its untyped (.b)
+ * counterpart. */
+static atomic_reduction find_reduction(const char *name, smk_tensor_type type) {
     static const ptx_type types[][2] = {
         [SMK_TENSOR_UINT8] = {PTX_U8, PTX_B8},         [SMK_TENSOR_UINT16] = {PTX_U16, PTX_B16},
         [SMK_TENSOR_UINT32] = {PTX_U32, PTX_B32},      [SMK_TENSOR_INT32] = {PTX_S32, PTX_B32},
@@ -29,33 +30,33 @@ static atomic_change find_change(const char *name, smk_tensor_type type) {
         [SMK_TENSOR_FLOAT16] = {PTX_F16, PTX_B16},     [SMK_TENSOR_FLOAT32] = {PTX_F32, PTX_B32},
         [SMK_TENSOR_FLOAT64] = {PTX_F64, PTX_B64},     [SMK_TENSOR_BFLOAT16] = {PTX_BF16, PTX_B16},
         [SMK_TENSOR_FLOAT32_FTZ] = {PTX_F32, PTX_B32}, [SMK_TENSOR_TFLOAT32] = {PTX_F32, PTX_B32}};
-    const atomic_change typed = atomic_find(name, types[type][0], false);
+    const atomic_reduction typed = atomic_find_reduction(name, types[type][0], false);
     if (typed.combine || smk_tensor_type_is_float(type)) return typed;
-    return atomic_find(name, types[type][1], false);
+    return atomic_find_reduction(name, types[type][1], false);
 }
 
-/* What the PTX ISA does not say and an H200 (driver 580) answers with an illegal instruction. */
+/* Rules that the PTX ISA does not state. An H200 (driver 580) raises an illegal instruction. */
 static bool check_start(warp *w, const insn *i, int lane, const tile *t, bool load) {
     if (t->start[0] * t->element_bytes % TILE_CHUNK) {
         warp_fault(
             w, i, SMK_LAUNCH, 1u << lane,
             "a tensor copy begins at the innermost coordinate %lld, which is %lld bytes into "
-            "the row; on a GPU that must be a multiple of %d bytes",
+            "the row; on a GPU this offset must be a multiple of %d bytes",
             (long long)t->start[0], (long long)(t->start[0] * t->element_bytes), TILE_CHUNK);
         return false;
     }
     for (uint32_t d = 0; !load && d < t->rank; d++)
         if (t->start[d] < 0) {
             warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                       "a tensor copy out of shared memory begins at the coordinate %lld of "
-                       "dimension %u from the innermost; on a GPU only loads may begin before 0",
+                       "a tensor copy out of shared memory begins at coordinate %lld of "
+                       "dimension %u (0: the innermost); on a GPU only loads may begin below 0",
                        (long long)t->start[d], d);
             return false;
         }
     return true;
 }
 
-static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
+static bool build_copy(warp *w, const insn *i, int lane, bulk_copy *spec) {
     const tensor_form *f = i->extra;
     int64_t start[TILE_RANK];
     smk_tensor_type type;
@@ -64,11 +65,11 @@ static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
     for (uint32_t d = 0; d < f->rank; d++)
         start[d] = S32(w, f->start[d])[lane];
     if (!tensor_map_open(w, i, lane, decoded_lane_address(w, &f->map, lane), f->rank, start,
-                         &what->tile, &type))
+                         &spec->tile, &type))
         return false;
-    if (!check_start(w, i, lane, &what->tile, load)) return false;
-    what->bytes = tile_bytes(&what->tile);
-    what->shared = REGION_OFFSET(shared);
+    if (!check_start(w, i, lane, &spec->tile, load)) return false;
+    spec->bytes = tile_bytes(&spec->tile);
+    spec->shared = REGION_OFFSET(shared);
     if (shared % TILE_LINE) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "a tensor copy's box in shared memory begins at 0x%llx; it must begin at a "
@@ -77,8 +78,8 @@ static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
         return false;
     }
     if (f->reduce) {
-        what->change = find_change(f->reduce, type);
-        if (!what->change.combine) {
+        spec->reduction = find_reduction(f->reduce, type);
+        if (!spec->reduction.combine) {
             warp_fault(w, i, SMK_LAUNCH, 1u << lane, "a tensor of %s cannot be reduced by .%s",
                        smk_tensor_type_name(type), f->reduce);
             return false;
@@ -86,25 +87,25 @@ static bool prepare(warp *w, const insn *i, int lane, bulk_copy *what) {
     }
     if (f->multicast && U16(w, f->mask)[lane] != 1) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                   "a multicast to the blocks 0x%x of the cluster; the emulator runs clusters of "
-                   "one block, whose mask is 1",
+                   "a multicast with block mask 0x%x; the emulator runs clusters of one block, so "
+                   "the mask must be 1",
                    U16(w, f->mask)[lane]);
         return false;
     }
     if (load) {
         const uint64_t barrier = decoded_lane_address(w, &f->barrier, lane);
-        what->barrier = REGION_OFFSET(barrier);
+        spec->barrier = REGION_OFFSET(barrier);
         if (!mbarrier_check(w, i, lane, barrier)) return false;
     }
-    return bulk_reach_shared(w, i, lane, &what->tile, shared, what->bytes, load);
+    return bulk_check_shared(w, i, lane, &spec->tile, shared, spec->bytes, load);
 }
 
 static const insn *exec_tensor(warp *w, const insn *i) {
     const tensor_form *f = i->extra;
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
-        bulk_copy what = {.kind = f->kind};
-        if (!prepare(w, i, lane, &what) || !bulk_issue(w, i, lane, &what)) return NULL;
+        bulk_copy spec = {.kind = f->kind};
+        if (!build_copy(w, i, lane, &spec) || !bulk_issue(w, i, lane, &spec)) return NULL;
     }
     return i + 1;
 }
@@ -132,7 +133,7 @@ static uint32_t take_rank(decoder *dc) {
     return 0;
 }
 
-/* [map, {x, y, ...}] */
+/* Decodes [map, {x, y, ...}]. */
 static bool take_tensor(decoder *dc, const ptx_operand *o, tensor_form *f) {
     f->rank = take_rank(dc);
     decode_take(dc, "tile");

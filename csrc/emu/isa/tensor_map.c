@@ -1,7 +1,7 @@
-/* Tensor maps as the emulator encodes them in the 128 bytes of a CUtensorMap.
+/* Tensor maps, in the emulator's own encoding of the 128 bytes of a CUtensorMap.
  *
- * A kernel may copy a map, or make one up, so each use checks it by the rules that hold for the host's; and
- * every access through it is checked against the launch's memory as any other is.
+ * A kernel may copy a map or fabricate one. So each use checks it by the rules that apply on the
+ * host, and every access through it is checked against the launch's memory like any other.
  */
 #include "tensor_map.h"
 
@@ -9,20 +9,20 @@
 
 #define MAGIC 0x70616d5f6b6d73ull
 
-typedef struct encoded {
+typedef struct encoded_map {
     uint64_t magic, address;
     uint64_t stride[SMK_TENSOR_RANK];
     uint64_t size[SMK_TENSOR_RANK];
     uint16_t box[SMK_TENSOR_RANK];
     uint8_t step[SMK_TENSOR_RANK];
     uint8_t type, rank, swizzle, fill_nan;
-} encoded;
+} encoded_map;
 
-_Static_assert(sizeof(encoded) <= SMK_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
+_Static_assert(sizeof(encoded_map) <= SMK_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
 
 void tensor_map_encode(const smk_tensor_map *map, uint64_t address,
                        unsigned char out[SMK_TENSOR_MAP_BYTES]) {
-    encoded e;
+    encoded_map e;
     memset(&e, 0, sizeof e);
     e.magic = MAGIC;
     e.address = address;
@@ -50,10 +50,10 @@ static uint64_t nan_bits(smk_tensor_type type) {
     }
 }
 
-/* ---- what a load makes of TFLOAT32 ----
+/* ---- TFLOAT32 loads ----
  *
- * Nearest, ties to even, and one NaN; subnormal numbers round as others do. FLOAT32_FTZ changes nothing. Measured
- * on an H100: benchmarks/tensor_rounding.py. */
+ * Elements are rounded to nearest, ties to even, also subnormal ones. Every NaN becomes the same
+ * NaN. FLOAT32_FTZ changes nothing. Measured on an H100: validation/tensor_rounding.py. */
 
 static uint32_t round_tf32(uint32_t x) {
     const uint32_t magnitude = x & 0x7fffffff, odd = x >> 13 & 1;
@@ -61,19 +61,19 @@ static uint32_t round_tf32(uint32_t x) {
     return magnitude == 0x7f800000 ? x : (x + 0xfff + odd) & 0xffffe000;
 }
 
-static void image_to_tf32(unsigned char *image, uint32_t bytes) {
+static void round_to_tf32(unsigned char *data, uint32_t bytes) {
     for (uint32_t at = 0; at < bytes; at += sizeof(uint32_t)) {
         uint32_t x;
-        memcpy(&x, image + at, sizeof x);
+        memcpy(&x, data + at, sizeof x);
         x = round_tf32(x);
-        memcpy(image + at, &x, sizeof x);
+        memcpy(data + at, &x, sizeof x);
     }
 }
 
 bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_t rank,
                      const int64_t *start, tile *out, smk_tensor_type *type) {
     unsigned char bytes[SMK_TENSOR_MAP_BYTES];
-    encoded e;
+    encoded_map e;
     for (uint32_t at = 0; at < sizeof bytes; at += TILE_CHUNK) {
         const unsigned char *from =
             lane_reach(w, i, PTX_GENERIC, lane, address + at, TILE_CHUNK, false);
@@ -109,7 +109,7 @@ bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_
     }
     if (map.rank != rank) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                   "a copy of %u dimensions with the tensor map of a tensor of %u", rank, map.rank);
+                   "a copy of %u dimensions uses a tensor map of %u dimensions", rank, map.rank);
         return false;
     }
     *type = map.type;
@@ -119,7 +119,7 @@ bool tensor_map_open(warp *w, const insn *i, int lane, uint64_t address, uint32_
                   .element_bytes = smk_tensor_type_bytes(map.type),
                   .span = map.swizzle ? (uint32_t)TILE_CHUNK << map.swizzle : 0,
                   .fill = map.fill_nan ? nan_bits(map.type) : 0,
-                  .loaded = map.type == SMK_TENSOR_TFLOAT32 ? image_to_tf32 : NULL};
+                  .after_load = map.type == SMK_TENSOR_TFLOAT32 ? round_to_tf32 : NULL};
     for (uint32_t d = 0; d < rank; d++) {
         out->count[d] = (map.box[d] + map.step[d] - 1) / map.step[d];
         out->step[d] = map.step[d];

@@ -1,5 +1,6 @@
-/* Walking a box of a tensor. Every run of bytes is checked against its region before it is touched: what
- * describes a tensor comes from the kernel's memory, and may say anything. */
+/* Iteration over a box of a tensor. Every run of bytes is bounds-checked before it is accessed,
+ * because the tensor map comes from the kernel's memory and may hold anything.
+ */
 #include "tile.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ uint32_t tile_bytes(const tile *t) {
     return (uint32_t)bytes;
 }
 
-/* A run of neighbouring bytes of the tensor, and where it stands in the dense box. */
+/* A contiguous run of the tensor's bytes; `at` is its byte offset in the dense box. */
 typedef bool (*run_fn)(void *context, uint64_t address, uint64_t bytes, uint64_t at);
 /* A run of the box that lies outside the tensor. */
 typedef void (*gap_fn)(void *context, uint64_t bytes, uint64_t at);
@@ -57,12 +58,12 @@ typedef struct transfer {
     const tile *tile;
     unsigned char *into;
     const unsigned char *from;
-    const atomic_change *change;
+    const atomic_reduction *reduction;
     emu_operation operation;
-    uint64_t shared; /* where the box begins there */
+    uint64_t shared; /* the box's offset in shared memory */
 } transfer;
 
-/* Both ends of the run lie in one region, so all of it does. */
+/* Host pointer to a run; NULL after a fault. If both ends are in one region, all of it is. */
 static unsigned char *reach_run(const transfer *x, uint64_t address, uint64_t bytes, bool write) {
     const ptx_space space = x->tile->space;
     unsigned char *first = lane_reach(x->w, x->i, space, x->lane, address, 1, write);
@@ -87,14 +88,14 @@ static bool write_run(void *context, uint64_t address, uint64_t bytes, uint64_t 
     const transfer *x = context;
     unsigned char *to = reach_run(x, address, bytes, true);
     if (!to) return false;
-    if (!x->change->combine) {
+    if (!x->reduction->combine) {
         memcpy(to, x->from + at, bytes);
         return true;
     }
-    for (uint64_t k = 0; k < bytes; k += x->change->width) {
+    for (uint64_t k = 0; k < bytes; k += x->reduction->width) {
         uint64_t value = 0;
-        memcpy(&value, x->from + at + k, x->change->width);
-        atomic_apply(x->change, to + k, value);
+        memcpy(&value, x->from + at + k, x->reduction->width);
+        atomic_reduce(x->reduction, to + k, value);
     }
     return true;
 }
@@ -111,8 +112,9 @@ static void report_bytes(const transfer *x, uint64_t address, uint64_t bytes) {
     }
 }
 
-/* The engine moves what belongs to one line of shared memory at a time, and a sector again for the next. */
-static uint64_t of_one_line(const transfer *x, uint64_t bytes, uint64_t at) {
+/* The copy engine moves one 128-byte line of shared memory at a time. A sector whose bytes go to
+ * two lines is therefore read twice. */
+static uint64_t bytes_in_line(const transfer *x, uint64_t bytes, uint64_t at) {
     const uint64_t room = TILE_LINE - (x->shared + at) % TILE_LINE;
     return bytes < room ? bytes : room;
 }
@@ -120,39 +122,40 @@ static uint64_t of_one_line(const transfer *x, uint64_t bytes, uint64_t at) {
 static bool report_run(void *context, uint64_t address, uint64_t bytes, uint64_t at) {
     const transfer *x = context;
     for (uint64_t done = 0, step; done < bytes; done += step) {
-        step = of_one_line(x, bytes - done, at + done);
+        step = bytes_in_line(x, bytes - done, at + done);
         report_bytes(x, address + done, step);
     }
     return true;
 }
 
-/* Zeros come as sectors too, as shared memory has them; 16 bytes that hold some of the tensor are not zeros. */
+/* Zero fill is counted in sectors of shared memory. A 16-byte chunk that holds any of the tensor's
+ * bytes is not zero fill. */
 static void report_gap(void *context, uint64_t bytes, uint64_t at) {
     const transfer *x = context;
     const uint64_t from = x->shared + at, chunk = TILE_CHUNK - 1;
     const uint64_t begin = (from + chunk) & ~chunk, end = (from + bytes) & ~chunk;
     for (uint64_t first = begin, step; first < end; first += step) {
-        step = of_one_line(x, end - first, first - x->shared);
+        step = bytes_in_line(x, end - first, first - x->shared);
         const uint64_t last = first + step - 1;
         observe_filled(x->w, x->i, x->lane,
                        (uint32_t)(last / TILE_SECTOR - first / TILE_SECTOR) + 1);
     }
 }
 
-bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *image) {
-    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .into = image};
+bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *data) {
+    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .into = data};
     const uint32_t bytes = tile_bytes(t);
     for (uint32_t at = 0; t->fill && at < bytes; at += t->element_bytes)
-        memcpy(image + at, &t->fill, t->element_bytes);
-    if (!t->fill) memset(image, 0, bytes);
+        memcpy(data + at, &t->fill, t->element_bytes);
+    if (!t->fill) memset(data, 0, bytes);
     if (!for_each_run(t, read_run, NULL, &x)) return false;
-    if (t->loaded) t->loaded(image, bytes);
+    if (t->after_load) t->after_load(data, bytes);
     return true;
 }
 
-bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *image,
-                const atomic_change *change) {
-    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .from = image, .change = change};
+bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *data,
+                const atomic_reduction *reduction) {
+    transfer x = {.w = w, .i = i, .lane = lane, .tile = t, .from = data, .reduction = reduction};
     return for_each_run(t, write_run, NULL, &x);
 }
 

@@ -1,10 +1,10 @@
-/* The global side of a bulk copy: a box of a tensor, whose rows are walked one by one.
+/* The global side of a bulk copy: a box of a tensor, which is processed row by row.
  *
- * A tensor has up to five dimensions, the innermost first, and its innermost elements are neighbours. A
- * plain copy of bytes is a box of one dimension whose elements have 16 bytes. In shared memory a box lies
- * dense, in 16-byte chunks that the swizzle moves within their line of 128 bytes: bits 4, 5, 6 of a
- * chunk's address are xored with bits 7, 8, 9, as many of them as the span of 32, 64 or 128 bytes has.
- * Source: PTX ISA, "Tensors" and "Swizzling modes".
+ * A tensor has up to five dimensions, the innermost first, and contiguous innermost elements. A
+ * plain copy of bytes is a one-dimensional box with elements of 16 bytes. In shared memory a box is
+ * dense, in 16-byte chunks that the swizzle permutes within their line of 128 bytes. It xors bits
+ * 4, 5, 6 of a chunk's address with bits 7, 8, 9: one, two or three of them for a span of 32, 64 or
+ * 128 bytes. Source: PTX ISA, "Tensors" and "Swizzling modes".
  */
 #ifndef EMU_TILE_H
 #define EMU_TILE_H
@@ -16,38 +16,38 @@ enum { TILE_RANK = 5, TILE_CHUNK = 16, TILE_LINE = 128, TILE_SECTOR = 32 };
 
 typedef struct tile {
     ptx_space space;  /* of address: global, or shared for copies within it */
-    uint64_t address; /* of the element with all coordinates 0 */
+    uint64_t address; /* of the element at coordinates 0 */
     uint32_t rank, element_bytes;
-    uint32_t count[TILE_RANK]; /* of the box's elements */
-    uint32_t step[TILE_RANK];  /* from one to the next, in elements; step[0] is 1 */
+    uint32_t count[TILE_RANK]; /* elements of the box per dimension */
+    uint32_t step[TILE_RANK];  /* distance between them, in elements of the tensor; step[0] is 1 */
     int64_t start[TILE_RANK];
-    uint64_t size[TILE_RANK];   /* of the tensor: what is outside is filled or left out */
+    uint64_t size[TILE_RANK];   /* of the tensor; a load fills what is outside, a store skips it */
     uint64_t stride[TILE_RANK]; /* bytes; stride[0] is not used */
-    uint32_t span;              /* of the swizzle in bytes; 0: none */
-    uint64_t fill;              /* bits of an element that is outside */
-    void (*loaded)(unsigned char *image,
-                   uint32_t bytes); /* what a load makes of it; NULL: nothing */
+    uint32_t span;              /* bytes of the swizzle; 0: none */
+    uint64_t fill;              /* bits of an element outside the tensor */
+    /* Converts loaded elements; NULL: no conversion. */
+    void (*after_load)(unsigned char *data, uint32_t bytes);
 } tile;
 
 uint32_t tile_bytes(const tile *t);
 
-/* Where the 16-byte chunk that begins `at` bytes into the dense box lies in shared memory. */
+/* The shared-memory address of the 16-byte chunk at byte `at` of the dense box. */
 static inline uint64_t tile_chunk(const tile *t, uint64_t shared, uint32_t at) {
     const uint64_t plain = shared + at;
     const uint64_t lines = t->span ? t->span / TILE_CHUNK - 1 : 0;
     return plain ^ (plain / TILE_LINE & lines) * TILE_CHUNK;
 }
 
-/* The box's bytes into image, or image into the box: plainly, or combined with what is there. False after
- * a fault, at i and lane. */
-bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *image);
-bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *image,
-                const atomic_change *change);
+/* Read the box into data, or write data into the box: plainly, or by a reduction. False after a
+ * fault, which is reported at i and lane. */
+bool tile_read(warp *w, const insn *i, int lane, const tile *t, unsigned char *data);
+bool tile_write(warp *w, const insn *i, int lane, const tile *t, const unsigned char *data,
+                const atomic_reduction *reduction);
 
-/* Tells an observer of the tensor's bytes that the box touches. */
+/* Reports the box's accesses to the tensor to the observer. */
 void tile_report(const warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
                  emu_operation operation);
-/* ... and of `bytes` from an offset of shared memory. */
+/* Reports an access to `bytes` of shared memory. */
 void tile_report_shared(const warp *w, const insn *i, int lane, uint64_t shared, uint32_t bytes,
                         emu_operation operation);
 

@@ -1,8 +1,10 @@
-/* Block barriers: bar and barrier, .sync .arrive .red, with number and count.
+/* Block barriers: bar and barrier, .sync .arrive .red, with barrier number and thread count.
  *
- * Lanes arrive; a warp counts once all its living lanes have. That is how hardware since Volta behaves:
- * the barrier holds until every thread that has not exited arrives. It counts in whole warps.
- * barrier.cluster is one more barrier, as a cluster is a block here.
+ * Arrivals are recorded per lane. A warp counts as complete when all its live lanes have arrived,
+ * and the barrier completes when enough warps are complete. Hardware since Volta does the same:
+ * it waits for every thread that has not exited, and counts in whole warps.
+ *
+ * barrier.cluster is one more barrier of the block, because a cluster is one block here.
  */
 #include <string.h>
 
@@ -17,7 +19,7 @@ enum reduction { RED_NONE, RED_POPC, RED_AND, RED_OR };
 enum { ARRIVE_ONLY = 4, NEGATED = 8, REDUCTION = 3 };
 
 static bool is_complete(const block *b, const barrier *bar) {
-    return bar->complete >= (bar->wanted ? bar->wanted : b->living_warps);
+    return bar->complete_warps >= (bar->expected_warps ? bar->expected_warps : b->live_warps);
 }
 
 static void write_reduction(const barrier *bar, unsigned char *slots, const insn *i,
@@ -33,17 +35,17 @@ static void write_reduction(const barrier *bar, unsigned char *slots, const insn
         ((uint32_t *)(slots + i->d))[__builtin_ctz(lanes)] = value;
 }
 
-/* Everyone who waits goes on, and the barrier is as new. */
-static void complete(block *b, uint32_t number) {
+/* The barrier completes: resumes the waiting splits and resets the barrier. */
+static void complete_barrier(block *b, uint32_t number) {
     barrier *bar = &b->barriers[number];
     observe_event(&b->warps[0], (emu_sync){.kind = EMU_BARRIER_COMPLETE, .object = number});
     for (uint32_t k = 0; k < b->launch->n_warps; k++) {
         warp *w = &b->warps[k];
-        for (warp_split *f = w->waiting, *next; f; f = next) {
-            next = f->link;
-            if (!f->at_barrier || f->waits_for != number) continue;
-            write_reduction(bar, f->frame->slots, f->next, f->active);
-            split_resume(w, f, f->next + 1);
+        for (warp_split *s = w->waiting, *next; s; s = next) {
+            next = s->link;
+            if (!s->at_barrier || s->waits_for != number) continue;
+            write_reduction(bar, s->frame->slots, s->next, s->active);
+            split_resume(w, s, s->next + 1);
         }
     }
     memset(bar, 0, sizeof *bar);
@@ -58,7 +60,7 @@ static bool has_arrived(const warp *w, const barrier *bar) {
 static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t threads) {
     block *b = w->block;
     barrier *bar = &b->barriers[number];
-    bar->wanted = threads / LANES;
+    bar->expected_warps = threads / LANES;
     if (i->flags & REDUCTION) {
         const uint32_t holds = lanes_bits(PRED(w, i->c)) ^ (i->flags & NEGATED ? ~0u : 0);
         bar->n_true += (uint32_t)__builtin_popcount(holds & w->active);
@@ -66,7 +68,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
     }
     const bool before = has_arrived(w, bar);
     bar->arrived[w->index] |= w->active;
-    if (!before && has_arrived(w, bar)) bar->complete++;
+    if (!before && has_arrived(w, bar)) bar->complete_warps++;
     b->used_barriers |= 1u << number;
     const bool done = is_complete(b, bar);
     const emu_observer *observer = b->launch->observer;
@@ -80,7 +82,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
                                 .arrive_only = i->flags & ARRIVE_ONLY});
     if (done) {
         write_reduction(bar, w->frame, i, w->active);
-        complete(b, number);
+        complete_barrier(b, number);
         return i + 1;
     }
     return i->flags & ARRIVE_ONLY ? i + 1 : split_wait(w, i, true, number);
@@ -92,8 +94,9 @@ static const insn *exec_barrier(warp *w, const insn *i) {
     const uint32_t number = U32(w, i->a)[lane];
     const uint32_t threads = i->count ? U32(w, i->b)[lane] : 0;
     if (number >= N_NAMED_BARRIERS)
-        return warp_fault(w, i, SMK_LAUNCH, w->active, "barrier %u; a block has barriers 0 to %d",
-                          number, N_NAMED_BARRIERS - 1);
+        return warp_fault(w, i, SMK_LAUNCH, w->active,
+                          "barrier %u does not exist; a block has barriers 0 to %d", number,
+                          N_NAMED_BARRIERS - 1);
     if (threads % LANES || threads > b->launch->n_warps * LANES)
         return warp_fault(
             w, i, SMK_LAUNCH, w->active,
@@ -107,7 +110,7 @@ static const insn *exec_cluster_arrive(warp *w, const insn *i) {
     return arrive(w, i, CLUSTER_BARRIER, 0);
 }
 
-/* A lane that has not arrived in the phase at hand arrived in one that is over. */
+/* A lane whose arrival is not in the current phase arrived in an earlier one, which is complete. */
 static const insn *exec_cluster_wait(warp *w, const insn *i) {
     const uint32_t arrived = w->block->barriers[CLUSTER_BARRIER].arrived[w->index];
     return arrived & w->active ? split_wait(w, i, true, CLUSTER_BARRIER) : i + 1;
@@ -115,16 +118,16 @@ static const insn *exec_cluster_wait(warp *w, const insn *i) {
 
 void barrier_lanes_left(warp *w) {
     block *b = w->block;
-    if (!w->alive) b->living_warps--;
+    if (!w->alive) b->live_warps--;
     for (uint32_t left = b->used_barriers; left; left &= left - 1) {
         const uint32_t number = (uint32_t)__builtin_ctz(left);
         barrier *bar = &b->barriers[number];
-        bar->complete = 0;
-        for (uint32_t k = 0; k < b->launch->n_warps;
-             k++) /* a count may be met by warps long gone */
-            if (has_arrived(&b->warps[k], bar) && (bar->wanted || b->warps[k].alive))
-                bar->complete++;
-        if (is_complete(b, bar)) complete(b, number);
+        bar->complete_warps = 0;
+        /* With an explicit count, warps that arrived and have since exited count as well. */
+        for (uint32_t k = 0; k < b->launch->n_warps; k++)
+            if (has_arrived(&b->warps[k], bar) && (bar->expected_warps || b->warps[k].alive))
+                bar->complete_warps++;
+        if (is_complete(b, bar)) complete_barrier(b, number);
     }
 }
 

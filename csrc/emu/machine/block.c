@@ -1,4 +1,4 @@
-/* A block at work: its warps take turns on one host thread until all have exited. */
+/* Runs a block: its warps run round-robin on one host thread until all have exited. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "instruction_set.h"
 #include "observe_lanes.h"
 
-enum {
-    MAX_FRUITLESS = 1 << 16 /* rounds; nobody else can end a phase of the block's mbarriers */
-};
+/* More rounds of nothing but failed try_waits are a deadlock: only the block's own threads and
+ * copies can complete a phase of its mbarriers. */
+enum { MAX_IDLE_ROUNDS = 1 << 16 };
 
-/* ---- memory that serves block after block ---- */
+/* ---- memory, reused for one block after the other ---- */
 
 bool block_charge(block *b, uint64_t bytes) {
     char message[512];
@@ -23,7 +23,7 @@ bool block_charge(block *b, uint64_t bytes) {
     }
     snprintf(message, sizeof message,
              "out of memory: kernel %.200s: the frames, local memory and copies in flight of one "
-             "block take more than %d bytes; use fewer threads a block, less local memory or "
+             "block take more than %d bytes; use fewer threads per block, less local memory or "
              "shallower recursion",
              b->launch->program->function->name, MAX_BLOCK_BYTES);
     launch_fail(b->launch, SMK_MEMORY, message);
@@ -50,7 +50,7 @@ block *block_new(launch *l, void *observer_state) {
         w->index = k;
         w->local = calloc(1, sizeof *w->local);
         if (!w->local || !local_reserve(w, l->program->local_bytes)) goto fail;
-        b->frames[k] = frame_take(w, l->program, 0, 0);
+        b->frames[k] = frame_acquire(w, l->program, 0, 0);
         if (!b->frames[k]) goto fail;
     }
     if (!l->module->isa->allocate_copies(b)) goto fail;
@@ -69,7 +69,7 @@ void block_free(block *b) {
         free(w->local);
     }
     for (frame *f = b->all_frames, *next; f; f = next) {
-        next = f->older;
+        next = f->next_allocated;
         free(f);
     }
     guarded_arena_free(&b->registers);
@@ -91,10 +91,10 @@ static bool begin(block *b, uint64_t linear) {
     b->index[0] = (uint32_t)(linear % l->grid[0]);
     b->index[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]);
     b->index[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
-    b->living_warps = l->n_warps;
+    b->live_warps = l->n_warps;
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
-    b->fruitless = 0;
+    b->idle_rounds = 0;
     for (uint64_t at = 0; at + 1 < l->shared_bytes; at += sizeof(uint16_t))
         *(uint16_t *)(b->shared + at) = POISON;
     if (l->shared_bytes % 2) b->shared[l->shared_bytes - 1] = POISON & 0xff;
@@ -105,7 +105,7 @@ static bool begin(block *b, uint64_t linear) {
         w->alive = rest >= LANES ? FULL : (1u << rest) - 1;
         w->ready = w->waiting = NULL;
         w->clock = 0;
-        w->polls = 0;
+        w->polling_slices = 0;
         w->failed_wait.at = NULL;
         frame_fill(w, b->frames[k], FILL_BLOCK);
         w->split = NULL;
@@ -128,14 +128,14 @@ static void describe_thread(const warp *w, uint32_t lane, const insn *i, const c
              position, i->ptx->text);
 }
 
-static void describe_wait(const warp *w, const warp_split *f, char *out, size_t size) {
+static void describe_wait(const warp *w, const warp_split *s, char *out, size_t size) {
     char what[80];
-    snprintf(what, sizeof what, "with %d lanes waits for %s", __builtin_popcount(f->active),
-             f->at_barrier ? "the block's other threads" : "other lanes");
-    describe_thread(w, (uint32_t)first_lane(f->active), f->next, what, out, size);
+    snprintf(what, sizeof what, "%d lanes wait for %s", __builtin_popcount(s->active),
+             s->at_barrier ? "the block's other threads" : "other lanes");
+    describe_thread(w, (uint32_t)first_lane(s->active), s->next, what, out, size);
 }
 
-static void describe_refusal(const warp *w, char *out, size_t size) {
+static void describe_failed_try_wait(const warp *w, char *out, size_t size) {
     char missing[128], what[256];
     w->block->launch->module->isa->describe_failed_wait(w, missing, sizeof missing);
     snprintf(what, sizeof what, "waits for the mbarrier at 0x%llx of shared memory (%s)",
@@ -153,15 +153,15 @@ static void fail_deadlock(block *b) {
     emu_fault fault = {.kind = EMU_DEADLOCK, .block = b->index, .message = message};
     for (uint32_t k = 0; k < l->n_warps; k++) {
         const warp *w = &b->warps[k];
-        for (const warp_split *f = w->waiting; f; f = f->link) {
+        for (const warp_split *s = w->waiting; s; s = s->link) {
             if (!fault.ptx) {
-                fault.ptx = f->next->ptx,
-                fault.thread = k * LANES + (uint32_t)first_lane(f->active);
+                fault.ptx = s->next->ptx,
+                fault.thread = k * LANES + (uint32_t)first_lane(s->active);
                 n += (size_t)snprintf(message + n, sizeof message - n,
                                       " A barrier needs all threads of the block, or all lanes it "
                                       "names, to arrive; look for one inside a divergent branch.");
             }
-            if (n + ROOM < sizeof message) describe_wait(w, f, message + n, sizeof message - n);
+            if (n + ROOM < sizeof message) describe_wait(w, s, message + n, sizeof message - n);
             n += strlen(message + n);
         }
         if (w->yielded && w->failed_wait.at) {
@@ -169,13 +169,15 @@ static void fail_deadlock(block *b) {
                 fault.ptx = w->failed_wait.at->ptx;
                 fault.thread = k * LANES + (uint32_t)w->failed_wait.lane;
             }
-            if (n + ROOM < sizeof message) describe_refusal(w, message + n, sizeof message - n);
+            if (n + ROOM < sizeof message)
+                describe_failed_try_wait(w, message + n, sizeof message - n);
             n += strlen(message + n);
         }
     }
     launch_fail_at(b->launch, SMK_LAUNCH, &fault);
 }
 
+/* No warp can run. Releases lanes at reconvergence points; false: there are none. */
 static bool unblock(block *b) {
     bool any = false;
     for (uint32_t k = 0; k < b->launch->n_warps; k++)
@@ -183,35 +185,36 @@ static bool unblock(block *b) {
     return any;
 }
 
-/* ---- the block's life ---- */
+/* ---- running ---- */
 
 bool block_goes_on(const block *b) {
-    if (b->idle) b->idle(b->idle_arg);
+    if (b->poll) b->poll(b->poll_arg);
     return !atomic_load_explicit(&b->launch->stop, memory_order_relaxed);
 }
 
-void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg) {
+void block_run(block *b, uint64_t linear, void (*poll)(void *), void *poll_arg) {
     launch *l = b->launch;
     const emu_observer *observer = l->observer;
-    b->idle = idle;
-    b->idle_arg = idle_arg;
+    b->poll = poll;
+    b->poll_arg = poll_arg;
     if (!begin(b, linear)) {
         launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
         return;
     }
     if (observer && observer->block) observer->block(b->observer_state, b->index, true);
-    while (b->living_warps && !atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-        bool ran = false, fruitless = true;
+    while (b->live_warps && !atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        bool ran = false, only_failed_waits = true;
         for (uint32_t k = 0; k < l->n_warps; k++) {
             warp *w = &b->warps[k];
             if (!w->split && !w->ready) continue;
             warp_run(w);
             ran = true;
-            fruitless &= w->yielded;
+            only_failed_waits &= w->yielded;
             if (!block_goes_on(b)) break;
         }
-        b->fruitless = ran && fruitless ? b->fruitless + 1 : 0;
-        if (ran ? b->fruitless > MAX_FRUITLESS : !unblock(b)) fail_deadlock(b);
+        b->idle_rounds = ran && only_failed_waits ? b->idle_rounds + 1 : 0;
+        const bool deadlock = ran ? b->idle_rounds > MAX_IDLE_ROUNDS : !unblock(b);
+        if (deadlock) fail_deadlock(b);
     }
     l->module->isa->end_copies(b);
     if (observer && observer->block) observer->block(b->observer_state, b->index, false);

@@ -1,4 +1,4 @@
-/* A block: its warps, barriers and memory, on one host thread. */
+/* A block: its warps, barriers and memory. One host thread runs it. */
 #ifndef EMU_BLOCK_H
 #define EMU_BLOCK_H
 
@@ -7,26 +7,26 @@
 #include "warp_split.h"
 
 enum {
-    MAX_LOCAL_BYTES = 512 * 1024, /* per thread, as on hardware */
+    MAX_LOCAL_BYTES = 512 * 1024, /* per thread, as on a GPU */
     MAX_CALL_DEPTH = 256,
     N_NAMED_BARRIERS = 16,
-    CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster: of a cluster that is this block */
+    CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster; a cluster is one block here */
     N_BARRIERS
 };
 
-/* Fills memory that is uninitialized: as 16, 32 or 64 bits a NaN in every floating-point type, so that
- * a kernel that reads it shows. */
+/* Fills uninitialized memory, so that reading it shows: it is a NaN in every 16-, 32- or 64-bit
+ * floating-point type. */
 enum { POISON = 0x7ff7 };
 
 typedef struct barrier {
-    lanes_u32 arrived;  /* by warp */
-    uint32_t complete;  /* warps of which all living lanes have arrived */
-    uint32_t wanted;    /* warps; 0: all that live */
-    uint32_t n_true;    /* bar.red: threads whose predicate holds ... */
-    uint32_t n_threads; /* ... of these */
+    lanes_u32 arrived;       /* per warp: the lanes that have arrived */
+    uint32_t complete_warps; /* warps all of whose live lanes have arrived */
+    uint32_t expected_warps; /* 0: all live warps */
+    uint32_t n_true;         /* bar.red: number of threads whose predicate holds */
+    uint32_t n_threads;      /* bar.red: number of threads that have arrived */
 } barrier;
 
-/* One host thread's: the block it works on, and memory that serves block after block. */
+/* The block that a host thread is running. Its memory is reused for one block after the other. */
 typedef struct block {
     launch *launch;
     void *observer_state;
@@ -37,35 +37,38 @@ typedef struct block {
     region *regions; /* the launch's, with this block's shared memory */
     unsigned char *shared;
     barrier barriers[N_BARRIERS];
-    uint32_t used_barriers; /* bits */
-    uint32_t living_warps;
+    uint32_t used_barriers; /* those with arrivals, as bits */
+    uint32_t live_warps;
     guarded_arena registers; /* of all frames */
-    frame **frames;          /* the entry's, by warp */
+    frame **frames;          /* the entry's frame of each warp */
     frame *all_frames;
     frame *free_frames;
     warp_split *free_splits;
     struct slab *slabs;
-    struct bulk_copy *bulk, **bulk_end; /* bulk copies in flight, and where the next is put */
-    uint64_t fruitless; /* rounds in which all warps only failed to wait for mbarriers */
+    struct bulk_copy *bulk, **bulk_end; /* list of bulk copies in flight, and its end */
+    uint64_t idle_rounds; /* consecutive rounds over all warps with nothing but failed try_waits */
     print_buffer printed;
     uint64_t charged;     /* bytes, of MAX_BLOCK_BYTES */
-    void (*idle)(void *); /* polls, if this host thread is the caller's; else NULL */
-    void *idle_arg;
+    void (*poll)(void *); /* stops the launch when it has to end */
+    void *poll_arg;
 } block;
 
 block *block_new(launch *l, void *observer_state);
 void block_free(block *b);
-/* Runs one block to its end; `idle` is called now and then and stops the launch by setting stop. */
-void block_run(block *b, uint64_t linear, void (*idle)(void *), void *idle_arg);
+/* Runs one block to its end. `poll` is called between slices, and sets the launch's `stop` if it
+ * has to end. */
+void block_run(block *b, uint64_t linear, void (*poll)(void *), void *poll_arg);
 
-/* Polls. False: the launch has been stopped. Called between slices, and by instructions of which a slice
- * could take seconds. */
+/* Polls. False: the launch has been stopped. Called between slices, and by instructions so slow
+ * that a slice of them could take seconds. */
 bool block_goes_on(const block *b);
 
-/* Whether the block's threads may make it keep so many more bytes; if not, the launch has failed. */
+/* Charges host memory to the block's limit (MAX_BLOCK_BYTES). False: the limit is reached, and
+ * the launch has failed. */
 bool block_charge(block *b, uint64_t bytes);
 
-/* Lanes of w exited: threads that waited for them may go on. (barrier.c, collective.c) */
+/* Lanes of w have exited: completes the barriers and collectives that waited only for them
+ * (barrier.c, collective.c). */
 void barrier_lanes_left(warp *w);
 void collective_lanes_left(warp *w);
 

@@ -1,9 +1,12 @@
-/* Calls. Parameters and results travel through the threads' local memory, as PTX writes them: the caller
- * stores into call-site .param variables, a call copies them to the callee's parameters, and a hidden
- * instruction behind the call copies the results back.
+/* Calls.
  *
- * A call takes a frame of the callee and becomes a child warp_split of the caller, so lanes that return at
- * different times wait for each other, and lanes may call different functions through a pointer.
+ * Arguments and results are passed through local memory. The caller stores arguments to .param
+ * variables of the call site, the call copies them to the callee's parameters, and a hidden
+ * instruction after the call copies the results back.
+ *
+ * A call acquires a frame for the callee and runs it as a child split of the caller's split. So
+ * lanes that return at different times reconverge after the call, and lanes may call different
+ * functions through a pointer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,52 +16,54 @@
 #include "decode.h"
 
 /* An argument or result on the caller's side. */
-typedef struct passed {
-    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_LOCAL } by; /* _, a register or constant, a .param */
-    uint64_t at;         /* slot, or offset in the caller's local memory */
-    uint32_t bytes;      /* the parameter's */
-    uint32_t slot_bytes; /* a lane's in the slot: an 8-bit register has 2 */
-} passed;
+typedef struct passed_value {
+    /* PASSED_NOTHING: `_`. PASSED_SLOT: a register or constant. PASSED_LOCAL: a .param variable. */
+    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_LOCAL } by;
+    uint64_t at;         /* frame offset, or offset in the caller's local memory */
+    uint32_t bytes;      /* of the parameter */
+    uint32_t slot_bytes; /* per lane of the frame slot: 2 for an 8-bit register */
+} passed_value;
 
 typedef struct call_site {
-    const program *callee;         /* NULL: the address is in slot a */
-    const ptx_function *signature; /* the callee's, or what .callprototype or .calltargets say */
-    const passed *arguments, *results;
+    const program *callee; /* NULL: a call through a pointer, in slot a */
+    /* The callee, or the prototype that .callprototype or .calltargets names. */
+    const ptx_function *signature;
+    const passed_value *arguments, *results;
 } call_site;
 
-/* ---- moving bytes ----
+/* ---- copying in local memory ----
  *
- * Offsets may have any alignment: a parameter of bytes can begin in one chunk of local memory and end in the
- * next, which is another lane's neighbour. */
+ * A parameter of bytes may have any alignment, so it can extend over two chunks of local memory,
+ * which are not adjacent: between them are the chunks of the other lanes. */
 
 static void local_get(const local_memory *local, int lane, unsigned char *to, uint64_t from,
                       uint64_t bytes) {
-    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
-        run = local_run(from, bytes);
-        memcpy(to, local_at(local, lane, from), run);
+    for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
+        n = local_run(from, bytes);
+        memcpy(to, local_at(local, lane, from), n);
     }
 }
 
 static void local_put(local_memory *local, int lane, uint64_t to, const unsigned char *from,
                       uint64_t bytes) {
-    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
-        run = local_run(to, bytes);
-        memcpy(local_at(local, lane, to), from, run);
+    for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
+        n = local_run(to, bytes);
+        memcpy(local_at(local, lane, to), from, n);
     }
 }
 
 static void local_copy(local_memory *local, int lane, uint64_t to, uint64_t from, uint64_t bytes) {
-    for (uint64_t run; bytes; to += run, from += run, bytes -= run) {
-        run = local_run(from, local_run(to, bytes));
-        memcpy(local_at(local, lane, to), local_at(local, lane, from), run);
+    for (uint64_t n; bytes; to += n, from += n, bytes -= n) {
+        n = local_run(from, local_run(to, bytes));
+        memcpy(local_at(local, lane, to), local_at(local, lane, from), n);
     }
 }
 
-static unsigned char *slot_at(const warp *w, const passed *p, int lane) {
+static unsigned char *slot_at(const warp *w, const passed_value *p, int lane) {
     return w->frame + p->at + (size_t)lane * p->slot_bytes;
 }
 
-static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+static void pass_argument(warp *w, uint32_t lanes, const passed_value *p, uint64_t caller_base,
                           uint64_t to) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
@@ -69,7 +74,7 @@ static void pass_argument(warp *w, uint32_t lanes, const passed *p, uint64_t cal
     }
 }
 
-static void take_result(warp *w, uint32_t lanes, const passed *p, uint64_t caller_base,
+static void take_result(warp *w, uint32_t lanes, const passed_value *p, uint64_t caller_base,
                         uint64_t from) {
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
@@ -82,7 +87,8 @@ static void take_result(warp *w, uint32_t lanes, const passed *p, uint64_t calle
     }
 }
 
-/* A function's results are at the start of its local memory, behind the caller's. */
+/* Hidden, after a call: copies the results from the start of the callee's local memory, which
+ * follows the caller's. */
 static const insn *exec_results(warp *w, const insn *i) {
     const call_site *site = i->extra;
     const frame *caller = w->split->frame;
@@ -93,7 +99,7 @@ static const insn *exec_results(warp *w, const insn *i) {
     return i + 1;
 }
 
-/* ---- calling ---- */
+/* ---- calls ---- */
 
 static bool same_layout(ptx_variable *const *a, uint32_t n_a, ptx_variable *const *b,
                         uint32_t n_b) {
@@ -103,13 +109,15 @@ static bool same_layout(ptx_variable *const *a, uint32_t n_a, ptx_variable *cons
     return same;
 }
 
-/* Whether a call that was written for one function fits the other: what is copied has the sizes and places
- * that both know. */
-static bool same_signature(const ptx_function *a, const ptx_function *b) {
+/* Whether a call compiled for signature a can call b: sizes and offsets of parameters and results
+ * are equal. */
+static bool is_callable_as(const ptx_function *a, const ptx_function *b) {
     return a == b || (same_layout(a->parameters, a->n_parameters, b->parameters, b->n_parameters) &&
                       same_layout(a->returns, a->n_returns, b->returns, b->n_returns));
 }
 
+/* Makes the callee a child of the running split, and copies the arguments. False: warp_fault has
+ * been called, or the launch stopped. */
 static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program *callee) {
     const call_site *site = i->extra;
     const frame *caller = w->split->frame;
@@ -126,9 +134,9 @@ static bool enter_function(warp *w, const insn *i, uint32_t lanes, const program
     }
     frame *frame = NULL;
     if (local_reserve(w, base + callee->local_bytes))
-        frame = frame_take(w, callee, base, caller->depth + 1);
+        frame = frame_acquire(w, callee, base, caller->depth + 1);
     if (!frame || !split_push_call(w, lanes, frame)) {
-        if (frame) frame_give(w->block, frame);
+        if (frame) frame_release(w->block, frame);
         warp_fault(w, i, SMK_MEMORY, lanes, "out of memory: a frame of %s", f->name);
         return false;
     }
@@ -146,7 +154,7 @@ static const insn *exec_call(warp *w, const insn *i) {
 }
 
 /* The function at an address; NULL after a fault. */
-static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t address) {
+static const program *resolve_callee(warp *w, const insn *i, uint32_t lanes, uint64_t address) {
     const call_site *site = i->extra;
     const launch *l = w->block->launch;
     const ptx_function *f = function_at(l->module->ptx, address);
@@ -156,10 +164,10 @@ static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t ad
                    (unsigned long long)address);
         return NULL;
     }
-    if (!same_signature(f, site->signature)) {
+    if (!is_callable_as(f, site->signature)) {
         warp_fault(w, i, SMK_LAUNCH, lanes,
-                   "the number, sizes or alignments of the parameters and results of %s are not "
-                   "those of %s, by which it is called",
+                   "call of %s through a pointer: number, sizes or alignments of its parameters or "
+                   "results differ from those of %s, which the call names",
                    f->name, site->signature->name);
         return NULL;
     }
@@ -170,24 +178,24 @@ static const program *called(warp *w, const insn *i, uint32_t lanes, uint64_t ad
     return callee;
 }
 
-/* Through a pointer: one child for each function that some lanes call. */
+/* A call through a pointer: one child split per function that lanes call. */
 static const insn *exec_call_pointer(warp *w, const insn *i) {
     const uint64_t *address = U64(w, i->a);
     w->split->next = i + 1;
     w->split->children = 0;
-    for (uint32_t todo = w->active; todo;) {
-        const uint64_t chosen = address[first_lane(todo)];
+    for (uint32_t rest = w->active; rest;) {
+        const uint64_t chosen = address[first_lane(rest)];
         uint32_t lanes = 0;
-        for (uint32_t left = todo; left; left &= left - 1)
+        for (uint32_t left = rest; left; left &= left - 1)
             if (address[first_lane(left)] == chosen) lanes |= left & -left;
-        const program *callee = called(w, i, lanes, chosen);
+        const program *callee = resolve_callee(w, i, lanes, chosen);
         if (!callee || !enter_function(w, i, lanes, callee)) return NULL;
-        todo &= ~lanes;
+        rest &= ~lanes;
     }
     return split_switch(w);
 }
 
-/* ---- functions that the driver would provide ---- */
+/* ---- functions that the CUDA driver provides ---- */
 
 static void read_string(warp *w, const insn *i, int lane, uint64_t address, char *out,
                         size_t size) {
@@ -200,10 +208,10 @@ static void read_string(warp *w, const insn *i, int lane, uint64_t address, char
     out[n] = 0;
 }
 
-/* What the lane passes as argument k: a scalar, by the signature that select_provided has checked. */
+/* The lane's argument k: a scalar of at most 8 bytes, as select_provided has checked. */
 static uint64_t argument(const warp *w, const insn *i, int lane, uint32_t k) {
     const call_site *site = i->extra;
-    const passed *p = &site->arguments[k];
+    const passed_value *p = &site->arguments[k];
     uint64_t value = 0;
     if (p->by == PASSED_SLOT)
         memcpy(&value, slot_at(w, p, lane), p->bytes);
@@ -223,7 +231,7 @@ static const insn *exec_assertion(warp *w, const insn *i) {
                       (unsigned)argument(w, i, lane, 2));
 }
 
-/* vprintf(format, arguments): lane by lane. */
+/* vprintf(format, arguments), one lane after the other. */
 static const insn *exec_print(warp *w, const insn *i) {
     const frame *caller = w->split->frame;
     const uint64_t result_at = caller->local_base + caller->program->local_bytes;
@@ -255,27 +263,30 @@ static bool has_sizes(ptx_variable *const *variables, uint32_t n, const char *si
     return same;
 }
 
-/* A handler for a function without a body. It looks at arguments as the driver's function has them, so the
- * text must declare it so. */
+/* The handler for a function without a body. The handlers expect the arguments of the driver's
+ * function, so its declaration must match. */
 static exec_fn select_provided(decoder *dc, const ptx_function *f) {
     static const struct {
         const char *name, *parameters, *results; /* a digit: bytes */
         exec_fn handler;
-    } known[] = {{"__assertfail", "88488", "", exec_assertion}, {"vprintf", "88", "4", exec_print}};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        if (strcmp(f->name, known[k].name)) continue;
-        if (has_sizes(f->parameters, f->n_parameters, known[k].parameters) &&
-            has_sizes(f->returns, f->n_returns, known[k].results))
-            return known[k].handler;
-        return decode_refuse(dc, "%s is declared with other parameters or results than it has",
-                             f->name);
+    } provided[] = {{"__assertfail", "88488", "", exec_assertion},
+                    {"vprintf", "88", "4", exec_print}};
+    for (size_t k = 0; k < sizeof provided / sizeof *provided; k++) {
+        if (strcmp(f->name, provided[k].name)) continue;
+        if (has_sizes(f->parameters, f->n_parameters, provided[k].parameters) &&
+            has_sizes(f->returns, f->n_returns, provided[k].results))
+            return provided[k].handler;
+        return decode_invalid(dc,
+                              "%s is declared with other parameters or results than the driver's "
+                              "function",
+                              f->name);
     }
     return exec_external;
 }
 
-/* A register or an immediate stands for a scalar. */
+/* A scalar that is passed in a register or as an immediate. False: it does not match `formal`. */
 static bool decode_scalar(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
-                          bool result, passed *out) {
+                          bool result, passed_value *out) {
     const ptx_type declared = decode_register_type(dc, o);
     const bool is_immediate = o->kind == PTX_IMMEDIATE;
     if (formal->size != ptx_type_size[formal->type]) return false;
@@ -283,19 +294,20 @@ static bool decode_scalar(decoder *dc, const ptx_operand *o, const ptx_variable 
         (declared == PTX_PRED || o->negated || ptx_type_size[declared] != formal->size))
         return false;
     const ptx_type type = is_immediate ? formal->type : declared;
-    *out = (passed){.by = PASSED_SLOT,
-                    .bytes = (uint32_t)formal->size,
-                    .slot_bytes = ptx_slot_bytes(type) / LANES,
-                    .at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type)};
+    *out =
+        (passed_value){.by = PASSED_SLOT,
+                       .bytes = (uint32_t)formal->size,
+                       .slot_bytes = ptx_slot_bytes(type) / LANES,
+                       .at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type)};
     return true;
 }
 
-/* One argument or result, against the function's own. False: it does not fit. */
-static bool decode_passed(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
-                          bool result, passed *out) {
+/* One argument or result. False: it does not match `formal`, the function's parameter or result. */
+static bool decode_passed_value(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                                bool result, passed_value *out) {
     const ptx_variable *v = o->variable;
     if (o->kind == PTX_SINK && result) {
-        *out = (passed){.by = PASSED_NOTHING};
+        *out = (passed_value){.by = PASSED_NOTHING};
         return true;
     }
     if (o->kind == PTX_REGISTER || (o->kind == PTX_IMMEDIATE && !result))
@@ -303,32 +315,34 @@ static bool decode_passed(decoder *dc, const ptx_operand *o, const ptx_variable 
     if (o->kind != PTX_SYMBOL || !v || v->space != PTX_PARAM || o->offset ||
         v->size != formal->size || v->align != formal->align)
         return false;
-    *out = (passed){.by = PASSED_LOCAL, .bytes = (uint32_t)formal->size};
+    *out = (passed_value){.by = PASSED_LOCAL, .bytes = (uint32_t)formal->size};
     return decode_in_local(dc, v, &out->at);
 }
 
 static bool decode_list(decoder *dc, const ptx_operand *list, ptx_variable *const *formals,
-                        uint32_t n, bool result, const char *name, const passed **out) {
+                        uint32_t n, bool result, const char *name, const passed_value **out) {
     const char *what = result ? "result" : "argument";
     if (list->n_items != n) {
-        decode_refuse(dc, "the call has %u %ss where %.100s has %u", list->n_items, what, name, n);
+        decode_invalid(dc, "the call of %.100s has %u %ss, expected %u", name, list->n_items, what,
+                       n);
         return false;
     }
-    passed *p = decode_alloc(dc, (n + 1) * sizeof *p);
+    passed_value *p = decode_alloc(dc, (n + 1) * sizeof *p);
     if (!p) return false;
     for (uint32_t k = 0; k < n; k++) {
-        if (decode_passed(dc, &list->items[k], formals[k], result, &p[k])) continue;
-        decode_refuse(dc,
-                      "%s %u of the call does not fit that of %.100s, which has %llu bytes aligned "
-                      "to %u",
-                      what, k + 1, name, (unsigned long long)formals[k]->size, formals[k]->align);
+        if (decode_passed_value(dc, &list->items[k], formals[k], result, &p[k])) continue;
+        decode_invalid(
+            dc,
+            "%s %u of the call does not match that of %.100s: expected %llu bytes aligned "
+            "to %u",
+            what, k + 1, name, (unsigned long long)formals[k]->size, formals[k]->align);
         return false;
     }
     *out = p;
     return true;
 }
 
-/* What stands behind the arguments of a call through a register. */
+/* The operand after the arguments of a call through a register: its signature. */
 static const ptx_function *decode_prototype(const ptx_operand *o) {
     if (o->kind == PTX_TARGETS) o = o->targets->items;
     return o->kind == PTX_SYMBOL ? o->function : NULL;
@@ -353,17 +367,19 @@ static exec_fn select_call(decoder *dc, const ptx_instruction *p, insn *out) {
         site->signature = target->function;
     const ptx_function *f = site->signature;
     if (!f || (!by_pointer && !f->number))
-        return decode_refuse(dc, by_pointer ? "a call through a register names its .callprototype "
-                                              "or .calltargets"
-                                            : "the target of a call is a function or a register");
-    if (o < end) return decode_refuse(dc, "a call has an operand too many");
+        return decode_invalid(dc, by_pointer
+                                      ? "a call through a register must name its "
+                                        ".callprototype or .calltargets"
+                                      : "the target of a call must be a function or a register");
+    if (o < end) return decode_invalid(dc, "a call has too many operands");
     if (f->is_entry)
-        return decode_refuse(dc, "%.100s is a kernel, which no call can enter", f->name);
+        return decode_invalid(dc, "%.100s is a kernel; only device functions can be called",
+                              f->name);
     if (!decode_list(dc, results, f->returns, f->n_returns, true, f->name, &site->results) ||
         !decode_list(dc, arguments, f->parameters, f->n_parameters, false, f->name,
                      &site->arguments))
         return NULL;
-    if (f->n_returns) decode_follow(dc, (insn){.exec = exec_results, .extra = site});
+    if (f->n_returns) decode_emit_after(dc, (insn){.exec = exec_results, .extra = site});
     if (by_pointer) {
         out->a = decode_source(dc, target, PTX_U64);
         return exec_call_pointer;

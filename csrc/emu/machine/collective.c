@@ -1,9 +1,9 @@
-/* Bringing the lanes of a collective instruction together.
+/* Gathers the lanes of a warp-collective instruction.
  *
- * Nearly always its members run together anyway, and the operation is done at once. If some are in other
- * splits the warp_split waits; when the last one arrives, the operands of all are gathered in one frame,
- * the operation runs there once, and the results go back to each. Lanes that have exited are not waited
- * for.
+ * Nearly always all members are active in one split, and the operation runs at once. If some are
+ * in other splits, the split waits. When the last member arrives, the operands of all are copied
+ * to a temporary frame, the operation runs there once, and its results are copied back to each
+ * split. Lanes that have exited are not waited for.
  */
 #include "collective.h"
 
@@ -12,8 +12,9 @@
 #include "block.h"
 #include "../base/lanes.h"
 
-/* All members that active lanes name, and the lanes that do not name themselves. */
-static uint32_t all_members(const warp *w, const insn *i, uint32_t *outside) {
+/* The union of the active lanes' member masks, and the active lanes that are not in their own
+ * mask. */
+static uint32_t members_of(const warp *w, const insn *i, uint32_t *outside) {
     const uint32_t *mask = U32(w, i->imm);
     uint32_t members = 0;
     *outside = 0;
@@ -30,90 +31,92 @@ typedef struct operand_slots {
     uint32_t at[OPERANDS];
 } operand_slots;
 
-static operand_slots slots_of(const insn *i) {
+static operand_slots operand_slots_of(const insn *i) {
     return (operand_slots){{i->a, i->b, i->c, (uint32_t)i->imm, i->d, i->e}};
 }
 
-static void exchange(unsigned char *common, const warp_split *f, int first, int last, bool gather) {
-    const operand_slots slots = slots_of(f->next);
+static void copy_operands(unsigned char *gathered_frame, const warp_split *s, int first, int last,
+                          bool gather) {
+    const operand_slots slots = operand_slots_of(s->next);
     for (int k = first; k < last; k++) {
-        const size_t bytes = k == 0 && f->next->flags & COLLECTIVE_WIDE ? 8 : 4;
-        for (uint32_t lanes = f->active; lanes; lanes &= lanes - 1) {
+        const size_t bytes = k == 0 && s->next->flags & COLLECTIVE_WIDE ? 8 : 4;
+        for (uint32_t lanes = s->active; lanes; lanes &= lanes - 1) {
             const size_t at = (size_t)first_lane(lanes) * bytes;
-            unsigned char *own = f->frame->slots + slots.at[k] + at;
-            unsigned char *joint = common + k * OPERAND_BYTES + at;
-            memcpy(gather ? joint : own, gather ? own : joint, bytes);
+            unsigned char *own = s->frame->slots + slots.at[k] + at;
+            unsigned char *gathered = gathered_frame + k * OPERAND_BYTES + at;
+            memcpy(gather ? gathered : own, gather ? own : gathered, bytes);
         }
     }
 }
 
-/* Runs the operation once for the waiting splits of these lanes. */
-static void meet(warp *w, const insn *i, uint32_t together) {
-    unsigned char common[OPERANDS * OPERAND_BYTES] __attribute__((aligned(64))) = {0};
+/* Runs the operation once for the waiting splits of these lanes, and resumes them. */
+static void run_gathered(warp *w, const insn *i, uint32_t lanes) {
+    unsigned char gathered_frame[OPERANDS * OPERAND_BYTES] __attribute__((aligned(64))) = {0};
     unsigned char *const frame = w->frame;
     const uint32_t active = w->active;
-    insn joint = *i;
-    joint.a = 0, joint.b = OPERAND_BYTES, joint.c = 2 * OPERAND_BYTES,
-    joint.imm = 3 * OPERAND_BYTES;
-    joint.d = FIRST_RESULT * OPERAND_BYTES, joint.e = (FIRST_RESULT + 1) * OPERAND_BYTES;
-    for (const warp_split *f = w->waiting; f; f = f->link)
-        if (f->active & together) exchange(common, f, 0, FIRST_RESULT, true);
-    w->frame = common;
-    warp_set_active(w, together);
-    i->body(w, &joint);
+    insn gathered = *i;
+    gathered.a = 0, gathered.b = OPERAND_BYTES, gathered.c = 2 * OPERAND_BYTES,
+    gathered.imm = 3 * OPERAND_BYTES;
+    gathered.d = FIRST_RESULT * OPERAND_BYTES, gathered.e = (FIRST_RESULT + 1) * OPERAND_BYTES;
+    for (const warp_split *s = w->waiting; s; s = s->link)
+        if (s->active & lanes) copy_operands(gathered_frame, s, 0, FIRST_RESULT, true);
+    w->frame = gathered_frame;
+    warp_set_active(w, lanes);
+    i->body(w, &gathered);
     w->frame = frame;
     warp_set_active(w, active);
-    for (warp_split *f = w->waiting, *next; f; f = next) {
-        next = f->link;
-        if (!(f->active & together)) continue;
-        exchange(common, f, FIRST_RESULT, OPERANDS, false);
-        split_resume(w, f, f->next + 1);
+    for (warp_split *s = w->waiting, *next; s; s = next) {
+        next = s->link;
+        if (!(s->active & lanes)) continue;
+        copy_operands(gathered_frame, s, FIRST_RESULT, OPERANDS, false);
+        split_resume(w, s, s->next + 1);
     }
 }
 
-static bool same_operation(const warp_split *f, const insn *i) {
-    return !f->at_barrier && f->next->body == i->body && f->next->flags == i->flags;
+static bool same_operation(const warp_split *s, const insn *i) {
+    return !s->at_barrier && s->next->body == i->body && s->next->flags == i->flags;
 }
 
-/* Lanes of waiting splits at i's operation whose members are all there too. */
-static uint32_t lanes_together(const warp *w, const insn *i) {
-    uint32_t together = FULL, before;
+/* Lanes of splits that wait at i's operation and whose members all wait there as well: the fixed
+ * point of dropping splits with a missing member. */
+static uint32_t complete_lanes(const warp *w, const insn *i) {
+    uint32_t lanes = FULL, before;
     do {
-        before = together;
-        together = 0;
-        for (const warp_split *f = w->waiting; f; f = f->link)
-            if (same_operation(f, i) && !(f->waits_for & w->alive & ~before) &&
-                !(f->active & ~before))
-                together |= f->active;
-    } while (together != before);
-    return together;
+        before = lanes;
+        lanes = 0;
+        for (const warp_split *s = w->waiting; s; s = s->link)
+            if (same_operation(s, i) && !(s->waits_for & w->alive & ~before) &&
+                !(s->active & ~before))
+                lanes |= s->active;
+    } while (lanes != before);
+    return lanes;
 }
 
-static bool settle(warp *w, const insn *i) {
-    const uint32_t together = lanes_together(w, i);
-    if (together) meet(w, i, together);
-    return together != 0;
+/* Runs the operation for the lanes that are complete; false: there are none. */
+static bool run_if_complete(warp *w, const insn *i) {
+    const uint32_t lanes = complete_lanes(w, i);
+    if (lanes) run_gathered(w, i, lanes);
+    return lanes != 0;
 }
 
 const insn *exec_collective(warp *w, const insn *i) {
     uint32_t outside;
-    const uint32_t members = all_members(w, i, &outside);
+    const uint32_t members = members_of(w, i, &outside);
     if (outside) {
         const int lane = first_lane(outside);
-        return warp_fault(w, i, SMK_LAUNCH, outside,
-                          "the thread's lane %d is not in its own member mask 0x%08x", lane,
-                          U32(w, i->imm)[lane]);
+        return warp_fault(w, i, SMK_LAUNCH, outside, "lane %d is not in its own member mask 0x%08x",
+                          lane, U32(w, i->imm)[lane]);
     }
     if (!(members & w->alive & ~w->active)) {
         i->body(w, i);
         return i + 1;
     }
     const insn *next = split_wait(w, i, false, members);
-    settle(w, i);
+    run_if_complete(w, i);
     return next ? next : split_switch(w);
 }
 
 void collective_lanes_left(warp *w) {
-    for (const warp_split *f = w->waiting; f;)
-        f = !f->at_barrier && settle(w, f->next) ? w->waiting : f->link;
+    for (const warp_split *s = w->waiting; s;)
+        s = !s->at_barrier && run_if_complete(w, s->next) ? w->waiting : s->link;
 }

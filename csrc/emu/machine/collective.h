@@ -1,8 +1,9 @@
-/* Instructions that lanes of a warp do together: sync.c has the operations, collective.c brings the lanes
- * together.
+/* Warp-collective instructions (shfl.sync, vote.sync, ...). collective.c gathers the
+ * participating lanes; ../isa/sync.c has the operations.
  *
- * insn: sources a, b, c, member mask in slot imm, destinations d and e; exec is exec_collective, body the
- * operation. It finds in w->active all lanes that take part, and its result is not looked at.
+ * Operands of insn: sources a, b, c, member mask in frame slot imm, destinations d and e. exec is
+ * exec_collective, body the operation. The body runs with all members in w->active; its return
+ * value is ignored.
  */
 #ifndef EMU_COLLECTIVE_H
 #define EMU_COLLECTIVE_H

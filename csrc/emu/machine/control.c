@@ -1,4 +1,4 @@
-/* Branches, exit and return, and instructions that need nothing done here. Calls are in call.c. */
+/* Branches, exit, return, fences, and instructions without an effect here. Calls are in call.c. */
 #include "control.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* ---- hidden instructions ---- */
 
-const insn *exec_join(warp *w, const insn *i) {
+const insn *exec_reconverge(warp *w, const insn *i) {
     return w->split->reconverge == i ? split_end(w) : i + 1;
 }
 
@@ -37,7 +37,7 @@ static exec_fn select_bra(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_branch;
 }
 
-/* brx.idx: a branch by table. */
+/* brx.idx */
 typedef struct branch_table {
     uint32_t n;
     const insn **targets;
@@ -46,21 +46,21 @@ typedef struct branch_table {
 static const insn *exec_branch_table(warp *w, const insn *i) {
     const branch_table *table = i->extra;
     const uint32_t *index = U32(w, i->a);
-    uint32_t todo = w->active;
+    uint32_t rest = w->active;
     const insn *target = NULL;
-    for (uint32_t left = todo; left; left &= left - 1) {
+    for (uint32_t left = rest; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         if (index[lane] >= table->n)
             return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                               "branch index %u is outside the table of %u targets", index[lane],
                               table->n);
     }
-    /* One target after the other: each time the lanes with the first one's target part from the rest,
-     * which comes back to this instruction. */
-    const uint32_t chosen = index[__builtin_ctz(todo)];
+    /* Handles one target at a time: the lanes with the first lane's target diverge from the
+     * others, which execute this instruction again. */
+    const uint32_t chosen = index[__builtin_ctz(rest)];
     uint32_t taken = 0;
-    for (; todo; todo &= todo - 1)
-        if (index[__builtin_ctz(todo)] == chosen) taken |= todo & -todo;
+    for (; rest; rest &= rest - 1)
+        if (index[__builtin_ctz(rest)] == chosen) taken |= rest & -rest;
     target = table->targets[chosen];
     if (taken == w->active) return target;
     return split_two_ways(w, i, taken, target, i);
@@ -86,7 +86,7 @@ static exec_fn select_brx(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_branch_table;
 }
 
-/* ---- leaving ---- */
+/* ---- exit and return ---- */
 
 static uint32_t leaving_lanes(const warp *w, const insn *i) {
     return i->ptx && i->ptx->guarded ? guard_lanes(w, i) : w->active;
@@ -123,23 +123,23 @@ static exec_fn select_trap(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_trap;
 }
 
-/* ---- nothing to do ---- */
+/* ---- no effect ---- */
 
-static const insn *exec_nothing(warp *w, const insn *i) {
+static const insn *exec_nop(warp *w, const insn *i) {
     (void)w;
     return i + 1;
 }
 
-/* Hints, sleep (blocks take turns anyway), a breakpoint with no debugger; modifiers do not matter. */
-static exec_fn select_nothing(decoder *dc, const ptx_instruction *p, insn *out) {
+/* Hints, and a breakpoint without a debugger. All modifiers are accepted. */
+static exec_fn select_nop(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)out;
     for (uint32_t k = 0; k < p->n_modifiers; k++)
         decode_take(dc, p->modifiers[k]);
-    return exec_nothing;
+    return exec_nop;
 }
 
 static const insn *exec_sleep(warp *w, const insn *i) {
-    w->polled = true; /* who sleeps waits for somebody */
+    w->polled = true; /* a thread sleeps to wait for another one, usually in a polling loop */
     return i + 1;
 }
 
@@ -148,7 +148,7 @@ static exec_fn select_nanosleep(decoder *dc, const ptx_instruction *p, insn *out
     return decode_take(dc, "u32") ? exec_sleep : NULL;
 }
 
-/* Launches run one after the other, so there is nothing to wait for; who watches wants to know. */
+/* Launches run one after the other, so there is nothing to wait for. Observers need the event. */
 static const insn *exec_launch_wait(warp *w, const insn *i) {
     observe_sync(w, i, EMU_LAUNCH_WAIT, w->active);
     return i + 1;
@@ -157,10 +157,10 @@ static const insn *exec_launch_wait(warp *w, const insn *i) {
 static exec_fn select_griddepcontrol(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)p, (void)out;
     if (decode_take(dc, "wait")) return exec_launch_wait;
-    return decode_take(dc, "launch_dependents") ? exec_nothing : NULL;
+    return decode_take(dc, "launch_dependents") ? exec_nop : NULL;
 }
 
-/* Order of memory accesses between host threads. */
+/* Orders the memory accesses of different host threads. */
 static const insn *exec_fence(warp *w, const insn *i) {
     observe_sync(w, i, EMU_FENCE, w->active);
     if (i->flags) observe_sync(w, i, EMU_PROXY_FENCE, w->active);
@@ -171,24 +171,24 @@ static const insn *exec_fence(warp *w, const insn *i) {
 static exec_fn select_fence(decoder *dc, const ptx_instruction *p, insn *out) {
     (void)p;
     out->flags = decode_take(dc, "async") | decode_take(dc, "mbarrier_init");
-    static const char *const known[] = {"sc",
-                                        "acq_rel",
-                                        "acquire",
-                                        "release",
-                                        "cta",
-                                        "gpu",
-                                        "sys",
-                                        "gl",
-                                        "cluster",
-                                        "proxy",
-                                        "alias",
-                                        "global",
-                                        "shared::cta",
-                                        "shared::cluster",
-                                        "tensormap::generic",
-                                        "async::generic"};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        decode_take(dc, known[k]);
+    static const char *const supported[] = {"sc",
+                                            "acq_rel",
+                                            "acquire",
+                                            "release",
+                                            "cta",
+                                            "gpu",
+                                            "sys",
+                                            "gl",
+                                            "cluster",
+                                            "proxy",
+                                            "alias",
+                                            "global",
+                                            "shared::cta",
+                                            "shared::cluster",
+                                            "tensormap::generic",
+                                            "async::generic"};
+    for (size_t k = 0; k < sizeof supported / sizeof *supported; k++)
+        decode_take(dc, supported[k]);
     return exec_fence;
 }
 
@@ -198,14 +198,14 @@ opcode_table control_opcodes = {
     [PTX_OP_exit] = select_exit,
     [PTX_OP_ret] = select_ret,
     [PTX_OP_trap] = select_trap,
-    [PTX_OP_brkpt] = select_nothing,
-    [PTX_OP_pmevent] = select_nothing,
-    [PTX_OP_setmaxnreg] = select_nothing,
+    [PTX_OP_brkpt] = select_nop,
+    [PTX_OP_pmevent] = select_nop,
+    [PTX_OP_setmaxnreg] = select_nop,
     [PTX_OP_griddepcontrol] = select_griddepcontrol,
-    [PTX_OP_prefetch] = select_nothing,
-    [PTX_OP_prefetchu] = select_nothing,
-    [PTX_OP_applypriority] = select_nothing,
-    [PTX_OP_discard] = select_nothing,
+    [PTX_OP_prefetch] = select_nop,
+    [PTX_OP_prefetchu] = select_nop,
+    [PTX_OP_applypriority] = select_nop,
+    [PTX_OP_discard] = select_nop,
     [PTX_OP_nanosleep] = select_nanosleep,
     [PTX_OP_membar] = select_fence,
     [PTX_OP_fence] = select_fence,

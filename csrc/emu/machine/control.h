@@ -1,11 +1,11 @@
-/* Handlers that decode.c places by itself. */
+/* Handlers of the hidden instructions that decode.c inserts. */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
 
 #include "insn.h"
 
-const insn *exec_join(warp *w, const insn *i);   /* hidden: lanes may meet here */
-const insn *exec_branch(warp *w, const insn *i); /* bra under a guard; also hidden */
-const insn *exec_exit(warp *w, const insn *i);
+const insn *exec_reconverge(warp *w, const insn *i); /* at every reconvergence point */
+const insn *exec_branch(warp *w, const insn *i);     /* also of a guarded bra */
+const insn *exec_exit(warp *w, const insn *i);       /* also of exit and a kernel's ret */
 
 #endif

@@ -1,10 +1,10 @@
-/* From parsed PTX to a program: one insn an instruction, all its operands at fixed places of the frame.
+/* Decodes parsed PTX to a program: one insn per instruction, with all operands at fixed frame
+ * offsets.
  *
- * Beside the PTX's own instructions a program has hidden ones (ptx == NULL), where work belongs to a
- * place in the code and not to an instruction:
- *   join    stands before every instruction where diverged lanes meet again
- *   skip    jumps over an instruction that must not run under the guard wrapper
- *   others  follow an instruction whose select function asked for it (results of calls)
+ * A program also has hidden instructions (ptx == NULL):
+ *   reconverge  before every instruction that is a reconvergence point
+ *   skip        a branch around a guarded instruction that cannot run inside exec_guarded
+ *   after       from decode_emit_after: copies the results of a call
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 #include "observe.h"
 #include "../cost/ptxas_vectorize.h"
 
-enum { STEPS_PER_INSTRUCTION = 64 }; /* as interrupt_due counts */
+enum { STEPS_PER_INSTRUCTION = 64 }; /* for interrupt_due */
 
-/* ---- what select functions wish ---- */
+/* ---- for select functions ---- */
 
 void decode_own_guard(decoder *dc) {
     dc->own_guard = true;
@@ -28,10 +28,10 @@ void decode_own_guard(decoder *dc) {
 void decode_not_predicable(decoder *dc) {
     dc->not_predicable = true;
 }
-void decode_follow(decoder *dc, insn follow) {
-    dc->follow = follow;
+void decode_emit_after(decoder *dc, insn hidden) {
+    dc->after = hidden;
 }
-exec_fn decode_refuse(decoder *dc, const char *format, ...) {
+exec_fn decode_invalid(decoder *dc, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(dc->reason, sizeof dc->reason, format, args);
@@ -48,7 +48,7 @@ const program *decode_callee(decoder *dc, const ptx_function *function) {
     return callee;
 }
 
-/* ---- targets: indices while decoding, pointers in the end ---- */
+/* ---- branch targets: indices + 1 while decoding, pointers afterwards ---- */
 
 const insn *decode_target(decoder *dc, uint32_t index) {
     (void)dc;
@@ -94,11 +94,11 @@ static exec_fn select_handler(decoder *dc, insn *out) {
         const select_fn select = (*table)[dc->ptx->op];
         if (!select) continue;
         dc->taken = 0;
-        dc->refused = dc->own_guard = dc->not_predicable = false;
-        dc->follow.exec = NULL;
+        dc->bad_operand = dc->own_guard = dc->not_predicable = false;
+        dc->after.exec = NULL;
         *out = (insn){.ptx = dc->ptx, .index = (uint32_t)(dc->ptx - dc->function->instructions)};
         const exec_fn handler = select(dc, dc->ptx, out);
-        if (handler && dc->taken == all && !dc->refused) return handler;
+        if (handler && dc->taken == all && !dc->bad_operand) return handler;
     }
     return NULL;
 }
@@ -111,23 +111,24 @@ static smk_code unsupported(const decoder *dc, smk_status *status) {
         return smk_fail(status, SMK_KERNEL_IMAGE, "%s: %s, in `%.300s` (%s:%u, PTX line %u)",
                         dc->function->name, dc->reason, p->text, file, line, p->ptx_line);
     return smk_fail(status, SMK_UNSUPPORTED,
-                    "%s: the emulator does not know the instruction `%s` (%s:%u, PTX line %u); "
+                    "%s: the emulator does not support the instruction `%s` (%s:%u, PTX line %u); "
                     "run the kernel on device \"cuda\" or compile it without this instruction",
                     dc->function->name, p->text, file, line, p->ptx_line);
 }
 
-/* A frame that no block could keep is refused before offsets in it could pass 32 bits. */
+/* Rejects a frame that is larger than a block's limit, before frame offsets could exceed 32
+ * bits. */
 static smk_code check_frame(const decoder *dc, smk_status *status) {
     if (dc->program->frame_bytes <= MAX_BLOCK_BYTES) return SMK_OK;
     return smk_fail(status, SMK_KERNEL_IMAGE,
-                    "%s: its registers and constants take more than %d bytes per warp",
+                    "%s: its registers and constants need more than %d bytes per warp",
                     dc->function->name, MAX_BLOCK_BYTES);
 }
 
 static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
     dc->ptx = &dc->function->instructions[k];
     dc->first[k] = dc->n_code;
-    if (dc->reconverges[k]) emit(dc, (insn){.exec = exec_join, .index = k});
+    if (dc->reconverges[k]) emit(dc, (insn){.exec = exec_reconverge, .index = k});
     insn out;
     out.exec = select_handler(dc, &out);
     if (dc->out_of_memory)
@@ -156,12 +157,12 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
         }
     }
     emit(dc, out);
-    if (dc->follow.exec) emit(dc, dc->follow);
+    if (dc->after.exec) emit(dc, dc->after);
     return SMK_OK;
 }
 
-/* Where lanes that part at p meet again. Not at a plain return or exit: nothing is gained by waiting there,
- * and a thread that has come so far must not hold up barriers. */
+/* The reconvergence point of lanes that diverge at p. None at an unguarded return or exit:
+ * waiting there gains nothing, and a thread that waits to exit would hold up barriers. */
 static uint32_t reconvergence_point(const ptx_function *f, const ptx_instruction *p) {
     if (p->reconvergence == PTX_NO_TARGET) return PTX_NO_TARGET;
     const ptx_instruction *there = &f->instructions[p->reconvergence];
@@ -174,7 +175,6 @@ const insn *decode_reconvergence_point(decoder *dc) {
     return decode_target(dc, reconvergence_point(dc->function, dc->ptx));
 }
 
-/* Lanes part at branches under a guard and at computed ones. */
 static void find_reconvergence_points(decoder *dc) {
     for (uint32_t k = 0; k < dc->function->n_instructions; k++) {
         const ptx_instruction *p = &dc->function->instructions[k];
@@ -198,7 +198,7 @@ smk_code decode_function(program *p, program_set *set, smk_status *status) {
         p->variables_at = p->parameters_at + in_chunks(f->parameters_bytes);
     }
     p->local_bytes = p->variables_at + in_chunks(f->local_bytes);
-    decoder_slot(&dc, 2); /* so that no slot of decode's own is at 0 */
+    decoder_slot(&dc, 2); /* unused: offset 0 stands for "no slot yet" */
     dc.first = calloc(f->n_instructions + 1, sizeof *dc.first);
     dc.reconverges = calloc(f->n_instructions + 1, sizeof *dc.reconverges);
     if (!dc.first || !dc.reconverges) {
@@ -211,7 +211,7 @@ smk_code decode_function(program *p, program_set *set, smk_status *status) {
                    ? smk_fail(status, SMK_INTERRUPTED, "interrupted")
                    : decode_one(&dc, k, status);
     if (code) goto out;
-    /* Where a guarded last instruction does not leave, the thread ends. */
+    /* Lanes that run past the last instruction exit. */
     dc.first[f->n_instructions] = dc.n_code;
     emit(&dc, (insn){.exec = exec_exit});
     if (dc.out_of_memory) {

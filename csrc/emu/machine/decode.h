@@ -1,8 +1,8 @@
-/* Decoding: what a select function asks of decode.c and decode_operand.c.
+/* Decoding: the interface of decode.c and decode_operand.c for select functions.
  *
- * The instruction files (isa/, and control, call, barrier here) each offer a table of opcode rows. A row's
- * select function takes the modifiers it understands; decode refuses an instruction that has one left
- * over, so an instruction is either understood whole or named in an error.
+ * The instruction files (isa/, and control, call, barrier here) each have a table of select
+ * functions by opcode. A select function consumes the modifiers that it supports. An instruction
+ * with a modifier left over is an error that names it, so no modifier is ignored silently.
  */
 #ifndef EMU_DECODE_H
 #define EMU_DECODE_H
@@ -12,39 +12,39 @@
 
 typedef struct decoder decoder; /* decoder.h */
 
-/* A select function: look at p's modifiers and operands, fill out, return the handler; NULL if this
- * form is not known (decode then raises UnsupportedInstructionError with p's text and line). */
+/* A select function reads p's modifiers and operands, fills in *out, and returns the handler.
+ * NULL: this form is not supported (UnsupportedInstructionError with p's text and line). */
 typedef exec_fn (*select_fn)(decoder *dc, const ptx_instruction *p, insn *out);
 
-/* By opcode; NULL: not this file's. */
+/* By opcode; NULL: not in this file. */
 typedef const select_fn opcode_table[PTX_N_OPCODES];
 
 extern opcode_table barrier_opcodes, call_opcodes, control_opcodes;
 
 /* ---- modifiers ---- */
 
-/* Takes a modifier if it is there, untaken. */
+/* Consumes a modifier; false if it is absent or already consumed. */
 bool decode_take(decoder *dc, const char *modifier);
-/* Takes the next untaken type; PTX_NO_TYPE if there is none. */
+/* Consumes the next type modifier; PTX_NO_TYPE if there is none. */
 ptx_type decode_take_type(decoder *dc);
-/* The modifiers .global, .shared{::cta}, ...; PTX_GENERIC if there is none. */
+/* Consumes .global, .shared{::cta}, ...; PTX_GENERIC if there is none. */
 ptx_space decode_take_space(decoder *dc);
 
 /* ---- operands ---- */
 
-/* A register's type as declared, or that of an address's register; PTX_NO_TYPE if there is none. */
+/* The declared type of the operand's register or address register; PTX_NO_TYPE if it has none. */
 ptx_type decode_register_type(decoder *dc, const ptx_operand *o);
-/* Frame offset of an operand that is read; constants are made. A register's slot must have the type's
+/* Frame offset of a source operand. A constant gets a frame slot. A register must have the type's
  * size. */
 uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type);
-/* Frame offset of an operand that is written; a sink gets a scratch slot. */
+/* Frame offset of a destination operand. A sink (_) gets a scratch slot. */
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type);
-/* The same value in all lanes. */
+/* Frame offset of a slot with this value in all lanes. */
 uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type);
-/* Frame slot of a value that each frame has for itself (program.h, enum slot_kind). */
+/* Frame offset of a slot whose value is set per frame: a ptx_special or slot_kind (program.h). */
 uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend);
 
-/* The operand's address: a frame slot, whose elements are 64 bits if wide, plus imm. */
+/* An address operand: the elements of a frame slot (64 bits if wide, else 32) plus imm. */
 typedef struct decoded_address {
     uint32_t slot;
     bool wide;
@@ -53,34 +53,35 @@ typedef struct decoded_address {
 
 bool decode_address(decoder *dc, const ptx_operand *o, decoded_address *out);
 
-/* Where a parameter, result or variable of the function lies: in local memory (true) or in the
- * region of kernel parameters, at *offset. */
+/* Where a parameter, result or variable of the function is stored, at *offset: in local memory
+ * (true) or in the region of kernel parameters (false). */
 bool decode_in_local(decoder *dc, const ptx_variable *v, uint64_t *offset);
 
-/* Zeros that live as long as the program. Running out of memory is noted in dc; up to DECODE_SMALL bytes
- * the result is never NULL all the same. */
+/* Zeroed memory that is freed with the program. Running out of memory sets dc->out_of_memory. Up
+ * to DECODE_SMALL bytes the result is not NULL even then, so callers need not check it. */
 enum { DECODE_SMALL = 4096 };
 void *decode_alloc(decoder *dc, size_t bytes);
 
 /* ---- control ---- */
 
-/* The instruction reads its guard itself (branches). */
+/* The handler evaluates the guard itself (branches). */
 void decode_own_guard(decoder *dc);
 
-/* The instruction may stop or split its lanes, so a guard must not be wrapped around it: decode jumps
- * over it where the guard does not hold. */
+/* The handler may block its lanes or make them diverge, so it cannot run inside exec_guarded.
+ * decode emits a branch around it for the lanes whose guard does not hold. */
 void decode_not_predicable(decoder *dc);
 
-/* The instruction is not valid PTX: says why. Returns NULL, as a select function then does. */
-exec_fn decode_refuse(decoder *dc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Reports invalid PTX: sets the error's reason. Returns NULL, for the select function to return. */
+exec_fn decode_invalid(decoder *dc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A hidden instruction that stands behind this one. */
-void decode_follow(decoder *dc, insn follow);
+/* Emits a hidden instruction after this one. */
+void decode_emit_after(decoder *dc, insn hidden);
 
-/* A branch to an instruction; valid in insn.target and in lists from decode_targets (NULL: out of
- * memory). */
+/* The target of a branch, by index in the function. It may be stored only in insn.target and
+ * insn.reconverge, and in lists from decode_targets (NULL: out of memory): resolved after
+ * decoding. */
 const insn *decode_target(decoder *dc, uint32_t index);
-const insn *decode_reconvergence_point(decoder *dc); /* of the lanes that diverge here */
+const insn *decode_reconvergence_point(decoder *dc); /* of lanes that diverge here */
 const insn **decode_targets(decoder *dc, uint32_t n);
 
 const ptx_function *decode_caller(decoder *dc);

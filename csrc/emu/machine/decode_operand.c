@@ -1,7 +1,7 @@
-/* What select functions ask of an instruction: its modifiers, and its operands' places in the frame.
+/* For select functions: an instruction's modifiers, and the frame offsets of its operands.
  *
- * A register has its slot from the reader. Immediates, special registers and addresses of variables get
- * slots of their own behind the registers, one for each value, which frames.c fills.
+ * ptx/ has allocated the slots of registers. Immediates, special registers and addresses of
+ * variables get slots after those, one per distinct value. register_file.c sets their values.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "decoder.h"
 #include "../ptx/ptx.h"
 
-enum { CONSTANT_KIND = 0xffff }; /* in slot_table, where others have a slot_kind */
+enum { CONSTANT_KIND = 0xffff }; /* slot_entry.kind of constants; others have a slot_kind */
 
 struct allocation {
     struct allocation *next;
@@ -32,7 +32,7 @@ void *decode_alloc(decoder *dc, size_t bytes) {
 }
 
 void *decoder_grow(decoder *dc, void *array, uint32_t n, size_t size) {
-    if (n & (n - 1)) return array; /* room until the next power of two */
+    if (n & (n - 1)) return array; /* the capacity is n rounded up to a power of two */
     void *larger = realloc(array, (n ? 2 * n : 1) * size);
     if (!larger) dc->out_of_memory = true;
     return larger;
@@ -75,7 +75,7 @@ ptx_space decode_take_space(decoder *dc) {
     return PTX_GENERIC;
 }
 
-/* ---- slots ---- */
+/* ---- frame slots ---- */
 
 uint32_t decoder_slot(decoder *dc, uint32_t element_bytes) {
     const uint32_t at = dc->program->frame_bytes;
@@ -88,8 +88,8 @@ static uint32_t element_bytes(ptx_type type) {
     return ptx_slot_bytes(type) / LANES;
 }
 
-/* Where the slot is, or where it would be put. */
-static slot_entry *table_place(const slot_table *t, const slot_entry *of) {
+/* The entry with this key, or the empty entry where it belongs. */
+static slot_entry *table_probe(const slot_table *t, const slot_entry *of) {
     const uint64_t key = (of->value ^ (uint64_t)of->kind << 40 ^ (uint64_t)of->bytes << 56);
     uint32_t at = (uint32_t)(key * hash_seed() >> 32) & (t->size - 1);
     for (slot_entry *e; (e = &t->entries[at])->bytes; at = (at + 1) & (t->size - 1))
@@ -97,8 +97,8 @@ static slot_entry *table_place(const slot_table *t, const slot_entry *of) {
     return &t->entries[at];
 }
 
-/* The slot of that value, a new one (offset 0 until it is placed) if there is none; NULL: out of memory. */
-static slot_entry *table_find(decoder *dc, unsigned kind, uint32_t bytes, uint64_t value) {
+/* Finds or adds the entry of a value. A new entry has offset 0. NULL: out of memory. */
+static slot_entry *table_find_or_add(decoder *dc, unsigned kind, uint32_t bytes, uint64_t value) {
     const slot_table old = dc->slots;
     if (2 * (old.n + 1) > old.size) {
         const uint32_t size = old.size ? 2 * old.size : 64;
@@ -108,14 +108,14 @@ static slot_entry *table_find(decoder *dc, unsigned kind, uint32_t bytes, uint64
             return NULL;
         }
         for (uint32_t k = 0; k < old.size; k++)
-            if (old.entries[k].bytes) *table_place(&larger, &old.entries[k]) = old.entries[k];
+            if (old.entries[k].bytes) *table_probe(&larger, &old.entries[k]) = old.entries[k];
         free(old.entries);
         dc->slots = larger;
     }
-    const slot_entry wanted = {.value = value, .kind = kind, .bytes = bytes};
-    slot_entry *e = table_place(&dc->slots, &wanted);
+    const slot_entry key = {.value = value, .kind = kind, .bytes = bytes};
+    slot_entry *e = table_probe(&dc->slots, &key);
     if (!e->bytes) {
-        *e = wanted;
+        *e = key;
         dc->slots.n++;
     }
     return e;
@@ -123,7 +123,7 @@ static slot_entry *table_find(decoder *dc, unsigned kind, uint32_t bytes, uint64
 
 static uint32_t constant_slot_of(decoder *dc, uint64_t bits, uint32_t bytes) {
     program *p = dc->program;
-    slot_entry *e = table_find(dc, CONSTANT_KIND, bytes, bits);
+    slot_entry *e = table_find_or_add(dc, CONSTANT_KIND, bytes, bits);
     if (!e || e->offset) return e ? e->offset : 0;
     constant_slot *larger = decoder_grow(dc, p->constants, p->n_constants, sizeof *larger);
     if (!larger) return 0;
@@ -144,7 +144,7 @@ uint32_t decode_constant(decoder *dc, uint64_t bits, ptx_type type) {
 
 uint32_t decode_special(decoder *dc, unsigned kind, uint32_t bytes, int64_t addend) {
     program *p = dc->program;
-    slot_entry *e = table_find(dc, kind, bytes, (uint64_t)addend);
+    slot_entry *e = table_find_or_add(dc, kind, bytes, (uint64_t)addend);
     if (!e || e->offset) return e ? e->offset : 0;
     special_slot *larger = decoder_grow(dc, p->specials, p->n_specials, sizeof *larger);
     if (!larger) return 0;
@@ -171,7 +171,8 @@ bool decode_in_local(decoder *dc, const ptx_variable *v, uint64_t *offset) {
     return true;
 }
 
-/* A variable's address: a constant, or relative to a slot that each frame fills (slot_kind). */
+/* A variable's address: a constant (*kind 0), or an offset from the value of a special slot
+ * (*kind: a slot_kind). */
 static uint64_t variable_address(decoder *dc, const ptx_variable *v, unsigned *kind) {
     uint64_t offset = v->offset;
     *kind = 0;
@@ -191,7 +192,7 @@ static uint64_t variable_address(decoder *dc, const ptx_variable *v, unsigned *k
 static uint32_t symbol_slot(decoder *dc, const ptx_operand *o, ptx_type type) {
     if (o->function) return decode_constant(dc, function_address(o->function), type);
     if (!o->variable) {
-        dc->refused = true;
+        dc->bad_operand = true;
         return 0;
     }
     unsigned kind;
@@ -205,8 +206,9 @@ ptx_type decode_register_type(decoder *dc, const ptx_operand *o) {
     return named ? dc->function->registers[o->reg].type : PTX_NO_TYPE;
 }
 
-/* Only ld, st and cvt may use wider registers; they ask for the declared type. */
-static bool is_as_wide(decoder *dc, const ptx_operand *o, ptx_type type) {
+/* A register must have the size of the instruction's type. ld, st and cvt also allow wider
+ * registers: their select functions pass the declared type instead. */
+static bool has_size_of(decoder *dc, const ptx_operand *o, ptx_type type) {
     const ptx_type declared = decode_register_type(dc, o);
     return ptx_slot_bytes(declared) == ptx_slot_bytes(type) &&
            (declared == PTX_PRED) == (type == PTX_PRED);
@@ -215,24 +217,24 @@ static bool is_as_wide(decoder *dc, const ptx_operand *o, ptx_type type) {
 uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type) {
     switch (o->kind) {
     case PTX_REGISTER:
-        if (!is_as_wide(dc, o, type)) break;
+        if (!has_size_of(dc, o, type)) break;
         return dc->function->registers[o->reg].slot;
     case PTX_IMMEDIATE: return decode_constant(dc, ptx_immediate_bits(o, type), type);
     case PTX_SPECIAL:
-        if (!frame_knows(o->special)) break;
+        if (!frame_holds_special(o->special)) break;
         return decode_special(dc, o->special, element_bytes(type), 0);
     case PTX_SYMBOL: return symbol_slot(dc, o, type);
     default: break;
     }
-    dc->refused = true;
+    dc->bad_operand = true;
     return 0;
 }
 
 uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type) {
-    if (o->kind == PTX_REGISTER && is_as_wide(dc, o, type))
+    if (o->kind == PTX_REGISTER && has_size_of(dc, o, type))
         return dc->function->registers[o->reg].slot;
     if (o->kind != PTX_SINK) {
-        dc->refused = true;
+        dc->bad_operand = true;
         return 0;
     }
     if (!dc->scratch) dc->scratch = decoder_slot(dc, 16);
@@ -243,7 +245,7 @@ bool decode_address(decoder *dc, const ptx_operand *o, decoded_address *out) {
     if (o->kind != PTX_ADDRESS) return false;
     unsigned kind = 0;
     out->imm = o->offset;
-    if (o->variable) /* whatever the offset, the sum wraps as an address does */
+    if (o->variable) /* unsigned, so that the sum wraps like an address */
         out->imm = (int64_t)((uint64_t)out->imm + variable_address(dc, o->variable, &kind));
     if (o->has_register) {
         const ptx_register *r = &dc->function->registers[o->reg];

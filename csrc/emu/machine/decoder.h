@@ -1,4 +1,4 @@
-/* The state of decoding one function: decode.c walks the instructions, decode_operand.c places operands. */
+/* The state of decoding one function. decode.c handles instructions, decode_operand.c operands. */
 #ifndef EMU_DECODER_H
 #define EMU_DECODER_H
 
@@ -10,10 +10,10 @@ typedef struct target_list {
     struct target_list *next;
 } target_list;
 
-/* A slot behind the registers, by the value that it holds. */
+/* A frame slot beyond the registers, looked up by its value. */
 typedef struct slot_entry {
     uint64_t value;
-    uint32_t kind, bytes; /* bytes of an element; 0: an empty place of the table */
+    uint32_t kind, bytes; /* bytes of an element; 0: an empty entry of the table */
     uint32_t offset;
 } slot_entry;
 
@@ -26,25 +26,25 @@ struct decoder {
     program *program;
     program_set *set;
     const ptx_function *function;
-    const ptx_instruction *ptx;     /* the one at hand: */
-    uint32_t taken;                 /* its modifiers that somebody took, as bits */
-    bool refused;                   /* an operand that nobody can serve */
-    char reason[256];               /* decode_refuse: why the text is wrong; "" if it is not */
-    bool own_guard, not_predicable; /* decode_own_guard, decode_not_predicable */
-    insn follow;                    /* decode_follow: hidden, behind it, if it has a handler */
+    const ptx_instruction *ptx;     /* the current instruction */
+    uint32_t taken;                 /* its consumed modifiers, as bits */
+    bool bad_operand;               /* it has an operand of an unsupported kind or size */
+    char reason[256];               /* from decode_invalid; "": the instruction is not invalid */
+    bool own_guard, not_predicable; /* from decode_own_guard, decode_not_predicable */
+    insn after;                     /* from decode_emit_after; no handler: none */
     bool out_of_memory;
-    uint32_t scratch; /* the sinks' slot; 0: none yet */
+    uint32_t scratch; /* frame slot of sinks; 0: none yet */
     slot_table slots;
     uint32_t n_code;
-    uint32_t *first;   /* position of each PTX instruction's first insn */
-    bool *reconverges; /* lanes may reconverge before this one */
+    uint32_t *first;   /* per PTX instruction: index of its first insn */
+    bool *reconverges; /* per PTX instruction: it is a reconvergence point */
     target_list *lists;
 };
 
-/* Room for one more than n elements; NULL if out of memory (and dc knows). */
+/* Grows an array of n elements by one. NULL: out of memory, which is recorded in dc. */
 void *decoder_grow(decoder *dc, void *array, uint32_t n, size_t size);
 
-/* A new slot of the frame. */
+/* Allocates a frame slot; returns its offset. */
 uint32_t decoder_slot(decoder *dc, uint32_t element_bytes);
 
 #endif

@@ -1,9 +1,9 @@
-/* A decoded instruction, and the registers that it works on.
+/* A decoded instruction, and access to its operands in the register file.
  *
- * A handler runs one instruction for all active lanes and returns the next one. Every operand is a
- * 32-lane vector at a byte offset of the warp's frame: registers, and also immediates and special
- * registers, which decode puts into constant slots of the frame, so that a handler never asks what
- * kind of operand it has. A guard (@%p) is one wrapper handler around the others.
+ * A handler runs one instruction for all active lanes and returns the next one. Every operand is
+ * a 32-lane vector at a byte offset of the warp's frame. Immediates and special registers have
+ * frame slots too, so handlers need not distinguish kinds of operands. A guard (@%p) is a wrapper
+ * around the handler.
  */
 #ifndef EMU_INSN_H
 #define EMU_INSN_H
@@ -16,25 +16,25 @@ typedef struct insn insn;
 typedef const insn *(*exec_fn)(warp *w, const insn *i);
 
 struct insn {
-    exec_fn exec;           /* what the loop calls */
-    exec_fn body;           /* under a guard: exec is the wrapper, body the instruction itself */
+    exec_fn exec; /* the handler */
+    exec_fn body; /* if exec is a wrapper (exec_guarded, exec_collective): the handler inside */
     uint32_t d, a, b, c, e; /* frame offsets: destination, sources */
     uint32_t guard;
     bool guard_negated;
     uint8_t width;          /* memory: bytes of an element */
     uint8_t count;          /* memory: elements of a vector access */
-    uint8_t flags;          /* the select function's own */
-    uint8_t space;          /* memory: ptx_space, ... */
-    uint8_t operation;      /* ... emu_operation, ... */
-    uint8_t wide;           /* ... whether address a has 64 bits per lane */
-    int64_t imm;            /* address offset, lane mask, ...: the select function's own */
+    uint8_t flags;          /* as the select function defines */
+    uint8_t space;          /* memory: a ptx_space */
+    uint8_t operation;      /* memory: an emu_operation */
+    uint8_t wide;           /* memory: whether address a has 64 bits per lane */
+    int64_t imm;            /* address offset, lane mask, ...: as the select function defines */
     const insn *target;     /* branches */
-    const insn *reconverge; /* NULL: at the exit only */
+    const insn *reconverge; /* reconvergence point; NULL: none before the exit */
     const uint32_t *list;   /* frame offsets of further operands */
-    const void *extra;      /* the select function's own, from decode_alloc */
-    exec_fn unobserved;     /* memory: what exec, a function of observe.h, is around; else NULL */
-    uint32_t index;         /* of this instruction in its function: observers count by it */
-    const ptx_instruction *ptx; /* NULL: one of decode.c's own */
+    const void *extra;      /* from decode_alloc; as the select function defines */
+    exec_fn unobserved; /* memory: the plain handler, if exec reports to the observer; else NULL */
+    uint32_t index;     /* of the PTX instruction in its function; observers index by it */
+    const ptx_instruction *ptx; /* NULL: a hidden instruction (decode.c) */
 };
 
 /* ---- frame access ---- */

@@ -1,5 +1,5 @@
-/* What the machine needs of the instructions beyond it. They include the machine's headers and hand this table
- * to it (isa/isa.c), so that the machine includes none of theirs. */
+/* The machine's interface to isa/. isa/ includes the machine's headers and passes this table to
+ * it (isa/isa.c), so the machine includes no header of isa/. */
 #ifndef EMU_INSTRUCTION_SET_H
 #define EMU_INSTRUCTION_SET_H
 
@@ -8,13 +8,15 @@
 #include "decode.h"
 
 typedef struct instruction_set {
-    const select_fn *const *opcodes; /* tables, up to NULL; an opcode may be in several */
-    /* Copies in flight: their memory, by block_new and block_free, and their end with each block. */
+    /* Opcode tables, NULL-terminated. An opcode may be in several. */
+    const select_fn *const *opcodes;
+    /* Asynchronous copies in flight: their memory is kept from block_new to block_free; each
+     * block of the launch begins and ends them. */
     bool (*allocate_copies)(block *b);
     void (*begin_copies)(block *b);
     void (*end_copies)(block *b);
     void (*free_copies)(block *b);
-    /* What is missing at the mbarrier of w->failed_wait, as the end of a message. */
+    /* Describes what the mbarrier of w->failed_wait lacks, for the end of a message. */
     void (*describe_failed_wait)(const warp *w, char *out, size_t size);
     void (*encode_tensor_map)(const smk_tensor_map *map, uint64_t address,
                               unsigned char out[SMK_TENSOR_MAP_BYTES]);

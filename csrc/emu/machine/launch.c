@@ -1,7 +1,8 @@
-/* A launch: its limits, its parameters, and its blocks spread over host threads.
+/* A launch: limits, kernel parameters, and distribution of its blocks over host threads.
  *
- * The calling thread works like the others, and every 50 ms asks the job's poll whether to go on. Blocks
- * are taken in ascending order, so a block may wait for one of lower number, as on hardware.
+ * The calling thread runs blocks like the others, and calls the job's poll every 50 ms. Host
+ * threads take blocks in ascending order, so a block may wait for one with a lower number, as on
+ * a GPU.
  */
 #include <errno.h>
 #include <fenv.h>
@@ -54,22 +55,22 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
                         "kernel %s: block (%u, %u, %u) has %llu threads; at most %d are possible",
                         f->name, block[0], block[1], block[2], (unsigned long long)threads,
                         MAX_THREADS);
-    const uint32_t *most = f->max_threads, *exact = f->required_threads;
+    const uint32_t *max = f->max_threads, *required = f->required_threads;
     const uint64_t allowed =
-        (uint64_t)(most[0] ? most[0] : 1) * (most[1] ? most[1] : 1) * (most[2] ? most[2] : 1);
-    if (most[0] && threads > allowed)
+        (uint64_t)(max[0] ? max[0] : 1) * (max[1] ? max[1] : 1) * (max[2] ? max[2] : 1);
+    if (max[0] && threads > allowed)
         return smk_fail(status, SMK_LAUNCH,
-                        "kernel %s: %llu threads a block, but it was compiled for at most %llu "
+                        "kernel %s: %llu threads per block, but it was compiled for at most %llu "
                         "(__launch_bounds__ or .maxntid)",
                         f->name, (unsigned long long)threads, (unsigned long long)allowed);
-    for (int k = 0; k < 3 && exact[0]; k++)
-        if (block[k] != (exact[k] ? exact[k] : 1))
+    for (int k = 0; k < 3 && required[0]; k++)
+        if (block[k] != (required[k] ? required[k] : 1))
             return smk_fail(
                 status, SMK_LAUNCH,
                 "kernel %s: block (%u, %u, %u), but it was compiled for blocks of exactly "
                 "(%u, %u, %u) (.reqntid)",
-                f->name, block[0], block[1], block[2], exact[0], exact[1] ? exact[1] : 1,
-                exact[2] ? exact[2] : 1);
+                f->name, block[0], block[1], block[2], required[0], required[1] ? required[1] : 1,
+                required[2] ? required[2] : 1);
     for (int k = 0; k < 3; k++)
         if (f->cluster[k] > 1)
             return smk_fail(status, SMK_UNSUPPORTED,
@@ -79,7 +80,8 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
     return SMK_OK;
 }
 
-/* The extern .shared array starts behind the static ones. */
+/* The offset of dynamic shared memory: after the static arrays, aligned as its declarations
+ * require. */
 static uint64_t dynamic_start(const ptx_module *module, const ptx_function *f) {
     uint64_t align = LOCAL_CHUNK;
     for (uint32_t k = 0; k < module->n_variables; k++) {
@@ -108,14 +110,15 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     return status->code;
 }
 
-/* As on a GPU: code for less than sm_90 has no instruction to wait with. */
-static bool overlaps(const smk_job *job, const smk_launch *shape, const program *program) {
+/* Whether the launch may overlap the previous one. As on a GPU, not below sm_90: such code has no
+ * griddepcontrol.wait to wait for the previous launch with. */
+static bool may_overlap(const smk_job *job, const smk_launch *shape, const program *program) {
     const char *target = program->module->ptx->target;
     const bool exists = shape < job->launches + job->n_launches;
     return exists && shape->overlaps && !strncmp(target, "sm_", 3) && atoi(target + 3) >= 90;
 }
 
-/* Which blocks run. job->blocks are numbered through all launches. */
+/* Selects the blocks to run. job->blocks numbers the blocks of all launches consecutively. */
 static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
     const uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     l->n_blocks = all;
@@ -144,9 +147,9 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
                                 unsigned char *block, smk_status *status) {
     const ptx_function *f = program->function;
     if (job->args_bytes != f->parameters_bytes)
-        return smk_fail(
-            status, SMK_VALUE, "kernel %s takes %llu bytes of parameters, %llu were given", f->name,
-            (unsigned long long)f->parameters_bytes, (unsigned long long)job->args_bytes);
+        return smk_fail(status, SMK_VALUE, "kernel %s: expected %llu bytes of parameters, got %llu",
+                        f->name, (unsigned long long)f->parameters_bytes,
+                        (unsigned long long)job->args_bytes);
     if (job->args_bytes) memcpy(block, shape->args, job->args_bytes);
     for (size_t k = 0; k < job->n_pointers; k++) {
         const smk_pointer *p = &job->pointers[k];
@@ -154,7 +157,7 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
         if (p->arg_offset + sizeof address > job->args_bytes || p->buffer >= job->n_buffers)
             return smk_fail(
                 status, SMK_VALUE,
-                "kernel %s: pointer %zu stands at byte %u of %zu and names buffer %u of %zu",
+                "kernel %s: pointer %zu is at byte %u of %zu, for buffer %u of %zu: out of range",
                 f->name, k, p->arg_offset, job->args_bytes, p->buffer, job->n_buffers);
         memcpy(&address, block + p->arg_offset, sizeof address);
         address += REGION_BASE(REGION_BUFFERS + p->buffer);
@@ -164,8 +167,9 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
         const smk_tensor_map *map = &job->tensor_maps[k];
         uint64_t address;
         if (map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES > job->args_bytes)
-            return smk_fail(status, SMK_VALUE, "kernel %s: tensor map %zu stands at byte %u of %zu",
-                            f->name, k, map->arg_offset, job->args_bytes);
+            return smk_fail(status, SMK_VALUE,
+                            "kernel %s: tensor map %zu is at byte %u of %zu: out of range", f->name,
+                            k, map->arg_offset, job->args_bytes);
         memcpy(&address, block + map->arg_offset, sizeof address);
         program->module->isa->encode_tensor_map(map, address, block + map->arg_offset);
     }
@@ -178,8 +182,8 @@ typedef struct host_threads {
     launch *launch;
     pthread_mutex_t lock;
     pthread_cond_t finished;
-    unsigned working;        /* threads beside the caller */
-    interrupt_poller poller; /* the caller's */
+    unsigned running;        /* number of threads, without the calling one */
+    interrupt_poller poller; /* for the calling thread */
 } host_threads;
 
 interrupt_poller launch_poller(const launch *l) {
@@ -199,23 +203,22 @@ static void stop_if_cancelled(void *arg) {
 }
 
 static void poll_when_due(void *arg) {
-    host_threads *c = arg;
-    if (!atomic_load(&c->launch->stop) && interrupt_look(&c->poller)) stop(c->launch);
+    host_threads *h = arg;
+    if (!atomic_load(&h->launch->stop) && interrupt_look(&h->poller)) stop(h->launch);
 }
 
-static void work(launch *l, void (*idle)(void *), void *idle_arg) {
+static void run_host_thread(launch *l, void (*poll)(void *), void *poll_arg) {
     const emu_observer *observer = l->observer;
     fenv_t environment;
     fegetenv(&environment);
-    fesetenv(
-        FE_DFL_ENV); /* roundings and subnormals as PTX means them, whatever the caller has set */
+    fesetenv(FE_DFL_ENV); /* PTX's rounding and subnormals, whatever the caller has set */
     void *state = observer ? observer->fork(observer->self) : NULL;
     block *b = observer && !state ? NULL : block_new(l, state);
     if (!b) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
     while (b && !atomic_load(&l->stop)) {
         const uint64_t next = atomic_fetch_add(&l->next_block, 1);
         if (next >= l->n_blocks) break;
-        block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, idle, idle_arg);
+        block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, poll, poll_arg);
         if (l->finished) atomic_fetch_add(l->finished, 1);
     }
     block_free(b);
@@ -228,29 +231,29 @@ static void work(launch *l, void (*idle)(void *), void *idle_arg) {
 }
 
 static void *host_thread_main(void *arg) {
-    host_threads *c = arg;
-    work(c->launch, stop_if_cancelled, c->launch);
-    pthread_mutex_lock(&c->lock);
-    c->working--;
-    pthread_cond_signal(&c->finished);
-    pthread_mutex_unlock(&c->lock);
+    host_threads *h = arg;
+    run_host_thread(h->launch, stop_if_cancelled, h->launch);
+    pthread_mutex_lock(&h->lock);
+    h->running--;
+    pthread_cond_signal(&h->finished);
+    pthread_mutex_unlock(&h->lock);
     return NULL;
 }
 
-static void join_workers(host_threads *c) {
-    pthread_mutex_lock(&c->lock);
-    while (c->working) {
+static void join_workers(host_threads *h) {
+    pthread_mutex_lock(&h->lock);
+    while (h->running) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += POLL_NANOSECONDS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        if (pthread_cond_timedwait(&c->finished, &c->lock, &until) != ETIMEDOUT) continue;
-        pthread_mutex_unlock(&c->lock);
-        poll_when_due(c);
-        pthread_mutex_lock(&c->lock);
+        if (pthread_cond_timedwait(&h->finished, &h->lock, &until) != ETIMEDOUT) continue;
+        pthread_mutex_unlock(&h->lock);
+        poll_when_due(h);
+        pthread_mutex_lock(&h->lock);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&h->lock);
 }
 
 static unsigned host_thread_count(const smk_job *job, uint64_t n_blocks) {
@@ -263,35 +266,35 @@ static unsigned host_thread_count(const smk_job *job, uint64_t n_blocks) {
 static void run_blocks(launch *l, unsigned threads) {
     pthread_t ids[MAX_HOST_THREADS];
     unsigned started = 0;
-    host_threads c = {.launch = l, .poller = interrupt_start(l->poll, l->poll_arg, l->cancel)};
+    host_threads h = {.launch = l, .poller = interrupt_start(l->poll, l->poll_arg, l->cancel)};
     pthread_condattr_t monotonic;
     sigset_t all, before;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&c.lock, NULL);
-    pthread_cond_init(&c.finished, &monotonic);
+    pthread_mutex_init(&h.lock, NULL);
+    pthread_cond_init(&h.finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are for the caller's threads */
+    sigfillset(&all); /* the new threads must not handle the process's signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started + 1 < threads) { /* fewer threads than wished for are no failure */
-        pthread_mutex_lock(&c.lock);
-        c.working++;
-        pthread_mutex_unlock(&c.lock);
-        if (pthread_create(&ids[started], NULL, host_thread_main, &c)) {
-            pthread_mutex_lock(&c.lock);
-            c.working--;
-            pthread_mutex_unlock(&c.lock);
+    while (started + 1 < threads) { /* if thread creation fails, run with fewer threads */
+        pthread_mutex_lock(&h.lock);
+        h.running++;
+        pthread_mutex_unlock(&h.lock);
+        if (pthread_create(&ids[started], NULL, host_thread_main, &h)) {
+            pthread_mutex_lock(&h.lock);
+            h.running--;
+            pthread_mutex_unlock(&h.lock);
             break;
         }
         started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    work(l, poll_when_due, &c);
-    join_workers(&c);
+    run_host_thread(l, poll_when_due, &h);
+    join_workers(&h);
     for (unsigned k = 0; k < started; k++)
         pthread_join(ids[k], NULL);
-    pthread_cond_destroy(&c.finished);
-    pthread_mutex_destroy(&c.lock);
+    pthread_cond_destroy(&h.finished);
+    pthread_mutex_destroy(&h.lock);
 }
 
 smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *program,
@@ -316,8 +319,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
     if (l.max_instructions && l.max_instructions < SLICE) l.slice = l.max_instructions;
-    l.overlaps = overlaps(job, shape, program);
-    l.followed = overlaps(job, shape + 1, program);
+    l.overlaps = may_overlap(job, shape, program);
+    l.followed = may_overlap(job, shape + 1, program);
     memcpy(l.grid, shape->grid, sizeof l.grid);
     memcpy(l.block, shape->block, sizeof l.block);
     pthread_mutex_init(&l.lock, NULL);
@@ -333,7 +336,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false};
     code = bind_parameters(job, shape, program, parameters, status);
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
-        code = smk_fail_memory(status, 0, "what watches a launch");
+        code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {
         run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_blocks));
         if (observer && observer->finish) observer->finish(observer->self);

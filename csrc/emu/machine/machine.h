@@ -1,17 +1,17 @@
-/* The machine: what runs decoded PTX, whatever its instructions are.
+/* The machine: runs decoded PTX, independently of the instruction set (isa/).
  *
- *     program.h          decoded functions, and the module that keeps them
- *     decode.h           from parsed PTX to handlers and places in a frame
+ *     program.h          decoded functions, and the module that owns them
+ *     decode.h           from parsed PTX to handlers and frame offsets
  *     insn.h             a decoded instruction
- *     warp.h             32 lanes: the loop, guards, faults
- *     warp_split.h       lanes that have diverged; control.c, call.c, barrier.c, collective.c stop and split them
- *     register_file.h    frames of calls
- *     spaces.h           addresses that kernels see, checked
+ *     warp.h             32 lanes: instruction loop, guards, faults
+ *     warp_split.h       divergence; used by control.c, call.c, barrier.c, collective.c
+ *     register_file.h    one frame of registers per call
+ *     spaces.h           kernel addresses, and their checks
  *     block.h, launch.h  warps on a host thread, blocks over host threads
  *     observe.h          the calls to an observer
- *     instruction_set.h  what the instructions give the machine
+ *     instruction_set.h  what isa/ gives the machine
  *
- * This is the header for the other folders.
+ * Other folders include only this header.
  */
 #ifndef EMU_MACHINE_H
 #define EMU_MACHINE_H

@@ -1,9 +1,11 @@
-/* What an observer sees of memory. In a program that is decoded for an observed launch, exec_observed or a
- * function like it stands before each memory instruction's handler (insn.unobserved). Other programs do not
- * have it, so they pay nothing, and the handlers do not know of observers.
+/* Reports memory accesses to the launch's observer.
  *
- * The wrapper reads the addresses before the handler runs, since a load may overwrite them. It reports them
- * afterwards, so an observer sees no access that was refused. */
+ * In a program decoded for an observed launch, exec_observed or a similar wrapper replaces each
+ * memory instruction's handler, and calls it (insn.unobserved). Other programs have no wrappers,
+ * so they have no overhead, and handlers do not depend on observers.
+ *
+ * A wrapper reads the addresses before the handler runs, because a load may overwrite them. It
+ * reports them afterwards, so that an observer does not see an access that faulted. */
 #include "observe.h"
 
 #include "block.h"
@@ -43,14 +45,14 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
     };
 }
 
-static void tell(const warp *w, const emu_request *request) {
+static void notify(const warp *w, const emu_request *request) {
     w->block->launch->observer->memory(w->block->observer_state, request);
 }
 
 static void report(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                    uint32_t width, uint32_t active, const uint64_t *address) {
     const emu_request request = request_of(w, i, space, operation, width, active, address);
-    tell(w, &request);
+    notify(w, &request);
 }
 
 static ptx_space space_of(const block *b, uint64_t address) {
@@ -59,7 +61,8 @@ static ptx_space space_of(const block *b, uint64_t address) {
     return id < b->launch->n_regions ? b->regions[id].space : PTX_GLOBAL;
 }
 
-/* A request for each space that the lanes hit. Shared and local addresses become offsets. */
+/* Reports one request per memory space that the lanes access. Only global addresses stay
+ * addresses: in the other spaces they become offsets. */
 static void report_by_space(const warp *w, const insn *i, emu_operation operation, uint32_t width,
                             lanes_u64 address, uint32_t active) {
     while (active) {
@@ -93,26 +96,26 @@ void observe_copy(const warp *w, const insn *i, const uint64_t *address, const u
         request_of(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, i->width, w->active, address);
     request.source = source;
     request.reading = reading;
-    tell(w, &request);
+    notify(w, &request);
 }
 
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
                   uint32_t width, const uint64_t *address, uint32_t active) {
     emu_request request = request_of(w, i, space, operation, width, active, address);
     request.bulk_lane = (uint32_t)lane;
-    tell(w, &request);
+    notify(w, &request);
 }
 
 void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors) {
-    static const lanes_u64 nowhere;
-    emu_request request = request_of(w, i, PTX_GLOBAL, EMU_BULK_READ, 0, 0, nowhere);
+    static const lanes_u64 no_addresses;
+    emu_request request = request_of(w, i, PTX_GLOBAL, EMU_BULK_READ, 0, 0, no_addresses);
     request.bulk_lane = (uint32_t)lane;
     request.filled = sectors;
-    tell(w, &request);
+    notify(w, &request);
 }
 
 void observe_addresses(const warp *w, const insn *i, lanes_u64 out) {
-    w->block->observing->note(w, i->a, i->wide, i->imm, out);
+    w->block->observing->addresses(w, i->a, i->wide, i->imm, out);
 }
 
 const insn *exec_observed(warp *w, const insn *i) {

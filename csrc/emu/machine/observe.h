@@ -5,27 +5,28 @@
 #include "../observe/observer.h"
 #include "warp.h"
 
-/* Around a memory instruction's handler: one request, of the active lanes' addresses. */
+/* Wrapper around a memory instruction's handler: reports one request of the active lanes. */
 const insn *exec_observed(warp *w, const insn *i);
 
-/* Reports an event of these lanes, if an observer listens. */
+/* Reports an event of these lanes, if there is an observer for it. */
 void observe_sync(const warp *w, const insn *i, emu_sync_kind kind, uint32_t lanes);
 void observe_event(const warp *w, emu_sync event);
 
-/* ---- for handlers of their own kind; there must be an observer ---- */
+/* ---- for other wrappers; only in a launch with an observer ---- */
 
-/* The lanes' addresses, from slot a. */
+/* Computes the lanes' addresses: frame slot a, plus imm. */
 void observe_addresses(const warp *w, const insn *i, lanes_u64 out);
-/* Reports one request, or one for each space that the lanes hit. Changes the addresses. */
+/* Reports one request per memory space that the lanes access. Modifies `address`. */
 void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                     uint32_t width, lanes_u64 address, uint32_t active);
-/* cp.async's write to shared memory: from `source`, of which the lanes `reading` read. */
+/* Reports cp.async's write to shared memory. The lanes `reading` copy from `source`, others write
+ * zeros. */
 void observe_copy(const warp *w, const insn *i, const uint64_t *address, const uint64_t *source,
                   uint32_t reading);
-/* Chunks of a bulk copy that a lane has issued, in global or shared memory, ... */
+/* Reports 16-byte chunks that a bulk copy, issued by `lane`, reads or writes. */
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
                   uint32_t width, const uint64_t *address, uint32_t active);
-/* ... and sectors of zeros that a bulk load brings for what lies outside its tensor. */
+/* Reports sectors of zeros that a bulk load writes for elements outside its tensor. */
 void observe_filled(const warp *w, const insn *i, int lane, uint32_t sectors);
 
 #endif

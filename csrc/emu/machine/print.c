@@ -1,9 +1,10 @@
-/* vprintf as CUDA has it: the format is a string in the kernel's memory, the arguments stand behind each
- * other in a buffer, each aligned to its size, floats as doubles.
+/* CUDA's vprintf. The format is a string in the kernel's memory. The arguments are packed in a
+ * buffer, each aligned to its size; floats are promoted to double.
  *
- * A lane prints at once into its block's buffer, and the buffers are sorted by block at the end, so
- * output does not depend on how blocks were spread over host threads. Formats are untrusted: each
- * conversion is taken apart and made anew, with the type that was read for it.
+ * Lanes print into their block's buffer, and the buffers are sorted by block at the end of the
+ * launch. So the output does not depend on the distribution of blocks over host threads. Formats
+ * are untrusted: each conversion is parsed, and a new one is built for the host's printf with the
+ * type that was read.
  */
 #include "print.h"
 
@@ -14,15 +15,15 @@
 #include "block.h"
 
 enum {
-    MAX_LAUNCH_BYTES = 16 << 20, /* what is printed beyond is counted and dropped */
-    MAX_FIELD = 4096             /* width, precision, length of a string */
+    MAX_LAUNCH_BYTES = 16 << 20, /* further output is counted and dropped */
+    MAX_FIELD = 4096             /* of a width, a precision, the length of a string */
 };
 
-typedef struct print_piece {
+typedef struct print_chunk {
     uint64_t block;
     char *bytes;
     size_t size;
-} print_piece;
+} print_chunk;
 
 /* ---- the buffer ---- */
 
@@ -52,13 +53,13 @@ static void put(print_buffer *out, const char *text, size_t n) {
         if (n > 0) put(out, field, (size_t)n < sizeof field ? (size_t)n : sizeof field - 1);       \
     } while (0)
 
-/* ---- what is printed ---- */
+/* ---- formatting ---- */
 
 typedef struct printing {
     warp *w;
     const insn *i;
     int lane;
-    uint64_t format, arguments; /* addresses of what comes next */
+    uint64_t format, arguments; /* addresses of the next character and argument */
     int32_t n_arguments;
     bool failed;
 } printing;
@@ -84,7 +85,7 @@ static uint64_t read_argument(printing *p, uint32_t bytes) {
     return value;
 }
 
-/* Digits or `*`. */
+/* Reads a width or precision: digits or `*`. */
 static int read_field(printing *p) {
     int value = 0;
     if (read_character(p, p->format) == '*') {
@@ -110,16 +111,16 @@ static void print_string(printing *p, print_buffer *out, const char *flags, int 
     PUT_FORMATTED(out, "%*s", width, text);
 }
 
-/* From behind the '%'. */
+/* Prints one conversion; p->format is after its '%'. */
 static void print_conversion(printing *p, print_buffer *out) {
-    static const char known_flags[] = "-+ #0";
+    static const char all_flags[] = "-+ #0";
     const uint64_t begin = p->format;
-    char flags[sizeof known_flags] = "", spec[32];
+    char flags[sizeof all_flags] = "", spec[32];
     size_t n_flags = 0;
     bool is_long = false;
     int precision = -1;
     char c;
-    for (; (c = read_character(p, p->format)) && strchr(known_flags, c); p->format++)
+    for (; (c = read_character(p, p->format)) && strchr(all_flags, c); p->format++)
         if (!strchr(flags, c)) flags[n_flags++] = c;
     const int width = read_field(p);
     if (read_character(p, p->format) == '.') {
@@ -164,7 +165,7 @@ static void print_conversion(printing *p, print_buffer *out) {
         PUT_FORMATTED(out, spec, width, precision, value);
         break;
     }
-    default: /* no conversion: as it stands */
+    default: /* an unknown conversion is printed verbatim */
         put(out, "%", 1);
         for (uint64_t at = begin; at < p->format && !p->failed; at++)
             put(out, &(char){read_character(p, at)}, 1);
@@ -189,21 +190,21 @@ bool print_lane(warp *w, const insn *i, int lane, uint64_t format, uint64_t argu
     return !p.failed;
 }
 
-/* ---- putting it together ---- */
+/* ---- merging the blocks' output ---- */
 
 void print_end_block(block *b) {
     print_log *log = &b->launch->printed;
     print_buffer *text = &b->printed;
     if (!text->size && !text->lost) return;
     pthread_mutex_lock(&b->launch->lock);
-    print_piece *larger = NULL;
+    print_chunk *larger = NULL;
     log->lost += text->lost;
     text->lost = 0;
     if (log->bytes + text->size <= MAX_LAUNCH_BYTES)
-        larger = realloc(log->pieces, (log->n + 1) * sizeof *larger);
+        larger = realloc(log->chunks, (log->n + 1) * sizeof *larger);
     if (larger) {
-        log->pieces = larger;
-        larger[log->n++] = (print_piece){b->linear, text->bytes, text->size};
+        log->chunks = larger;
+        larger[log->n++] = (print_chunk){b->linear, text->bytes, text->size};
         log->bytes += text->size;
         *text = (print_buffer){0};
     } else {
@@ -213,23 +214,23 @@ void print_end_block(block *b) {
     pthread_mutex_unlock(&b->launch->lock);
 }
 
-static int compare_pieces(const void *left, const void *right) {
-    const print_piece *a = left, *b = right;
+static int compare_chunks(const void *left, const void *right) {
+    const print_chunk *a = left, *b = right;
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
 void print_end_launch(print_log *log, smk_text *out) {
-    if (log->n) qsort(log->pieces, log->n, sizeof *log->pieces, compare_pieces);
+    if (log->n) qsort(log->chunks, log->n, sizeof *log->chunks, compare_chunks);
     char *larger = out && log->bytes ? realloc(out->bytes, out->size + log->bytes) : NULL;
     if (larger) out->bytes = larger;
     if (out) out->lost += larger ? log->lost : log->lost + log->bytes;
     for (size_t k = 0; k < log->n; k++) {
         if (larger) {
-            memcpy(out->bytes + out->size, log->pieces[k].bytes, log->pieces[k].size);
-            out->size += log->pieces[k].size;
+            memcpy(out->bytes + out->size, log->chunks[k].bytes, log->chunks[k].size);
+            out->size += log->chunks[k].size;
         }
-        free(log->pieces[k].bytes);
+        free(log->chunks[k].bytes);
     }
-    free(log->pieces);
+    free(log->chunks);
     *log = (print_log){0};
 }

@@ -1,4 +1,4 @@
-/* printf in kernels: what a launch's blocks print, put together in the order of blocks. */
+/* printf in kernels: the output of a launch, in block order. */
 #ifndef EMU_PRINT_H
 #define EMU_PRINT_H
 
@@ -7,27 +7,27 @@
 struct block;
 struct smk_text;
 
-/* What the block at work has printed. */
+/* Output of the running block. */
 typedef struct print_buffer {
     char *bytes;
     size_t size, room, lost;
 } print_buffer;
 
-/* What the blocks that have ended printed; the launch's lock guards it. */
+/* Output of the finished blocks; guarded by the launch's lock. */
 typedef struct print_log {
-    struct print_piece *pieces;
+    struct print_chunk *chunks;
     size_t n, bytes, lost;
 } print_log;
 
-/* The lane's vprintf(format, arguments), both of them generic addresses. *result is what the kernel gets
- * back: the number of arguments, -1 without a format. False after warp_fault. */
+/* One lane's vprintf(format, arguments), both generic addresses. *result is vprintf's return
+ * value: the number of arguments, or -1 if format is NULL. False: warp_fault has been called. */
 bool print_lane(warp *w, const insn *i, int lane, uint64_t format, uint64_t arguments,
                 int32_t *result);
 
-/* The block has ended: its text goes to the launch. */
+/* The block has ended: moves its output to the launch. */
 void print_end_block(struct block *b);
 
-/* The launch has ended: its text goes behind `out`'s (NULL: nobody wants it). */
+/* The launch has ended: appends its output to `out` (NULL: discards it). */
 void print_end_launch(print_log *log, struct smk_text *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Loaded modules: parsed text, the module's variables in memory, and programs decoded so far. */
+/* Loaded modules: parsed PTX, the module's variables, and the programs decoded so far. */
 #include "program.h"
 
 #include <stdatomic.h>
@@ -67,8 +67,8 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
     m->globals = guarded_zeros(m->ptx->global_bytes);
     m->constants = guarded_zeros(m->ptx->const_bytes);
     for (int k = 0; k < 2; k++)
-        m->known[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->known[k]);
-    if (!m->globals || !m->constants || (key && !m->key) || !m->known[0] || !m->known[1]) {
+        m->decoded[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->decoded[k]);
+    if (!m->globals || !m->constants || (key && !m->key) || !m->decoded[0] || !m->decoded[1]) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
         goto fail;
@@ -79,7 +79,7 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
         if (v->space == PTX_CONST) initialise(v, m->constants);
     }
     m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes +
-               2 * sizeof *m->known[0] * m->ptx->n_functions;
+               2 * sizeof *m->decoded[0] * m->ptx->n_functions;
     *out = m;
     return SMK_OK;
 fail:
@@ -109,8 +109,8 @@ static void programs_free(program *first) {
 void module_free(emu_module *m) {
     if (!m) return;
     programs_free(m->programs);
-    free(m->known[0]);
-    free(m->known[1]);
+    free(m->decoded[0]);
+    free(m->decoded[1]);
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) {
         guarded_free(m->globals, m->ptx->global_bytes);
@@ -125,15 +125,17 @@ void module_free(emu_module *m) {
 
 program *program_find(program_set *set, const ptx_function *function) {
     const uint32_t number = function->number;
-    program *p = atomic_load(&set->module->known[set->observed][number]);
-    if (!p) p = set->own[number];
+    program *p = atomic_load(&set->module->decoded[set->observed][number]);
+    if (!p) p = set->by_function[number];
     if (p) return p;
     p = calloc(1, sizeof *p);
     if (!p) return NULL;
-    *p = (program){
-        .function = function, .module = set->module, .observed = set->observed, .next = set->made};
-    set->made = p;
-    set->own[number] = p;
+    *p = (program){.function = function,
+                   .module = set->module,
+                   .observed = set->observed,
+                   .next = set->created};
+    set->created = p;
+    set->by_function[number] = p;
     if (!function->is_declaration) {
         p->next_undecoded = set->undecoded;
         set->undecoded = p;
@@ -141,40 +143,41 @@ program *program_find(program_set *set, const ptx_function *function) {
     return p;
 }
 
-/* Two threads may have made the same at the same time: then both stay, for each is complete in itself, and the
- * first is found from now on. */
+/* Moves the decoded programs to the module. If another thread has decoded a function in the
+ * meantime, both programs stay, because other programs may point to either. Lookups find the one
+ * published first. */
 static void publish(program_set *set) {
     emu_module *m = set->module;
     pthread_mutex_lock(&m->lock);
-    while (set->made) {
-        program *p = set->made;
+    while (set->created) {
+        program *p = set->created;
         program *none = NULL;
-        set->made = p->next;
+        set->created = p->next;
         p->next = m->programs;
         m->programs = p;
-        atomic_compare_exchange_strong(&m->known[p->observed][p->function->number], &none, p);
+        atomic_compare_exchange_strong(&m->decoded[p->observed][p->function->number], &none, p);
     }
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Decoding finds callees: decode until nothing is left. Programs of a failed attempt are thrown away, so that the
- * next launch fails in the same way. */
+/* Decodes the function and, as decoding finds them, all its callees. After a failure all of them
+ * are freed, so that the next launch fails in the same way. */
 const program *program_get(emu_module *module, const ptx_function *function, bool observed,
                            interrupt_poller *poller, smk_status *status) {
-    const program *known = atomic_load(&module->known[observed][function->number]);
-    if (known) return known;
+    const program *published = atomic_load(&module->decoded[observed][function->number]);
+    if (published) return published;
     program_set set = {.module = module, .observed = observed, .poller = poller};
-    set.own = calloc(module->ptx->n_functions + 1u, sizeof(program *));
-    const program *wanted = set.own ? program_find(&set, function) : NULL;
-    smk_code code = wanted ? SMK_OK : smk_fail_memory(status, sizeof *wanted, "decoded PTX");
+    set.by_function = calloc(module->ptx->n_functions + 1u, sizeof(program *));
+    const program *requested = set.by_function ? program_find(&set, function) : NULL;
+    smk_code code = requested ? SMK_OK : smk_fail_memory(status, sizeof *requested, "decoded PTX");
     for (program *p; !code && (p = set.undecoded);) {
         set.undecoded = p->next_undecoded;
         code = decode_function(p, &set, status);
     }
     if (code)
-        programs_free(set.made);
+        programs_free(set.created);
     else
         publish(&set);
-    free(set.own);
-    return code ? NULL : wanted;
+    free(set.by_function);
+    return code ? NULL : requested;
 }

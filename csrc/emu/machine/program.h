@@ -1,4 +1,4 @@
-/* Decoded code: what the warps of any launch share. Nothing here changes once it is decoded. */
+/* Decoded functions, which all launches share: immutable once decoded. */
 #ifndef EMU_PROGRAM_H
 #define EMU_PROGRAM_H
 
@@ -7,13 +7,10 @@
 #include "insn.h"
 #include "../base/interrupt.h"
 
-enum {
-    MAX_BLOCK_BYTES = 1
-    << 30 /* of the host's memory, for what the threads of a block make it keep */
-};
+/* Limit of host memory per block: frames, local memory, copies in flight. */
+enum { MAX_BLOCK_BYTES = 1 << 30 };
 
-/* Frame slots whose value a launch, a block, a warp or a call knows: special registers, and addresses
- * of what stands at another place in each frame. */
+/* Kinds of frame slots, beside ptx_special, whose value is set per launch, block, warp or call. */
 enum slot_kind {
     SLOT_LOCAL_BASE = PTX_N_SPECIALS, /* address of the frame's local variables */
     SLOT_DYNAMIC_SHARED               /* offset of the launch's extern .shared array */
@@ -26,8 +23,8 @@ typedef struct special_slot {
     int64_t addend;
 } special_slot;
 
-/* Whether frames hold this register (frames.c). */
-bool frame_knows(ptx_special special);
+/* Whether a special register has a frame slot (register_file.c). */
+bool frame_holds_special(ptx_special special);
 
 typedef struct constant_slot {
     uint32_t offset;
@@ -41,17 +38,17 @@ typedef struct program {
     bool observed; /* memory handlers report to the observer */
     bool decoded;
     insn *code;
-    struct vectorized *vectorized; /* by instruction; of an observed program */
+    struct vectorized *vectorized; /* per PTX instruction; only of an observed program */
     uint32_t frame_bytes;
     constant_slot *constants;
     uint32_t n_constants;
     special_slot *specials;
     uint32_t n_specials;
-    /* Local memory of a call: its results (at 0, where the caller finds them whatever it called),
-     * its parameters, its variables. An entry has only variables. */
+    /* Layout of a call's local memory: results, parameters, variables. Results are at 0 in every
+     * function, so a caller through a pointer can find them. An entry has only variables. */
     uint64_t parameters_at, variables_at, local_bytes;
-    struct allocation *allocations; /* decode_alloc's */
-    struct program *next;           /* of the module, or of the set that is being made */
+    struct allocation *allocations; /* from decode_alloc */
+    struct program *next;           /* in the module, or in the program_set */
     struct program *next_undecoded;
 } program;
 
@@ -60,38 +57,40 @@ typedef struct emu_module {
     char *key; /* NULL: not cached */
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
-    size_t bytes;                       /* of all this and the text as it was read */
-    _Atomic(program *)
-        *known[2];        /* by the function's number: decoded, and decoded to be observed */
-    program *programs;    /* all of them */
+    size_t bytes;                       /* of the variables and the parsed text */
+    /* Decoded programs by function number: [0] for plain runs, [1] for observed ones. */
+    _Atomic(program *) *decoded[2];
+    program *programs;    /* list of all of them */
     pthread_mutex_t lock; /* of that list */
     unsigned users;
     struct emu_module *next;
 } emu_module;
 
-/* Parses and loads; emu.c keeps it. */
+/* Parses a module and initialises its variables. */
 smk_code module_load(const struct instruction_set *isa, const char *key, const char *text,
                      size_t size, interrupt_poller *poller, emu_module **out, smk_status *status);
 void module_free(emu_module *module);
 
-/* The function, decoded, with all that it calls. */
+/* The decoded function; all functions that it calls are decoded too. */
 const program *program_get(emu_module *module, const ptx_function *function, bool observed,
                            interrupt_poller *poller, smk_status *status);
 
-/* Programs on the way into their module, by one thread: nobody else sees them, and no lock is held. */
+/* Programs that a thread decodes, before they are published in the module. No other thread can
+ * see them, so no lock is held. */
 typedef struct program_set {
     emu_module *module;
     bool observed;
-    program **own; /* by the function's number */
-    program *made, *undecoded;
+    program **by_function;        /* by function number */
+    program *created, *undecoded; /* lists: all of them, and those still to be decoded */
     interrupt_poller *poller;
 } program_set;
 
-/* decode.c: fills program from its function; asks program_find for what it calls. */
+/* Decodes one function (decode.c). Calls program_find for its callees. */
 smk_code decode_function(program *p, program_set *set, smk_status *status);
+/* The function's program, decoded or not; NULL: out of memory. */
 program *program_find(program_set *set, const ptx_function *function);
 
-/* A function's address as a value, and back; NULL for anything else. */
+/* The address of a function, and the function at an address (NULL: none). */
 uint64_t function_address(const ptx_function *function);
 const ptx_function *function_at(const ptx_module *module, uint64_t address);
 

@@ -1,10 +1,11 @@
-/* What decode put into a frame beside registers: constants and special registers, given their values. */
+/* Frames: allocates them, and sets the values of their constants and special registers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "block.h"
 #include "../base/device.h"
 
+/* Sets all lanes of a slot; bytes: per lane. */
 static void fill(unsigned char *slot, uint32_t bytes, uint64_t value) {
     switch (bytes) {
     case 2:
@@ -19,7 +20,7 @@ static void fill(unsigned char *slot, uint32_t bytes, uint64_t value) {
         for (int l = 0; l < LANES; l++)
             ((uint64_t *)slot)[l] = value;
         break;
-    default: /* 16: the low half; immediates have no more bits */
+    default: /* 16: an immediate has 64 bits, so the high half is 0 */
         for (int l = 0; l < LANES; l++) {
             ((uint64_t *)slot)[2 * l] = value;
             ((uint64_t *)slot)[2 * l + 1] = 0;
@@ -31,7 +32,7 @@ static void set_lane(unsigned char *slot, uint32_t bytes, int lane, uint64_t val
     memcpy(slot + (size_t)lane * bytes, &value, bytes);
 }
 
-/* The value of a special register that all lanes of the warp share. */
+/* The value of a special register or slot_kind that is the same in all lanes of the warp. */
 static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     const block *b = w->block;
     const launch *l = b->launch;
@@ -39,7 +40,7 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_NTID_X: return l->block[0];
     case PTX_SPECIAL_NTID_Y: return l->block[1];
     case PTX_SPECIAL_NTID_Z: return l->block[2];
-    /* Without clusters every block is a cluster of one. */
+    /* Every block is a cluster of one block. */
     case PTX_SPECIAL_CTAID_X:
     case PTX_SPECIAL_CLUSTERID_X: return b->index[0];
     case PTX_SPECIAL_CTAID_Y:
@@ -70,6 +71,7 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     }
 }
 
+/* The value of a special register that differs between lanes; false: it is uniform. */
 static bool lane_value(const warp *w, unsigned kind, uint32_t lane, uint64_t *value) {
     const uint32_t *shape = w->block->launch->block;
     const uint32_t thread = w->index * LANES + lane;
@@ -102,9 +104,9 @@ static bool changes_by_block(unsigned kind) {
     }
 }
 
-bool frame_knows(ptx_special special) {
+bool frame_holds_special(ptx_special special) {
     switch (special) {
-    case PTX_SPECIAL_CLOCK: /* mov reads the clocks from the warp */
+    case PTX_SPECIAL_CLOCK: /* mov has handlers for clocks and timers */
     case PTX_SPECIAL_CLOCK_HI:
     case PTX_SPECIAL_CLOCK64:
     case PTX_SPECIAL_GLOBALTIMER:
@@ -134,15 +136,17 @@ void frame_fill(const warp *w, frame *f, unsigned which) {
 
 /* ---- frames ---- */
 
-frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth) {
-    enum { LOOK = 64 }; /* what was given back last is found first; the list may be long */
+frame *frame_acquire(warp *w, const program *p, uint64_t local_base, uint32_t depth) {
+    /* The free list may be long. It starts with the frame released last, so look at the first
+     * few. */
+    enum { MAX_LOOK = 64 };
     block *b = w->block;
     frame **link = &b->free_frames;
-    for (int left = LOOK; *link && (*link)->program != p && left; left--)
-        link = &(*link)->next;
+    for (int left = MAX_LOOK; *link && (*link)->program != p && left; left--)
+        link = &(*link)->next_free;
     frame *f = *link && (*link)->program == p ? *link : NULL;
     if (f) {
-        *link = f->next;
+        *link = f->next_free;
     } else {
         const size_t bytes = p->frame_bytes;
         f = block_charge(b, sizeof *f + bytes) ? malloc(sizeof *f) : NULL;
@@ -153,9 +157,9 @@ frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth
             free(f);
             return NULL;
         }
-        f->older = b->all_frames;
+        f->next_allocated = b->all_frames;
         b->all_frames = f;
-        /* Registers nobody wrote hold NaNs, like fresh shared memory. */
+        /* Uninitialized registers hold NaNs, like uninitialized shared memory. */
         for (size_t at = 0; at < bytes; at += sizeof(uint16_t))
             memcpy(slots + at, &(uint16_t){POISON}, sizeof(uint16_t));
         for (uint32_t k = 0; k < p->n_constants; k++)
@@ -167,15 +171,15 @@ frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth
     return f;
 }
 
-void frame_give(block *b, frame *f) {
-    f->next = b->free_frames;
+void frame_release(block *b, frame *f) {
+    f->next_free = b->free_frames;
     b->free_frames = f;
 }
 
 bool local_reserve(warp *w, uint64_t bytes) {
     local_memory *local = w->local;
     if (bytes <= local->size) return true;
-    /* At least twice as much as before, so that a recursion copies each byte about once. */
+    /* At least doubles the size, so that a deep recursion copies each byte about once. */
     const uint64_t twice = 2 * local->size < MAX_LOCAL_BYTES ? 2 * local->size : MAX_LOCAL_BYTES;
     const uint64_t size = ((bytes > twice ? bytes : twice) + 255) & ~(uint64_t)255;
     const uint64_t before = local->size * LANES;

@@ -1,4 +1,5 @@
-/* Frames of calls: the registers of a warp, and the values that decode puts beside them. */
+/* Frames: the registers of a warp in one call, and its slots for constants and special
+ * registers. */
 #ifndef EMU_REGISTER_FILE_H
 #define EMU_REGISTER_FILE_H
 
@@ -6,19 +7,21 @@
 #include "warp.h"
 
 typedef struct frame {
-    struct frame *next;  /* free frames */
-    struct frame *older; /* all frames of the block */
+    struct frame *next_free;      /* in block.free_frames */
+    struct frame *next_allocated; /* in block.all_frames */
     const program *program;
     uint64_t local_base;
     uint32_t depth;
     unsigned char *slots; /* 64-byte aligned */
 } frame;
 
-/* A frame for a call of p, its slots filled; NULL if out of memory. */
-frame *frame_take(warp *w, const program *p, uint64_t local_base, uint32_t depth);
-void frame_give(struct block *b, frame *f);
+/* A frame for a call of p, with its constants and special registers set. NULL: out of memory. */
+frame *frame_acquire(warp *w, const program *p, uint64_t local_base, uint32_t depth);
+void frame_release(struct block *b, frame *f);
+/* Grows the local memory of a warp's threads to at least `bytes` each. False: out of memory. */
 bool local_reserve(warp *w, uint64_t bytes);
 
+/* Sets the special registers: those that differ between blocks, the others, or both. */
 enum { FILL_BLOCK = 1, FILL_REST = 2 };
 void frame_fill(const warp *w, frame *f, unsigned which);
 

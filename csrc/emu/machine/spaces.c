@@ -1,5 +1,5 @@
-/* One lane's access, checked; and what to say when it is refused. The fast paths of memory.c fall back
- * on this whenever anything about an access is unusual. */
+/* Checks one lane's access, and reports a bad one. The slow path: ../isa/memory_template.h calls
+ * it if an access does not qualify for a fast path. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,21 +16,22 @@ static const char *region_name(uint64_t id) {
     case REGION_CONST: return "constant memory";
     case REGION_PARAM: return "the kernel's parameters";
     case REGION_GLOBAL: return "the module's global variables";
-    default: return "a buffer"; /* which one depends on where the arrays lie */
+    default: return "a buffer"; /* its number would depend on where the host keeps the arrays */
     }
 }
 
-/* The region whose start or end the address is nearest to. */
+/* The region whose start is nearest: an address just below a region is described as before it. */
 static uint64_t nearest_region(uint64_t address) {
     return (address + (REGION_BASE(1) >> 1)) >> REGION_SHIFT;
 }
 
-static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, size_t size) {
+static void describe_address(const warp *w, uint64_t address, uint32_t bytes, char *out,
+                             size_t size) {
     const launch *l = w->block->launch;
     const uint64_t id = nearest_region(address);
     if (id == REGION_NONE || id == REGION_CODE || id >= l->n_regions) {
         snprintf(out, size,
-                 address < 4096 ? "a null pointer" : "no memory of this launch is there");
+                 address < 4096 ? "a null pointer" : "no memory of this launch has that address");
         return;
     }
     const uint64_t length = id == REGION_LOCAL ? w->local->size : w->block->regions[id].size;
@@ -49,12 +50,13 @@ static void where(const warp *w, uint64_t address, uint32_t bytes, char *out, si
                  REGION_OFFSET(address) + bytes - length, bytes, whose, length);
 }
 
-static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
-                   uint32_t bytes, bool write) {
+static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
+                              uint32_t bytes, bool write) {
     const launch *l = w->block->launch;
     const uint64_t id = REGION_OF(address);
     const char *verb = write ? "writes" : "reads";
-    /* A buffer's region depends on where the host keeps the arrays; its offsets do not. */
+    /* Shows an offset in a buffer, as the buffer's region depends on where the host keeps the
+     * arrays. */
     const bool in_buffer = id >= REGION_BUFFERS && id < l->n_regions;
     const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
@@ -73,7 +75,7 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
         }
         if (inside && space != PTX_GENERIC && r->space != space) {
             warp_fault_at(w, i, 1u << lane, &at,
-                          "an access to %s memory has the address 0x%" PRIx64 " of %s",
+                          "an access to %s memory has the address 0x%" PRIx64 ", which is in %s",
                           space_names[space], address, whose);
             return;
         }
@@ -84,7 +86,7 @@ static void refuse(warp *w, const insn *i, ptx_space space, int lane, uint64_t a
             return;
         }
     }
-    where(w, address, bytes, place, sizeof place);
+    describe_address(w, address, bytes, place, sizeof place);
     warp_fault_at(w, i, 1u << lane, &at,
                   "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
                   bytes, space_names[space], shown, place);
@@ -95,20 +97,20 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
     const uint64_t full = space_address(space, address);
     const uint64_t id = REGION_OF(full), offset = REGION_OFFSET(full);
     if (id == REGION_LOCAL) {
-        /* Parameters of device functions are local, too. */
-        const bool fits = space == PTX_LOCAL || space == PTX_GENERIC || space == PTX_PARAM;
-        if (fits && offset % bytes == 0 && offset + bytes <= w->local->size)
+        /* Parameters of device functions are in local memory too. */
+        const bool space_matches = space == PTX_LOCAL || space == PTX_GENERIC || space == PTX_PARAM;
+        if (space_matches && offset % bytes == 0 && offset + bytes <= w->local->size)
             return local_at(w->local, lane, offset);
     } else if (id < w->block->launch->n_regions) {
         const region *r = &w->block->regions[id];
-        /* Constants lie in global memory, whose addresses are generic ones: nvcc relies on it for
-         * pointers that it loads from anywhere. */
-        const bool fits = space == PTX_GENERIC || r->space == space ||
-                          (space == PTX_GLOBAL && r->space == PTX_CONST);
-        if (fits && r->size >= bytes && offset <= r->size - bytes && offset % bytes == 0 &&
+        /* ld.global may read constant memory: on a GPU it is part of global memory. nvcc relies
+         * on this for pointers that it cannot trace. */
+        const bool space_matches = space == PTX_GENERIC || r->space == space ||
+                                   (space == PTX_GLOBAL && r->space == PTX_CONST);
+        if (space_matches && r->size >= bytes && offset <= r->size - bytes && offset % bytes == 0 &&
             (!write || r->writable))
             return r->host + offset;
     }
-    refuse(w, i, space, lane, full, bytes, write);
+    report_bad_access(w, i, space, lane, full, bytes, write);
     return NULL;
 }

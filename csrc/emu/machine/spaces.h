@@ -1,10 +1,12 @@
-/* Addresses that a kernel sees. They are never host addresses: the bits from 40 up name a region, the
- * bits below are an offset into it, so whatever a kernel computes, an access is checked against the
- * region's size. A region starts at a multiple of 256 bytes as cudaMalloc's allocations do, so sector
- * counts do not depend on where the host keeps the bytes.
+/* The address space of a kernel.
  *
- * Addresses in .shared are plain offsets (kernels keep them in 32 bits); cvta adds the region. In all
- * other spaces an address is the same inside the space and as a generic one.
+ * Kernel addresses are never host addresses. The bits from 40 up select a region, the bits below
+ * are an offset in it. So every access can be checked against the size of its region, whatever
+ * address a kernel computes. A region starts at a multiple of 256 bytes, like cudaMalloc's
+ * allocations, so sector counts do not depend on host addresses.
+ *
+ * .shared addresses are plain offsets, which kernels keep in 32 bits; cvta adds the region. In
+ * all other spaces an address equals its generic address.
  */
 #ifndef EMU_SPACES_H
 #define EMU_SPACES_H
@@ -15,12 +17,12 @@
 enum { REGION_SHIFT = 40 };
 
 enum region_id {
-    REGION_NONE, /* the null pointer's */
+    REGION_NONE, /* of the null pointer */
     REGION_SHARED,
-    REGION_LOCAL, /* a thread's own; also parameters and results of device functions */
+    REGION_LOCAL, /* of each thread; also parameters and results of device functions */
     REGION_CONST,
     REGION_PARAM,  /* the kernel's parameters */
-    REGION_CODE,   /* addresses of functions; nothing to read there */
+    REGION_CODE,   /* addresses of functions; not readable */
     REGION_GLOBAL, /* module variables */
     REGION_BUFFERS /* and up: the job's buffers */
 };
@@ -31,13 +33,14 @@ enum region_id {
 
 typedef struct region {
     unsigned char *host;
-    uint64_t size; /* 0 where an access must look closer: local */
+    uint64_t size; /* 0 for local memory, whose size lane_reach takes from local_memory */
     ptx_space space;
     bool writable;
-    bool blank; /* starts with unspecified contents: to read what nobody wrote is a mistake */
+    bool blank; /* uninitialized at the start: reading bytes before they are written is a hazard */
 } region;
 
-/* A thread's local memory: 16-byte chunk c of lane l lies at (c * 32 + l) * 16, so it can grow. */
+/* The local memory of a warp's threads: 16-byte chunk c of lane l is at byte 16 * (32 * c + l).
+ * So it can grow without a new layout. */
 typedef struct local_memory {
     unsigned char *bytes;
     uint64_t size; /* per lane */
@@ -50,13 +53,14 @@ static inline unsigned char *local_at(const local_memory *local, int lane, uint6
            offset % LOCAL_CHUNK;
 }
 
-/* How many of `bytes` from an offset on lie in one chunk. */
+/* How many of the `bytes` from an offset are in the offset's chunk. */
 static inline uint64_t local_run(uint64_t offset, uint64_t bytes) {
     const uint64_t left = LOCAL_CHUNK - offset % LOCAL_CHUNK;
     return bytes < left ? bytes : left;
 }
 
-/* The address as its region knows it: an offset in .shared, .local, ... is completed. */
+/* The generic address of an address in this space: adds the region to an offset in .shared,
+ * .local, ... */
 static inline uint64_t space_address(ptx_space space, uint64_t address) {
     static const uint8_t region_of_space[] = {
         [PTX_GENERIC] = REGION_NONE, [PTX_GLOBAL] = REGION_NONE, [PTX_SHARED] = REGION_SHARED,
@@ -64,8 +68,8 @@ static inline uint64_t space_address(ptx_space space, uint64_t address) {
     return REGION_OF(address) ? address : address + REGION_BASE(region_of_space[space]);
 }
 
-/* One lane's bytes, `bytes` <= 16 of them, checked: space, bounds, alignment, write permission.
- * NULL after warp_fault. */
+/* The host address of one lane's access of `bytes` (at most 16), after checks of space, bounds,
+ * alignment and write permission. NULL: warp_fault has been called. */
 unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
                           uint32_t bytes, bool write);
 

@@ -1,4 +1,4 @@
-/* The loop that runs a warp, and what every handler leans on: active lanes, guards, faults. */
+/* A warp's instruction loop, and what handlers use: active lanes, guards, faults. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,6 @@ uint32_t guard_lanes(const warp *w, const insn *i) {
     return (i->guard_negated ? ~holds : holds) & w->active;
 }
 
-/* The wrapper around a guarded instruction. */
 const insn *exec_guarded(warp *w, const insn *i) {
     const uint32_t active = w->active;
     const uint32_t lanes = guard_lanes(w, i);
@@ -44,7 +43,7 @@ static const insn *run_slice(warp *w, const insn *i) {
 static const insn *run_slice_observed(warp *w, const insn *i) {
     const uint64_t end = w->clock + w->block->launch->slice;
     const emu_observer *observer = w->block->launch->observer;
-    const _Atomic bool *stop = &w->block->launch->stop; /* an observer may take long */
+    const _Atomic bool *stop = &w->block->launch->stop; /* observers are slow, so check it often */
     const program *at = NULL;
     emu_executed *executed = NULL;
     do {
@@ -62,7 +61,8 @@ static const insn *run_slice_observed(warp *w, const insn *i) {
     return i;
 }
 
-/* A warp that only asks in vain executes nothing; it counts as one, so that nothing goes on for ever. */
+/* Adds 1 to each slice: a slice that is only a failed try_wait executes nothing, but must count
+ * towards the limit, or such a warp could run for ever. */
 static void count_instructions(launch *l, uint64_t executed) {
     char message[512];
     if (atomic_fetch_add(&l->instructions, executed + 1) <= l->max_instructions) return;
@@ -83,8 +83,8 @@ void warp_run(warp *w) {
     i = observed ? run_slice_observed(w, i) : run_slice(w, i);
     if (observed && l->observer->exhausted && l->observer->exhausted(w->block->observer_state))
         launch_fail(l, SMK_MEMORY,
-                    "out of memory: what a trace remembers of this kernel's accesses; trace fewer "
-                    "blocks (blocks=...), or without hazards (hazards=False)");
+                    "out of memory: the hazard detector's record of this kernel's accesses; trace "
+                    "fewer blocks (blocks=...), or without hazards (hazards=False)");
     if (i) split_rotate(w, i);
     if (l->max_instructions) count_instructions(l, w->clock - before);
 }
@@ -95,7 +95,7 @@ const char *source_position(const insn *i, char *out, size_t size) {
     const ptx_instruction *p = i->ptx;
     if (!p)
         snprintf(out, size, "?");
-    else if (p->file) { /* a compiler may name it by its folder, where a text has none */
+    else if (p->file) { /* without its folder: compilers differ in whether they write it */
         const char *slash = strrchr(p->file, '/');
         snprintf(out, size, "%s:%u", slash ? slash + 1 : p->file, p->line);
     } else
@@ -103,8 +103,8 @@ const char *source_position(const insn *i, char *out, size_t size) {
     return out;
 }
 
-static void say_fault(const warp *w, const insn *i, uint32_t thread, const char *format,
-                      va_list arguments, char *out, size_t size) {
+static void format_fault(const warp *w, const insn *i, uint32_t thread, const char *format,
+                         va_list arguments, char *out, size_t size) {
     const block *b = w->block;
     const launch *l = b->launch;
     char position[512], sentence[2048];
@@ -126,7 +126,7 @@ const insn *warp_fault(warp *w, const insn *i, smk_code code, uint32_t lanes, co
     char message[sizeof((smk_status *)0)->message];
     va_list arguments;
     va_start(arguments, format);
-    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    format_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
     va_end(arguments);
     launch_fail(w->block->launch, code, message);
     return NULL;
@@ -138,7 +138,7 @@ const insn *warp_fault_at(warp *w, const insn *i, uint32_t lanes, const emu_faul
     emu_fault fault = *what;
     va_list arguments;
     va_start(arguments, format);
-    say_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
+    format_fault(w, i, first_thread(w, lanes), format, arguments, message, sizeof message);
     va_end(arguments);
     fault.ptx = i->ptx;
     fault.block = w->block->index;

@@ -1,14 +1,16 @@
-/* The tree of splits (block.h): lanes part, meet, wait for each other, and leave. */
+/* The tree of warp splits (warp_split.h): lanes diverge, reconverge, wait for each other, and
+ * exit. */
 #include <stdlib.h>
 
 #include "block.h"
 #include "observe.h"
 
 enum {
-    SLAB = 64,
-    /* Slices that a warp_split may poll memory while lanes wait for it at a meeting point. It may be
-     * polling for a lock that one of those lanes holds: let them go on without it. */
-    PATIENCE = 64
+    SLAB = 64, /* splits per allocation */
+    /* Consecutive slices in which a warp may poll memory while lanes wait for it at a
+     * reconvergence point. After that those lanes continue without it: one of them may hold the
+     * lock that it polls. */
+    MAX_POLLING_SLICES = 64
 };
 
 typedef struct slab {
@@ -18,64 +20,65 @@ typedef struct slab {
 
 static warp_split *split_new(block *b, warp_split value) {
     if (!b->free_splits) {
-        slab *s = block_charge(b, sizeof *s) ? malloc(sizeof *s) : NULL;
-        if (!s) return NULL;
-        s->next = b->slabs;
-        b->slabs = s;
+        slab *chunk = block_charge(b, sizeof *chunk) ? malloc(sizeof *chunk) : NULL;
+        if (!chunk) return NULL;
+        chunk->next = b->slabs;
+        b->slabs = chunk;
         for (int k = 0; k < SLAB; k++) {
-            s->splits[k].link = b->free_splits;
-            b->free_splits = &s->splits[k];
+            chunk->splits[k].link = b->free_splits;
+            b->free_splits = &chunk->splits[k];
         }
     }
-    warp_split *f = b->free_splits;
-    b->free_splits = f->link;
-    *f = value;
-    return f;
+    warp_split *s = b->free_splits;
+    b->free_splits = s->link;
+    *s = value;
+    return s;
 }
 
-static void split_free(block *b, warp_split *f) {
-    f->link = b->free_splits;
-    b->free_splits = f;
+static void split_free(block *b, warp_split *s) {
+    s->link = b->free_splits;
+    b->free_splits = s;
 }
 
 void split_free_slabs(block *b) {
-    for (slab *s = b->slabs, *next; s; s = next) {
-        next = s->next;
-        free(s);
+    for (slab *chunk = b->slabs, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
     }
 }
 
-static void append(warp_split **list, warp_split *f) {
+static void append(warp_split **list, warp_split *s) {
     while (*list)
         list = &(*list)->link;
-    f->link = NULL;
-    *list = f;
+    s->link = NULL;
+    *list = s;
 }
 
-static const insn *enter(warp *w, warp_split *f) {
-    w->split = f;
-    w->frame = f->frame->slots;
-    warp_set_active(w, f->active);
-    return f->next;
+/* Makes it the running split. */
+static const insn *switch_to(warp *w, warp_split *s) {
+    w->split = s;
+    w->frame = s->frame->slots;
+    warp_set_active(w, s->active);
+    return s->next;
 }
 
-warp_split *split_root(warp *w, uint32_t lanes, frame *f) {
+warp_split *split_root(warp *w, uint32_t lanes, frame *entry) {
     return split_new(
         w->block,
-        (warp_split){.active = lanes, .next = f->program->code, .frame = f, .call = true});
+        (warp_split){.active = lanes, .next = entry->program->code, .frame = entry, .call = true});
 }
 
 const insn *split_switch(warp *w) {
-    warp_split *f = w->ready;
-    if (!f) {
+    warp_split *s = w->ready;
+    if (!s) {
         w->split = NULL;
         return NULL;
     }
-    w->ready = f->link;
-    return enter(w, f);
+    w->ready = s->link;
+    return switch_to(w, s);
 }
 
-/* A leaf under parent; it runs when its turn comes. */
+/* Adds a ready leaf below `parent`. Its frame is that of `like`. False: out of memory. */
 static bool add_leaf(warp *w, warp_split *parent, const warp_split *like, uint32_t lanes,
                      const insn *next, const insn *reconverge) {
     warp_split *leaf = split_new(w->block, (warp_split){.active = lanes,
@@ -91,28 +94,29 @@ static bool add_leaf(warp *w, warp_split *parent, const warp_split *like, uint32
 
 const insn *split_two_ways(warp *w, const insn *i, uint32_t taken, const insn *target,
                            const insn *otherwise) {
-    warp_split *f = w->split;
-    /* Arms that only the exit joins (an early return on one side) still meet the others where this
-     * warp_split does. */
-    const insn *meet = i->reconverge ? i->reconverge : f->reconverge;
-    const uint32_t others = f->active & ~taken;
-    const bool taken_ends = target == meet, others_end = otherwise == meet;
-    if (taken_ends && others_end) return meet;
-    if (meet == f->reconverge && !f->call) {
-        /* Meeting where the warp_split ends anyway: no new level, or loops would grow the tree. */
-        if (!taken_ends && !others_end && !add_leaf(w, f->parent, f, taken, target, meet))
+    warp_split *s = w->split;
+    /* A branch whose sides join only at the exit (one returns early) has no reconvergence point
+     * of its own. Then its lanes reconverge where the running split does. */
+    const insn *reconverge = i->reconverge ? i->reconverge : s->reconverge;
+    const uint32_t others = s->active & ~taken;
+    const bool taken_ends = target == reconverge, others_end = otherwise == reconverge;
+    if (taken_ends && others_end) return reconverge;
+    if (reconverge == s->reconverge && !s->call) {
+        /* The sides reconverge where the running split ends: make them its siblings. As children
+         * they would deepen the tree with every iteration of a loop. */
+        if (!taken_ends && !others_end && !add_leaf(w, s->parent, s, taken, target, reconverge))
             goto no_memory;
-        f->active = others_end ? taken : others;
-        warp_set_active(w, f->active);
+        s->active = others_end ? taken : others;
+        warp_set_active(w, s->active);
         return others_end ? target : otherwise;
     }
-    f->next = meet;
-    f->children = 0;
-    if (!others_end && !add_leaf(w, f, f, others, otherwise, meet)) goto no_memory;
-    if (!taken_ends && !add_leaf(w, f, f, taken, target, meet)) goto no_memory;
+    s->next = reconverge;
+    s->children = 0;
+    if (!others_end && !add_leaf(w, s, s, others, otherwise, reconverge)) goto no_memory;
+    if (!taken_ends && !add_leaf(w, s, s, taken, target, reconverge)) goto no_memory;
     return split_switch(w);
 no_memory:
-    return warp_fault(w, i, SMK_MEMORY, taken, "out of memory: a diverged warp_split");
+    return warp_fault(w, i, SMK_MEMORY, taken, "out of memory: a diverged warp");
 }
 
 const insn *split_at_branch(warp *w, const insn *i, uint32_t taken) {
@@ -132,20 +136,20 @@ bool split_push_call(warp *w, uint32_t lanes, frame *callee) {
 }
 
 const insn *split_end(warp *w) {
-    warp_split *f = w->split;
+    warp_split *s = w->split;
     for (;;) {
-        warp_split *parent = f->parent;
-        if (f->call && parent) frame_give(w->block, f->frame);
-        split_free(w->block, f);
+        warp_split *parent = s->parent;
+        if (s->call && parent) frame_release(w->block, s->frame);
+        split_free(w->block, s);
         if (!parent || --parent->children) return split_switch(w);
-        f = parent;
-        if (f->active && f->next) return enter(w, f);
+        s = parent;
+        if (s->active && s->next) return switch_to(w, s);
     }
 }
 
 const insn *split_leave(warp *w, uint32_t lanes, bool exited, const insn *next) {
-    warp_split *const f = w->split;
-    for (warp_split *up = f; up; up = up->parent) {
+    warp_split *const s = w->split;
+    for (warp_split *up = s; up; up = up->parent) {
         up->active &= ~lanes;
         if (up->call && !exited) break;
     }
@@ -155,32 +159,33 @@ const insn *split_leave(warp *w, uint32_t lanes, bool exited, const insn *next) 
         barrier_lanes_left(w);
         collective_lanes_left(w);
     }
-    if (!f->active) return split_end(w);
-    warp_set_active(w, f->active);
+    if (!s->active) return split_end(w);
+    warp_set_active(w, s->active);
     return next;
 }
 
 const insn *split_wait(warp *w, const insn *i, bool at_barrier, uint32_t waits_for) {
-    warp_split *f = w->split;
-    f->next = i;
-    f->at_barrier = at_barrier;
-    f->waits_for = waits_for;
-    append(&w->waiting, f);
+    warp_split *s = w->split;
+    s->next = i;
+    s->at_barrier = at_barrier;
+    s->waits_for = waits_for;
+    append(&w->waiting, s);
     return split_switch(w);
 }
 
-void split_resume(warp *w, warp_split *f, const insn *next) {
+void split_resume(warp *w, warp_split *s, const insn *next) {
     warp_split **link = &w->waiting;
-    while (*link != f)
+    while (*link != s)
         link = &(*link)->link;
-    *link = f->link;
-    f->next = next;
-    append(&w->ready, f);
+    *link = s->link;
+    s->next = next;
+    append(&w->ready, s);
 }
 
-/* ---- taking turns ---- */
+/* ---- scheduling ---- */
 
-static uint32_t lanes_below(const warp_split *list, const warp_split *ancestor) {
+/* The lanes of the leaves in a list that are descendants of `ancestor`. */
+static uint32_t lanes_of_descendants(const warp_split *list, const warp_split *ancestor) {
     uint32_t lanes = 0;
     for (; list; list = list->link)
         for (const warp_split *up = list; up; up = up->parent)
@@ -188,7 +193,8 @@ static uint32_t lanes_below(const warp_split *list, const warp_split *ancestor) 
     return lanes;
 }
 
-static void adopt(warp_split *list, const warp_split *from, warp_split *to) {
+/* Of the leaves in a list: moves those ancestors that are children of `from` to the parent `to`. */
+static void reparent(warp_split *list, const warp_split *from, warp_split *to) {
     for (; list; list = list->link)
         for (warp_split *up = list; up; up = up->parent)
             if (up->parent == from) {
@@ -197,12 +203,17 @@ static void adopt(warp_split *list, const warp_split *from, warp_split *to) {
             }
 }
 
-/* Lanes that wait for `from` at a meeting point go on without it. The waiting warp_split p stays as the
- * parent of two: the early ones, and those who still wait with all p's children. Every leaf is in one of
- * the warp's two lists here. */
+/* Lets lanes that wait for `from` at a reconvergence point continue without it. False: there are
+ * none, or out of memory.
+ *
+ * p is the inner node that waits there. It gets two children: a leaf with the early lanes, which
+ * continues, and an inner node `late`, which waits there instead of p and has p's former
+ * children. p now waits at its own reconvergence point. Every leaf is in the ready or the waiting
+ * list here. */
 static bool release_early(warp *w, const warp_split *from) {
     for (warp_split *p = from->parent; p; p = p->parent) {
-        const uint32_t early = p->active & ~(lanes_below(w->ready, p) | lanes_below(w->waiting, p));
+        const uint32_t early =
+            p->active & ~(lanes_of_descendants(w->ready, p) | lanes_of_descendants(w->waiting, p));
         if (!early || !p->next) continue;
         warp_split *late = split_new(w->block, (warp_split){.active = p->active & ~early,
                                                             .children = p->children,
@@ -211,12 +222,12 @@ static bool release_early(warp *w, const warp_split *from) {
                                                             .parent = p,
                                                             .frame = p->frame});
         if (!late) return false;
-        adopt(w->ready, p, late);
-        adopt(w->waiting, p, late);
+        reparent(w->ready, p, late);
+        reparent(w->waiting, p, late);
         p->children = 1;
         if (!add_leaf(w, p, p, early, p->next, p->reconverge)) {
-            adopt(w->ready, late, p);
-            adopt(w->waiting, late, p);
+            reparent(w->ready, late, p);
+            reparent(w->waiting, late, p);
             p->children = late->children;
             split_free(w->block, late);
             return false;
@@ -229,12 +240,12 @@ static bool release_early(warp *w, const warp_split *from) {
 
 void split_rotate(warp *w, const insn *next) {
     w->split->next = next;
-    w->polls = w->polled ? w->polls + 1 : 0;
+    w->polling_slices = w->polled ? w->polling_slices + 1 : 0;
     w->polled = false;
     append(&w->ready, w->split);
-    if (w->polls >= PATIENCE) {
+    if (w->polling_slices >= MAX_POLLING_SLICES) {
         release_early(w, w->split);
-        w->polls = 0;
+        w->polling_slices = 0;
     }
     split_switch(w);
 }
@@ -246,10 +257,10 @@ const insn *split_yield(warp *w, const insn *next) {
     return NULL;
 }
 
-/* Nothing can run. Compilers merge the tails of paths, so a thread that returns early in the source may
- * wait, in PTX, for threads that wait for it at a barrier. */
+/* Needed because compilers merge the tails of paths: a thread that returns early in the source
+ * may, in PTX, wait at a reconvergence point for threads that wait for it at a barrier. */
 bool split_unblock(warp *w) {
-    for (const warp_split *f = w->waiting; f; f = f->link)
-        if (release_early(w, f)) return true;
+    for (const warp_split *s = w->waiting; s; s = s->link)
+        if (release_early(w, s)) return true;
     return false;
 }

@@ -1,4 +1,4 @@
-/* Two observers that watch one launch; see observers.h. Neither knows of the other. */
+/* Two observers of one launch; see observer_pair.h. */
 #include "observer_pair.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@ typedef struct pair_state {
     void *first, *second;
 } pair_state;
 
-/* Calls a hook of both, where they have it. */
-#define BOTH(pair, hook, one, other, ...)                                                          \
+/* Calls a hook of both observers, unless it is NULL. */
+#define BOTH(pair, hook, first_state, second_state, ...)                                           \
     do {                                                                                           \
-        if ((pair)->first.hook) (pair)->first.hook(one, __VA_ARGS__);                              \
-        if ((pair)->second.hook) (pair)->second.hook(other, __VA_ARGS__);                          \
+        if ((pair)->first.hook) (pair)->first.hook(first_state, __VA_ARGS__);                      \
+        if ((pair)->second.hook) (pair)->second.hook(second_state, __VA_ARGS__);                   \
     } while (0)
 
 static bool on_launch(void *self, const struct launch *launch, bool *sequential) {
@@ -50,7 +50,7 @@ static void on_memory(void *state, const emu_request *request) {
     BOTH(s->pair, memory, s->first, s->second, request);
 }
 
-/* One of the two, at most, counts what runs. */
+/* At most one of the two has this hook. */
 static emu_executed *on_executed(void *state, const ptx_function *function) {
     const pair_state *s = state;
     const emu_observer *first = &s->pair->first, *second = &s->pair->second;

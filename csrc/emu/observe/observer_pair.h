@@ -1,6 +1,6 @@
-/* Two observers that watch one launch. */
-#ifndef EMU_OBSERVERS_H
-#define EMU_OBSERVERS_H
+/* Two observers of one launch, combined into one. */
+#ifndef EMU_OBSERVER_PAIR_H
+#define EMU_OBSERVER_PAIR_H
 
 #include "observer.h"
 
@@ -8,7 +8,7 @@ typedef struct observer_pair {
     emu_observer first, second;
 } observer_pair;
 
-/* Both see everything, the first before the second. The pair must outlive the observer. */
+/* An observer that calls each hook of `first`, then of `second`. The pair must outlive it. */
 emu_observer observer_of_pair(observer_pair *pair);
 
 #endif

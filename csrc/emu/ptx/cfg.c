@@ -1,4 +1,4 @@
-/* Basic blocks and the edges between them. */
+/* The control-flow graph: basic blocks and edges. */
 #include "cfg.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ bool ptx_diverges(const ptx_instruction *in) {
     return ptx_branches(in) && (in->guarded || in->op == PTX_OP_brx);
 }
 
-/* The labels that a branch can go to: the operand of bra, the list of brx.idx. */
+/* The possible targets of a branch: the operand of bra, the list of brx.idx. */
 static const ptx_operand *targets(const ptx_instruction *in, uint32_t *n) {
     *n = 0;
     if (!ptx_branches(in)) return NULL;
@@ -45,9 +45,11 @@ uint64_t cfg_count_edges(const ptx_function *f) {
     return n;
 }
 
+/* Sets the block number of each instruction; returns the number of blocks. */
 static uint32_t find_blocks(const ptx_function *f, uint32_t *block_of) {
     uint32_t n_targets;
-    block_of[0] = 1; /* 1 marks a first instruction, until numbers replace the marks */
+    /* A 1 marks the first instruction of a block. The last loop turns marks into block numbers. */
+    block_of[0] = 1;
     for (uint32_t i = 0; i < f->n_instructions; i++) {
         const ptx_instruction *in = &f->instructions[i];
         const ptx_operand *to = targets(in, &n_targets);

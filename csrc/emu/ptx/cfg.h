@@ -1,5 +1,4 @@
-/* The control-flow graph of a function, and where diverged lanes meet again. Private to the reader.
- */
+/* The control-flow graph of a function and its reconvergence points. Internal to emu/ptx. */
 #ifndef EMU_CFG_H
 #define EMU_CFG_H
 
@@ -8,22 +7,23 @@
 #include "ptx.h"
 
 typedef struct cfg_block {
-    uint32_t first, last; /* instructions, last included */
+    uint32_t first, last; /* instructions, inclusive */
     const uint32_t *successors, *predecessors;
     uint32_t n_successors, n_predecessors;
 } cfg_block;
 
 typedef struct cfg {
-    cfg_block *blocks; /* in the order of the text; block 0 is the entry */
+    cfg_block *blocks; /* in text order; block 0 is the entry */
     uint32_t n_blocks;
 } cfg;
 
-/* How many edges the graph will have, at most. A list of targets that many branches share counts
- * for each of them, so this can be quadratic in the size of the text. */
+/* An upper bound on the number of edges. A target list counts once per branch that uses it, so the
+ * number can be quadratic in the size of the text. */
 uint64_t cfg_count_edges(const ptx_function *f);
 
-/* Both return false if memory ran out, or the poller says stop. */
+/* Both functions return false if out of memory or interrupted. */
 bool cfg_build(ptx_arena *arena, const ptx_function *f, cfg *out);
+/* Sets `reconvergence` of all branches of f. */
 bool cfg_reconvergence(ptx_arena *arena, ptx_function *f, const cfg *graph,
                        interrupt_poller *poller);
 

@@ -1,4 +1,4 @@
-/* Which operands an instruction reads and which it writes: by position and opcode, as PTX defines. */
+/* Def-use: which operands an instruction reads and writes, by opcode and operand position. */
 #include "ptx.h"
 
 static bool only_reads_first(const ptx_instruction *in) {

@@ -1,51 +1,51 @@
-/* The lexer: one look at each byte, no memory of its own, tokens point into the text.
+/* The lexer: one pass, no allocation; tokens point into the text.
  *
- * A dotted opcode is a NAME and its DOTs ("ld" ".global" ".v4" ".f32"), because the same dots also
- * introduce directives, types and vector components, and only the parser can tell.
+ * A dotted opcode becomes a NAME and DOTs ("ld" ".global" ".v4" ".f32"). Directives, types and
+ * vector components start with a dot too, and only the parser can distinguish them.
  */
 #include "lexer.h"
 
 #include <string.h>
 
-enum { WORD = 1, DIGIT = 2, START = 4, BLANK = 8, MARK = 16 };
+enum { WORD = 1, DIGIT = 2, NAME_START = 4, SPACE = 8, PUNCTUATOR = 16 };
 
 /* A name starts with a letter, _ $ or %, and goes on with letters, digits, _ and $. */
 static const unsigned char char_class[256] = {
     ['0' ... '9'] = WORD | DIGIT,
-    ['a' ... 'z'] = WORD | START,
-    ['A' ... 'Z'] = WORD | START,
-    ['_'] = WORD | START,
-    ['$'] = WORD | START,
-    ['%'] = START | MARK,
-    [' '] = BLANK,
-    ['\t'] = BLANK,
-    ['\r'] = BLANK,
-    ['\n'] = BLANK,
-    ['\v'] = BLANK,
-    ['\f'] = BLANK,
-    ['{'] = MARK,
-    ['}'] = MARK,
-    ['['] = MARK,
-    [']'] = MARK,
-    ['('] = MARK,
-    [')'] = MARK,
-    ['<'] = MARK,
-    ['>'] = MARK,
-    [','] = MARK,
-    [';'] = MARK,
-    [':'] = MARK,
-    ['|'] = MARK,
-    ['@'] = MARK,
-    ['!'] = MARK,
-    ['+'] = MARK,
-    ['-'] = MARK,
-    ['*'] = MARK,
-    ['/'] = MARK,
-    ['&'] = MARK,
-    ['^'] = MARK,
-    ['~'] = MARK,
-    ['?'] = MARK,
-    ['='] = MARK,
+    ['a' ... 'z'] = WORD | NAME_START,
+    ['A' ... 'Z'] = WORD | NAME_START,
+    ['_'] = WORD | NAME_START,
+    ['$'] = WORD | NAME_START,
+    ['%'] = NAME_START | PUNCTUATOR,
+    [' '] = SPACE,
+    ['\t'] = SPACE,
+    ['\r'] = SPACE,
+    ['\n'] = SPACE,
+    ['\v'] = SPACE,
+    ['\f'] = SPACE,
+    ['{'] = PUNCTUATOR,
+    ['}'] = PUNCTUATOR,
+    ['['] = PUNCTUATOR,
+    [']'] = PUNCTUATOR,
+    ['('] = PUNCTUATOR,
+    [')'] = PUNCTUATOR,
+    ['<'] = PUNCTUATOR,
+    ['>'] = PUNCTUATOR,
+    [','] = PUNCTUATOR,
+    [';'] = PUNCTUATOR,
+    [':'] = PUNCTUATOR,
+    ['|'] = PUNCTUATOR,
+    ['@'] = PUNCTUATOR,
+    ['!'] = PUNCTUATOR,
+    ['+'] = PUNCTUATOR,
+    ['-'] = PUNCTUATOR,
+    ['*'] = PUNCTUATOR,
+    ['/'] = PUNCTUATOR,
+    ['&'] = PUNCTUATOR,
+    ['^'] = PUNCTUATOR,
+    ['~'] = PUNCTUATOR,
+    ['?'] = PUNCTUATOR,
+    ['='] = PUNCTUATOR,
 };
 
 static bool is(char c, unsigned char what) {
@@ -56,11 +56,11 @@ void lexer_start(lexer *l, const char *text, size_t size) {
     *l = (lexer){.begin = text, .at = text, .end = text + size, .line = 1};
 }
 
-/* Past blanks and comments; false if a comment has no end. */
-static bool skip_blanks(lexer *l) {
+/* Skips white space and comments; false if a comment is not terminated. */
+static bool skip_space(lexer *l) {
     const char *at = l->at, *end = l->end;
     while (at < end) {
-        if (is(*at, BLANK)) {
+        if (is(*at, SPACE)) {
             if (*at == '\n') l->line++;
             at++;
         } else if (*at == '/' && end - at > 1 && at[1] == '/') {
@@ -90,7 +90,7 @@ static const char *words(const char *at, const char *end) {
     return at;
 }
 
-/* What stands after the dot: "global", "2d", "shared::cta", "mbarrier::complete_tx::bytes". */
+/* The end of a modifier such as "2d", "shared::cta" or "mbarrier::complete_tx::bytes". */
 static const char *modifier(const char *at, const char *end) {
     at = words(at, end);
     while (end - at > 2 && at[0] == ':' && at[1] == ':' && is(at[2], WORD))
@@ -112,7 +112,7 @@ static const char *number(const char *at, const char *end) {
         bool sign = at[1] == '+' || at[1] == '-';
         if (end - at > 1 + sign && is(at[1 + sign], DIGIT)) at = digits(at + 1 + sign, end);
     }
-    return words(at, end); /* a suffix; what it may be is checked where the number is read */
+    return words(at, end); /* a suffix, checked when the number is parsed */
 }
 
 static token bad(token t, const char *why) {
@@ -122,21 +122,21 @@ static token bad(token t, const char *why) {
     return t;
 }
 
-/* In "tensor.2d" the dot belongs to a modifier, in ", .5" to a number. */
+/* The dot of "tensor.2d" starts a modifier; that of ", .5" a number. */
 static bool follows_word(const lexer *l) {
     return l->at > l->begin && is(l->at[-1], WORD);
 }
 
 token lexer_next(lexer *l) {
-    bool ended = skip_blanks(l);
+    bool ended = skip_space(l);
     token t = {.kind = TOKEN_END, .line = l->line};
-    if (!ended) return bad(t, "a /* comment has no end");
+    if (!ended) return bad(t, "unterminated /* comment");
     const char *at = l->at, *end = l->end;
     t.text = t.start = at;
     if (at == end) return t;
 
     char next = end - at > 1 ? at[1] : 0;
-    if (is(*at, START) && (*at != '%' || is(next, WORD))) {
+    if (is(*at, NAME_START) && (*at != '%' || is(next, WORD))) {
         t.kind = TOKEN_NAME;
         l->at = words(at + 1, end);
     } else if (is(*at, DIGIT) || (*at == '.' && is(next, DIGIT) && !follows_word(l))) {
@@ -150,18 +150,19 @@ token lexer_next(lexer *l) {
         const char *close = at + 1;
         while (close < end && *close != '"' && *close != '\n')
             close += *close == '\\' && end - close > 1 ? 2 : 1;
-        if (close >= end || *close != '"') return bad(t, "a string has no closing quote");
+        if (close >= end || *close != '"') return bad(t, "unterminated string");
         t.kind = TOKEN_STRING;
         t.text++;
         t.length = (size_t)(close - t.text);
         l->at = close + 1;
         return t;
-    } else if (is(*at, MARK)) {
-        t.kind = TOKEN_MARK;
-        t.mark = *at;
+    } else if (is(*at, PUNCTUATOR)) {
+        t.kind = TOKEN_PUNCTUATOR;
+        t.punctuator = *at;
         l->at = at + 1;
     } else {
-        return bad(t, *at == '.' ? "a dot without a word" : "a character that PTX does not have");
+        return bad(t, *at == '.' ? "expected a word after '.'"
+                                 : "a character that is not allowed in PTX");
     }
     t.length = (size_t)(l->at - t.text);
     return t;
@@ -172,9 +173,9 @@ size_t lexer_fold(const char *start, const char *end, char *out) {
     lexer l;
     lexer_start(&l, start, (size_t)(end - start));
     while (l.at < end) {
-        if (is(*l.at, BLANK) || *l.at == '/') {
+        if (is(*l.at, SPACE) || *l.at == '/') {
             const char *before = l.at;
-            skip_blanks(&l);
+            skip_space(&l);
             if (l.at != before) {
                 if (n && l.at < end) out[n++] = ' ';
                 continue;

@@ -1,4 +1,4 @@
-/* The hash table of names, of a text or of a trace. */
+/* The hash table of names (open addressing), for a PTX text or for the strings of a trace. */
 #include "names.h"
 
 #include "../../core/job.h"
@@ -10,7 +10,7 @@
 enum { FIRST_CAPACITY = 1024 };
 
 static uint32_t hash_of(const char *text, size_t length) {
-    uint64_t hash = hash_seed(); /* FNV-1a of 64 bits, mixed */
+    uint64_t hash = hash_seed(); /* 64-bit FNV-1a with a final mix */
     for (size_t i = 0; i < length; i++)
         hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
     hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdu;
@@ -46,7 +46,7 @@ static bool grow(names *table) {
     return true;
 }
 
-/* The slot where the name is, or where it would be put. */
+/* The slot that holds the name, or the empty one where it would be inserted. */
 static name **find(names *table, const char *text, size_t length, uint32_t hash) {
     size_t at = hash & (table->capacity - 1);
     for (name *n; (n = table->slots[at]); at = (at + 1) & (table->capacity - 1))
@@ -71,12 +71,12 @@ name *names_get(names *table, const char *text, size_t length) {
     return *slot = n;
 }
 
-/* ---- texts of a trace ---- */
+/* ---- strings of a trace ---- */
 
 static void free_texts(void *texts) {
     names *table = texts;
     names_free(table);
-    arena_free(table->arena); /* the table lies in it */
+    arena_free(table->arena); /* includes the table itself */
 }
 
 static names *texts_new(void) {

@@ -1,9 +1,8 @@
-/* Every word of the text once, and what it stands for where the parser is now. Private to the
- * reader.
+/* The parser's symbol table: each distinct word of the text, and its current bindings.
  *
- * A name can stand for a value (register, variable, function), for a range of registers of which it
- * is the prefix (%r<100>), and for a label. Each meaning is a binding; an inner scope's binding
- * hides the outer one and is taken off when the scope ends.
+ * A name has one binding per name space: as a value (register, variable, function), as the prefix
+ * of a register range (%r<100>), and as a label. An inner scope's binding hides the outer one until
+ * the scope ends.
  */
 #ifndef EMU_NAMES_H
 #define EMU_NAMES_H
@@ -11,24 +10,30 @@
 #include "../base/arena.h"
 #include "ptx.h"
 
-typedef enum meaning { AS_VALUE, AS_RANGE, AS_LABEL, N_MEANINGS } meaning;
+/* As in C, a name may mean different things in different name spaces. */
+typedef enum name_space {
+    NAME_SPACE_VALUE,
+    NAME_SPACE_RANGE,
+    NAME_SPACE_LABEL,
+    N_NAME_SPACES
+} name_space;
 
 typedef struct name {
     const char *text; /* NUL-terminated */
     uint32_t length, hash;
-    struct binding *bound[N_MEANINGS]; /* the innermost */
-    bool split;                        /* prefix and number are filled */
-    struct name *prefix;               /* "%r12": "%r", NULL if there is no such split */
-    uint64_t number;                   /* 12 */
-    /* What it is as an opcode or a modifier, once it has been used as one. */
-    bool is_word;
+    struct binding *bound[N_NAME_SPACES]; /* of the innermost scope */
+    bool number_split;                    /* prefix and number are set */
+    struct name *prefix;                  /* "%r12": "%r"; NULL: cannot be a member of a range */
+    uint64_t number;                      /* "%r12": 12 */
+    /* As an opcode or a modifier; set when the name is first used as one. */
+    bool classified;
     ptx_opcode opcode;
     uint64_t has;
     uint32_t types;
 } name;
 
 typedef struct names {
-    ptx_arena *arena, *texts; /* names, and their spellings, which may outlive them */
+    ptx_arena *arena, *texts; /* of the names, and of their spellings, which may live longer */
     name **slots;
     size_t capacity, count;
 } names;
@@ -36,7 +41,7 @@ typedef struct names {
 typedef enum binding_kind {
     BOUND_REGISTER,  /* index */
     BOUND_REGISTERS, /* index, count: .reg .v4 */
-    BOUND_RANGE,     /* count, type, and index: components of .v4, 0 for scalars */
+    BOUND_RANGE,     /* count, type; index: components of .v4, 0 for scalars */
     BOUND_VARIABLE,
     BOUND_FUNCTION,
     BOUND_LABEL, /* index of the instruction */
@@ -45,22 +50,22 @@ typedef enum binding_kind {
 
 typedef struct binding {
     binding_kind kind;
-    meaning as;
+    name_space name_space;
     uint32_t depth, index;
     uint64_t count;
     ptx_type type;
-    struct variable_note *variable;
-    struct function_note *function;
+    struct variable_info *variable;
+    struct function_info *function;
     ptx_operand *operand;
     name *name;
-    struct binding *hidden; /* what the name meant outside */
-    struct binding *next;   /* of the same scope */
+    struct binding *outer; /* the binding of the enclosing scope that this one hides */
+    struct binding *next;  /* in the same scope */
 } binding;
 
 bool names_start(names *table, ptx_arena *arena, ptx_arena *texts);
 void names_free(names *table);
 
-/* Finds or adds; NULL if out of memory. */
+/* Finds or inserts the name; NULL if out of memory. */
 name *names_get(names *table, const char *text, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tables of opcode.h, by name. */
+/* The tables behind opcode.h, and their look-up by name. */
 #include "opcode.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Opcodes and modifiers as numbers, so that nothing compares their spellings. opcodes.def has the facts. */
+/* Opcodes and modifiers as enumerators, so that other code need not compare spellings. The facts
+ * about each opcode are in opcodes.def. */
 #ifndef EMU_OPCODE_H
 #define EMU_OPCODE_H
 
@@ -13,28 +14,32 @@ typedef enum ptx_opcode {
     PTX_N_OPCODES
 } ptx_opcode;
 
-/* What it does with operand 0; it reads the others. */
+/* How the instruction accesses operand 0; it reads all others. */
 typedef enum ptx_operands {
-    OPERANDS_UPDATES, /* reads and writes: a register then lives longer than need be, which is never wrong */
-    OPERANDS_LANEWISE, /* writes, and a lane's result depends on nothing but that lane's sources */
+    /* Reads and writes. Also the default where this is unknown: a register's live range is then
+     * longer than necessary, which is safe. */
+    OPERANDS_UPDATES,
+    OPERANDS_LANEWISE, /* writes; a lane's result depends only on that lane's sources */
     OPERANDS_WRITES,
     OPERANDS_READS,
-    OPERANDS_CALLS,  /* writes a list of results; anything else is the callee */
-    OPERANDS_REDUCES /* .red writes the threads' answer; the others read a barrier's number */
+    /* Writes it if it is a list of results; otherwise it is the callee, which is read. */
+    OPERANDS_CALLS,
+    /* With .red it is the reduction's result, written; otherwise the barrier number, read. */
+    OPERANDS_REDUCES
 } ptx_operands;
 
-/* Floating-point operations: per lane and element, or of the whole instruction (../cost/flops.h). */
+/* Floating-point operations: per lane and element, or per instruction (../cost/flops.h). */
 typedef enum ptx_flops {
     FLOPS_NONE,
     FLOPS_ONE,
     FLOPS_TWO,
-    FLOPS_IF_ADD, /* one, with .add */
-    FLOPS_MMA,    /* 2mnk by the shape */
-    FLOPS_WMMA,   /* ... with .mma */
-    FLOPS_WGMMA   /* ... with .mma_async, by four warps */
+    FLOPS_IF_ADD, /* one if .add, else none */
+    FLOPS_MMA,    /* 2mnk of the shape, per warp */
+    FLOPS_WMMA,   /* the same if .mma, else none */
+    FLOPS_WGMMA   /* 2mnk per four warps if .mma_async, else none */
 } ptx_flops;
 
-/* How an integer result's lowest bits follow from those of its sources (../cost/alignment.c). */
+/* How the lowest bits of an integer result follow from its sources' (../cost/alignment.c). */
 typedef enum ptx_low_bits {
     LOW_BITS_NONE,
     LOW_BITS_COPY,
@@ -49,19 +54,19 @@ typedef enum ptx_low_bits {
     LOW_BITS_SHIFT
 } ptx_low_bits;
 
-/* Whether ptxas takes the result for uniform in a warp if the sources are (../cost/atomic_form.c). */
+/* Whether ptxas treats the result as warp-uniform if the sources are (../cost/atomic_form.c). */
 typedef enum ptx_uniform { UNIFORM_VARYING, UNIFORM_UNIFORM } ptx_uniform;
 
-/* What it does to shared memory, or to another thread's view of it (../cost/ptxas_vectorize.c). */
+/* Effect on shared memory, for ptxas's merging of accesses (../cost/ptxas_vectorize.c). */
 typedef enum ptx_shared {
-    SHARED_NONE,   /* nothing, or it reads in a way that ptxas does not join */
-    SHARED_LOAD,   /* ptxas joins these ... */
-    SHARED_STORE,  /* ... and these; to other spaces they do nothing */
-    SHARED_ATOMIC, /* changes it, unless the space is another one */
-    SHARED_SYNC    /* no access moves across it */
+    SHARED_NONE,   /* none, or reads that ptxas does not merge */
+    SHARED_LOAD,   /* a load that ptxas may merge; no effect if in another state space */
+    SHARED_STORE,  /* a store that ptxas may merge; no effect if in another state space */
+    SHARED_ATOMIC, /* modifies shared memory, unless in another state space */
+    SHARED_SYNC    /* ptxas moves no access across it */
 } ptx_shared;
 
-/* How it orders accesses (../hazards/sites.c). */
+/* How it orders memory accesses (../hazards/sites.c). */
 typedef enum ptx_sync {
     SYNC_NONE,
     SYNC_ATOMIC,
@@ -95,12 +100,12 @@ typedef struct ptx_opcode_facts {
 
 extern const ptx_opcode_facts ptx_opcode_facts_of[PTX_N_OPCODES];
 
-/* PTX_OP_unknown for any other name. */
+/* PTX_OP_unknown: not in opcodes.def. */
 ptx_opcode ptx_opcode_named(const char *name);
 
 /* clang-format off */
 
-/* Modifiers that something asks for beside the instruction's own decoding. X(enumerator, spelling) */
+/* Modifiers that code outside the instruction's own decoding tests. X(enumerator, spelling) */
 #define PTX_MODIFIER_MAP(X)                                                                        \
     X(ACQUIRE, "acquire") X(RELEASE, "release") X(ACQ_REL, "acq_rel") X(RELAXED, "relaxed")        \
     X(VOLATILE, "volatile") X(MMIO, "mmio") X(REDUCE, "reduce") X(BULK, "bulk")                    \
@@ -126,7 +131,7 @@ typedef enum ptx_modifier {
 PTX_MODIFIER_MAP(X)
 #undef X
 
-/* Its bit; 0 for any other. */
+/* The modifier's bit; 0: not in the list above. */
 uint64_t ptx_modifier_bit(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* The module: version, target, and the declarations that it consists of. */
+/* The module: version, target, linkage, top-level declarations. The parser's memory and errors. */
 #include "parser.h"
 
 #include <stdarg.h>
@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Line numbers and register indices are 32 bits; a text near that is not a kernel. */
-static const size_t most_text = 256u << 20;
-enum { MOST_FILES = 1 << 16 };
+/* Keeps line numbers and register indices within 32 bits; no real kernel is this large. */
+static const size_t max_text = 256u << 20;
+enum { MAX_FILES = 1 << 16 };
 
-enum { WORK_PER_TOKEN = 16 }; /* as interrupt_due counts */
+enum { STEPS_PER_TOKEN = 16 }; /* for interrupt_due */
 
-/* ---- failing ---- */
+/* ---- failures ---- */
 
-static bool end(parser *p, uint32_t line) {
+/* Makes the rest of the text empty, so that every loop over tokens ends. */
+static bool stop(parser *p, uint32_t line) {
     p->failed = true;
     p->lexer.at = p->lexer.end;
     p->token = (token){.kind = TOKEN_END, .line = line};
@@ -32,29 +33,35 @@ bool parser_fail(parser *p, uint32_t line, const char *format, ...) {
             if (*c < ' ' || *c > '~') *c = '?'; /* a quoted token may hold any bytes */
         smk_fail(p->status, SMK_KERNEL_IMAGE, "PTX line %u: %s", line, why);
     }
-    return end(p, line);
+    return stop(p, line);
 }
 
-bool parser_goes_on(parser *p, uint64_t work) {
+bool parser_poll(parser *p, uint64_t work) {
     if (!interrupt_due(p->poller, work < UINT32_MAX ? (uint32_t)work : UINT32_MAX))
         return !p->failed;
     smk_fail(p->status, SMK_INTERRUPTED, "interrupted");
-    return end(p, p->token.line);
+    return stop(p, p->token.line);
 }
 
 bool parser_no_memory(parser *p, size_t bytes) {
-    smk_fail_memory(p->status, bytes, "the PTX reader");
+    smk_fail_memory(p->status, bytes, "the PTX parser");
     return parser_fail(p, p->token.line, "out of memory");
 }
 
-bool parser_unexpected(parser *p, const char *wanted) {
-    const token *t = &p->token;
-    if (t->kind == TOKEN_END)
-        return parser_fail(p, t->line, "the text ends where %s should stand", wanted);
-    size_t length = (size_t)(p->lexer.at - t->start);
-    return parser_fail(p, t->line, "'%.*s'%s stands where %s should",
-                       (int)(length < 60 ? length : 60), t->start, length < 60 ? "" : "...",
-                       wanted);
+bool parser_unexpected(parser *p, const char *expected) {
+    return parser_unexpected_token(p, &p->token, expected);
+}
+
+bool parser_unexpected_token(parser *p, const token *found, const char *expected) {
+    enum { MAX_QUOTED = 60 };
+    if (found->kind == TOKEN_END)
+        return parser_fail(p, found->line, "expected %s, found the end of the text", expected);
+    /* From the start, which includes a dot or quote, to the end, which includes a closing quote. */
+    size_t length = (size_t)(found->text - found->start) + found->length;
+    length += found->kind == TOKEN_STRING;
+    return parser_fail(p, found->line, "expected %s, found '%.*s'%s", expected,
+                       (int)(length < MAX_QUOTED ? length : MAX_QUOTED), found->start,
+                       length < MAX_QUOTED ? "" : "...");
 }
 
 /* ---- memory ---- */
@@ -74,7 +81,7 @@ void *parser_scratch(parser *p, size_t count, size_t size) {
 }
 
 bool list_extend(parser *p, list *l, size_t more, size_t size) {
-    size_t count = l->count + more; /* both are far below SIZE_MAX: the text bounds them */
+    size_t count = l->count + more; /* cannot overflow: the text's size bounds both */
     if (count > l->capacity) {
         size_t capacity = count < 16 ? 16 : count + count / 2;
         void *items = realloc(l->items, capacity * size);
@@ -91,7 +98,7 @@ void *list_push(parser *p, list *l, size_t size) {
     return list_extend(p, l, 1, size) ? (char *)l->items + (l->count - 1) * size : NULL;
 }
 
-void *list_keep(parser *p, const list *l, size_t size) {
+void *list_to_arena(parser *p, const list *l, size_t size) {
     void *copy = parser_alloc(p, l->count, size);
     if (copy && l->count) memcpy(copy, l->items, l->count * size);
     return copy;
@@ -107,11 +114,11 @@ void list_free(list *l) {
 void parser_advance(parser *p) {
     p->token = lexer_next(&p->lexer);
     if (p->token.kind == TOKEN_BAD) parser_fail(p, p->token.line, "%s", p->token.text);
-    parser_goes_on(p, WORK_PER_TOKEN);
+    parser_poll(p, STEPS_PER_TOKEN);
 }
 
-bool parser_at(const parser *p, char mark) {
-    return p->token.mark == mark;
+bool parser_at(const parser *p, char punctuator) {
+    return p->token.punctuator == punctuator;
 }
 
 bool parser_at_dot(const parser *p, const char *word) {
@@ -120,21 +127,21 @@ bool parser_at_dot(const parser *p, const char *word) {
            memcmp(t->text, word, t->length) == 0;
 }
 
-bool parser_take(parser *p, char mark) {
-    if (!parser_at(p, mark)) return false;
+bool parser_accept(parser *p, char punctuator) {
+    if (!parser_at(p, punctuator)) return false;
     parser_advance(p);
     return true;
 }
 
-bool parser_take_dot(parser *p, const char *word) {
+bool parser_accept_dot(parser *p, const char *word) {
     if (!parser_at_dot(p, word)) return false;
     parser_advance(p);
     return true;
 }
 
-bool parser_expect(parser *p, char mark) {
-    char wanted[4] = {'\'', mark, '\'', 0};
-    return parser_take(p, mark) || parser_unexpected(p, wanted);
+bool parser_expect(parser *p, char punctuator) {
+    char expected[4] = {'\'', punctuator, '\'', 0};
+    return parser_accept(p, punctuator) || parser_unexpected(p, expected);
 }
 
 name *parser_expect_name(parser *p, const char *what) {
@@ -155,7 +162,9 @@ bool parser_skip_braces(parser *p) {
     uint64_t depth = 0;
     do {
         if (p->token.kind == TOKEN_END)
-            return !p->failed && parser_fail(p, line, "the { of this line has no }");
+            return !p->failed &&
+                   parser_fail(p, line,
+                               "expected '}' to close this line's '{', found the end of the text");
         depth += parser_at(p, '{');
         depth -= parser_at(p, '}');
         parser_advance(p);
@@ -188,7 +197,7 @@ static bool target(parser *p) {
     name *n = parser_expect_name(p, "a target such as sm_80");
     if (!n) return false;
     p->module->target = n->text;
-    while (parser_take(p, ',')) /* debug, texmode_independent, ... */
+    while (parser_accept(p, ',')) /* debug, texmode_independent, ... */
         if (!parser_expect_name(p, "a target option")) return false;
     return true;
 }
@@ -197,13 +206,12 @@ static bool address_size(parser *p) {
     uint64_t bits;
     uint32_t line = p->token.line;
     if (!parser_integer(p, 64, ".address_size", &bits)) return false;
-    return bits == 64 ||
-           parser_fail(p, line, "only .address_size 64 is supported; this text says %llu",
-                       (unsigned long long)bits);
+    return bits == 64 || parser_fail(p, line, "only .address_size 64 is supported, found %llu",
+                                     (unsigned long long)bits);
 }
 
-/* Names of files are shown: on terminals, in tables, pages and messages, where a control character would be obeyed.
- * These are C0, DEL, and in UTF-8 C1. */
+/* Replaces control characters (C0, DEL, and C1 encoded as UTF-8) in a file name. File names are
+ * printed to terminals, tables, pages and messages, where a control character could take effect. */
 static void make_printable(char *text) {
     unsigned char before = 0;
     for (unsigned char *c = (unsigned char *)text; *c; before = *c++) {
@@ -216,13 +224,13 @@ static void make_printable(char *text) {
 /* .file 1 "name.cu" [, time, size] */
 static bool file(parser *p) {
     uint64_t number, ignored;
-    if (!parser_integer(p, MOST_FILES, "a file number", &number)) return false;
+    if (!parser_integer(p, MAX_FILES, "a file number", &number)) return false;
     if (p->token.kind != TOKEN_STRING) return parser_unexpected(p, "a file name in quotes");
     char *text = arena_string(p->arena, p->token.text, p->token.length);
     if (!text) return parser_no_memory(p, p->token.length);
     make_printable(text);
     parser_advance(p);
-    while (parser_take(p, ','))
+    while (parser_accept(p, ','))
         if (!parser_integer(p, UINT64_MAX, "a number", &ignored)) return false;
     if (number >= p->files.count &&
         !list_extend(p, &p->files, number + 1 - p->files.count, sizeof(char *)))
@@ -241,36 +249,35 @@ static bool pragma(parser *p) {
     do {
         if (p->token.kind != TOKEN_STRING) return parser_unexpected(p, "a pragma in quotes");
         parser_advance(p);
-    } while (parser_take(p, ','));
+    } while (parser_accept(p, ','));
     return parser_expect(p, ';');
 }
 
-/* .alias a, b; : a is another name of b, which may be defined later. */
+/* .alias a, b; makes a another name for b, which may be defined later. */
 static bool alias(parser *p) {
     uint32_t line = p->token.line;
     name *from = parser_expect_name(p, "a function");
     if (!from || !parser_expect(p, ',')) return false;
     name *to = parser_expect_name(p, "a function");
     if (!to) return false;
-    function_note *a = parser_function_named(p, from, line), *b = NULL;
+    function_info *a = parser_function_named(p, from, line), *b = NULL;
     if (a) b = parser_function_named(p, to, line);
     if (!b) return false;
     a->alias_of = b->alias_of ? b->alias_of : b;
     return parser_expect(p, ';');
 }
 
-/* Directives that stand in bodies too. */
 bool parser_common_directive(parser *p, bool *known) {
     static const struct {
         const char *word;
         bool (*read)(parser *);
     } directives[] = {{"file", file}, {"section", section}, {"pragma", pragma}};
     for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
-        if ((*known = parser_take_dot(p, directives[i].word))) return directives[i].read(p);
+        if ((*known = parser_accept_dot(p, directives[i].word))) return directives[i].read(p);
     return true;
 }
 
-bool parser_take_space(parser *p, ptx_space *space) {
+bool parser_accept_space(parser *p, ptx_space *space) {
     static const struct {
         const char *word;
         ptx_space space;
@@ -280,7 +287,7 @@ bool parser_take_space(parser *p, ptx_space *space) {
                   {"local", PTX_LOCAL},
                   {"param", PTX_PARAM}};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
-        if (!parser_take_dot(p, spaces[i].word)) continue;
+        if (!parser_accept_dot(p, spaces[i].word)) continue;
         *space = spaces[i].space;
         return true;
     }
@@ -291,29 +298,29 @@ static bool module_item(parser *p) {
     bool known, external = false;
     ptx_space space;
     if (!parser_common_directive(p, &known) || known) return !p->failed;
-    if (parser_take_dot(p, "version")) return version(p);
-    if (parser_take_dot(p, "target")) return target(p);
-    if (parser_take_dot(p, "address_size")) return address_size(p);
-    if (parser_take_dot(p, "alias")) return alias(p);
+    if (parser_accept_dot(p, "version")) return version(p);
+    if (parser_accept_dot(p, "target")) return target(p);
+    if (parser_accept_dot(p, "address_size")) return address_size(p);
+    if (parser_accept_dot(p, "alias")) return alias(p);
     for (;;) {
-        if (parser_take_dot(p, "extern"))
+        if (parser_accept_dot(p, "extern"))
             external = true;
-        else if (!parser_take_dot(p, "visible") && !parser_take_dot(p, "weak") &&
-                 !parser_take_dot(p, "common"))
+        else if (!parser_accept_dot(p, "visible") && !parser_accept_dot(p, "weak") &&
+                 !parser_accept_dot(p, "common"))
             break;
     }
-    if (parser_take_dot(p, "entry")) return parser_function(p, true, external);
-    if (parser_take_dot(p, "func")) return parser_function(p, false, external);
-    if (parser_take_space(p, &space)) return parser_variables(p, space, external);
-    return parser_unexpected(p, "a directive of a module (.entry, .func, .global, ...)");
+    if (parser_accept_dot(p, "entry")) return parser_function(p, true, external);
+    if (parser_accept_dot(p, "func")) return parser_function(p, false, external);
+    if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
+    return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
 
-/* ---- the whole ---- */
+/* ---- the whole text ---- */
 
-/* What could be said only when all of the text was read. */
+/* Checks and results that need the whole text. */
 static bool finish(parser *p) {
-    function_note **functions = p->functions.items;
-    variable_note **variables = p->variables.items;
+    function_info **functions = p->functions.items;
+    variable_info **variables = p->variables.items;
     ptx_module *m = p->module;
 
     for (size_t i = 0; i < p->variables.count; i++) {
@@ -337,7 +344,7 @@ static bool finish(parser *p) {
         }
         m->functions[m->n_functions++] = f;
         f->number = m->n_functions;
-        if (!parser_goes_on(p, f->n_instructions)) return false;
+        if (!parser_poll(p, f->n_instructions)) return false;
         for (uint32_t k = 0; k < f->n_instructions; k++) {
             ptx_instruction *in = &f->instructions[k];
             if (in->line && in->file_number < p->files.count)
@@ -350,7 +357,7 @@ static bool finish(parser *p) {
             at->file = ((const char **)p->files.items)[at->file_number];
     }
     for (size_t i = 0; i < p->variables.count; i++)
-        if (variables[i]->of_module) m->variables[m->n_variables++] = variables[i]->variable;
+        if (variables[i]->module_level) m->variables[m->n_variables++] = variables[i]->variable;
     return true;
 }
 
@@ -361,10 +368,11 @@ static bool parse(parser *p, const char *text, size_t size) {
         uint32_t line = 1;
         for (const char *c = text; c < nul; c++)
             line += *c == '\n';
-        return parser_fail(p, line, "a NUL byte stands in the text");
+        return parser_fail(p, line, "the text contains a NUL byte");
     }
     parser_advance(p);
-    if (!parser_at_dot(p, "version")) return parser_unexpected(p, "'.version', as in all PTX,");
+    if (!parser_at_dot(p, "version"))
+        return parser_unexpected(p, "'.version' at the start of the text");
     while (p->token.kind != TOKEN_END)
         if (!module_item(p)) return false;
     if (p->failed) return false;
@@ -376,13 +384,13 @@ smk_code ptx_parse(const char *text, size_t size, interrupt_poller *poller, ptx_
                    smk_status *status) {
     *out = NULL;
     while (size > 0 && text[size - 1] == 0)
-        size--; /* NVRTC counts its terminator */
-    if (size > most_text)
+        size--; /* NVRTC's size includes the terminator */
+    if (size > max_text)
         return smk_fail(status, SMK_KERNEL_IMAGE,
-                        "the PTX text has %zu bytes; at most %zu are read", size, most_text);
+                        "the PTX text has %zu bytes; at most %zu are supported", size, max_text);
 
     parser *p = calloc(1, sizeof *p);
-    if (!p) return smk_fail_memory(status, sizeof *p, "the PTX reader");
+    if (!p) return smk_fail_memory(status, sizeof *p, "the PTX parser");
     p->status = status;
     p->poller = poller;
     p->text_bytes = size;
@@ -401,8 +409,9 @@ smk_code ptx_parse(const char *text, size_t size, interrupt_poller *poller, ptx_
     else
         arena_free(p->arena);
 
-    list *lists[] = {&p->variables,    &p->functions, &p->files,   &p->positions, &p->registers,
-                     &p->instructions, &p->locals,    &p->pending, &p->drafts};
+    list *lists[] = {&p->variables, &p->functions,          &p->files,
+                     &p->positions, &p->registers,          &p->instructions,
+                     &p->locals,    &p->forward_references, &p->drafts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_free(lists[i]);
     names_free(&p->names);

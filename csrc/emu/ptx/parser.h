@@ -1,18 +1,17 @@
-/* What the parser's files share. Private to the reader.
+/* The parser's internal interface: a recursive-descent parser with one token of lookahead.
  *
  *     parser.c               the module: directives, linkage, ptx_parse itself
- *     parser_function.c      .entry and .func: header, parameters, body, and what follows a body
+ *     parser_function.c      .entry and .func: header, parameters, body, analyses after the body
  *     parser_statement.c     one instruction, label or directive of a body
  *     parser_operand.c       operands
- *     parser_variable.c      variables: type, size, place
- *     parser_initialiser.c   the values that they start with
+ *     parser_variable.c      variables: type, size, offset
+ *     parser_initialiser.c   initial values of variables
  *     parser_constant.c      numbers and constant expressions
- *     scope.c                what a name means here
- *     layout.c               where .shared variables stand, once all functions are known
+ *     scope.c                scopes and name lookup
+ *     layout.c               offsets of .shared variables, once all functions are parsed
  *
- * A function that returns bool returns false after it (or one that it called) has recorded a
- * failure; a function that returns a pointer, NULL. From then on the text counts as ended, so every
- * loop over tokens ends too.
+ * On failure a function records the error (or its callee has) and returns false or NULL. The lexer
+ * then returns only TOKEN_END, so every loop over tokens terminates.
  */
 #ifndef EMU_PARSER_H
 #define EMU_PARSER_H
@@ -21,60 +20,61 @@
 #include "lexer.h"
 #include "names.h"
 
-enum { MAX_DEPTH = 128 }; /* of braces, of parentheses in expressions, of initialiser lists */
+enum { MAX_DEPTH = 128 }; /* of scopes, and of nested expressions */
 
-/* An array that grows; its memory is malloc'ed and reused from one function to the next. */
+/* A growable array on the heap; the lists of a function are reused for the next function. */
 typedef struct list {
     void *items;
     size_t count, capacity;
 } list;
 
-/* Who uses whom, for layout.c: a function or an initialiser names a variable or a function. */
+/* An edge of the reference graph for layout.c: a function or an initialiser names a variable or a
+ * function. */
 typedef struct reference {
-    struct variable_note *variable;
-    struct function_note *function;
+    struct variable_info *variable;
+    struct function_info *function;
     struct reference *next;
 } reference;
 
-/* What the parser must know of a variable or function beyond what the module keeps. */
-typedef struct variable_note {
+/* What the parser needs about a variable or function beyond what the module stores. */
+typedef struct variable_info {
     ptx_variable *variable;
-    bool of_module;        /* not a .shared variable of a function */
-    reference *references; /* of its initialiser */
-    const void *last_user; /* whose references have it already */
-    uint32_t used_line;    /* where it was first used, 0 for never */
-    uint32_t visited;
-    list entries; /* .shared: the kernels that reach it; layout.c's own */
-} variable_note;
+    bool module_level;     /* false: a .shared variable of a function */
+    reference *references; /* from its initialiser */
+    const void *last_user; /* the last user whose references include it: avoids duplicates */
+    uint32_t used_line;    /* line of the first use; 0: unused */
+    uint32_t visited;      /* the last search that reached it (layout.c) */
+    list entries;          /* .shared: indices of the entries that reach it (layout.c) */
+} variable_info;
 
-typedef struct function_note {
+typedef struct function_info {
     ptx_function *function;
     reference *references;
     const void *last_user;
     uint32_t visited;
-    struct function_note *alias_of;
-} function_note;
+    struct function_info *alias_of;
+} function_info;
 
 typedef struct scope {
     binding *bindings;
-    size_t first_pending;
-    uint64_t local_bytes; /* to go back to when the scope ends */
+    size_t first_forward_reference;
+    uint64_t local_bytes; /* parser.local_bytes before the scope; restored when it ends */
 } scope;
 
-/* An operand that names what was not declared yet: a label further down. */
-typedef struct pending {
+/* An operand that names a label, which may be declared later. */
+typedef struct forward_reference {
     ptx_operand *operand;
     name *name;
     uint32_t line;
-    bool of_list; /* an item of .branchtargets: a label, not another list */
-} pending;
+    bool in_target_list; /* an item of .branchtargets: must be a label, not another list */
+} forward_reference;
 
-/* An operand on the way into its instruction. */
+/* An operand of an instruction that is still being parsed. */
 typedef struct draft {
     ptx_operand operand;
-    name *pending; /* not NULL: a label to be found when its scope ends */
+    name *label; /* not NULL: a label, resolved when its scope ends */
     uint32_t line;
-    bool of_list; /* as in pending */
+    bool in_target_list; /* as in forward_reference */
 } draft;
 
 typedef struct constant {
@@ -86,111 +86,120 @@ typedef struct constant {
 
 typedef struct parser {
     lexer lexer;
-    token token; /* the next one, not yet taken */
+    token token; /* the lookahead: not yet consumed */
     smk_status *status;
     interrupt_poller *poller;
     bool failed;
     ptx_arena *arena;   /* the module's */
-    ptx_arena *scratch; /* until the end of the parse */
+    ptx_arena *scratch; /* freed at the end of the parse */
     names names;
     scope scopes[MAX_DEPTH]; /* 0: the module; 1: a function's parameters; 2: its body; ... */
     uint32_t depth;
-    uint32_t nesting; /* of expressions */
+    uint32_t nesting; /* depth of expressions */
     ptx_module *module;
-    list variables;      /* variable_note *, of the module and .shared ones of functions */
-    list functions;      /* function_note * */
+    list variables;      /* variable_info *: module-level ones, and .shared ones of functions */
+    list functions;      /* function_info * */
     list files;          /* const char *, by number */
-    list positions;      /* ptx_position *, one a .loc */
-    uint64_t text_bytes; /* bounds what initialisers may ask for */
+    list positions;      /* ptx_position *, one per .loc */
+    uint64_t text_bytes; /* part of the limit on initialised_bytes */
     uint64_t initialised_bytes;
 
-    /* the function being read */
-    function_note *note;
+    /* the function being parsed */
+    function_info *current;
     list registers;    /* ptx_register */
     list instructions; /* ptx_instruction */
     list locals;       /* ptx_variable * */
-    list pending;
+    list forward_references;
     list drafts;
-    uint64_t local_bytes;          /* of the scopes open now */
-    uint64_t function_local_bytes; /* the most so far */
-    uint32_t file, line;           /* of the last .loc */
+    uint64_t local_bytes;          /* in all open scopes */
+    uint64_t function_local_bytes; /* maximum of local_bytes */
+    uint32_t file, line;           /* from the last .loc */
     const ptx_position *position;
-    size_t first_position; /* in positions, of this function */
-    bool label_at_end;     /* a label stands after the last instruction */
+    size_t first_position; /* index in positions of this function's first */
+    bool label_at_end;     /* a label follows the last instruction */
 } parser;
 
 /* ---- parser.c ---- */
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-bool parser_unexpected(parser *p, const char *wanted);    /* names the token at hand */
-void *parser_alloc(parser *p, size_t count, size_t size); /* from the module's arena */
-void *parser_scratch(parser *p, size_t count, size_t size);
+bool parser_unexpected(parser *p, const char *expected); /* "expected X, found <lookahead>" */
+bool parser_unexpected_token(parser *p, const token *found, const char *expected);
+void *parser_alloc(parser *p, size_t count, size_t size);   /* in the module's arena */
+void *parser_scratch(parser *p, size_t count, size_t size); /* in the scratch arena */
 bool parser_no_memory(parser *p, size_t bytes);
-bool parser_goes_on(parser *p, uint64_t work); /* unless the caller wants it to stop: a failure */
-bool list_extend(parser *p, list *l, size_t more, size_t size); /* by items of zeros */
-void *list_push(parser *p, list *l, size_t size);               /* one */
+/* Polls for interruption after `work` steps; false, and a failure, if interrupted. */
+bool parser_poll(parser *p, uint64_t work);
+bool list_extend(parser *p, list *l, size_t more, size_t size); /* by `more` zeroed items */
+void *list_push(parser *p, list *l, size_t size);               /* one zeroed item */
 void list_free(list *l);
-void *list_keep(parser *p, const list *l, size_t size); /* a copy in the module's arena */
+void *list_to_arena(parser *p, const list *l, size_t size); /* a copy, in the module's arena */
 
 void parser_advance(parser *p);
-bool parser_at(const parser *p, char mark);
+/* at: tests the lookahead. accept: consumes it if it matches. expect: otherwise fails. */
+bool parser_at(const parser *p, char punctuator);
 bool parser_at_dot(const parser *p, const char *word);
-bool parser_take(parser *p, char mark); /* if it is there */
-bool parser_take_dot(parser *p, const char *word);
-bool parser_expect(parser *p, char mark);
+bool parser_accept(parser *p, char punctuator);
+bool parser_accept_dot(parser *p, const char *word);
+bool parser_expect(parser *p, char punctuator);
 name *parser_expect_name(parser *p, const char *what);
-bool parser_skip_braces(parser *p);                   /* { ... } of a section */
-bool parser_common_directive(parser *p, bool *known); /* those that stand in modules and bodies */
-bool parser_take_space(parser *p, ptx_space *space);
+bool parser_skip_braces(parser *p); /* { ... } */
+/* Directives allowed in modules and in bodies; *known: whether the lookahead was one. */
+bool parser_common_directive(parser *p, bool *known);
+bool parser_accept_space(parser *p, ptx_space *space);
 
 /* ---- scope.c ---- */
 
 bool scope_open(parser *p);
-bool scope_close(parser *p); /* also finds the labels that were named in it */
-/* Fails if the name has such a meaning at that depth already. */
+bool scope_close(parser *p); /* also resolves labels used in it */
+/* Fails if the name is already declared in that scope, in the same name space. */
 binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t depth, uint32_t line);
-/* Registers of .v2 .v4 .v8 are as many scalar ones; vector: 0 for a scalar. */
+/* A .v2, .v4 or .v8 register becomes that many scalar registers; vector: 0 for a scalar. */
 bool scope_declare_registers(parser *p, name *n, ptx_type type, uint32_t vector, uint32_t line);
-binding *scope_find(parser *p, name *n); /* as a value; NULL without a failure if it has none */
+/* The name as a value. NULL if undeclared (not a failure), or on failure. */
+binding *scope_find(parser *p, name *n);
 
 /* ---- parser_constant.c ---- */
 
 bool parser_constant(parser *p, constant *out);
-bool parser_integer(parser *p, uint64_t most, const char *what, uint64_t *out);
-bool parser_offset(parser *p, int64_t *offset); /* + 4 - 8 ..., possibly nothing */
+bool parser_integer(parser *p, uint64_t max, const char *what, uint64_t *out);
+bool parser_offset(parser *p, int64_t *offset); /* adds + 4 - 8 ..., possibly empty */
 void constant_to_immediate(const constant *c, ptx_operand *out);
 
 /* ---- parser_variable.c ---- */
 
-/* The declaration after its space: attributes, type, names, arrays, initialisers, semicolon. */
+/* A declaration after its state space: attributes, type, names, arrays, initialisers, semicolon. */
 bool parser_variables(parser *p, ptx_space space, bool external);
 /* One .param of a function header or prototype, after the word .param. */
 ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes);
-ptx_type parser_take_type(parser *p);              /* PTX_NO_TYPE if the token is none */
-uint32_t parser_take_vector(parser *p);            /* .v2 .v4 .v8; 0 if the token is none */
+ptx_type parser_accept_type(parser *p);            /* PTX_NO_TYPE: not a type */
+uint32_t parser_accept_vector(parser *p);          /* .v2 .v4 .v8; 0: not a vector */
 bool parser_alignment(parser *p, uint32_t *align); /* the number after .align */
-void parser_note_use(parser *p, const binding *b, uint32_t line, reference **of, const void *user);
+/* Adds a reference to the variable or function to `references`, once per user. */
+void parser_record_use(parser *p, const binding *b, uint32_t line, reference **references,
+                       const void *user);
 
 /* ---- parser_function.c ---- */
 
 bool parser_function(parser *p, bool is_entry, bool external);
-/* (parameters), of a header or a prototype */
+/* (parameters) of a header or a prototype; bind: declare their names in the current scope. */
 bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, uint64_t *bytes);
-function_note *parser_function_named(parser *p, name *n, uint32_t line);
+/* Finds the function or declares it. */
+function_info *parser_function_named(parser *p, name *n, uint32_t line);
 
 /* ---- parser_statement.c ---- */
 
-bool parser_statement(parser *p); /* anything of a body but braces */
+bool parser_statement(parser *p); /* anything in a body except braces */
 
 /* ---- parser_operand.c ---- */
 
 bool parser_operands(parser *p, ptx_instruction *out); /* up to the semicolon */
-/* .branchtargets L0, L1; with what: "label"; .calltargets with what: "function" */
+/* The items of .branchtargets L0, L1; or .calltargets f, g; */
 bool parser_target_list(parser *p, ptx_operand *out);
 
 /* ---- layout.c ---- */
 
+/* Sets offsets of static .shared variables and each entry's shared_bytes. */
 bool layout_shared(parser *p);
 
 #endif

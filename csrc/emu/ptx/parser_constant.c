@@ -1,7 +1,7 @@
-/* Numbers and constant expressions.
+/* Numbers and constant expressions, parsed by precedence climbing.
  *
- * PTX evaluates them in 64 bits, as C does: signed unless an operand is unsigned (a U suffix, or a
- * number that does not fit a signed one). Floats know only + - * / and the sign.
+ * PTX evaluates integers in 64 bits by C's rules: signed unless an operand is unsigned (a U suffix,
+ * or a number beyond INT64_MAX). Floats support only + - * / and the sign.
  */
 #include <locale.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static void set_double(constant *out, double value) {
     memcpy(&out->float_bits, &single, sizeof single);
 }
 
-/* "1.5e3", in the C locale whatever the process has set. */
+/* "1.5e3". Uses the C locale regardless of the process's: strtod depends on the decimal point. */
 static bool decimal_float(const char *text, size_t length, constant *out) {
     char copy[64], *end;
     if (length >= sizeof copy) return false;
@@ -63,7 +63,8 @@ static bool number(const token *t, constant *out) {
             float single;
             memcpy(&single, &single_bits, sizeof single);
             set_double(out, (double)single);
-            out->float_bits = single_bits; /* a conversion would quieten a signalling NaN */
+            /* Kept separately: conversion to double would quiet a signalling NaN. */
+            out->float_bits = single_bits;
         } else {
             double value;
             memcpy(&value, &bits, sizeof value);
@@ -87,7 +88,7 @@ static bool number(const token *t, constant *out) {
 
 /* ---- expressions ---- */
 
-static bool expression(parser *p, int least, constant *out);
+static bool expression(parser *p, int min_precedence, constant *out);
 
 static bool nested(parser *p, bool (*parse)(parser *, constant *), constant *out) {
     if (p->nesting >= MAX_DEPTH)
@@ -102,8 +103,7 @@ static bool unary(parser *p, constant *out) {
     token t = p->token;
     if (t.kind == TOKEN_NUMBER) {
         if (!number(&t, out))
-            return parser_fail(p, t.line,
-                               "'%.*s' is not a number that PTX has (or it does not fit 64 bits)",
+            return parser_fail(p, t.line, "'%.*s' is not a number in PTX, or does not fit 64 bits",
                                (int)(t.length < 40 ? t.length : 40), t.text);
         parser_advance(p);
         return true;
@@ -113,7 +113,7 @@ static bool unary(parser *p, constant *out) {
         parser_advance(p);
         return true;
     }
-    if (parser_take(p, '(')) {
+    if (parser_accept(p, '(')) {
         if (parser_at_dot(p, "s64") || parser_at_dot(p, "u64")) {
             bool is_unsigned = parser_at_dot(p, "u64");
             parser_advance(p);
@@ -125,65 +125,66 @@ static bool unary(parser *p, constant *out) {
         }
         return nested(p, parser_constant, out) && parser_expect(p, ')');
     }
-    if (t.kind != TOKEN_MARK || !strchr("+-~!", t.mark)) return parser_unexpected(p, "a constant");
+    if (t.kind != TOKEN_PUNCTUATOR || !strchr("+-~!", t.punctuator))
+        return parser_unexpected(p, "a constant");
     parser_advance(p);
     if (!nested(p, unary, out)) return false;
-    if (out->is_float && t.mark == '-') {
+    if (out->is_float && t.punctuator == '-') {
         uint32_t float_bits = out->float_bits ^ 0x80000000u;
         set_double(out, -out->value);
         out->float_bits = float_bits;
-    } else if (out->is_float && t.mark != '+') {
-        return parser_fail(p, t.line, "'%c' does not apply to a float", t.mark);
+    } else if (out->is_float && t.punctuator != '+') {
+        return parser_fail(p, t.line, "'%c' does not apply to a float", t.punctuator);
     }
     if (out->is_float) return true;
-    if (t.mark == '-') out->bits = -out->bits;
-    if (t.mark == '~') out->bits = ~out->bits;
-    if (t.mark == '!') *out = (constant){.bits = !out->bits};
+    if (t.punctuator == '-') out->bits = -out->bits;
+    if (t.punctuator == '~') out->bits = ~out->bits;
+    if (t.punctuator == '!') *out = (constant){.bits = !out->bits};
     return true;
 }
 
-/* The operator at hand: its two characters, or one and 0, and how tightly it binds; 0 for none. */
-static int operator_at(const parser *p, char mark[2]) {
+/* The precedence of the operator at the lookahead; 0: none. op: its one or two characters. */
+static int operator_at(const parser *p, char op[2]) {
     static const struct {
-        char mark[3];
-        int binds;
+        char text[3];
+        int precedence;
     } operators[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
                      {"<<", 8}, {">>", 8}, {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},
                      {">", 7},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
-    if (p->token.kind != TOKEN_MARK) return 0;
+    if (p->token.kind != TOKEN_PUNCTUATOR) return 0;
     char second = p->token.start + 1 < p->lexer.end ? p->token.start[1] : 0;
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        const char *o = operators[i].mark;
-        if (p->token.mark != o[0] || (o[1] && second != o[1])) continue;
-        mark[0] = o[0];
-        mark[1] = o[1];
-        return operators[i].binds;
+        const char *o = operators[i].text;
+        if (p->token.punctuator != o[0] || (o[1] && second != o[1])) continue;
+        op[0] = o[0];
+        op[1] = o[1];
+        return operators[i].precedence;
     }
     return 0;
 }
 
-static bool apply_float(parser *p, uint32_t line, char mark, constant *left, double right) {
-    switch (mark) {
+static bool apply_float(parser *p, uint32_t line, char op, constant *left, double right) {
+    switch (op) {
     case '+': set_double(left, left->value + right); return true;
     case '-': set_double(left, left->value - right); return true;
     case '*': set_double(left, left->value * right); return true;
     case '/': set_double(left, left->value / right); return true;
-    default: return parser_fail(p, line, "'%c' does not apply to floats", mark);
+    default: return parser_fail(p, line, "'%c' does not apply to floats", op);
     }
 }
 
-static bool apply(parser *p, uint32_t line, const char mark[2], constant *left,
+static bool apply(parser *p, uint32_t line, const char op[2], constant *left,
                   const constant *right) {
     if (left->is_float || right->is_float) {
-        if (!left->is_float || !right->is_float || mark[1])
+        if (!left->is_float || !right->is_float || op[1])
             return parser_fail(p, line, "an expression mixes floats and integers");
-        return apply_float(p, line, mark[0], left, right->value);
+        return apply_float(p, line, op[0], left, right->value);
     }
     bool is_unsigned = left->is_unsigned || right->is_unsigned;
     uint64_t a = left->bits, b = right->bits, result = 0;
     int64_t sa = (int64_t)a, sb = (int64_t)b;
     bool less = is_unsigned ? a < b : sa < sb;
-    switch (mark[0] | mark[1] << 8) {
+    switch (op[0] | op[1] << 8) {
     case '+': result = a + b; break;
     case '-': result = a - b; break;
     case '*': result = a * b; break;
@@ -191,11 +192,11 @@ static bool apply(parser *p, uint32_t line, const char mark[2], constant *left,
     case '%':
         if (b == 0) return parser_fail(p, line, "an expression divides by zero");
         if (is_unsigned)
-            result = mark[0] == '/' ? a / b : a % b;
+            result = op[0] == '/' ? a / b : a % b;
         else if (sb == -1)
-            result = mark[0] == '/' ? -a : 0; /* INT64_MIN / -1 traps */
+            result = op[0] == '/' ? -a : 0; /* INT64_MIN / -1 traps on x86 */
         else
-            result = (uint64_t)(mark[0] == '/' ? sa / sb : sa % sb);
+            result = (uint64_t)(op[0] == '/' ? sa / sb : sa % sb);
         break;
     case '|': result = a | b; break;
     case '^': result = a ^ b; break;
@@ -220,24 +221,25 @@ static bool apply(parser *p, uint32_t line, const char mark[2], constant *left,
     return true;
 }
 
-/* Operators that bind at least so tightly. */
-static bool expression(parser *p, int least, constant *out) {
-    char mark[2];
-    int binds;
+/* An expression whose binary operators all have at least this precedence. */
+static bool expression(parser *p, int min_precedence, constant *out) {
+    char op[2];
+    int precedence;
     if (!unary(p, out)) return false;
-    while ((binds = operator_at(p, mark)) >= least && binds) {
+    while ((precedence = operator_at(p, op)) >= min_precedence && precedence) {
         uint32_t line = p->token.line;
         constant right;
         parser_advance(p);
-        if (mark[1]) parser_advance(p);
-        if (!expression(p, binds + 1, &right) || !apply(p, line, mark, out, &right)) return false;
+        if (op[1]) parser_advance(p);
+        if (!expression(p, precedence + 1, &right) || !apply(p, line, op, out, &right))
+            return false;
     }
     return true;
 }
 
 bool parser_constant(parser *p, constant *out) {
     if (!expression(p, 1, out)) return false;
-    if (!parser_take(p, '?')) return true;
+    if (!parser_accept(p, '?')) return true;
     constant yes, no;
     if (!nested(p, parser_constant, &yes) || !parser_expect(p, ':') ||
         !nested(p, parser_constant, &no))
@@ -246,15 +248,15 @@ bool parser_constant(parser *p, constant *out) {
     return true;
 }
 
-/* Not a comparison: the > of %r<100> ends the number. */
-bool parser_integer(parser *p, uint64_t most, const char *what, uint64_t *out) {
+/* Excludes comparisons, since the > of %r<100> ends the number. */
+bool parser_integer(parser *p, uint64_t max, const char *what, uint64_t *out) {
     constant c;
     uint32_t line = p->token.line;
     if (!expression(p, 8, &c)) return false;
     if (c.is_float) return parser_fail(p, line, "%s must be an integer", what);
-    if (c.bits > most)
+    if (c.bits > max)
         return parser_fail(p, line, "%s is %lld; at most %llu", what, (long long)c.bits,
-                           (unsigned long long)most);
+                           (unsigned long long)max);
     *out = c.bits;
     return true;
 }
@@ -262,7 +264,7 @@ bool parser_integer(parser *p, uint64_t most, const char *what, uint64_t *out) {
 bool parser_offset(parser *p, int64_t *offset) {
     uint64_t sum = (uint64_t)*offset;
     while (parser_at(p, '+') || parser_at(p, '-')) {
-        bool minus = p->token.mark == '-';
+        bool minus = p->token.punctuator == '-';
         uint32_t line = p->token.line;
         constant c;
         parser_advance(p);

@@ -1,4 +1,5 @@
-/* .entry and .func: the header, the body's braces, and what is worked out once a body is complete.
+/* .entry and .func: the header, the body's scopes, and the analyses of a complete body:
+ * control-flow graph, reconvergence points, register allocation.
  */
 #include <string.h>
 
@@ -6,32 +7,32 @@
 #include "parser.h"
 #include "register_allocation.h"
 
-enum { MOST_EDGES = 1 << 22, MOST_INSTRUCTIONS = 1 << 22 };
+enum { MAX_EDGES = 1 << 22, MAX_INSTRUCTIONS = 1 << 22 };
 
-function_note *parser_function_named(parser *p, name *n, uint32_t line) {
-    binding *b = n->bound[AS_VALUE];
+function_info *parser_function_named(parser *p, name *n, uint32_t line) {
+    binding *b = n->bound[NAME_SPACE_VALUE];
     if (b && b->depth == 0 && b->kind == BOUND_FUNCTION) return b->function;
     if (!(b = scope_declare(p, n, BOUND_FUNCTION, 0, line))) return NULL;
 
-    function_note *note = parser_scratch(p, 1, sizeof *note);
-    function_note **kept = note ? list_push(p, &p->functions, sizeof *kept) : NULL;
-    if (!kept || !(note->function = parser_alloc(p, 1, sizeof *note->function))) return NULL;
-    note->function->name = n->text;
-    note->function->is_declaration = true;
-    *kept = b->function = note;
-    return note;
+    function_info *info = parser_scratch(p, 1, sizeof *info);
+    function_info **stored = info ? list_push(p, &p->functions, sizeof *stored) : NULL;
+    if (!stored || !(info->function = parser_alloc(p, 1, sizeof *info->function))) return NULL;
+    info->function->name = n->text;
+    info->function->is_declaration = true;
+    *stored = b->function = info;
+    return info;
 }
 
 /* ---- header ---- */
 
 static bool bind_parameter(parser *p, ptx_variable *v, uint32_t line) {
     name *n = names_get(&p->names, v->name, strlen(v->name));
-    variable_note *note = parser_scratch(p, 1, sizeof *note);
-    if (!n || !note) return p->failed ? false : parser_no_memory(p, sizeof *note);
+    variable_info *info = parser_scratch(p, 1, sizeof *info);
+    if (!n || !info) return p->failed ? false : parser_no_memory(p, sizeof *info);
     binding *b = scope_declare(p, n, BOUND_VARIABLE, p->depth, line);
     if (!b) return false;
-    note->variable = v;
-    b->variable = note;
+    info->variable = v;
+    b->variable = info;
     return true;
 }
 
@@ -40,7 +41,7 @@ bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, u
     bool done = false;
     *bytes = 0;
     if (!parser_expect(p, '(')) return false;
-    while (!parser_take(p, ')')) {
+    while (!parser_accept(p, ')')) {
         uint32_t line = p->token.line;
         if (parser_at_dot(p, "reg")) {
             parser_fail(p, line,
@@ -48,48 +49,48 @@ bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, u
                         "compilers do");
             goto out;
         }
-        if (!parser_take_dot(p, "param")) {
+        if (!parser_accept_dot(p, "param")) {
             parser_unexpected(p, "'.param' or ')'");
             goto out;
         }
         ptx_variable *v = parser_parameter(p, bytes);
-        ptx_variable **kept = v ? list_push(p, &parameters, sizeof *kept) : NULL;
-        if (!kept) goto out;
-        *kept = v;
+        ptx_variable **stored = v ? list_push(p, &parameters, sizeof *stored) : NULL;
+        if (!stored) goto out;
+        *stored = v;
         if (bind && strcmp(v->name, "_") != 0 && !bind_parameter(p, v, line)) goto out;
         if (!parser_at(p, ')') && !parser_expect(p, ',')) goto out;
     }
     *n = (uint32_t)parameters.count;
-    *out = list_keep(p, &parameters, sizeof **out);
+    *out = list_to_arena(p, &parameters, sizeof **out);
     done = *out != NULL;
 out:
     list_free(&parameters);
     return done;
 }
 
-/* .maxntid 256, 1, 1 .noreturn .pragma "..."; and so on: directive words, some with numbers. */
+/* .maxntid 256, 1, 1 .noreturn .pragma "..."; ... : directives, some followed by numbers. */
 static bool header_directives(parser *p, ptx_function *f) {
     while (p->token.kind == TOKEN_DOT) {
         bool known;
         if (!parser_common_directive(p, &known)) return false;
         if (known) continue;
-        uint32_t *shape = parser_at_dot(p, "maxntid")             ? f->max_threads
-                          : parser_at_dot(p, "reqntid")           ? f->required_threads
-                          : parser_at_dot(p, "reqnctapercluster") ? f->cluster
-                                                                  : NULL;
-        if (shape) shape[0] = shape[1] = shape[2] = 1;
+        uint32_t *extents = parser_at_dot(p, "maxntid")             ? f->max_threads
+                            : parser_at_dot(p, "reqntid")           ? f->required_threads
+                            : parser_at_dot(p, "reqnctapercluster") ? f->cluster
+                                                                    : NULL;
+        if (extents) extents[0] = extents[1] = extents[2] = 1;
         parser_advance(p);
         for (uint32_t i = 0; p->token.kind == TOKEN_NUMBER; i++) {
             uint64_t value;
             if (!parser_integer(p, UINT32_MAX, "a directive's number", &value)) return false;
-            if (shape && i < 3) shape[i] = (uint32_t)value;
-            if (!parser_take(p, ',')) break;
+            if (extents && i < 3) extents[i] = (uint32_t)value;
+            if (!parser_accept(p, ',')) break;
         }
     }
     return true;
 }
 
-static bool header(parser *p, bool is_entry) {
+static bool parse_header(parser *p, bool is_entry) {
     ptx_variable **returns = NULL;
     uint32_t n_returns = 0, line = p->token.line;
     uint64_t returns_bytes = 0;
@@ -97,20 +98,20 @@ static bool header(parser *p, bool is_entry) {
         !parser_parameters(p, true, &returns, &n_returns, &returns_bytes))
         return false;
     name *n = parser_expect_name(p, "a function's name");
-    if (!n || !(p->note = parser_function_named(p, n, line))) return false;
-    ptx_function *f = p->note->function;
-    ptx_function fresh = {.name = f->name,
-                          .is_entry = is_entry,
-                          .is_declaration = true,
-                          .returns = returns,
-                          .n_returns = n_returns,
-                          .returns_bytes = returns_bytes};
-    if (parser_at(p, '(') && !parser_parameters(p, true, &fresh.parameters, &fresh.n_parameters,
-                                                &fresh.parameters_bytes))
+    if (!n || !(p->current = parser_function_named(p, n, line))) return false;
+    ptx_function *f = p->current->function;
+    ptx_function header = {.name = f->name,
+                           .is_entry = is_entry,
+                           .is_declaration = true,
+                           .returns = returns,
+                           .n_returns = n_returns,
+                           .returns_bytes = returns_bytes};
+    if (parser_at(p, '(') && !parser_parameters(p, true, &header.parameters, &header.n_parameters,
+                                                &header.parameters_bytes))
         return false;
-    if (!header_directives(p, &fresh)) return false;
+    if (!header_directives(p, &header)) return false;
     if (f->is_declaration)
-        *f = fresh; /* a declaration after the definition changes nothing */
+        *f = header; /* otherwise this is a declaration after the definition: ignored */
     else if (!parser_at(p, ';'))
         return parser_fail(p, line, "'%.200s' is defined twice", f->name);
     return true;
@@ -119,30 +120,30 @@ static bool header(parser *p, bool is_entry) {
 /* ---- body ---- */
 
 static bool body(parser *p) {
-    uint32_t outside = p->depth, line = p->token.line;
+    uint32_t outer_depth = p->depth, line = p->token.line;
     do {
-        if (parser_take(p, '{')) {
+        if (parser_accept(p, '{')) {
             if (!scope_open(p)) return false;
         } else if (parser_at(p, '}')) {
             if (!scope_close(p)) return false;
-            if (p->depth > outside) parser_advance(p);
+            if (p->depth > outer_depth) parser_advance(p);
         } else if (p->token.kind == TOKEN_END) {
             return !p->failed &&
                    parser_fail(p, p->token.line,
                                "the text ends inside '%.200s', which starts on line %u",
-                               p->note->function->name, line);
+                               p->current->function->name, line);
         } else if (!parser_statement(p)) {
             return false;
-        } else if (p->instructions.count > MOST_INSTRUCTIONS) {
+        } else if (p->instructions.count > MAX_INSTRUCTIONS) {
             return parser_fail(p, p->token.line, "'%.200s' has more than %d instructions",
-                               p->note->function->name, MOST_INSTRUCTIONS);
+                               p->current->function->name, MAX_INSTRUCTIONS);
         }
-    } while (p->depth > outside);
+    } while (p->depth > outer_depth);
     return true;
 }
 
-/* Running off the end is a return; a label there needs something to stand at, too. */
-static bool end_with_return(parser *p) {
+/* Falling off the end of a body returns. A label at the end also needs an instruction as target. */
+static bool append_return(parser *p) {
     const ptx_instruction *last = p->instructions.items;
     if (p->instructions.count) last += p->instructions.count - 1;
     if (p->instructions.count && !p->label_at_end && !last->guarded && ptx_leaves(last))
@@ -160,26 +161,26 @@ static bool end_with_return(parser *p) {
 }
 
 static bool complete(parser *p, ptx_function *f) {
-    ptx_arena *arena = arena_new(); /* for what the analyses need */
+    ptx_arena *arena = arena_new(); /* temporary data of the analyses */
     bool done = false;
     if (!arena) return parser_no_memory(p, sizeof(cfg));
     f->n_registers = (uint32_t)p->registers.count;
     f->n_instructions = (uint32_t)p->instructions.count;
     f->n_variables = (uint32_t)p->locals.count;
     f->local_bytes = p->function_local_bytes;
-    f->registers = list_keep(p, &p->registers, sizeof *f->registers);
-    f->instructions = list_keep(p, &p->instructions, sizeof *f->instructions);
-    f->variables = list_keep(p, &p->locals, sizeof *f->variables);
+    f->registers = list_to_arena(p, &p->registers, sizeof *f->registers);
+    f->instructions = list_to_arena(p, &p->instructions, sizeof *f->instructions);
+    f->variables = list_to_arena(p, &p->locals, sizeof *f->variables);
     if (p->failed) goto out;
-    if (cfg_count_edges(f) > MOST_EDGES) {
+    if (cfg_count_edges(f) > MAX_EDGES) {
         parser_fail(p, p->token.line, "the branches of '%.200s' have more than %d targets", f->name,
-                    MOST_EDGES);
+                    MAX_EDGES);
         goto out;
     }
     cfg graph;
     if (!cfg_build(arena, f, &graph) || !cfg_reconvergence(arena, f, &graph, p->poller) ||
-        !parser_goes_on(p, f->n_instructions) || !slots_assign(arena, f, &graph, p->poller)) {
-        if (parser_goes_on(p, 0)) parser_no_memory(p, f->n_instructions);
+        !parser_poll(p, f->n_instructions) || !allocate_registers(arena, f, &graph, p->poller)) {
+        if (parser_poll(p, 0)) parser_no_memory(p, f->n_instructions);
         goto out;
     }
     f->is_declaration = false;
@@ -191,22 +192,22 @@ out:
 
 bool parser_function(parser *p, bool is_entry, bool external) {
     if (!scope_open(p)) return false;
-    if (!header(p, is_entry)) return false;
-    if (parser_take(p, ';')) return scope_close(p);
+    if (!parse_header(p, is_entry)) return false;
+    if (parser_accept(p, ';')) return scope_close(p);
     if (!parser_at(p, '{')) return parser_unexpected(p, "';' or '{'");
     if (external)
         return parser_fail(p, p->token.line, "'%.200s' is .extern and has a body",
-                           p->note->function->name);
+                           p->current->function->name);
 
     p->registers.count = p->instructions.count = p->locals.count = 0;
-    p->pending.count = p->drafts.count = 0;
+    p->forward_references.count = p->drafts.count = 0;
     p->local_bytes = p->function_local_bytes = 0;
     p->file = p->line = 0;
     p->position = NULL;
     p->first_position = p->positions.count;
     p->label_at_end = false;
-    if (!body(p) || !scope_close(p) || !end_with_return(p)) return false;
-    if (!complete(p, p->note->function)) return false;
-    parser_advance(p); /* the closing brace, kept until here for its line */
+    if (!body(p) || !scope_close(p) || !append_return(p)) return false;
+    if (!complete(p, p->current->function)) return false;
+    parser_advance(p); /* only now, so that errors above report the closing brace's line */
     return !p->failed;
 }

@@ -1,51 +1,53 @@
-/* Operands. An instruction's operands are collected as drafts and then kept in the arena at once;
- * what a draft names may be a label that comes later, which is noted down for the end of its scope.
+/* Operands. An instruction's operands are collected as drafts, then copied to the arena together.
+ *
+ * An operand may name a label that is declared later. It is recorded as a forward reference, which
+ * scope_close resolves.
  */
 #include <string.h>
 
 #include "parser.h"
 
-enum { MOST_LEVELS = 3 }; /* [a, {b, c}] has two, and nothing in PTX has more */
+enum { MAX_LEVELS = 3 }; /* PTX needs two: [a, {b, c}] */
 
 static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft *out);
 
-static bool keep_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n) {
+static bool store_drafts(parser *p, size_t first, ptx_operand **out, uint32_t *n) {
     size_t count = p->drafts.count - first;
     const draft *drafts = count ? (const draft *)p->drafts.items + first : NULL;
-    ptx_operand *kept = parser_alloc(p, count, sizeof *kept);
-    if (!kept) return false;
+    ptx_operand *stored = parser_alloc(p, count, sizeof *stored);
+    if (!stored) return false;
     for (size_t i = 0; i < count; i++) {
-        kept[i] = drafts[i].operand;
-        if (!drafts[i].pending) continue;
-        pending *later = list_push(p, &p->pending, sizeof *later);
-        if (!later) return false;
-        *later = (pending){.operand = &kept[i],
-                           .name = drafts[i].pending,
-                           .line = drafts[i].line,
-                           .of_list = drafts[i].of_list};
+        stored[i] = drafts[i].operand;
+        if (!drafts[i].label) continue;
+        forward_reference *unresolved = list_push(p, &p->forward_references, sizeof *unresolved);
+        if (!unresolved) return false;
+        *unresolved = (forward_reference){.operand = &stored[i],
+                                          .name = drafts[i].label,
+                                          .line = drafts[i].line,
+                                          .in_target_list = drafts[i].in_target_list};
     }
     p->drafts.count = first;
-    *out = kept;
+    *out = stored;
     *n = (uint32_t)count;
     return true;
 }
 
-/* Operands with commas between them, up to the closing mark. */
+/* Comma-separated operands, up to the closing punctuator, which is not consumed. */
 static bool sequence(parser *p, const ptx_instruction *in, uint32_t level, char close,
                      ptx_operand **out, uint32_t *n) {
     size_t first = p->drafts.count;
-    if (level > MOST_LEVELS)
+    if (level > MAX_LEVELS)
         return parser_fail(p, p->token.line, "an operand is nested deeper than any in PTX");
     if (!parser_at(p, close)) {
         do {
             draft item = {0};
             if (!operand(p, in, level, &item)) return false;
-            draft *kept = list_push(p, &p->drafts, sizeof *kept);
-            if (!kept) return false;
-            *kept = item;
-        } while (parser_take(p, ','));
+            draft *stored = list_push(p, &p->drafts, sizeof *stored);
+            if (!stored) return false;
+            *stored = item;
+        } while (parser_accept(p, ','));
     }
-    return keep_drafts(p, first, out, n);
+    return store_drafts(p, first, out, n);
 }
 
 /* ---- names ---- */
@@ -63,7 +65,7 @@ static bool spells(const char *special, const name *n, char component) {
     return component ? special[0] == '.' && special[1] == component : *special == 0;
 }
 
-/* %tid.x, %laneid, ...; the name is taken, the component is not. */
+/* %tid.x, %laneid, ...; the name is consumed already, the component is not. */
 static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
     static const char *const not_modelled[] = {"%envreg", "%pm", "%reserved_smem_offset_",
                                                "%current_graph_exec"};
@@ -86,7 +88,7 @@ static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
         out->special = (ptx_special)i;
         return true;
     }
-    if (vector) return true; /* .w */
+    if (vector) return true; /* .w is not modelled */
     for (size_t i = 0; i < sizeof not_modelled / sizeof *not_modelled; i++)
         if (strncmp(n->text, not_modelled[i], strlen(not_modelled[i])) == 0) return true;
     return parser_fail(p, line, "the register '%.200s' is not declared", n->text);
@@ -96,7 +98,7 @@ static ptx_operand register_operand(uint32_t index) {
     return (ptx_operand){.kind = PTX_REGISTER, .reg = index};
 }
 
-/* A .v4 register: as a whole the vector of its components, or one of them. */
+/* A .v2, .v4 or .v8 register: the vector of its components, or one component. */
 static bool vector_register(parser *p, const binding *b, ptx_operand *out) {
     if (p->token.kind == TOKEN_DOT && p->token.length == 1) {
         const char *components = "xyzwefghrgba", *at = strchr(components, *p->token.text);
@@ -115,7 +117,7 @@ static bool vector_register(parser *p, const binding *b, ptx_operand *out) {
     return true;
 }
 
-/* sym  sym+8  arr[2]; the last is an address where the instruction wants one: ld.u32 %r1, arr[2] */
+/* sym  sym+8  arr[2]. Except in mov and cvta, the last is a memory operand: ld.u32 %r1, arr[2]. */
 static bool symbol(parser *p, const ptx_instruction *in, const binding *b, uint32_t line,
                    ptx_operand *out) {
     *out = (ptx_operand){.kind = PTX_SYMBOL};
@@ -123,9 +125,9 @@ static bool symbol(parser *p, const ptx_instruction *in, const binding *b, uint3
         out->function = b->function->function;
     else
         out->variable = b->variable->variable;
-    parser_note_use(p, b, line, &p->note->references, p->note);
+    parser_record_use(p, b, line, &p->current->references, p->current);
     if (p->failed) return false;
-    if (b->kind == BOUND_VARIABLE && parser_take(p, '[')) {
+    if (b->kind == BOUND_VARIABLE && parser_accept(p, '[')) {
         uint64_t index;
         if (!parser_integer(p, UINT32_MAX, "an index", &index) || !parser_expect(p, ']'))
             return false;
@@ -158,7 +160,7 @@ static bool named(parser *p, const ptx_instruction *in, draft *out) {
     }
     if (*n->text == '%') return special(p, n, out->line, &out->operand);
     out->operand = (ptx_operand){.kind = PTX_LABEL};
-    out->pending = n;
+    out->label = n;
     return true;
 }
 
@@ -171,7 +173,7 @@ static bool immediate(parser *p, ptx_operand *out) {
     return true;
 }
 
-/* [%rd1+8]  [sym+8]  [16]  [map, {%r1, %r2}] ; after the bracket */
+/* [%rd1+8]  [sym+8]  [16]  [map, {%r1, %r2}] ; after the opening bracket */
 static bool address(parser *p, const ptx_instruction *in, uint32_t level, ptx_operand *out) {
     uint32_t line = p->token.line;
     *out = (ptx_operand){.kind = PTX_ADDRESS};
@@ -184,11 +186,11 @@ static bool address(parser *p, const ptx_instruction *in, uint32_t level, ptx_op
             out->reg = b->index;
         } else if (b && b->kind == BOUND_VARIABLE) {
             out->variable = b->variable->variable;
-            parser_note_use(p, b, line, &p->note->references, p->note);
+            parser_record_use(p, b, line, &p->current->references, p->current);
         } else {
             return parser_fail(p, line,
                                "'%.200s' is not declared as a register or variable, so it "
-                               "is no address",
+                               "cannot be an address",
                                n->text);
         }
     } else {
@@ -197,16 +199,17 @@ static bool address(parser *p, const ptx_instruction *in, uint32_t level, ptx_op
         out->offset = (int64_t)bits;
     }
     if (!parser_offset(p, &out->offset)) return false;
-    if (parser_take(p, ',') && !sequence(p, in, level + 1, ']', &out->items, &out->n_items))
+    if (parser_accept(p, ',') && !sequence(p, in, level + 1, ']', &out->items, &out->n_items))
         return false;
     return parser_expect(p, ']');
 }
 
 static bool pair(parser *p, const ptx_instruction *in, ptx_operand *of) {
+    const token found = p->token;
     draft second = {0};
     if (!named(p, in, &second)) return false;
     if (second.operand.kind != PTX_REGISTER && second.operand.kind != PTX_SINK)
-        return parser_fail(p, second.line, "a register should stand after '|'");
+        return parser_unexpected_token(p, &found, "a register after '|'");
     of->pair = parser_alloc(p, 1, sizeof *of->pair);
     if (!of->pair) return false;
     *of->pair = second.operand;
@@ -222,12 +225,13 @@ static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft 
         *o = (ptx_operand){.kind = PTX_VECTOR};
         if (!sequence(p, in, level + 1, close, &o->items, &o->n_items)) return false;
         if (!parser_expect(p, close)) return false;
-    } else if (parser_take(p, '[')) {
+    } else if (parser_accept(p, '[')) {
         if (!address(p, in, level, o)) return false;
-    } else if (parser_take(p, '!')) {
+    } else if (parser_accept(p, '!')) {
+        const token found = p->token;
         if (!named(p, in, out)) return false;
         if (o->kind != PTX_REGISTER)
-            return parser_fail(p, out->line, "a predicate register should stand after '!'");
+            return parser_unexpected_token(p, &found, "a predicate register after '!'");
         o->negated = true;
     } else if (p->token.kind == TOKEN_NAME &&
                !(p->token.length == 7 && memcmp(p->token.text, "WARP_SZ", 7) == 0)) {
@@ -235,7 +239,7 @@ static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft 
     } else if (!immediate(p, o)) {
         return false;
     }
-    return !parser_take(p, '|') || pair(p, in, o);
+    return !parser_accept(p, '|') || pair(p, in, o);
 }
 
 bool parser_operands(parser *p, ptx_instruction *in) {
@@ -248,13 +252,14 @@ bool parser_target_list(parser *p, ptx_operand *out) {
     if (!list) return false;
     *out = (ptx_operand){.kind = PTX_TARGETS, .targets = list};
     do {
-        draft item = {.of_list = true};
+        const token found = p->token;
+        draft item = {.in_target_list = true};
         if (!named(p, NULL, &item)) return false;
         if (item.operand.kind != PTX_LABEL && !item.operand.function)
-            return parser_fail(p, item.line, "expected a label or a function in a list of targets");
-        draft *kept = list_push(p, &p->drafts, sizeof *kept);
-        if (!kept) return false;
-        *kept = item;
-    } while (parser_take(p, ','));
-    return keep_drafts(p, first, &list->items, &list->n_items) && parser_expect(p, ';');
+            return parser_unexpected_token(p, &found, "a label or a function in a list of targets");
+        draft *stored = list_push(p, &p->drafts, sizeof *stored);
+        if (!stored) return false;
+        *stored = item;
+    } while (parser_accept(p, ','));
+    return store_drafts(p, first, &list->items, &list->n_items) && parser_expect(p, ';');
 }

@@ -1,25 +1,25 @@
-/* What a body consists of: instructions, labels, declarations, source positions. */
+/* Statements of a body: instructions, labels, declarations, source positions. */
 #include <string.h>
 
 #include "parser.h"
 
-enum { MOST_REGISTERS = 1 << 24 }; /* in one range; only those that are named cost anything */
+enum { MAX_REGISTERS = 1 << 24 }; /* in one range; only registers that are used cost memory */
 
 /* .reg .b32 %a, %r<100>; after .reg */
 static bool registers(parser *p) {
-    uint32_t vector = parser_take_vector(p);
-    ptx_type type = parser_take_type(p);
+    uint32_t vector = parser_accept_vector(p);
+    ptx_type type = parser_accept_type(p);
     if (type == PTX_NO_TYPE) return parser_unexpected(p, "a register type such as .b32");
     do {
         uint32_t line = p->token.line;
         uint64_t count;
         name *n = parser_expect_name(p, "a register's name");
         if (!n) return false;
-        if (!parser_take(p, '<')) {
+        if (!parser_accept(p, '<')) {
             if (!scope_declare_registers(p, n, type, vector, line)) return false;
             continue;
         }
-        if (!parser_integer(p, MOST_REGISTERS, "the number of registers", &count) ||
+        if (!parser_integer(p, MAX_REGISTERS, "the number of registers", &count) ||
             !parser_expect(p, '>'))
             return false;
         binding *b = scope_declare(p, n, BOUND_RANGE, p->depth, line);
@@ -27,7 +27,7 @@ static bool registers(parser *p) {
         b->type = type;
         b->count = count;
         b->index = vector;
-    } while (parser_take(p, ','));
+    } while (parser_accept(p, ','));
     return parser_expect(p, ';');
 }
 
@@ -42,17 +42,17 @@ static bool position_numbers(parser *p, ptx_position *out) {
     return true;
 }
 
-static ptx_position *position_keep(parser *p, const ptx_position *at) {
-    ptx_position *kept = parser_alloc(p, 1, sizeof *kept);
-    ptx_position **entry = kept ? list_push(p, &p->positions, sizeof *entry) : NULL;
+static ptx_position *add_position(parser *p, const ptx_position *at) {
+    ptx_position *stored = parser_alloc(p, 1, sizeof *stored);
+    ptx_position **entry = stored ? list_push(p, &p->positions, sizeof *entry) : NULL;
     if (!entry) return NULL;
-    *kept = *at;
-    return *entry = kept;
+    *stored = *at;
+    return *entry = stored;
 }
 
-/* The .loc of a call stands before that of what it inlined, and knows the call's own callers. Not
- * looked for without end: the text is anybody's. */
-static const ptx_position *position_of_call(parser *p, const ptx_position *call) {
+/* The position of an inlined call. The call's own .loc precedes that of the code inlined from it
+ * and has the chain of callers. The search covers 1024 positions at most: the text is untrusted. */
+static const ptx_position *caller_position(parser *p, const ptx_position *call) {
     enum { LOOK_BACK = 1024 };
     ptx_position **known = p->positions.items;
     size_t n = p->positions.count;
@@ -62,29 +62,30 @@ static const ptx_position *position_of_call(parser *p, const ptx_position *call)
             at->column == call->column)
             return at;
     }
-    return position_keep(p, call);
+    return add_position(p, call);
 }
 
 /* .loc 1 34 5 [, function_name label [+ n], inlined_at 1 28 9] */
 static bool location(parser *p) {
     ptx_position at, call;
     if (!position_numbers(p, &at)) return false;
-    while (parser_take(p, ',')) {
+    while (parser_accept(p, ',')) {
+        const token found = p->token;
         name *n = parser_expect_name(p, "'function_name' or 'inlined_at'");
         int64_t offset = 0;
         if (!n) return false;
         if (strcmp(n->text, "function_name") == 0) {
             if (!parser_expect_name(p, "a label") || !parser_offset(p, &offset)) return false;
         } else if (strcmp(n->text, "inlined_at") == 0) {
-            if (!position_numbers(p, &call) || !(at.caller = position_of_call(p, &call)))
+            if (!position_numbers(p, &call) || !(at.caller = caller_position(p, &call)))
                 return false;
         } else {
-            return parser_fail(p, p->token.line, "'.loc ..., %.60s' is not known", n->text);
+            return parser_unexpected_token(p, &found, "'function_name' or 'inlined_at'");
         }
     }
     p->file = at.file_number;
     p->line = at.line;
-    return (p->position = position_keep(p, &at)) != NULL;
+    return (p->position = add_position(p, &at)) != NULL;
 }
 
 /* ---- labels ---- */
@@ -111,7 +112,7 @@ static bool prototype(parser *p, name *n, ptx_operand *out) {
     return parser_expect(p, ';');
 }
 
-/* After the colon. Lists and prototypes have the form of a label, but are none. */
+/* After the colon. Target lists and prototypes are written like labels. */
 static bool label(parser *p, name *n, uint32_t line) {
     bool is_prototype = parser_at_dot(p, "callprototype");
     if (is_prototype || parser_at_dot(p, "branchtargets") || parser_at_dot(p, "calltargets")) {
@@ -130,7 +131,7 @@ static bool label(parser *p, name *n, uint32_t line) {
 /* ---- instructions ---- */
 
 static bool guard(parser *p, ptx_instruction *in) {
-    in->guard_negated = parser_take(p, '!');
+    in->guard_negated = parser_accept(p, '!');
     uint32_t line = p->token.line;
     name *n = parser_expect_name(p, "a predicate register");
     binding *b = n ? scope_find(p, n) : NULL;
@@ -146,10 +147,10 @@ static bool guard(parser *p, ptx_instruction *in) {
     return true;
 }
 
-/* What the name is as an opcode or a modifier. */
-static const name *as_word(name *n) {
-    if (n->is_word) return n;
-    n->is_word = true;
+/* Fills in what the name means as an opcode or a modifier. */
+static const name *classify(name *n) {
+    if (n->classified) return n;
+    n->classified = true;
     n->opcode = ptx_opcode_named(n->text);
     n->has = ptx_modifier_bit(n->text);
     for (int t = 0; t < PTX_N_TYPES; t++)
@@ -165,14 +166,15 @@ static bool modifiers(parser *p, ptx_instruction *in) {
         name *n = names_get(&p->names, p->token.text, p->token.length);
         if (!n) return parser_no_memory(p, p->token.length);
         in->modifiers[in->n_modifiers++] = n->text;
-        in->has |= as_word(n)->has;
+        in->has |= classify(n)->has;
         in->types |= n->types;
         parser_advance(p);
     }
     return !p->failed;
 }
 
-/* The opcode is taken already if the parser had to look whether it is a label. */
+/* opcode NULL: the lookahead follows the @ of a guard. Else the opcode is consumed already, because
+ * it could have been a label. */
 static bool instruction(parser *p, name *opcode, const token *first) {
     ptx_instruction in = {.ptx_line = first->line,
                           .file_number = p->file,
@@ -183,16 +185,16 @@ static bool instruction(parser *p, name *opcode, const token *first) {
         if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;
     }
     in.opcode = opcode->text;
-    in.op = as_word(opcode)->opcode;
+    in.op = classify(opcode)->opcode;
     if (!modifiers(p, &in) || !parser_operands(p, &in)) return false;
 
     char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);
     if (!text) return false;
     lexer_fold(first->start, p->token.start, text);
     in.text = text;
-    ptx_instruction *kept = list_push(p, &p->instructions, sizeof *kept);
-    if (!kept) return false;
-    *kept = in;
+    ptx_instruction *stored = list_push(p, &p->instructions, sizeof *stored);
+    if (!stored) return false;
+    *stored = in;
     p->label_at_end = false;
     return parser_expect(p, ';');
 }
@@ -202,15 +204,15 @@ bool parser_statement(parser *p) {
     ptx_space space;
     bool known;
     if (first.kind == TOKEN_DOT) {
-        if (parser_take_dot(p, "loc")) return location(p);
-        if (parser_take_dot(p, "reg")) return registers(p);
+        if (parser_accept_dot(p, "loc")) return location(p);
+        if (parser_accept_dot(p, "reg")) return registers(p);
         if (!parser_common_directive(p, &known) || known) return !p->failed;
-        bool external = parser_take_dot(p, "extern");
-        if (parser_take_space(p, &space)) return parser_variables(p, space, external);
+        bool external = parser_accept_dot(p, "extern");
+        if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
         return parser_unexpected(p, "an instruction, a label or a directive of a function's body");
     }
-    if (parser_take(p, '@')) return instruction(p, NULL, &first);
+    if (parser_accept(p, '@')) return instruction(p, NULL, &first);
     name *n = parser_expect_name(p, "an instruction, a label or a directive");
     if (!n) return false;
-    return parser_take(p, ':') ? label(p, n, first.line) : instruction(p, n, &first);
+    return parser_accept(p, ':') ? label(p, n, first.line) : instruction(p, n, &first);
 }

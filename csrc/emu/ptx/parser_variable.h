@@ -1,4 +1,4 @@
-/* Between parser_variable.c and parser_initialiser.c. */
+/* The interface between parser_variable.c and parser_initialiser.c. */
 #ifndef EMU_PARSER_VARIABLE_H
 #define EMU_PARSER_VARIABLE_H
 
@@ -6,7 +6,7 @@
 
 enum { MAX_DIMENSIONS = 8 };
 
-/* What a declaration says of a variable, but its name. */
+/* The declared type of a variable: element type, alignment, vector width, dimensions. */
 typedef struct shape {
     ptx_type type;
     uint32_t align;
@@ -18,7 +18,7 @@ typedef struct shape {
     uint64_t bytes;
 } shape;
 
-/* After the =. Gives an unsized array its size (s->bytes). */
-bool parser_initialiser(parser *p, variable_note *note, shape *s);
+/* After the =. Sets s->bytes of an unsized array. */
+bool parser_initialiser(parser *p, variable_info *info, shape *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The small questions that ptx.h answers about types, operands and modules. */
+/* Small functions of ptx.h: types, operands, modules. */
 #include "ptx.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ const ptx_function *ptx_find_function(const ptx_module *module, const char *name
     return NULL;
 }
 
-/* Floats are 32 or 64 bits: PTX has no immediates of the narrower types. */
+/* Float immediates have 32 or 64 bits: PTX has none of the narrower types. */
 uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type) {
     uint32_t size = ptx_type_size[type];
     if (type == PTX_PRED) return operand->bits ? 0xffffffffu : 0;

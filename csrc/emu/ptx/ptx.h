@@ -1,8 +1,9 @@
-/* What PTX says: the parsed module. Knows nothing of execution; everything lives in one arena.
+/* The parsed PTX module: syntax and static analyses, nothing about execution. It owns one arena.
  *
- * ptx_parse reads text; per function it also builds the control-flow graph (cfg.c: the point where
- * diverged lanes meet again) and gives every virtual register a place in the frame (slots.c:
- * registers whose lives do not overlap share one, so that a warp's frame stays in cache).
+ * ptx_parse parses the text. For each function it also finds the reconvergence point of each branch
+ * (reconvergence.c, on the control-flow graph of cfg.c) and allocates registers
+ * (register_allocation.c). A frame is a warp's register file for one function call. Registers with
+ * disjoint live ranges share a slot of the frame, so that the frame stays in the host's cache.
  */
 #ifndef EMU_PTX_H
 #define EMU_PTX_H
@@ -51,7 +52,8 @@ typedef enum ptx_space {
 
 /* clang-format off */
 
-/* Special registers. X(enumerator, spelling after the %) ; .x .y .z are separate ones. */
+/* Special registers. X(enumerator, spelling after the %). Components .x .y .z have separate
+ * rows. */
 #define PTX_SPECIAL_MAP(X)                                                                         \
     X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z")                                          \
     X(NTID_X, "ntid.x") X(NTID_Y, "ntid.y") X(NTID_Z, "ntid.z")                                    \
@@ -74,7 +76,7 @@ typedef enum ptx_space {
     X(CLUSTER_NCTAID_Z, "cluster_nctaid.z") X(IS_EXPLICIT_CLUSTER, "is_explicit_cluster")          \
     X(CLOCK_HI, "clock_hi") X(GLOBALTIMER_LO, "globaltimer_lo")                                    \
     X(GLOBALTIMER_HI, "globaltimer_hi") X(AGGR_SMEM_SIZE, "aggr_smem_size")                        \
-    X(OTHER, "") /* %envreg3, %pm0, ...: the machine has it, decode refuses it */
+    X(OTHER, "") /* valid PTX that decode rejects: %envreg3, %pm0, %tid.w, ... */
 
 typedef enum ptx_special {
 #define X(name, spelling) PTX_SPECIAL_##name,
@@ -88,11 +90,11 @@ typedef enum ptx_special {
 typedef struct ptx_register {
     const char *name; /* "%r12" */
     ptx_type type;    /* as declared */
-    uint32_t slot;    /* byte offset in the frame, aligned to its vector (below) */
+    uint32_t slot;    /* byte offset in the frame, a multiple of ptx_slot_bytes */
 } ptx_register;
 
-/* Bytes of a register's 32-lane vector in the frame: 8- and 16-bit registers are 32 x uint16_t
- * (64), predicates are 32 x uint32_t, each 0 or ~0 (128), 32-bit 128, 64-bit 256, b128 512. */
+/* Bytes of a register's slot, which holds all 32 lanes: 64 for 8 and 16 bits (uint16_t per lane),
+ * 128 for predicates (uint32_t per lane, 0 or ~0) and 32 bits, 256 for 64 bits, 512 for b128. */
 uint32_t ptx_slot_bytes(ptx_type type);
 
 typedef struct ptx_variable {
@@ -100,18 +102,18 @@ typedef struct ptx_variable {
     ptx_space space;
     ptx_type type; /* of an element */
     uint32_t align;
-    uint64_t size;   /* bytes; 0 for an extern .shared array, sized at launch */
-    uint64_t offset; /* within the module's (global, const) or function's (shared, local, param)
-                      * block of that space. Module-level .shared variables come before a
-                      * function's. One .shared variable has one offset in all entries that reach
-                      * it. An extern .shared array has 0 here: it starts where the static block of
-                      * the launched entry ends, rounded up to the array's align. */
+    uint64_t size; /* bytes; 0 for an extern .shared array, sized at launch */
+    /* In the module's block (global, const) or the function's block (shared, local, param) of that
+     * space. Module-level .shared variables precede a function's. A .shared variable has the same
+     * offset in all entries that reach it. 0 for an extern .shared array: it starts at the end of
+     * the launched entry's static block, rounded up to the array's align. */
+    uint64_t offset;
     bool external;
-    bool call_site;      /* PARAM declared in a body, to pass to a call: lives in the local block */
-    unsigned char *init; /* size bytes, or NULL for zeros */
-    struct ptx_relocation {                  /* addresses of other variables in the initialiser */
-        uint64_t at;                         /* 8 bytes from here on */
-        const struct ptx_variable *variable; /* or: */
+    bool call_site;         /* a .param declared in a body, for a call: part of the local block */
+    unsigned char *init;    /* `size` bytes; NULL: all zero */
+    struct ptx_relocation { /* an address in the initialiser */
+        uint64_t at;        /* offset of its 8 bytes */
+        const struct ptx_variable *variable; /* either this or function */
         const struct ptx_function *function;
         int64_t addend;
         bool generic;
@@ -120,27 +122,28 @@ typedef struct ptx_variable {
 } ptx_variable;
 
 typedef enum ptx_operand_kind {
-    PTX_REGISTER,  /* index; negated for !%p */
-    PTX_IMMEDIATE, /* bits: an integer, or, if is_float, the bits of a double (value) */
+    PTX_REGISTER,  /* reg; negated: !%p */
+    PTX_IMMEDIATE, /* bits: an integer or, if is_float, the bits of `value` */
     PTX_SPECIAL,   /* special */
-    PTX_VECTOR,    /* items: {%r1, %r2} ; also call lists (%p1, %p2) */
-    PTX_ADDRESS,   /* [variable + register + offset]: either may be absent. items: what stands after
-                    * a comma in the brackets, [%rd1, {%r1, %r2}] has one item, a VECTOR */
-    PTX_SYMBOL,    /* variable + offset, its address as a value; or function */
-    PTX_LABEL,     /* target instruction index */
-    PTX_TARGETS,   /* targets: what the .branchtargets or .calltargets named here lists */
-    PTX_SINK       /* _ */
+    PTX_VECTOR,    /* items: {%r1, %r2}, or the (a, b) of a call */
+    /* [variable + offset], [register + offset] or [offset]. items: what follows a comma in the
+     * brackets; [%rd1, {%r1, %r2}] has one item, a VECTOR. */
+    PTX_ADDRESS,
+    PTX_SYMBOL,  /* the address of variable + offset, or of function, as a value */
+    PTX_LABEL,   /* target */
+    PTX_TARGETS, /* targets: a .branchtargets or .calltargets list */
+    PTX_SINK     /* _ */
 } ptx_operand_kind;
 
 typedef struct ptx_operand {
     ptx_operand_kind kind;
-    bool negated;      /* !%p, or -imm already folded into bits */
-    bool is_float;     /* immediate written as a float: 0f..., 0d..., 1.5 ; value holds it */
-    bool has_register; /* ADDRESS */
-    uint32_t reg;      /* REGISTER, ADDRESS: index into function->registers */
-    uint64_t bits;     /* IMMEDIATE, integers, two's complement */
-    double value;      /* IMMEDIATE, floats. 0f keeps exact bits in float_bits */
-    uint32_t float_bits;
+    bool negated;        /* REGISTER: !%p */
+    bool is_float;       /* IMMEDIATE: written as a float, such as 0f..., 0d... or 1.5 */
+    bool has_register;   /* ADDRESS */
+    uint32_t reg;        /* REGISTER, ADDRESS: index into function->registers */
+    uint64_t bits;       /* IMMEDIATE: a two's complement integer, or the bits of `value` */
+    double value;        /* IMMEDIATE, float */
+    uint32_t float_bits; /* IMMEDIATE, float: as f32; for 0f... the exact bits */
     ptx_special special;
     int64_t offset;                      /* ADDRESS, SYMBOL */
     const ptx_variable *variable;        /* ADDRESS, SYMBOL */
@@ -149,12 +152,12 @@ typedef struct ptx_operand {
     struct ptx_operand *items;           /* VECTOR, ADDRESS */
     uint32_t n_items;
     const struct ptx_targets *targets; /* TARGETS */
-    struct ptx_operand *pair;          /* "%r1|%p1": what stands after the bar, else NULL */
-    const char *selector; /* "%r1.b0", "%r1.h1" of video instructions: "b0", else NULL */
+    struct ptx_operand *pair;          /* the %p1 of "%r1|%p1"; NULL: none */
+    const char *selector;              /* the "b0" of "%r1.b0" in video instructions; NULL: none */
 } ptx_operand;
 
-/* A list of targets. Many instructions may name one list, and a list names no other list: so what walks
- * over operands does not walk over these. */
+/* A target list. Many instructions may share one. It is not part of `items`, so that traversals of
+ * operands skip it and stay linear in the size of the text. Lists do not nest. */
 typedef struct ptx_targets {
     ptx_operand *items; /* LABEL, or SYMBOL of a function */
     uint32_t n_items;
@@ -165,9 +168,9 @@ enum {
     PTX_NO_TARGET = 0xffffffffu
 };
 
-/* Where code was written and, if it was inlined, where its function was called from, and so on. */
+/* A source position and, if the code was inlined, the chain of call sites. */
 typedef struct ptx_position {
-    const char *file; /* NULL: the text does not name it */
+    const char *file; /* NULL: no .file directive for it */
     uint32_t file_number, line, column;
     const struct ptx_position *caller;
 } ptx_position;
@@ -177,45 +180,46 @@ typedef struct ptx_instruction {
     const char *modifiers[PTX_MAX_MODIFIERS]; /* "rn", "ftz", "f32" */
     uint32_t n_modifiers;
     ptx_opcode op;
-    uint64_t has;     /* modifiers, as PTX_HAS_... */
-    uint32_t types;   /* modifiers that are types: bit 1 << ptx_type for each */
-    const char *text; /* the whole instruction as written, white space folded, NUL-terminated */
+    uint64_t has;     /* modifiers, as PTX_HAS_... bits */
+    uint32_t types;   /* modifiers that are types, as bits 1 << ptx_type */
+    const char *text; /* the source of the instruction, white space collapsed, NUL-terminated */
     bool guarded, guard_negated;
     uint32_t guard; /* register index */
     ptx_operand *operands;
     uint32_t n_operands;
     uint32_t ptx_line;
-    const char *file; /* source position from .loc, NULL/0 if none: that of the code itself */
+    const char *file; /* source position from .loc, innermost inlined code; NULL/0: none */
     uint32_t line;
     uint32_t file_number;         /* as in .loc */
-    const ptx_position *position; /* the same with its callers; NULL if none */
-    uint32_t reconvergence; /* branches: instruction index of the block's immediate post-dominator,
-                             * early exits left out (reconvergence.c). PTX_NO_TARGET: the arms do
-                             * not meet; lanes that stay go on to where an outer branch meets */
+    const ptx_position *position; /* the same with its callers; NULL: none */
+    /* Branches: index of the reconvergence point, the first instruction of the block's immediate
+     * post-dominator when early exits are ignored (reconvergence.c). PTX_NO_TARGET: the paths do
+     * not reconverge here; lanes that do not exit reconverge at an enclosing branch. */
+    uint32_t reconvergence;
 } ptx_instruction;
 
 typedef struct ptx_function {
     const char *name;
-    uint32_t number; /* in module->functions, from 1; 0: a prototype, which is no function */
+    uint32_t number; /* 1 + index in module->functions; 0: a prototype, not a function */
     bool is_entry;
     bool is_declaration;
-    ptx_variable **parameters; /* space PARAM, offsets as CUDA lays them out */
+    ptx_variable **parameters; /* space PARAM; offsets follow CUDA's layout */
     uint32_t n_parameters;
     uint64_t parameters_bytes;
     ptx_variable **returns;
     uint32_t n_returns;
-    uint64_t returns_bytes; /* returns have a block of their own, from offset 0 */
+    uint64_t returns_bytes; /* returns form a separate block, from offset 0 */
     ptx_register *registers;
     uint32_t n_registers;
     ptx_variable **variables; /* .shared, .local, and .param of call sites */
     uint32_t n_variables;
-    uint64_t shared_bytes;         /* static, module-level ones included */
-    uint64_t local_bytes;          /* a thread: .local and call-site .param variables */
-    ptx_instruction *instructions; /* the last one always leaves: exit, ret, trap, bra or brx */
+    uint64_t shared_bytes;         /* static, including module-level variables */
+    uint64_t local_bytes;          /* per thread: .local and call-site .param variables */
+    ptx_instruction *instructions; /* the last never falls through: exit, ret, trap, bra or brx */
     uint32_t n_instructions;
-    uint32_t frame_bytes;                         /* registers' slots; multiple of 256 */
-    uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0 if not said */
-    uint32_t cluster[3];                          /* .reqnctapercluster; 0 if not said */
+    uint32_t frame_bytes;                         /* of all slots; a multiple of 256 */
+    uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0: not specified */
+    uint32_t cluster[3];                          /* .reqnctapercluster; 0: not specified */
 } ptx_function;
 
 typedef struct ptx_module {
@@ -224,13 +228,14 @@ typedef struct ptx_module {
     const char *target; /* "sm_80" */
     ptx_variable **variables;
     uint32_t n_variables;
-    uint64_t global_bytes, const_bytes; /* totals of the module's variables in that space */
+    uint64_t global_bytes, const_bytes; /* of all variables in that space */
     ptx_function **functions;
     uint32_t n_functions;
 } ptx_module;
 
-/* SMK_KERNEL_IMAGE, with the line, for text that is not well-formed PTX. Opcodes and modifiers are
- * not judged here: decode.c does, when a function is first run. SMK_INTERRUPTED if the poller says so. */
+/* Fails with SMK_KERNEL_IMAGE and the line if the text is not well-formed PTX, with SMK_INTERRUPTED
+ * if the poller stops it. Opcodes and modifiers are not checked here: ../machine/decode.c does that
+ * when a function first runs. */
 struct interrupt_poller;
 smk_code ptx_parse(const char *text, size_t size, struct interrupt_poller *poller, ptx_module **out,
                    smk_status *status);
@@ -242,29 +247,28 @@ static inline const ptx_opcode_facts *ptx_facts(const ptx_instruction *instructi
     return &ptx_opcode_facts_of[instruction->op];
 }
 
-/* Whether operand k is written, or read, and with it its items and its pair. wgmma's accumulators
- * are both. The registers of an address are read in any case. */
+/* Whether operand k is written, or read; this includes its items and its pair. wgmma's accumulators
+ * are both. The registers of an address are always read. */
 bool ptx_operand_is_destination(const ptx_instruction *instruction, uint32_t k);
 bool ptx_operand_is_source(const ptx_instruction *instruction, uint32_t k);
 
-/* Whether the one register that it writes may have the slot of one that it reads (and that nobody
- * reads later): arithmetic on one lane's values. Of all other instructions no result has the slot
- * of a source, unless the text names the same register. */
+/* Whether the register that it writes may share a slot with a source register that is dead
+ * afterwards. True only for lane-wise instructions. Other instructions never overwrite a source's
+ * slot, unless the text names the same register twice. */
 bool ptx_may_write_in_place(const ptx_instruction *instruction);
 
-/* Whether control cannot get past this instruction (if it is not guarded): bra brx exit ret trap. */
+/* bra brx exit ret trap: if unguarded, control never falls through to the next instruction. */
 bool ptx_leaves(const ptx_instruction *instruction);
 /* bra brx */
 bool ptx_branches(const ptx_instruction *instruction);
-/* A branch at which lanes can go different ways: under a guard, or by a table. */
+/* Whether lanes can diverge: a guarded branch, or a branch by a table. */
 bool ptx_diverges(const ptx_instruction *instruction);
 
-/* The bits that an immediate has as an operand of that type (rounds doubles to f32, truncates).
- * Predicates: 0 or 0xffffffff. */
+/* The bits of an immediate as an operand of that type: doubles are rounded to f32, integers
+ * truncated. Predicates: 0 or 0xffffffff. */
 uint64_t ptx_immediate_bits(const ptx_operand *operand, ptx_type type);
 
-/* A copy of a text of the module that lives as long as the trace, one for equal texts; NULL for NULL, and
- * if out of memory. */
+/* Interns a string: a copy that lives as long as the trace. NULL for NULL, and if out of memory. */
 struct smk_trace;
 const char *ptx_keep_text(struct smk_trace *trace, const char *text);
 

@@ -1,11 +1,11 @@
-/* Where registers stand in a warp's frame. Private to the reader. */
-#ifndef EMU_SLOTS_H
-#define EMU_SLOTS_H
+/* Allocation of registers to slots of a warp's frame. Internal to emu/ptx. */
+#ifndef EMU_REGISTER_ALLOCATION_H
+#define EMU_REGISTER_ALLOCATION_H
 
 #include "cfg.h"
 
-/* Fills every register's slot and the function's frame_bytes; false if memory ran out, or the poller says
- * stop. */
-bool slots_assign(ptx_arena *arena, ptx_function *f, const cfg *graph, interrupt_poller *poller);
+/* Sets the slots of f's registers, and frame_bytes. False: out of memory, or interrupted. */
+bool allocate_registers(ptx_arena *arena, ptx_function *f, const cfg *graph,
+                        interrupt_poller *poller);
 
 #endif

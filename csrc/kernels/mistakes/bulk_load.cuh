@@ -1,10 +1,10 @@
-/* A bulk copy, TMA's simplest: bytes that lie together, with no map. What it has copied it tells a barrier. */
+/* A bulk copy, TMA's simplest: contiguous bytes, no tensor map. Its bytes count at an mbarrier. */
 #ifndef SMK_BULK_LOAD_CUH
 #define SMK_BULK_LOAD_CUH
 
 #include "../hopper.cuh"
 
-/* Multiples of 16 bytes, between 16-byte boundaries. */
+/* Addresses and size are multiples of 16 bytes. */
 __device__ __forceinline__ void bulk_load(unsigned to, const void *from, unsigned bytes,
                                           unsigned barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"

@@ -1,7 +1,7 @@
-// Mistake: a barrier inside a branch that only a part of a warp takes.
+// Mistake: a barrier inside a branch that only part of a warp takes.
 //
-// Threads without an element skip the barrier together with the store. What then happens is for the
-// hardware to choose: it may wait for ever, or let the others through.
+// Threads without an element skip the barrier together with the store. The behaviour is undefined:
+// the kernel may hang, or the other threads may pass the barrier.
 
 extern "C" __global__ void divergent_barrier(const float *x, float *y, int n) {
     __shared__ float tile[64];

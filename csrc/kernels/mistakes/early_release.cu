@@ -1,8 +1,8 @@
-// Mistake: one lane says for its warp that a tile is free, and the others still read it.
+// Mistake: one lane releases a tile for its warp while the other lanes still read it.
 //
-// y = x with each 64 elements reversed. Warp 2 copies, warps 0 and 1 read. `full` says that a copy has
-// landed, `empty` that both warps have read. An arrival orders what the thread that arrives did before;
-// what its warp did, only after __syncwarp.
+// y = x with each 64 elements reversed. Warp 2 copies, warps 0 and 1 read. `full`: a copy has
+// landed; `empty`: both warps have read. An arrival orders what the arriving thread did before it;
+// what its warp did is ordered only after __syncwarp.
 
 #include "bulk_load.cuh"
 

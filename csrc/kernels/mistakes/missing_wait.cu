@@ -1,6 +1,6 @@
-// Mistake: a copy to shared memory that nobody waits for.
+// Mistake: a copy to shared memory without a wait for its completion.
 //
-// cp.async returns at once; __syncthreads waits for threads and not for copies.
+// cp.async returns at once; __syncthreads waits for threads, not for copies.
 
 extern "C" __global__ void missing_wait(const float *x, float *y) {
     __shared__ float tile[64];

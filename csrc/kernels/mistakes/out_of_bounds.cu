@@ -1,4 +1,4 @@
-// Mistake: no test whether the thread has an element.
+// Mistake: no bounds check of a thread's index.
 //
 // The grid is rounded up to whole blocks, so the last block has threads past the end of x.
 

@@ -1,8 +1,8 @@
-// Mistake: a copier that does not wait until its tile is free.
+// Mistake: a producer that does not wait until its tile is free.
 //
-// y = x with each 64 elements reversed. Warp 2 copies, warps 0 and 1 read and say so at `empty`, where
-// nobody waits. So the second copy may land before the first was read; then `full` is a phase further
-// than the readers think, and they wait for one that never comes.
+// y = x with each 64 elements reversed. Warp 2 copies; warps 0 and 1 read and arrive at `empty`, on
+// which no thread waits. So the second copy may land before the first was read. Then `full` is one
+// phase ahead of the readers, which wait for a phase that never completes.
 
 #include "bulk_load.cuh"
 

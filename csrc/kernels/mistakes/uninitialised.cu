@@ -1,7 +1,7 @@
-// Mistake: a read of shared memory that nobody wrote.
+// Mistake: a read of shared memory that no thread wrote.
 //
-// A sum of three neighbours. The tile has a place for the neighbour on either side of the block, and
-// nobody fills them.
+// A sum of three neighbours. The tile has an element for the neighbour on either side of the block,
+// and these are never written.
 
 extern "C" __global__ void uninitialised(const float *x, float *y) {
     __shared__ float tile[66];

@@ -1,7 +1,7 @@
-// Mistake: a barrier that is told elements, and counts bytes.
+// Mistake: a barrier is given a number of elements, but counts bytes.
 //
-// y = x with each 64 elements reversed. 256 bytes are copied and 64 announced, so the phase's account is
-// never even. (Announced too many, it is not either.)
+// y = x with each 64 elements reversed. 256 bytes are copied and 64 announced, so the transaction
+// count never returns to zero. (It does not either if too many are announced.)
 
 #include "bulk_load.cuh"
 

@@ -1,7 +1,7 @@
 /* What a block is: which lines of the host's memory, how they lie in a slot of the device's, and how the product
  * or transpose of such blocks is planned. */
-#include "plan_flow_parts.h"
-#include "plan_parts.h"
+#include "blocks.h"
+#include "../../core/plan_parts.h"
 
 enum {
     PITCH = 16,    /* lines begin at multiples of this, as TMA and 16-byte copies ask ... */
@@ -16,17 +16,17 @@ typedef struct part {
 
 /* Its lines are rows or columns, whichever have the neighbours. It lies in a slot that has room for `slot`, a part
  * of the same matrix that it is in. */
-static block_place place_part(const smk_matrix *m, char *host, int itemsize, part p, part slot) {
+static block_layout place_part(const smk_matrix *m, char *host, int itemsize, part p, part slot) {
     const bool across = m->ld == 1 && (m->step != 1 || slot.columns == 1);
     const int64_t width = (across ? p.rows : p.columns) * itemsize;
     const int64_t room = (across ? slot.rows : slot.columns) * itemsize;
-    const int64_t pitch = room < PAD_FROM ? room : flow_round_up(room, PITCH);
+    const int64_t pitch = room < PAD_FROM ? room : round_up(room, PITCH);
     const int64_t from_line = across && slot.columns > 1 ? m->step : m->ld;
     const int64_t apart = pitch > itemsize ? pitch / itemsize : 1;
     const int64_t down = p.first_row - slot.first_row, right = p.first_column - slot.first_column;
     const int64_t offset =
         across ? right * pitch + down * itemsize : down * pitch + right * itemsize;
-    return (block_place){
+    return (block_layout){
         .rectangle = {.host = host + (p.first_row * m->ld + p.first_column * m->step) * itemsize,
                       .host_pitch = (ptrdiff_t)(from_line * itemsize),
                       .offset = (size_t)offset,
@@ -39,20 +39,20 @@ static block_place place_part(const smk_matrix *m, char *host, int itemsize, par
 }
 
 /* The bytes that `group` of a batch span, from the lowest element to the end of the highest. */
-static block_place place_group(const smk_matrix *m, const smk_batch *batch, char *host,
-                               int itemsize, part p, int64_t first, int64_t n) {
+static block_layout place_group(const smk_matrix *m, const smk_batch *batch, char *host,
+                                int itemsize, part p, int64_t first, int64_t n) {
     int64_t low = 0, high = 0;
     const int64_t sizes[2] = {p.rows, p.columns}, strides[2] = {m->ld, m->step};
     for (int d = 0; d < batch->n + 2; d++) {
         const int64_t size = d == 0 ? n : d < batch->n ? batch->size[d] : sizes[d - batch->n];
         const int64_t stride = d < batch->n ? m->batch[d] : strides[d - batch->n];
-        if (size == 0) return (block_place){.matrix = *m};
+        if (size == 0) return (block_layout){.matrix = *m};
         *((size - 1) * stride < 0 ? &low : &high) += (size - 1) * stride;
     }
-    block_place result = {.rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
-                                        .width = (size_t)((high - low + 1) * itemsize),
-                                        .lines = 1},
-                          .matrix = *m};
+    block_layout result = {.rectangle = {.host = host + (first * m->batch[0] + low) * itemsize,
+                                         .width = (size_t)((high - low + 1) * itemsize),
+                                         .lines = 1},
+                           .matrix = *m};
     result.rectangle.pitch = result.rectangle.width;
     result.matrix.offset = -low * itemsize;
     return result;
@@ -63,12 +63,12 @@ static int64_t group_first(const blocks *all, int64_t group) {
 }
 
 static int64_t group_size(const blocks *all, const smk_batch *batch, int64_t group) {
-    return flow_least(all->size[0], batch->size[0] - group_first(all, group));
+    return min_i64(all->size[0], batch->size[0] - group_first(all, group));
 }
 
 /* ---- blocks within a matrix ---- */
 
-int64_t flow_blocks_of_matrix(const blocks *all, int operand) {
+int64_t blocks_of_matrix(const blocks *all, int operand) {
     const bool both = all->n_operands == 2 || operand == 2;
     return both ? all->count[0] * all->count[1] : all->count[operand];
 }
@@ -76,7 +76,7 @@ int64_t flow_blocks_of_matrix(const blocks *all, int operand) {
 /* From the host's first matrix of a batch to the one that the block is of. */
 static char *host_of(const blocks *all, const smk_matrix *m, const smk_batch *batch, int operand,
                      int64_t block) {
-    int64_t index = block / flow_blocks_of_matrix(all, operand), offset = 0;
+    int64_t index = block / blocks_of_matrix(all, operand), offset = 0;
     for (int d = batch->n - 1; d >= 0 && index; d--) {
         offset += index % batch->size[d] * m->batch[d];
         index /= batch->size[d];
@@ -89,13 +89,13 @@ static char *host_of(const blocks *all, const smk_matrix *m, const smk_batch *ba
 /* Blocks from that one on: a run of them in the dimension of the panel. */
 static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t block,
                       int64_t run) {
-    block %= flow_blocks_of_matrix(all, operand);
+    block %= blocks_of_matrix(all, operand);
     const int64_t i = operand == 2 ? block / all->count[1] : operand == 0 ? block : 0;
     const int64_t j = operand == 2 ? block % all->count[1] : operand == 1 ? block : 0;
     const int64_t high = all->size[0] * (all->panel == 0 ? run : 1);
     const int64_t wide = all->size[1] * (all->panel == 1 ? run : 1);
-    const part rows = {i * all->size[0], flow_least(high, p->M - i * all->size[0]), 0, p->K};
-    const part columns = {0, p->K, j * all->size[1], flow_least(wide, p->N - j * all->size[1])};
+    const part rows = {i * all->size[0], min_i64(high, p->M - i * all->size[0]), 0, p->K};
+    const part columns = {0, p->K, j * all->size[1], min_i64(wide, p->N - j * all->size[1])};
     return operand == 0 ? rows
            : operand == 1
                ? columns
@@ -106,7 +106,7 @@ static part gemm_part(const smk_gemm *p, const blocks *all, int operand, int64_t
 static part gemm_slot(const smk_gemm *p, const blocks *all, int operand, int64_t block, part own) {
     if (operand != all->panel) return own;
     part first = gemm_part(p, all, operand, 0, all->stay);
-    block %= flow_blocks_of_matrix(all, operand);
+    block %= blocks_of_matrix(all, operand);
     *(operand ? &first.first_column : &first.first_row) =
         (block - block % all->stay) * (operand ? all->size[1] : all->size[0]);
     return first;
@@ -116,9 +116,9 @@ static const smk_matrix *gemm_matrix(const smk_gemm *p, int operand) {
     return operand == 0 ? &p->a : operand == 1 ? &p->b : &p->c;
 }
 
-block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64_t run) {
+block_layout block_layout_gemm(const blocks *all, int operand, int64_t block, int64_t run) {
     const smk_gemm *p = all->problem;
-    const smk_flow_question *q = all->question;
+    const smk_pipeline_query *q = all->question;
     const smk_matrix *m = gemm_matrix(p, operand);
     if (all->matrices) {
         const part own = gemm_part(p, all, operand, block, run);
@@ -130,9 +130,9 @@ block_place flow_place_gemm(const blocks *all, int operand, int64_t block, int64
                        group_first(all, block), group_size(all, &p->batch, block));
 }
 
-smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices,
-                        const smk_making *making, smk_plan *out, smk_status *status) {
-    const smk_flow_question *q = all->question;
+smk_code block_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices,
+                         const smk_prepack *prepack, smk_plan *out, smk_status *status) {
+    const smk_pipeline_query *q = all->question;
     smk_gemm own = *(const smk_gemm *)all->problem;
     if (!all->matrices) {
         own.batch.size[0] = group_size(all, &own.batch, u->blocks[2]);
@@ -145,24 +145,24 @@ smk_code flow_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matr
     own.a = matrices[0];
     own.b = matrices[1];
     own.c = matrices[2];
-    own.making = *making;
+    own.prepack = *prepack;
     return smk_plan_gemm(q->row, q->dtype, q->values, &own, out, status);
 }
 
 /* ---- transposes ---- */
 
 static part transpose_part(const smk_transpose *p, const blocks *all, int operand, int64_t block) {
-    block %= flow_blocks_of_matrix(all, operand);
+    block %= blocks_of_matrix(all, operand);
     const int64_t i = block / all->count[1], j = block % all->count[1];
-    const part x = {i * all->size[0], flow_least(all->size[0], p->rows - i * all->size[0]),
-                    j * all->size[1], flow_least(all->size[1], p->cols - j * all->size[1])};
+    const part x = {i * all->size[0], min_i64(all->size[0], p->rows - i * all->size[0]),
+                    j * all->size[1], min_i64(all->size[1], p->cols - j * all->size[1])};
     return operand == 0 ? x : (part){x.first_column, x.columns, x.first_row, x.rows};
 }
 
-block_place flow_place_transpose(const blocks *all, int operand, int64_t block, int64_t run) {
+block_layout block_layout_transpose(const blocks *all, int operand, int64_t block, int64_t run) {
     (void)run; /* there is no panel */
     const smk_transpose *p = all->problem;
-    const smk_flow_question *q = all->question;
+    const smk_pipeline_query *q = all->question;
     const smk_matrix *m = operand ? &p->y : &p->x;
     if (all->matrices) {
         const part own = transpose_part(p, all, operand, block);
@@ -174,10 +174,10 @@ block_place flow_place_transpose(const blocks *all, int operand, int64_t block, 
                        group_first(all, block), group_size(all, &p->batch, block));
 }
 
-smk_code flow_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
-                             const smk_making *making, smk_plan *out, smk_status *status) {
-    (void)making; /* nothing */
-    const smk_flow_question *q = all->question;
+smk_code block_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
+                              const smk_prepack *prepack, smk_plan *out, smk_status *status) {
+    (void)prepack; /* nothing */
+    const smk_pipeline_query *q = all->question;
     smk_transpose own = *(const smk_transpose *)all->problem;
     if (!all->matrices) {
         own.batch.size[0] = group_size(all, &own.batch, u->blocks[1]);

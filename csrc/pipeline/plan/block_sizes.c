@@ -2,40 +2,40 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "plan_flow_parts.h"
-#include "plan_parts.h"
+#include "blocks.h"
+#include "../../core/plan_parts.h"
 
 enum { PLACE = 256 /* slots begin at its multiples, as the device's allocations do */ };
 
-int64_t flow_bytes_of(const block_place *p) {
-    return flow_round_up((int64_t)(p->rectangle.pitch * p->rectangle.lines), PLACE);
+int64_t block_layout_bytes(const block_layout *p) {
+    return round_up((int64_t)(p->rectangle.pitch * p->rectangle.lines), PLACE);
 }
 
 /* ---- sizes ---- */
 
-void flow_size_slots(blocks *all, int64_t run) {
+void block_size_slots(blocks *all, int64_t run) {
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place first = all->place(all, o, 0, o == all->panel ? all->stay : run);
-        all->slot_bytes[o] = flow_bytes_of(&first);
+        const block_layout first = all->place(all, o, 0, o == all->panel ? all->stay : run);
+        all->slot_bytes[o] = block_layout_bytes(&first);
     }
 }
 
-int64_t smk_flow_part(const smk_row *row, int64_t m, int64_t n, int64_t along, int64_t part) {
-    const int64_t thin = flow_least(m, n);
-    if (!row->skinny.rows[0] || thin >= FLOW_LEAST_ROWS) return part;
+int64_t smk_pipeline_part(const smk_row *row, int64_t m, int64_t n, int64_t along, int64_t part) {
+    const int64_t thin = min_i64(m, n);
+    if (!row->skinny.rows[0] || thin >= MIN_BLOCK_ROWS) return part;
     while (part < along && along % part && along % part <= thin)
-        part += FLOW_LEAST_ROWS;
+        part += MIN_BLOCK_ROWS;
     return part;
 }
 
-void flow_count_blocks(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
-                       int64_t block_columns) {
+void block_count(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
+                 int64_t block_columns) {
     const smk_row *row = all->question->row;
-    all->size[0] = flow_least(smk_flow_part(row, rows, columns, rows, block_rows), rows);
-    all->size[1] = flow_least(smk_flow_part(row, rows, columns, columns, block_columns), columns);
+    all->size[0] = min_i64(smk_pipeline_part(row, rows, columns, rows, block_rows), rows);
+    all->size[1] = min_i64(smk_pipeline_part(row, rows, columns, columns, block_columns), columns);
     all->count[0] = ceil_div(rows, all->size[0]);
     all->count[1] = ceil_div(columns, all->size[1]);
-    flow_size_slots(all, 1);
+    block_size_slots(all, 1);
 }
 
 /* What a unit makes: raises bytes of the workspace, and of what is kept of each slot, to what it needs. */
@@ -43,19 +43,19 @@ static smk_code size_unit(blocks *all, const unit *u, const int64_t most[2], int
                           int64_t kept[2], smk_status *status) {
     smk_plan plan;
     smk_matrix matrices[SMK_MAX_OPERANDS];
-    const smk_making making = {.kept = {{.bytes = most[0]}, {.bytes = most[1]}}};
+    const smk_prepack prepack = {.prepacked = {{.bytes = most[0]}, {.bytes = most[1]}}};
     for (int o = 0; o < all->n_operands; o++)
         matrices[o] = all->place(all, o, u->blocks[o], u->run).matrix;
-    const smk_code code = all->plan(all, u, matrices, &making, &plan, status);
+    const smk_code code = all->plan(all, u, matrices, &prepack, &plan, status);
     if (code) return code;
     int64_t own = (int64_t)plan.workspace;
     for (int o = 0; o < 2; o++) {
         const bool panel = o == all->panel;
-        const int64_t slot = ceil_div((int64_t)plan.kept[o], panel ? u->run : 1);
-        kept[o] = flow_most(slot, kept[o]);
-        own += panel ? (int64_t)plan.kept[o] : 0; /* some units of a panel keep nothing */
+        const int64_t slot = ceil_div((int64_t)plan.prepacked_bytes[o], panel ? u->run : 1);
+        kept[o] = max_i64(slot, kept[o]);
+        own += panel ? (int64_t)plan.prepacked_bytes[o] : 0; /* some units of a panel keep nothing */
     }
-    *workspace = flow_most(own, *workspace);
+    *workspace = max_i64(own, *workspace);
     smk_plan_free(&plan);
     return SMK_OK;
 }
@@ -68,8 +68,8 @@ static bool has_edge(const blocks *all, int operand) {
 }
 
 /* The first unit is as large as any; those at the edges may have to make what others find as it should be. */
-smk_code flow_size_made(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
-                        smk_status *status) {
+smk_code block_size_scratch(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
+                            smk_status *status) {
     int64_t kept[2] = {0, 0};
     *workspace = 0;
     for (int edges = 0; edges < 4; edges++) {
@@ -87,11 +87,11 @@ smk_code flow_size_made(blocks *all, int64_t run, const int64_t most[2], int64_t
     }
     *workspace *= all->lanes;
     for (int o = 0; o < 2; o++)
-        all->kept_bytes[o] = flow_round_up(kept[o], PLACE);
+        all->kept_bytes[o] = round_up(kept[o], PLACE);
     return SMK_OK;
 }
 
-smk_code flow_refuse(const blocks *all, int64_t needed, smk_status *status) {
+smk_code pipeline_refuse_memory(const blocks *all, int64_t needed, smk_status *status) {
     const smk_row *row = all->question->row;
     return smk_fail(status, SMK_MEMORY,
                     "%s variant '%s': the smallest blocks of this problem take %" PRId64
@@ -102,26 +102,26 @@ smk_code flow_refuse(const blocks *all, int64_t needed, smk_status *status) {
 
 /* ---- orders ---- */
 
-void flow_append(flow_order *order, unit u) {
+void schedule_append(schedule *order, unit u) {
     order->units[order->n++] = u;
 }
 
-smk_code flow_make_order(flow_order *order, int64_t most, smk_status *status) {
+smk_code schedule_init(schedule *order, int64_t most, smk_status *status) {
     order->units = malloc((size_t)most * sizeof *order->units);
     return order->units ? SMK_OK
                         : smk_fail_memory(status, (size_t)most * sizeof *order->units,
                                           "the order of a flow");
 }
 
-void flow_append_product(flow_order *order, const blocks *all, int64_t matrix, int64_t i, int64_t j,
-                         int64_t run, bool keeps) {
+void schedule_product(schedule *order, const blocks *all, int64_t matrix, int64_t i, int64_t j,
+                      int64_t run, bool keeps) {
     const int64_t of_a = all->repeats[0] ? 0 : matrix, of_b = all->repeats[1] ? 0 : matrix;
-    flow_append(order, (unit){{of_a * all->count[0] + i, of_b * all->count[1] + j,
-                               (matrix * all->count[0] + i) * all->count[1] + j},
-                              run,
-                              keeps});
+    schedule_append(order, (unit){{of_a * all->count[0] + i, of_b * all->count[1] + j,
+                                   (matrix * all->count[0] + i) * all->count[1] + j},
+                                  run,
+                                  keeps});
 }
 
-int64_t flow_n_products(const blocks *all) {
+int64_t schedule_n_products(const blocks *all) {
     return all->matrices * all->count[0] * all->count[1];
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_flow_parts.h"
-#include "plan_parts.h"
+#include "blocks.h"
+#include "../../core/plan_parts.h"
 
 enum {
     UNIT_ROWS = 1024,   /* of a block of a product: tiles for a quarter of a large GPU */
@@ -25,25 +25,25 @@ enum {
 };
 
 /* Where all fits blocks arrive by turns, as many rows of A as columns of B, and a new one meets all that are there. */
-static void order_all(const blocks *all, int64_t matrix, flow_order *order) {
+static void order_all(const blocks *all, int64_t matrix, schedule *order) {
     const int64_t rows = all->count[0], columns = all->count[1];
     for (int64_t i = 0, j = 0; i < rows || j < columns;) {
         const bool enough_of_b = j * all->size[1] > i * all->size[0];
         if (j < columns && (i == rows || !enough_of_b)) {
             for (int64_t k = 0; k < i; k++)
-                flow_append_product(order, all, matrix, k, j, 1, true);
+                schedule_product(order, all, matrix, k, j, 1, true);
             j++;
         } else {
             for (int64_t k = 0; k < j; k++)
-                flow_append_product(order, all, matrix, i, k, 1, true);
+                schedule_product(order, all, matrix, i, k, 1, true);
             i++;
         }
     }
 }
 
 static int64_t side(int64_t n, int64_t unit, int64_t most) {
-    const int64_t count = flow_least(n / unit, most);
-    return flow_round_up(ceil_div(n, flow_most(count, 1)), FLOW_LEAST_ROWS);
+    const int64_t count = min_i64(n / unit, most);
+    return round_up(ceil_div(n, max_i64(count, 1)), MIN_BLOCK_ROWS);
 }
 
 /* How large blocks are where all fit. If the smaller operand is one block, and comes first, lines of B and of the result
@@ -56,7 +56,7 @@ static void size_blocks(blocks *all, const smk_gemm *p) {
     const bool by_rows = p->M >= p->N;
     const double passing = (by_rows ? m : n) * k * itemsize, bytes = passing + m * n * itemsize;
     const double seconds = all->question->seconds / (double)all->matrices;
-    const bool one_is_whole = seconds > 0 && seconds < longer * flow_on_bus(passing);
+    const bool one_is_whole = seconds > 0 && seconds < longer * seconds_on_bus(passing);
     int64_t rows = side(p->M, UNIT_ROWS, MOST_COUNT), columns = side(p->N, UNIT_ROWS, MOST_COUNT);
     if (one_is_whole && by_rows) {
         const double most = bytes / PASSING_BYTES;
@@ -65,7 +65,7 @@ static void size_blocks(blocks *all, const smk_gemm *p) {
     } else if (one_is_whole) {
         rows = p->M;
     }
-    flow_count_blocks(all, p->M, p->N, rows, columns);
+    block_count(all, p->M, p->N, rows, columns);
 }
 
 /* Lines of y as long as it helps, which makes those of x short. */
@@ -77,12 +77,12 @@ static void size_transposed(blocks *all, const smk_transpose *p) {
                                                     : TRANSPOSE_MOST;
     const int64_t room = (int64_t)all->question->memory / (2 * UNITS);
     const int64_t padded = room / 8 * 7; /* lines begin at multiples of 16 bytes */
-    const int64_t area = flow_least(wanted, padded) / itemsize;
-    const int64_t line = flow_least(LINE_OUT / itemsize, area / (LINE_IN / itemsize));
-    int64_t rows = flow_least(p->rows, flow_most(line, FLOW_LEAST_ROWS));
-    const int64_t cols = flow_most(area / rows / TRANSPOSE_UNIT * TRANSPOSE_UNIT, FLOW_LEAST_ROWS);
-    if (p->cols < cols) rows = flow_most(rows, area / p->cols);
-    flow_count_blocks(all, p->rows, p->cols, rows, cols);
+    const int64_t area = min_i64(wanted, padded) / itemsize;
+    const int64_t line = min_i64(LINE_OUT / itemsize, area / (LINE_IN / itemsize));
+    int64_t rows = min_i64(p->rows, max_i64(line, MIN_BLOCK_ROWS));
+    const int64_t cols = max_i64(area / rows / TRANSPOSE_UNIT * TRANSPOSE_UNIT, MIN_BLOCK_ROWS);
+    if (p->cols < cols) rows = max_i64(rows, area / p->cols);
+    block_count(all, p->rows, p->cols, rows, cols);
 }
 
 /* Bytes of the device's memory with so many slots. */
@@ -91,7 +91,7 @@ static smk_code memory_of_slots(blocks *all, const int64_t *slots, bool keeps, d
     int64_t workspace;
     const int64_t most[2] = {keeps && all->count[1] > 1 ? INT64_MAX : 0,
                              keeps && all->count[0] > 1 ? INT64_MAX : 0};
-    const smk_code code = flow_size_made(all, 1, most, &workspace, status);
+    const smk_code code = block_size_scratch(all, 1, most, &workspace, status);
     if (code) return code;
     *bytes = (double)workspace;
     for (int o = 0; o < 3; o++)
@@ -100,9 +100,9 @@ static smk_code memory_of_slots(blocks *all, const int64_t *slots, bool keeps, d
     return SMK_OK;
 }
 
-static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *out,
-                                 smk_status *status) {
-    flow_order order = {0};
+static smk_code pipeline_of_matrices(blocks *all, const smk_gemm *p, smk_pipeline_plan *out,
+                                     smk_status *status) {
+    schedule order = {0};
     const double memory = (double)all->question->memory;
     double bytes;
     size_blocks(all, p);
@@ -112,38 +112,39 @@ static smk_code flow_of_matrices(blocks *all, const smk_gemm *p, smk_flow_plan *
     smk_code code = memory_of_slots(all, slots, true, &bytes, status);
     if (!code && bytes > memory) code = memory_of_slots(all, slots, false, &bytes, status);
     if (code) return code;
-    if (bytes > memory) return flow_in_turns(all, p, out, status);
+    if (bytes > memory) return out_of_core_gemm(all, p, out, status);
     out->resident = all->matrices == 1;
-    code = flow_make_order(&order, flow_n_products(all), status);
+    code = schedule_init(&order, schedule_n_products(all), status);
     for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
         order_all(all, matrix, &order);
-    if (!code) code = flow_build(all, &order, slots, out, status);
+    if (!code) code = pipeline_build(all, &order, slots, out, status);
     free(order.units);
     return code;
 }
 
 /* The slots of units that go one after the other, and the bytes that these take. */
-static smk_code slots_of_units(blocks *all, int64_t n, const bool *stays, int64_t *slots,
-                               int64_t *bytes, smk_status *status) {
-    const smk_code code = flow_size_made(all, 1, (int64_t[]){0, 0}, bytes, status);
+static smk_code slots_of_groups(blocks *all, int64_t n, const bool *stays, int64_t *slots,
+                                int64_t *bytes, smk_status *status) {
+    const smk_code code = block_size_scratch(all, 1, (int64_t[]){0, 0}, bytes, status);
     for (int o = 0; o < all->n_operands && !code; o++) {
-        slots[o] = stays[o] ? 1 : flow_least(n, UNITS);
+        slots[o] = stays[o] ? 1 : min_i64(n, UNITS);
         *bytes += slots[o] * all->slot_bytes[o];
     }
     return code;
 }
 
 /* Groups of a batch, or blocks of transposes. What is broadcast stays. */
-static smk_code flow_of_units(blocks *all, int64_t n, const bool *stays, smk_flow_plan *out,
-                              smk_status *status) {
-    flow_order order = {0};
+static smk_code pipeline_of_groups(blocks *all, int64_t n, const bool *stays,
+                                   smk_pipeline_plan *out, smk_status *status) {
+    schedule order = {0};
     int64_t slots[SMK_MAX_OPERANDS], bytes;
-    if (flow_make_order(&order, n, status)) return status->code;
-    smk_code code = slots_of_units(all, n, stays, slots, &bytes, status);
-    if (!code && (size_t)bytes > all->question->memory) code = flow_refuse(all, bytes, status);
+    if (schedule_init(&order, n, status)) return status->code;
+    smk_code code = slots_of_groups(all, n, stays, slots, &bytes, status);
+    if (!code && (size_t)bytes > all->question->memory)
+        code = pipeline_refuse_memory(all, bytes, status);
     for (int64_t i = 0; i < n; i++)
-        flow_append(&order, (unit){{stays[0] ? 0 : i, stays[1] ? 0 : i, i}, 1, false});
-    if (!code) code = flow_build(all, &order, slots, out, status);
+        schedule_append(&order, (unit){{stays[0] ? 0 : i, stays[1] ? 0 : i, i}, 1, false});
+    if (!code) code = pipeline_build(all, &order, slots, out, status);
     free(order.units);
     return code;
 }
@@ -153,12 +154,12 @@ static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) 
     double whole = 0, one = 0, fixed = 0;
     all->size[0] = batch->size[0];
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0, 1);
+        const block_layout p = all->place(all, o, 0, 1);
         *(stays[o] ? &fixed : &whole) += (double)p.rectangle.width;
     }
     all->size[0] = 1;
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0, 1);
+        const block_layout p = all->place(all, o, 0, 1);
         one += stays[o] ? 0 : (double)p.rectangle.width;
     }
     const bool mixed = one * (double)batch->size[0] > 1.25 * whole;
@@ -166,11 +167,11 @@ static void size_groups(blocks *all, const smk_batch *batch, const bool *stays) 
     double wanted = whole / (2 * UNITS) > GROUP_BYTES ? whole / (2 * UNITS) : GROUP_BYTES;
     wanted = wanted < room ? wanted : room;
     const int64_t size = one > 0 && wanted > one ? (int64_t)(wanted / one) : 1;
-    all->size[0] = mixed ? batch->size[0] : flow_least(size, batch->size[0]);
+    all->size[0] = mixed ? batch->size[0] : min_i64(size, batch->size[0]);
     all->count[0] = ceil_div(batch->size[0], all->size[0]);
     for (int o = 0; o < all->n_operands; o++) {
-        const block_place p = all->place(all, o, 0, 1);
-        all->slot_bytes[o] = flow_bytes_of(&p);
+        const block_layout p = all->place(all, o, 0, 1);
+        all->slot_bytes[o] = block_layout_bytes(&p);
     }
 }
 
@@ -180,7 +181,7 @@ static bool goes_in_groups(blocks *all, const smk_batch *batch, const bool *stay
     int64_t slots[SMK_MAX_OPERANDS], needed;
     if (batch->n == 0 || bytes > MATRIX_BYTES) return false;
     size_groups(all, batch, stays);
-    return slots_of_units(all, all->count[0], stays, slots, &needed, &unused) == SMK_OK &&
+    return slots_of_groups(all, all->count[0], stays, slots, &needed, &unused) == SMK_OK &&
            (size_t)needed <= all->question->memory;
 }
 
@@ -196,12 +197,12 @@ static void cut_matrices(blocks *all, const smk_batch *batch, const smk_matrix *
     }
 }
 
-smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *problem,
-                            smk_flow_plan *out, smk_status *status) {
+smk_code smk_pipeline_plan_gemm(const smk_pipeline_query *question, const smk_gemm *problem,
+                                smk_pipeline_plan *out, smk_status *status) {
     int64_t values[SMK_MAX_PARAMS];
-    smk_flow_question q = *question;
+    smk_pipeline_query q = *question;
     const int split = smk_row_param(q.row, "split");
-    *out = (smk_flow_plan){0};
+    *out = (smk_pipeline_plan){0};
     memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
     if (split >= 0) values[split] = q.split; /* blocks cut K as all of it is cut */
     q.values = values;
@@ -209,35 +210,36 @@ smk_code smk_plan_flow_gemm(const smk_flow_question *question, const smk_gemm *p
                   .problem = problem,
                   .n_operands = 3,
                   .reads_result = problem->beta != 0.0,
-                  .lanes = SMK_LANES,
-                  .panel = FLOW_NONE,
-                  .place = flow_place_gemm,
-                  .plan = flow_plan_gemm};
+                  .lanes = SMK_COMPUTE_STREAMS,
+                  .panel = NONE,
+                  .place = block_layout_gemm,
+                  .plan = block_plan_gemm};
     const double m = (double)problem->M, n = (double)problem->N, k = (double)problem->K;
     const bool stays[] = {problem->a.batch[0] == 0, problem->b.batch[0] == 0, false};
     if (goes_in_groups(&all, &problem->batch, stays, (m * k + k * n + m * n) * q.dtype->itemsize))
-        return flow_of_units(&all, all.count[0], stays, out, status);
+        return pipeline_of_groups(&all, all.count[0], stays, out, status);
     cut_matrices(&all, &problem->batch,
                  (const smk_matrix *[]){&problem->a, &problem->b, &problem->c});
-    return flow_of_matrices(&all, problem, out, status);
+    return pipeline_of_matrices(&all, problem, out, status);
 }
 
-smk_code smk_plan_flow_transpose(const smk_flow_question *question, const smk_transpose *problem,
-                                 smk_flow_plan *out, smk_status *status) {
+smk_code smk_pipeline_plan_transpose(const smk_pipeline_query *question,
+                                     const smk_transpose *problem, smk_pipeline_plan *out,
+                                     smk_status *status) {
     const int64_t itemsize = question->dtype->itemsize;
     blocks all = {.question = question,
                   .problem = problem,
                   .n_operands = 2,
-                  .lanes = SMK_LANES,
-                  .panel = FLOW_NONE,
-                  .place = flow_place_transpose,
-                  .plan = flow_plan_transpose};
-    *out = (smk_flow_plan){0};
+                  .lanes = SMK_COMPUTE_STREAMS,
+                  .panel = NONE,
+                  .place = block_layout_transpose,
+                  .plan = block_plan_transpose};
+    *out = (smk_pipeline_plan){0};
     const double bytes = 2.0 * (double)problem->rows * (double)problem->cols * (double)itemsize;
     const bool moves[] = {false, false}, stays[] = {problem->x.batch[0] == 0, false};
     if (goes_in_groups(&all, &problem->batch, stays, bytes))
-        return flow_of_units(&all, all.count[0], stays, out, status);
+        return pipeline_of_groups(&all, all.count[0], stays, out, status);
     cut_matrices(&all, &problem->batch, (const smk_matrix *[]){&problem->x, &problem->y});
     size_transposed(&all, problem);
-    return flow_of_units(&all, flow_n_products(&all), moves, out, status);
+    return pipeline_of_groups(&all, schedule_n_products(&all), moves, out, status);
 }

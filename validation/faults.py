@@ -1,7 +1,7 @@
 """What a real GPU's faults look like from Python: each in a process of its own, measured and kept.
 
-    python benchmarks/faults.py                   # all of them, into results/faults-<gpu>.json
-    python benchmarks/faults.py --only trap fork  # some, into the same
+    python validation/faults.py                   # all of them, into results/faults-<gpu>.json
+    python validation/faults.py --only trap fork  # some, into the same
 
 A case notes what each call raised and after how long: the one that meets the fault, the same
 process's next ones, and whether a new process finds the GPU as before. Nothing but NumPy is needed.
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent)]
+sys.path += [str(HERE), str(HERE.parent / "benchmarks"), str(HERE.parent)]
 
 import smemkern  # noqa: E402
 
@@ -335,7 +335,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=[])
     parser.add_argument("--case", choices=sorted(CASES), help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, default=16_384, help="of ctrl_c_in_a_product")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     given = parser.parse_args()
     if given.case:

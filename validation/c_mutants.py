@@ -1,10 +1,10 @@
 """How good are the tests of our C? Changes one place at a time of csrc/emu, csrc/core, csrc/module.
 
-    python benchmarks/c_mutants.py --measure           # which test runs which line; needs clang
-    python benchmarks/c_mutants.py --count 300 --seed 21   # resumes; writes results/c-mutants.json
-    python benchmarks/c_mutants.py --again --measure   # survivors once more, and tests as they are
-    python benchmarks/c_mutants.py --sanitized         # survivors with AddressSanitizer and UBSan
-    python benchmarks/c_mutants.py --only csrc/emu/machine/barrier.c --count 20 --results F
+    python validation/c_mutants.py --measure           # which test runs which line; needs clang
+    python validation/c_mutants.py --count 300 --seed 21   # resumes; writes results/c-mutants.json
+    python validation/c_mutants.py --again --measure   # survivors once more, and tests as they are
+    python validation/c_mutants.py --sanitized         # survivors with AddressSanitizer and UBSan
+    python validation/c_mutants.py --only csrc/emu/machine/barrier.c --count 20 --results F
 
 (mutation.py mutates kernels, to try the hazard detector.) c_mutant_sites.py says what changes: a
 comparison, a bound, a mask, a rounding, one more or less, a call or a guard that goes, a condition

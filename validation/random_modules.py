@@ -1,8 +1,8 @@
 """Random PTX modules on the emulator, on a GPU and in the model; modules with mistakes are refused.
 
-    python benchmarks/random_modules.py --count 20000 --mistakes 20000
-    python benchmarks/random_modules.py --show 17       # one module, without a GPU
-    python benchmarks/random_modules.py --show-mistake 17
+    python validation/random_modules.py --count 20000 --mistakes 20000
+    python validation/random_modules.py --show 17       # one module, without a GPU
+    python validation/random_modules.py --show-mistake 17
 
 tests/emu/module_writer.py says what a module is, and module_mistakes.py what a mistake. What the
 entries leave and print is compared bit for bit, as random_programs.py does with programs: with the

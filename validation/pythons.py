@@ -1,6 +1,6 @@
 """Other Pythons: the extension built for each, a part of the suite, processes that end in calls.
 
-    python benchmarks/pythons.py ~/.pyenv/versions/3.1*/bin/python /opt/3.14t/bin/python3.14t
+    python validation/pythons.py ~/.pyenv/versions/3.1*/bin/python /opt/3.14t/bin/python3.14t
 
 A Python without NumPy and what the tests need gets an environment of its own below --folder, which
 also holds the copy of the tree that is built; keep it, and the next run compiles little. Needs the
@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "pythons.json"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "validation")]
 
 from sanitized import copied  # noqa: E402
 from test_shutdown import START, WORKS  # noqa: E402

@@ -1,6 +1,6 @@
 """What loads through tensor maps of TFLOAT32 and of FLOAT32_FTZ make of floats, on a GPU.
 
-    python benchmarks/tensor_rounding.py      # writes results/tensor-rounding.json
+    python validation/tensor_rounding.py      # writes results/tensor-rounding.json
 
 csrc/emu/isa/tensor_map.c has the rules that the counts here confirm: each element that a GPU loads
 is compared, bit for bit, with several candidates. Elements are drawn in four classes. The bits of a
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent)]
+sys.path += [str(HERE), str(HERE.parent / "benchmarks"), str(HERE.parent)]
 
 import smemkern  # noqa: E402
 from gpu import facts  # noqa: E402
@@ -123,7 +123,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1024, help="of 256 elements, in each class")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
     parser.add_argument("--commit")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)

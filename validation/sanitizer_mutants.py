@@ -1,7 +1,7 @@
 """What compute-sanitizer says about the mutants of mutation.py and about smemkern.mistakes.
 
-    python benchmarks/sanitizer_mutants.py --seconds 360    # on a GPU; resumes where it stopped
-    python benchmarks/sanitizer_mutants.py --device emu     # no sanitizer: tries the script itself
+    python validation/sanitizer_mutants.py --seconds 360    # on a GPU; resumes where it stopped
+    python validation/sanitizer_mutants.py --device emu     # no sanitizer: tries the script itself
 
 A process for each mutant and tool, because a fault ends the CUDA context; as many at a time as
 there are cores. The file is written after each one, so that what stops early has not been for

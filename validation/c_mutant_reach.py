@@ -43,7 +43,7 @@ LEFT_OUT = (
 )
 # They compile these files by themselves, which is not seen here.
 COMPILED = {
-    "tests/flows/test_flow_order": "csrc/core/",
+    "tests/pipeline/test_task_order": "csrc/pipeline/plan/",
     "tests/emu/test_guarded": "csrc/emu/base/guarded",
 }
 

@@ -1,7 +1,7 @@
 """A long run of a fuzz target under libFuzzer, and what came of it as a row of a record.
 
-    python benchmarks/fuzz.py fuzz_ptx --seed 7001 --seconds 3600 [--folder FOLDER]
-    python benchmarks/fuzz.py fuzz_core --seed 8001 --executions 2000000 --workers 2
+    python validation/fuzz.py fuzz_ptx --seed 7001 --seconds 3600 [--folder FOLDER]
+    python validation/fuzz.py fuzz_core --seed 8001 --executions 2000000 --workers 2
 
 Builds the targets in FOLDER by tests/fuzz/build.py (needs clang), and begins with the inputs that
 FOLDER/found-TARGET has of earlier runs. Each worker is a process with a seed of its own, counted
@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
 
 sys.path.insert(0, str(records.ROOT / "tests" / "fuzz"))

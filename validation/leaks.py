@@ -1,6 +1,6 @@
 """Ten thousand calls, right and wrong: whether memory is as large at the end as near the start.
 
-    python benchmarks/leaks.py [--calls 10000] [--results FOLDER]
+    python validation/leaks.py [--calls 10000] [--results FOLDER]
 
 Prints the bytes that malloc has handed out, after a tenth of the calls and at the end, and writes
 them to FOLDER/leaks.json.
@@ -12,11 +12,13 @@ import argparse
 import contextlib
 import gc
 import itertools
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
 import smemkern
 from malloc_use import used

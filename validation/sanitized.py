@@ -1,10 +1,10 @@
 """The extension under a sanitizer: a copy of the tree, built with it, where tests or calls run.
 
-    python benchmarks/sanitized.py address                 # the suite: AddressSanitizer, UBSan
-    python benchmarks/sanitized.py address --folder F -- tests/test_gemm.py -n 1
-    python benchmarks/sanitized.py leaks -- --calls 10000   # benchmarks/leaks.py: LeakSanitizer
-    python benchmarks/sanitized.py thread -- --count 40 --most 12  # load.py: ThreadSanitizer
-    python benchmarks/sanitized.py driver -- 60 16          # the fake driver's threads, with it too
+    python validation/sanitized.py address                 # the suite: AddressSanitizer, UBSan
+    python validation/sanitized.py address --folder F -- tests/test_gemm.py -n 1
+    python validation/sanitized.py leaks -- --calls 10000   # validation/leaks.py: LeakSanitizer
+    python validation/sanitized.py thread -- --count 40 --most 12  # load.py: ThreadSanitizer
+    python validation/sanitized.py driver -- 60 16          # the fake driver's threads, with it too
 
 What stands behind -- is for pytest, leaks.py, load.py or tests/cuda/fake_threads.py. Needs gcc and
 the images that an ordinary build has made; --folder keeps the copy, so that the next run compiles
@@ -29,6 +29,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
 from records import ROOT
 
@@ -126,10 +127,10 @@ def command_of(kind: str, reports: Path, given: list[str]) -> list[str]:
         left_out = [f"--deselect={name}" for name in LEFT_OUT]
         return ["-m", "pytest", "-q", "-p", "no:cacheprovider", *left_out, *given]
     if kind == "leaks":
-        return ["benchmarks/leaks.py", *given]
+        return ["validation/leaks.py", *given]
     if kind == "driver":
         return ["tests/cuda/fake_threads.py", *(given or ["60", "16"])]
-    return ["benchmarks/load.py", "--device", "emu", "--results", str(reports.parent), *given]
+    return ["validation/load.py", "--device", "emu", "--results", str(reports.parent), *given]
 
 
 def ours(report: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Random PTX programs on the emulator and on a GPU: all registers and memory, bit for bit.
 
-    python benchmarks/random_programs.py --count 20000     # writes results/random-programs.json
-    python benchmarks/random_programs.py --show 17         # one program, without a GPU
+    python validation/random_programs.py --count 20000     # writes results/random-programs.json
+    python validation/random_programs.py --show 17         # one program, without a GPU
 
 tests/emu/random_programs.py says what a program is. One that differs is taken apart, statement by
 statement, until what is left is needed to show the difference; if the two agree when ptxas does not
@@ -27,7 +27,13 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests" / "emu"
-sys.path += [str(HERE), str(TESTS), str(TESTS.parent), str(HERE.parent)]
+sys.path += [
+    str(HERE),
+    str(HERE.parent / "benchmarks"),
+    str(TESTS),
+    str(TESTS.parent),
+    str(HERE.parent),
+]
 
 import program_writer as programs  # noqa: E402
 

@@ -1,6 +1,6 @@
 """What Oclgrind says about OpenCL twins of some kernels and mistakes, and of their mutants.
 
-    python benchmarks/oclgrind/run.py       # writes results/mutation-oclgrind.json
+    python validation/oclgrind/run.py       # writes results/mutation-oclgrind.json
 
 Each barrier and each guard of an access is removed in turn. The kernels run through
 oclgrind-kernel, which needs no host program, with its checks of data races and of uninitialised

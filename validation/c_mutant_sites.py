@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDERS = ("csrc/emu", "csrc/core", "csrc/module")
+FOLDERS = ("csrc/emu", "csrc/core", "csrc/pipeline/plan", "csrc/module")
 OPERATORS = (
     *("comparison", "bound", "mask", "rounding", "off by one"),
     *("dropped call", "dropped guard", "negated condition", "logic"),

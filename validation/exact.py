@@ -1,9 +1,9 @@
 """Is the bank model exact? Thousands of random requests, every variant, the corpus of user kernels,
 bulk copies and wgmma, under Nsight Compute.
 
-    python benchmarks/exact.py --results DIR --seed 1 --patterns 120
-    python benchmarks/exact.py --results DIR --only corpus                       # or an operation
-    python benchmarks/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
+    python validation/exact.py --results DIR --seed 1 --patterns 120
+    python validation/exact.py --results DIR --only corpus                       # or an operation
+    python validation/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
 
 Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
 of patterns that the seed gives back; for each call of the other parts what differs. What --only
@@ -26,7 +26,11 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent)]  # the installed smemkern is found first
+sys.path += [
+    str(HERE),
+    str(HERE.parent / "benchmarks"),
+    str(HERE.parent),
+]  # the installed smemkern is found first
 
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
@@ -195,7 +199,7 @@ def main() -> int:
     from gpu import facts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--patterns",

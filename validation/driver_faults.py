@@ -1,6 +1,6 @@
 """Each call of the driver fails, at each place: the long form of tests/cuda/test_faults.py.
 
-    python benchmarks/driver_faults.py [--results FOLDER]
+    python validation/driver_faults.py [--results FOLDER]
 
 On the fake driver, a process for each failing call. Writes FOLDER/driver-faults.json: how many
 calls failed of each operation with each result, and what went wrong.
@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
 
 TESTS = records.ROOT / "tests"

@@ -1,6 +1,6 @@
 """Calls of everything that is not a random product or transpose, each with what it must give.
 
-For benchmarks/load.py, which runs them from many threads at once. All threads share KERNEL and
+For validation/load.py, which runs them from many threads at once. All threads share KERNEL and
 RACE; some calls make a kernel of their own, forget what is kept, or are wrong.
 """
 

@@ -1,6 +1,6 @@
 """Writes into docs/hazards.md what smemkern says, and what others say of the same kernels.
 
-python benchmarks/hazard_docs.py
+python validation/hazard_docs.py
 """
 
 from __future__ import annotations

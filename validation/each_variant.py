@@ -2,18 +2,22 @@
 
 What benchmarks/gpu.py puts under compute-sanitizer; also a quick check by hand:
 
-    python benchmarks/each_variant.py --device cuda
+    python validation/each_variant.py --device cuda
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import ml_dtypes  # noqa: F401 - makes "bfloat16" a dtype
 import numpy as np
 
 import smemkern
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from rows import parameter_sets
 from smemkern.reference import gemm_bound
 

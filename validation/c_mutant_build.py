@@ -23,7 +23,7 @@ from sanitized import KINDS, ROOT, copied
 FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"]
 FLAGS += ["-DCPU_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
 FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
-FOLDERS = ("module", "core", "cuda", "emu")
+FOLDERS = ("module", "pipeline", "core", "cuda", "emu")
 QUICK = ["-O1"]  # mutants; also what they are compared with
 SANITIZED = [*QUICK, "-g1", "-fno-omit-frame-pointer", *KINDS["address"].flags.split()]
 # Returns that look alike stay apart, so that it is seen which tests a guard keeps out.

@@ -1,7 +1,7 @@
 """Thousands of random calls, each checked against NumPy: what tests/test_soak.py samples.
 
-    python benchmarks/soak.py --count 100000 --device cuda    # writes results/soak-cuda.json
-    python benchmarks/soak.py --again 17 --device emu         # one call, by its seed
+    python validation/soak.py --count 100000 --device cuda    # writes results/soak-cuda.json
+    python validation/soak.py --again 17 --device emu         # one call, by its seed
 
 tests/soak_cases.py says what a call is. Seed s of the record is call s of the run.
 """
@@ -18,7 +18,12 @@ from random import Random
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
+sys.path += [
+    str(HERE),
+    str(HERE.parent / "benchmarks"),
+    str(HERE.parent / "tests"),
+    str(HERE.parent),
+]
 
 import seeds  # noqa: E402
 import soak_cases  # noqa: E402

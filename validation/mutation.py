@@ -1,8 +1,8 @@
 """How good is the hazard detector? Removes from every shipped kernel one thing that it needs.
 
-    python benchmarks/mutation.py                 # every kernel; writes results/mutation.json
-    python benchmarks/mutation.py --fast          # one image a variant
-    python benchmarks/mutation.py --only simt tma # the others' mutants stay as they are in the file
+    python validation/mutation.py                 # every kernel; writes results/mutation.json
+    python validation/mutation.py --fast          # one image a variant
+    python validation/mutation.py --only simt tma # the others' mutants stay as they are in the file
 
 In the PTX of each image that the build made, everything that orders accesses, each branch or guard
 around memory accesses, and each part of a check goes in turn. The mutant runs on the emulator over
@@ -41,6 +41,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import mutation_order
 import smemkern
 from mutation_calls import ORDER_ONLY, SHAPES, Image, calls, is_right, launches

@@ -1,4 +1,4 @@
-"""How much memory malloc has handed out: for benchmarks/leaks.py, load.py and the tests."""
+"""How much memory malloc has handed out: for validation/leaks.py, load.py and the tests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A million small calls, and many threads at once: is memory flat, is nothing slower, is all right?
 
-    python benchmarks/load.py --device emu                   # writes results/load-emu.json
-    python3.14t -W error benchmarks/load.py --count 20000    # and load-emu-free-threaded.json
-    python benchmarks/load.py --device cuda --threads 32 --seconds 120
+    python validation/load.py --device emu                   # writes results/load-emu.json
+    python3.14t -W error validation/load.py --count 20000    # and load-emu-free-threaded.json
+    python validation/load.py --device cuda --threads 32 --seconds 120
 
 Threads run the random calls of tests/soak_cases.py, each checked against NumPy, and those of
 load_calls.py, which are of everything else, from seeds of their own. On a GPU a part of them also
@@ -30,7 +30,12 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent / "tests"), str(HERE.parent)]
+sys.path += [
+    str(HERE),
+    str(HERE.parent / "benchmarks"),
+    str(HERE.parent / "tests"),
+    str(HERE.parent),
+]
 
 import load_calls  # noqa: E402
 import smemkern  # noqa: E402
@@ -172,7 +177,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--most", type=int, help="of a dimension; a sanitizer has less time")
-    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()
     from gpu import output_of
