@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 from cells import markdown
+from records import load, stored
 
 CHANGES = {
     "comparison": "`<` for `<=`, `==` for `!=`, ...",
@@ -34,9 +34,9 @@ def code(text: str) -> str:
 
 
 def summary(path: Path) -> str:
-    if not path.exists():
+    if not stored(path):
         return "Not yet measured."
-    record = json.loads(path.read_text())
+    record = load(path)
     lines = [
         (name, CHANGES[name], str(every), str(killed))
         for name, (killed, every) in record["operators"].items()

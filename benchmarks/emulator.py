@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import subprocess
 import time
@@ -99,9 +98,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--numba", help="a Python that has Numba")
     parser.add_argument("--commit", default=records.commit())
-    parser.add_argument(
-        "--results", type=Path, default=ROOT / "benchmarks" / "results" / "emulator.json"
-    )
+    parser.add_argument("--results", type=Path, default=records.RESULTS / "emulator.json")
     options = parser.parse_args()
     record = {
         "cpu": records.cpu_name(),
@@ -113,8 +110,7 @@ def main() -> None:
     }
     if options.numba:
         record["peer"] = peer(options.numba, options.repeat)
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(options.results, record)
     print("M warp instructions/s" + "".join(f"{mode:>10}" for mode in MODES))
     for line in record["lines"]:
         rates = [line["warp_instructions"] / line["seconds"][mode] * 1e-6 for mode in MODES]

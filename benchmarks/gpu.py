@@ -28,6 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import records
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "validation"))
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
@@ -86,14 +88,12 @@ class Results:
         self.facts = facts(commit)
         slug = re.sub(r"[^a-z0-9]+", "-", self.facts["gpu"].lower()).strip("-")
         self.path = folder / f"{slug}.json"
-        self.all: Record = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.all: Record = records.load(self.path) if records.stored(self.path) else {}
 
     def add(self, step: str, part: Record) -> None:
         # Steps may be run on different days: each part says for itself where it is from.
-        text = json.dumps({**self.all, step: {**self.facts, **part}}, indent=1)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(text + "\n")
-        self.all = json.loads(text)  # as tables.py will read it: lists, not tuples
+        records.write(self.path, {**self.all, step: {**self.facts, **part}})
+        self.all = records.load(self.path)  # as tables.py will read it: lists, not tuples
 
 
 # ---- build, tests, sanitizers
@@ -314,7 +314,7 @@ def main() -> int:
     parser.add_argument(
         "--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here"
     )
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--patterns", type=int, default=120, help="of each operation, in exact")
     parser.add_argument(
         "--seconds", type=float, default=0.1, help="for timing each gemm, and each transpose"

@@ -1,4 +1,8 @@
-"""What records of runs share: when, of what and where they were made."""
+"""The records in benchmarks/results: every reader and writer of one goes through this file.
+
+A record is JSON. A large one is compressed: NAME.json.xz in place of NAME.json, which
+`xz -dc FILE` prints. load() reads either, whichever of the two names it is given.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +51,56 @@ def facts() -> Record:
     }
 
 
-def write(path: Path, record: Record) -> None:
+def stored(path: Path) -> Path | None:
+    """The file that holds the record: this one, or the same in the other form."""
+    plain = path.with_name(path.name.removesuffix(".xz"))
+    files = (plain, plain.with_name(plain.name + ".xz"))
+    return next((file for file in files if file.exists()), None)
+
+
+def load(path: Path) -> Record:
+    file = stored(path)
+    if file is None:
+        raise FileNotFoundError(f"no record {path}, compressed or not")
+    data = file.read_bytes()
+    if file.suffix == ".xz":
+        import lzma  # some builds of Python lack it, and plain records do without
+
+        data = lzma.decompress(data)
+    record: Record = json.loads(data)
+    return record
+
+
+def save(path: Path, text: str) -> None:
+    """Writes JSON, compressed if the name ends in .xz, and removes the same in the other form."""
+    data = text.encode()
+    if path.suffix == ".xz":
+        import lzma
+
+        data = lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    old = stored(path)
+    path.write_bytes(data)
+    if old and old != path:
+        old.unlink()
+
+
+def write(path: Path, record: Record) -> None:
+    save(path, json.dumps(record, indent=1) + "\n")
+
+
+def names(prefix: str) -> list[str]:
+    """The records in RESULTS whose names begin so, without .json or .json.xz."""
+    return sorted({file.name.split(".json")[0] for file in RESULTS.glob(f"{prefix}*.json*")})
 
 
 def read(name: str) -> Record | None:
     path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    return load(path) if stored(path) else None
 
 
 def put_row(path: Path, row: Record, *same: str) -> None:
     """Adds the row to the file's, in place of the one that is equal in these fields."""
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = load(path)["rows"] if stored(path) else []
     kept = [other for other in rows if any(other.get(key) != row[key] for key in same)]
     write(path, {"rows": sorted([*kept, row], key=lambda r: [str(r[key]) for key in same])})

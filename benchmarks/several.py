@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 import torch
 
+import records
 import smemkern
-from gpu import ROOT, facts, output_of
+from gpu import facts, output_of
 from host import times_in_turns
 
 Record = dict[str, Any]
@@ -231,7 +232,7 @@ def line(dtype: str, sizes: tuple[int, int, int], counts: list[int], seconds: fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--seconds", type=float, default=120, help="after which no line is begun")
     parser.add_argument("--each", type=float, default=2.0, help="seconds of a line")
     parser.add_argument("--scale", type=int, default=1, help="divides all sizes, to try it")
@@ -254,8 +255,7 @@ def main() -> None:
         scaled = tuple(size // given.scale for size in sizes)
         record["several"].append(line(dtype, scaled, counts, given.each))
         print(json.dumps(record["several"][-1]), flush=True)
-        given.results.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(record, indent=1) + "\n")
+        records.write(target, record)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ No number is written by hand: what is not in a results file is not claimed.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import sys
@@ -23,6 +22,7 @@ import exactness_tables
 import host_tables
 import ladder
 import movement
+import records
 import reliability_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
@@ -34,7 +34,6 @@ EXACTNESS = ROOT / "docs" / "exactness.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
-RESULTS = ROOT / "benchmarks" / "results"
 
 
 # ---- reading results
@@ -42,7 +41,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 def read(of: str) -> list[Record]:
     """All results that begin so, a file each."""
-    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob(f"{of}-*.json"))]
+    return [record for name in records.names(f"{of}-") if (record := records.read(name))]
 
 
 def gpus() -> list[Record]:
@@ -269,10 +268,9 @@ def checked(results: Record | None) -> str:
 
 
 def emulator() -> str:
-    file = RESULTS / "emulator.json"
-    if not file.exists():
+    record = records.read("emulator")
+    if record is None:
         return "Not yet measured."
-    record = json.loads(file.read_text())
     modes = ("bare", "counts", "hazards")
     lines = [
         (
@@ -354,7 +352,7 @@ def documents() -> dict[Path, dict[str, str]]:
         },
         RELIABILITY: {
             **reliability_tables.parts(),
-            "C mutants": c_mutant_tables.summary(RESULTS / "c-mutants.json"),
+            "C mutants": c_mutant_tables.summary(records.RESULTS / "c-mutants.json"),
         },
     }
 

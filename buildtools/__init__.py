@@ -1,13 +1,14 @@
-"""What the build does beyond setuptools: the kernel table, the kernel images, the toolkit.
+"""Build steps beyond setuptools: the kernel table, the kernel images, the CUDA toolkit.
 
-    pep517/         the PEP 517 hooks: setuptools' own, and the CUDA wheels where nvcc is missing
-    commands.py     the setuptools commands that setup.py plugs in
-    registry.py     csrc/kernels/variants.toml -> checked rows
-    rows_c.py       rows -> registry_rows.c
-    expressions.py  the C expressions inside that table, read and evaluated
-    toolkit.py      finding nvcc, ptxas and fatbinary
-    images.py       rows -> PTX and machine code
-    machine_code.py machine code made small
+    pep517/          PEP 517 hooks: setuptools' own, plus CUDA wheels as requirements without nvcc
+    commands.py      setuptools commands for setup.py
+    registry.py      csrc/kernels/variants.toml -> checked rows
+    rows_c.py        rows -> registry_rows.c
+    expressions.py   parses and evaluates the C expressions in that table
+    toolkit.py       finds nvcc, ptxas and fatbinary
+    images.py        rows -> PTX and machine code
+    machine_code.py  reduces the size of machine code
+    mistakes.py      csrc/kernels/mistakes/*.cu -> PTX
 
-Only needed to build; not installed.
+Needed only to build; not installed.
 """

@@ -1,8 +1,8 @@
-"""What setup.py plugs into setuptools: kernel images before the Python files, C files in parallel.
+"""The setuptools commands of setup.py: kernel images before the Python files, C files in parallel.
 
-Both are made inside the source tree (ignored by git) and then copied into what gets installed. So
-the source tree is importable as well, which it must be: `python -m smemkern` in a clone finds the
-folder smemkern/ there before any installed one.
+Both are built inside the source tree (ignored by git) and then copied into the installed package.
+So the source tree can be imported as well. It must be, because `python -m smemkern` in a clone
+finds the folder smemkern/ there before any installed package.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def _rows() -> list[registry.Row]:
 
 
 def _is_stale(target: str, made_of: list[str]) -> bool:
-    """Whether an object is older than what its compiler said it was made of (-MMD)."""
+    """Whether an object is older than the files that its compiler listed with -MMD."""
     listing = Path(target).with_suffix(".d")
     if not listing.exists():
         return True
     files = listing.read_text().replace("\\\n", " ").split()[1:]
-    # NumPy's headers stood in a build environment that may be gone.
+    # NumPy's headers were in a build environment that may no longer exist.
     return newer_group([*made_of, *files], target, missing="ignore")
 
 
@@ -48,7 +48,7 @@ class BuildPy(build_py):
 
     def run(self) -> None:
         if not self.editable_mode:
-            # What an earlier build left there would be installed too.
+            # Files left there by an earlier build would be installed too.
             shutil.rmtree(Path(self.build_lib, "smemkern"), ignore_errors=True)
         try:
             kit = toolkit.find()
@@ -65,12 +65,12 @@ class BuildPy(build_py):
 
 
 class BuildExt(build_ext):
-    """Writes the registry's rows as C, and compiles only what changed, on all cores."""
+    """Writes the rows of the table as C and compiles only changed files, on all cores."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        # Objects stay between builds, also those of editable installs. Free-threaded Python has
-        # the cache tag of the other, and another ABI.
+        # Objects are kept between builds, including editable installs. The folder is named by
+        # SOABI, because free-threaded Python shares the cache tag but not the ABI.
         tag = sysconfig.get_config_var("SOABI")
         self.build_temp = os.path.join("build", f"temp-{self.plat_name}-{tag}")
 
@@ -93,7 +93,7 @@ class BuildExt(build_ext):
         ext.include_dirs.append(numpy.get_include())
         ext.define_macros.append(("SMK_VERSION", f'"{self.distribution.get_version()}"'))
 
-        # setuptools looks at the sources only before it decides that nothing is to be done.
+        # setuptools checks only the sources, not the headers, before it skips a build.
         library = Path(self.get_ext_fullpath(ext.name))
         if library.exists() and newer_group(map(str, Path("csrc").rglob("*.h")), str(library)):
             library.unlink()

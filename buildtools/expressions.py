@@ -1,9 +1,9 @@
-"""The integer C expressions of variants.toml, read here so that a slip is an error with a name.
+"""Parser of the integer C expressions in variants.toml, so that errors name the expression.
 
-The build pastes them into C, but reads them first: every name must be known, and what they say of
-the parameter sets that are compiled ahead must hold. Grammar: integers, names, ( ), + - * / %,
-<< >>, comparisons, & ^ |, && ||, ! ~ and ?:, with C's precedence, truncating division and short
-circuits.
+The build pastes them into C, but parses them first: every name must be known, and the conditions
+must hold for the parameter sets that are compiled ahead. Grammar: integers, names, ( ), + - * / %,
+<< >>, comparisons, & ^ |, && ||, ! ~ and ?:, with C's precedence, truncating division and
+short-circuit evaluation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def _divide(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# Binary operators from loosest to tightest, all associating to the left. The right side comes as a
-# function, so that && and || can leave it alone.
+# Binary operators from lowest to highest precedence, all left-associative. The right operand is
+# passed as a function, so that && and || can skip it.
 _BINARY: list[dict[str, Callable[[int, Callable[[], int]], int]]] = [
     {"||": lambda a, b: int(a != 0 or b() != 0)},
     {"&&": lambda a, b: int(a != 0 and b() != 0)},
@@ -58,7 +58,7 @@ _UNARY: dict[str, Callable[[int], int]] = {
 
 
 def read(text: str, names: Collection[str]) -> Expression:
-    """The expression as a function of a mapping that holds all of the names."""
+    """Parses an expression into a function of a mapping that holds all of the names."""
     return _Reader(text, names).read()
 
 
@@ -72,7 +72,7 @@ class _Reader:
         while position < len(self.text):
             match = _TOKEN.match(self.text, position)
             if match is None:
-                raise self.error(f"{self.text[position:].split()[0]!r} is not understood")
+                raise self.error(f"unknown token {self.text[position:].split()[0]!r}")
             self.tokens.append(match[0].strip())
             position = match.end()
 
@@ -80,62 +80,65 @@ class _Reader:
         return ExpressionError(f"expression {self.text!r}: {what}")
 
     def read(self) -> Expression:
-        value = self.choice()
+        value = self.conditional()
         if self.at < len(self.tokens):
-            raise self.error(f"{self.tokens[self.at]!r} is not expected there")
+            raise self.expected("an operator or the end")
         return value
 
-    def take(self, marks: Collection[str]) -> str | None:
-        if self.at < len(self.tokens) and self.tokens[self.at] in marks:
+    def expected(self, what: str) -> ExpressionError:
+        found = repr(self.tokens[self.at]) if self.at < len(self.tokens) else "the end"
+        return self.error(f"expected {what}, found {found}")
+
+    def take(self, tokens: Collection[str]) -> str | None:
+        if self.at < len(self.tokens) and self.tokens[self.at] in tokens:
             self.at += 1
             return self.tokens[self.at - 1]
         return None
 
-    def need(self, mark: str) -> None:
-        if self.take((mark,)) is None:
-            raise self.error(f"{mark!r} is missing")
+    def need(self, token: str) -> None:
+        if self.take((token,)) is None:
+            raise self.expected(repr(token))
 
-    def choice(self) -> Expression:
+    def conditional(self) -> Expression:
         test = self.binary(0)
         if self.take("?") is None:
             return test
-        yes = self.choice()
+        yes = self.conditional()
         self.need(":")
-        no = self.choice()
+        no = self.conditional()
         return lambda env: yes(env) if test(env) else no(env)
 
     def binary(self, level: int) -> Expression:
         if level == len(_BINARY):
             return self.unary()
         value = self.binary(level + 1)
-        while (mark := self.take(_BINARY[level])) is not None:
-            value = self.joined(_BINARY[level][mark], value, self.binary(level + 1))
+        while (token := self.take(_BINARY[level])) is not None:
+            value = self.combine(_BINARY[level][token], value, self.binary(level + 1))
         return value
 
     @staticmethod
-    def joined(
+    def combine(
         operator: Callable[[int, Callable[[], int]], int], left: Expression, right: Expression
     ) -> Expression:
         return lambda env: operator(left(env), lambda: right(env))
 
     def unary(self) -> Expression:
-        if (mark := self.take(_UNARY)) is not None:
-            operator, value = _UNARY[mark], self.unary()
+        if (token := self.take(_UNARY)) is not None:
+            operator, value = _UNARY[token], self.unary()
             return lambda env: operator(value(env))
         if self.take("("):
-            value = self.choice()
+            value = self.conditional()
             self.need(")")
             return value
-        if self.at == len(self.tokens):
-            raise self.error("it ends too early")
-        word = self.tokens[self.at]
-        self.at += 1
+        word = self.tokens[self.at] if self.at < len(self.tokens) else ""
         if word.isdigit():
+            self.at += 1
             number = int(word)
             return lambda env: number
         if word.isidentifier():
             if word not in self.names:
                 known = ", ".join(sorted(self.names))
                 raise self.error(f"unknown name {word!r}; known here: {known}")
+            self.at += 1
             return lambda env: env[word]
-        raise self.error(f"{word!r} is not expected there")
+        raise self.expected("a number, a name or '('")

@@ -1,9 +1,9 @@
 """The kernel images: every row x dtype x parameter set, as PTX and as a fat binary made from it.
 
-    <op>_<name>.cu -> nvcc -> .ptx -> ptxas -> machine code, each chip's -> fatbinary -> .fatbin
+    <op>_<name>.cu -> nvcc -> .ptx -> ptxas -> machine code per chip -> fatbinary -> .fatbin
 
-The PTX that the emulator runs is thus the very source of the machine code that the GPU runs. It
-also serves GPUs newer than the machine code, for which the driver compiles it.
+So the emulator runs the same PTX from which the GPU's machine code is made. The PTX also serves
+GPUs newer than the machine code: the driver compiles it for them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .toolkit import Toolkit
 # By binary compatibility these run on every GPU of compute capability 8.x, 9.0, 10.x and 12.x.
 ARCHITECTURES = ("80", "90a", "100", "120")
 VARIABLE = "SMEMKERN_CUDA_ARCHS"
-OVERLAP = 90  # griddepcontrol
+OVERLAP = 90  # first architecture with griddepcontrol
 
 NVCC_OPTIONS = (
     *("-std=c++17", "-lineinfo", "-Werror", "all-warnings"),
-    # Only device code is made; the host compiler's age matters to its preprocessor alone.
+    # Only device code is compiled; the host compiler is used only as a preprocessor.
     *("-allow-unsupported-compiler", "-I."),
 )
 PTXAS_OPTIONS = ("-lineinfo", "-Werror")
 
 
 class ImageError(RuntimeError):
-    """A kernel did not compile, or the list of architectures cannot be met."""
+    """A kernel does not compile, or the list of architectures cannot be satisfied."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,16 @@ class Image:
 
     @property
     def virtual(self) -> tuple[str, ...]:
-        """Architectures of the PTX. Rows that are not portable use a chip's own instructions ("a"),
-        which run on no other. Launches overlap by instructions that there are from sm_90 on."""
+        """Architectures of the PTX. Rows that are not portable use instructions of one chip ("a"),
+        which run on no other. Rows with overlapping launches also have PTX for sm_90, the first
+        architecture with the instructions for it."""
         if not self.row.portable:
             return (f"{self.row.min_sm}a",)
         both = self.row.overlaps and self.row.min_sm < OVERLAP
         return (str(self.row.min_sm), *([str(OVERLAP)] if both else []))
 
     def real(self, architectures: Sequence[str]) -> dict[str, str]:
-        """Those of the architectures that its machine code can be made for, and of which PTX."""
+        """The architectures for which machine code can be made -> the PTX it is made from."""
         if not self.row.portable:
             return {arch: arch for arch in architectures if arch in self.virtual}
         return {
@@ -72,8 +73,8 @@ class Image:
         }
 
     def carries_ptx(self, architectures: Sequence[str]) -> bool:
-        """Whether its fat binary needs PTX. What lies beside it, of the last virtual architecture,
-        does for later GPUs, but not for earlier ones that have no machine code."""
+        """Whether its fat binary needs PTX. The .ptx file beside it, for the last virtual
+        architecture, serves later GPUs, but not earlier ones that have no machine code."""
         made_of = set(self.real(architectures).values())
         return not made_of or not set(self.virtual[:-1]) <= made_of
 
@@ -87,7 +88,7 @@ def images_of(rows: Sequence[Row]) -> list[Image]:
 
 
 def architectures(toolkit: Toolkit) -> list[str]:
-    """The list of $SMEMKERN_CUDA_ARCHS, or what the toolkit knows of the usual one."""
+    """The list in $SMEMKERN_CUDA_ARCHS, or those of ARCHITECTURES that the toolkit supports."""
     text = os.environ.get(VARIABLE)
     if text is None:
         return [arch for arch in ARCHITECTURES if arch in toolkit.architectures]
@@ -100,7 +101,7 @@ def architectures(toolkit: Toolkit) -> list[str]:
         if arch not in toolkit.architectures:
             known = ", ".join(sorted(toolkit.architectures, key=lambda a: (_number(a), a)))
             raise ImageError(
-                f"{VARIABLE}={text}: {toolkit.ptxas} knows no {arch!r}; it knows {known}"
+                f"{VARIABLE}={text}: {toolkit.ptxas} does not support {arch!r}; it supports {known}"
             )
         if _number(arch) < 80:
             raise ImageError(f"{VARIABLE}={text}: {arch} is too old; the kernels need 80 or newer")
@@ -108,9 +109,9 @@ def architectures(toolkit: Toolkit) -> list[str]:
 
 
 def build(rows: Sequence[Row], sources: Path, out: Path, stamps: Path, toolkit: Toolkit) -> str:
-    """Brings the images in `out` up to date and returns a sentence on it.
+    """Brings the images in `out` up to date and returns a summary in one sentence.
 
-    `stamps` remembers what each image was made of; anything else in `out` is removed.
+    The file `stamps` holds a digest of each image's inputs. Other files in `out` are removed.
     """
     started = time.perf_counter()
     archs = architectures(toolkit)
@@ -161,7 +162,7 @@ def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit)
     headers = sorted(file for file in sources.iterdir() if file.suffix in (".h", ".cuh"))
     for file in [sources / f"{image.row.stem}.cu", *headers]:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
-    # These files say how, so they count as well.
+    # The build steps are inputs too.
     for module in (__file__, machine_code.__file__):
         digest.update(Path(module).read_bytes())
     return digest.hexdigest()
@@ -179,7 +180,7 @@ def _compile(image: Image, sources: Path, out: Path, archs: Sequence[str], kit: 
                 image,
                 cwd=sources,
             )
-            # The names of source files are those of the build machine; keep only the file's own.
+            # .file directives hold paths of the build machine; keep only the file name.
             text = ptx[virtual].read_text()
             text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", text)
             ptx[virtual].write_text(text)

@@ -1,4 +1,4 @@
-"""The kernels that are wrong on purpose: PTX only, for the emulator alone runs them.
+"""Kernels with deliberate mistakes: PTX only, because only the emulator runs them.
 
 csrc/kernels/mistakes/<name>.cu -> nvcc -> <name>.ptx
 """
@@ -17,20 +17,20 @@ OPTIONS = ("-ptx", "-arch=compute_90", "-lineinfo", "-std=c++17", "-allow-unsupp
 
 
 def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:
-    """The PTX of every mistake, in the folder `made`; what is newer than its source and all headers
-    stays."""
+    """Compiles every mistake to PTX in the folder `made`. Files that are newer than their source
+    and all headers are kept."""
     made.mkdir(parents=True, exist_ok=True)
     headers = [*sources.glob("*.cuh"), *sources.parent.glob("*.cuh"), *sources.parent.glob("*.h")]
     changed = max(header.stat().st_mtime for header in headers)
 
-    def one(source: Path) -> Path:
+    def build_one(source: Path) -> Path:
         ptx = made / f"{source.stem}.ptx"
         if not ptx.exists() or ptx.stat().st_mtime < max(changed, source.stat().st_mtime):
             _compile(source, ptx, kit)
         return ptx
 
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(one, sorted(sources.glob("*.cu"))))
+        return list(pool.map(build_one, sorted(sources.glob("*.cu"))))
 
 
 def _compile(source: Path, ptx: Path, kit: Toolkit) -> None:
@@ -41,7 +41,7 @@ def _compile(source: Path, ptx: Path, kit: Toolkit) -> None:
     )
     if done.returncode != 0:
         raise ImageError(f"{source.name} does not compile:\n{' '.join(command)}\n{done.stdout}")
-    # The names of source files are those of the build machine; keep only the file's own.
+    # .file directives hold paths of the build machine; keep only the file name.
     text = re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", fresh.read_text())
     ptx.write_text(text)
     fresh.unlink()

@@ -1,7 +1,8 @@
-"""The table of techniques, csrc/kernels/variants.toml, read and checked.
+"""Reads and checks the table of kernel variants, csrc/kernels/variants.toml.
 
-Every slip in the table is an error of the build that names the row and the key: an unknown key, a
-missing file, a file without a row, a bad expression, a parameter set that the row itself forbids.
+Every mistake in the table is a build error that names the row and the key: an unknown key, a
+missing file, a file without a row, a bad expression, a parameter set that violates the row's own
+conditions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ else:
 
 TABLE = "variants.toml"
 
-# op -> dtype -> (bytes, what the kernel's source is told). Transposes move bits.
+# op -> dtype -> (bytes, macro for the kernel's source). Transposes move bits.
 DTYPES: dict[str, dict[str, tuple[int, str]]] = {
     "gemm": {
         "float32": (4, "REAL=float"),
@@ -42,7 +43,7 @@ DTYPES: dict[str, dict[str, tuple[int, str]]] = {
 
 MAX_PARAMS = 8  # SMK_MAX_PARAMS
 MAX_THREADS = 1024
-SHARED_BYTES_ANYWHERE = 227 * 1024  # the most that a block of any architecture can opt in to
+SHARED_BYTES_ANYWHERE = 227 * 1024  # largest opt-in limit of any architecture
 
 _ROW_KEYS = {
     *("op", "name", "summary", "differs_from", "dtypes", "min_sm", "params", "prebuilt"),
@@ -107,9 +108,9 @@ class Row:
     shared_bytes: str
     input: str
     output: str
-    product_bits: int  # 0: all that the type has
+    product_bits: int  # correct bits per product; 0: all of the type's
     portable: bool
-    overlaps: bool  # its launches may begin early: each kernel waits, from sm_90 on
+    overlaps: bool  # its launches may begin early; each kernel waits, from sm_90 on
     rate: int  # of rows with split-K; 0: no split-K
     both_orders: bool
     wgmma: Wgmma | None
@@ -145,14 +146,14 @@ def read(folder: Path) -> list[Row]:
 
 
 def image_name(row: Row, dtype: str, values: Values) -> str:
-    """File stem of a compiled image, as smk_image_name builds it."""
+    """File stem of a compiled image; smk_image_name in C builds the same."""
     return f"{row.stem}-{dtype}" + "".join(
         f"-{param.name}{values[param.name]}" for param in row.params if not param.runtime
     )
 
 
 def defines(row: Row, dtype: str, values: Values) -> list[str]:
-    """The macros that make an image out of a row's source: ["REAL=float", "TILE=32"]."""
+    """The macros with which a row's source is compiled: ["REAL=float", "TILE=32"]."""
     macros = [f"{name.upper()}={value}" for name, value in values.items()]
     return [DTYPES[row.op][dtype][1], *macros]
 
@@ -262,12 +263,12 @@ def _param(name: str, entry: object, where: str) -> Param:
 
 def _pair(pair: object, where: str) -> tuple[str, str]:
     if not isinstance(pair, list) or [type(part) for part in pair] != [str, str]:
-        raise TableError(f"{where}: require holds {pair!r}; it should hold [test, sentence]")
+        raise TableError(f"{where}: expected [test, sentence] in require, found {pair!r}")
     return pair[0], pair[1]
 
 
 def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
-    """Before sm_90 no chip has instructions that later ones lack."""
+    """Whether later chips run the code; before sm_90 no chip has instructions that they lack."""
     portable = _get(entry, "portable", bool, where, min_sm < 90)
     if not portable and min_sm < 90:
         raise TableError(f"{where}: portable = false is for rows from min_sm = 90 on")
@@ -277,7 +278,9 @@ def _portable(entry: Mapping[str, object], min_sm: int, where: str) -> bool:
 def _rate(entry: Mapping[str, object], params: Sequence[Param], where: str) -> int:
     rate = _get(entry, "rate", int, where, 0)
     if (rate > 0) != any(param.name == "split" and param.runtime for param in params):
-        raise TableError(f"{where}: rate, above 0, and params.split, at run time, go together")
+        raise TableError(
+            f"{where}: rate > 0 and params.split with runtime = true require each other"
+        )
     return rate
 
 
@@ -320,7 +323,7 @@ def _prebuilt(params: Sequence[Param], given: Iterable[object], where: str) -> t
     sets = [default]
     for values in given:
         if not isinstance(values, dict):
-            raise TableError(f"{where}: prebuilt holds {values!r}; it should hold tables")
+            raise TableError(f"{where}: expected tables in prebuilt, found {values!r}")
         _only(set(fixed), values, f"{where}, prebuilt")
         for name, value in values.items():
             if not fixed[name].allows(value):
@@ -333,7 +336,7 @@ def _prebuilt(params: Sequence[Param], given: Iterable[object], where: str) -> t
 
 
 def _check_expressions(row: Row, where: str) -> None:
-    """Every expression reads, and the sets compiled ahead satisfy the row and the hardware."""
+    """Every expression must parse, and prebuilt sets must satisfy the row and the hardware."""
     names = [param.name for param in row.params] + ["itemsize"]
     runtime = {param.name: param.default for param in row.params if param.runtime}
 
@@ -355,7 +358,7 @@ def _check_expressions(row: Row, where: str) -> None:
         env = {**values, **runtime, "itemsize": DTYPES[row.op][dtype][0], "n": 1, "k": 2**31}
         for test, sentence in tests:
             if not test(env):
-                raise TableError(f"{where}: {values} with {dtype} is refused by it: {sentence}")
+                raise TableError(f"{where}: {values} with {dtype} violates require: {sentence}")
         count = 1
         for dim in threads:
             count *= dim(env)
@@ -364,7 +367,7 @@ def _check_expressions(row: Row, where: str) -> None:
         if any(dim(env) < 1 for dim in tile):
             raise TableError(f"{where}: {values} makes an empty output tile")
         if not 0 <= shared(env) <= SHARED_BYTES_ANYWHERE:
-            raise TableError(f"{where}: {values} asks for {shared(env)} bytes of shared memory")
+            raise TableError(f"{where}: {values} needs {shared(env)} bytes of shared memory")
 
 
 def _check_names(rows: Sequence[Row]) -> None:

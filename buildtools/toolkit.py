@@ -1,7 +1,7 @@
-"""Finding a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
+"""Finds a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
 
-The wheels are asked for as build requirements only where none of the first three has nvcc
-(pep517/): a machine with a toolkit builds with its own, one without builds the same kernels.
+The wheels become build requirements only if none of the first three has nvcc (pep517/). A machine
+with a toolkit builds with its own; one without it builds the same kernels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# nvcc's driver, its back end, the headers it includes by itself, the runtime's, and libcu++'s.
+# nvcc, its back end, the headers it includes implicitly, the runtime's headers, and libcu++.
 WHEELS = [
     "nvidia-cuda-nvcc==13.0.*",
     "nvidia-nvvm==13.0.*",
@@ -34,7 +34,7 @@ _HELP = (
 
 
 class ToolkitError(RuntimeError):
-    """No CUDA compiler, or one that will not do."""
+    """No CUDA compiler, or one that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Toolkit:
     ptxas: Path
     fatbinary: Path
     version: tuple[int, int]
-    identity: str  # what `nvcc --version` says: images are rebuilt when it changes
-    architectures: frozenset[str]  # what ptxas makes machine code for: "80", "90a"
+    identity: str  # output of `nvcc --version`; images are rebuilt when it changes
+    architectures: frozenset[str]  # supported by ptxas: "80", "90a"
 
 
 def system_nvcc() -> Path | None:
-    """nvcc as the user set it up."""
+    """nvcc from the user's environment, or None."""
     if named := os.environ.get("NVCC"):
         found = shutil.which(named)
         if found is None:
@@ -75,14 +75,14 @@ def describe(nvcc: Path) -> Toolkit:
     identity = _output(nvcc, "--version")
     release = re.search(r"release (\d+)\.(\d+)", identity)
     if release is None:
-        raise ToolkitError(f"{nvcc} --version names no release:\n{identity}")
+        raise ToolkitError(f"{nvcc} --version prints no release:\n{identity}")
     version = (int(release[1]), int(release[2]))
     if version < OLDEST:
         raise ToolkitError(
             f"{nvcc} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
             f"needed. {_HELP}"
         )
-    # nvcc may be a wrapper or a link elsewhere; a dry run says where the toolkit really is.
+    # nvcc may be a wrapper or a symbolic link; a dry run prints the toolkit's real folder.
     here = re.search(r"^#\$ _HERE_=(.*)$", _output(nvcc, "--dryrun", "-ptx", "any.cu"), re.M)
     folders = [here[1].strip()] if here else []
     folders += [str(nvcc.parent), str(nvcc.resolve().parent)]
@@ -107,7 +107,7 @@ def _wheel_nvccs(path: Iterable[str]) -> Iterator[Path]:
 def _beside(name: str, folders: Iterable[str]) -> Path:
     found = shutil.which(name, path=os.pathsep.join(folders)) or shutil.which(name)
     if found is None:
-        raise ToolkitError(f"{name} is missing beside nvcc. {_HELP}")
+        raise ToolkitError(f"{name} is neither beside nvcc nor on PATH. {_HELP}")
     return Path(found)
 
 

@@ -7,8 +7,8 @@ The counters are in the order of validation/exactness/variants.py.
 from __future__ import annotations
 
 import difflib
-import json
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -19,7 +19,9 @@ from typing import Any
 import matplotlib
 from IPython.display import Markdown
 
-RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from records import RESULTS, load  # noqa: E402
+
 TIMES, COUNTS = RESULTS / "nvidia-h200.json", RESULTS / "exactness-h200.json"
 
 matplotlib.rcParams["figure.dpi"] = 80
@@ -56,7 +58,7 @@ def _cell(value: Any) -> str:
 
 @cache
 def _read(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text(encoding="utf-8"))
+    return load(file)
 
 
 def results(name: str) -> dict[str, Any]:

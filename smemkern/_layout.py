@@ -141,7 +141,10 @@ class Layout:
             raise ValueError(f"swizzle {swizzle!r} is not known; there are: None, {names}, Swizzle")
         self._chunk = known[swizzle]
         if self._chunk < self.itemsize or row % self._chunk:
-            raise ValueError(f"rows of {row} bytes do not divide into chunks of {self._chunk}")
+            raise ValueError(
+                f"rows of {row} bytes do not divide into {self._chunk}-byte chunks of whole "
+                "elements"
+            )
         chunks = row // self._chunk
         self._period = chunks & -chunks
         if self._period == 1:

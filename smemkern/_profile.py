@@ -147,7 +147,7 @@ METRICS: dict[str, tuple[str, _Predict, _Predict | None]] = {
     _GLOBAL.format("requests", "st"): ("global store requests", _global("requests", "store"), None),
     _GLOBAL.format("sectors", "st"): ("global store sectors", _global("sectors", "store"), None),
     "smsp__inst_executed.sum": (
-        "warp instructions (predicted: of PTX; measured: of machine code)",
+        "warp instructions: PTX, machine code",
         lambda t: t.warp_instructions,
         None,
     ),

@@ -11,7 +11,8 @@ import numpy as np
 import smemkern
 from smemkern.reference import gemm_bound
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "validation"))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "validation"))
 from malloc_use import used  # noqa: E402
 
 HAS_GPU = any(d.name.startswith("cuda") for d in smemkern.devices())
@@ -23,6 +24,15 @@ def environment(*folders, **variables):
     paths = [Path(smemkern.__file__).parent.parent, *folders, os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(str(p) for p in paths if p)
     return {**os.environ, **{k: str(v) for k, v in variables.items()}, "PYTHONPATH": path}
+
+
+def record(name):
+    """What a long run or a GPU's run left in benchmarks/results; None where there is no record."""
+    if (folder := str(ROOT / "benchmarks")) not in sys.path:
+        sys.path.append(folder)
+    from records import read
+
+    return read(name)
 
 
 def malloc_bytes():

@@ -33,29 +33,29 @@ WRONG = {
     "lanes=0-40": ("lanes", "not “0-40”"),
     "lanes=5-2": ("lanes", "not “5-2”"),
     "lanes=all": ("lanes", "not “all”"),
-    "swizzle=bits&bits=3,4": ("bits", "three small numbers"),
-    "swizzle=bits&bits=3,4,2": (None, "is no permutation"),
-    "swizzle=bits&bits=3,1,3": (None, "takes elements of 4 bytes apart"),
-    "swizzle=64B": (None, "for rows of 64 bytes"),
-    "swizzle=xor:2B": (None, "not made of chunks of 2"),
+    "swizzle=bits&bits=3,4": ("bits", "three numbers from 0 to 20"),
+    "swizzle=bits&bits=3,4,2": (None, "is not a permutation"),
+    "swizzle=bits&bits=3,1,3": (None, "splits elements of 4 bytes"),
+    "swizzle=64B": (None, "needs rows of 64 bytes"),
+    "swizzle=xor:2B": (None, "do not divide into 2-byte chunks"),
     "swizzle=xor&cols=31": (None, "needs an even number of chunks"),
-    "width=2": (None, "2 bytes a lane are less than an element, which has 4"),
+    "width=2": (None, "2 bytes per lane are less than an element of 4 bytes"),
     "width=16&pad=1": (None, "does not keep vectors of 16 bytes whole and aligned"),
-    "width=16&cols=30": (None, "are not made of vectors of 4"),
-    "op=ldmatrix&rows=12": (None, "takes 8 rows at a time"),
-    "pattern=custom&row=lane&column=lane %2B": ("column", "something is missing at the end"),
-    "pattern=custom&row=(lane&column=0": ("row", "a bracket is not closed"),
-    "pattern=custom&row=lane lane&column=0": ("row", "lane is not expected there"),
-    "pattern=custom&row=lane&column=warp": (None, "warp is not known; there are lane, rows, cols"),
-    "pattern=custom&row=lane %2B 1&column=0": (None, "Lane 31 asks for row 32, column 0"),
-    "pattern=custom&row=0&column=0 / (lane - 3)": (None, "it divides by 0"),
-    "pattern=custom&row=0&column=9999999*9999999*999": (None, "no integer that can be computed"),
-    "pattern=custom&row=&column=0": ("row", "something is missing"),
-    "pattern=custom&row=0&column=<b>": ("column", "< is not expected there"),
+    "width=16&cols=30": (None, "do not divide into vectors of 4"),
+    "op=ldmatrix&rows=12": (None, "accesses 8 rows at a time"),
+    "pattern=custom&row=lane&column=lane %2B": ("column", "expected a number or a name at the end"),
+    "pattern=custom&row=(lane&column=0": ("row", "expected )"),
+    "pattern=custom&row=lane lane&column=0": ("row", "unexpected lane"),
+    "pattern=custom&row=lane&column=warp": (None, "unknown name warp; there are lane, rows, cols"),
+    "pattern=custom&row=lane %2B 1&column=0": (None, "Lane 31 accesses row 32, column 0"),
+    "pattern=custom&row=0&column=0 / (lane - 3)": (None, "division by 0"),
+    "pattern=custom&row=0&column=9999999*9999999*999": (None, "not an integer below 2^53"),
+    "pattern=custom&row=&column=0": ("row", "expected a number"),
+    "pattern=custom&row=0&column=<b>": ("column", "unexpected <"),
     "pattern=address&address=lane * 2": (None, "Lane 1 has the address 2, which is not a multiple"),
     "pattern=address&address=-4": (None, "Lane 0 has the address -4"),
     "pattern=stride&stride=x": ("stride", "elements apart should be an integer"),
-    "pattern=stride&stride=64": (None, "Lane 16 asks for row 32"),
+    "pattern=stride&stride=64": (None, "Lane 16 accesses row 32"),
 }
 RIGHT = {
     "": 32,
@@ -91,9 +91,9 @@ told.layouts = asked.layouts.map(([rows, cols, itemsize, pad, swizzle, points]) 
   const layout = new model.Layout(rows, cols, itemsize, pad, swizzle);
   return [layout.bytes, layout.wasted, ...points.map((point) => layout.address(...point))];
 }));
-told.walks = asked.walks.map(([shape, walk, width, op]) => tried(() => {
+told.patterns = asked.patterns.map(([shape, pattern, width, op]) => tried(() => {
   const layout = new model.Layout(...shape), [rows, cols, itemsize] = shape;
-  return model.walk(walk, rows, cols, width / itemsize).map((points) =>
+  return model.pattern(pattern, rows, cols, width / itemsize).map((points) =>
     model.wavefronts(model.request(layout, points, width, op)));
 }));
 const text = (id) => document.getElementById(id).textContent;
@@ -208,17 +208,17 @@ def visit(tmp_path_factory):
     for shape in random_layouts(rng, 1500):
         points = [[int(rng.integers(shape[0])), int(rng.integers(shape[1]))] for _ in range(24)]
         layouts.append((*shape, points))
-    walks = [
-        (shape, walk, int(shape[2] * rng.choice([1, 1, 2, 4])), ("load", "store")[rng.integers(2)])
+    patterns = [
+        (shape, name, int(shape[2] * rng.choice([1, 1, 2, 4])), ("load", "store")[rng.integers(2)])
         for shape in random_layouts(rng, 400)
-        for walk in rng.choice(["row", "column", "8x4", "4x8", "2x16", "1x32"], 2, replace=False)
+        for name in rng.choice(["row", "column", "8x4", "4x8", "2x16", "1x32"], 2, replace=False)
     ]
-    walks = [(shape, str(walk), width, op) for shape, walk, width, op in walks if width <= 16]
+    patterns = [(shape, str(name), width, op) for shape, name, width, op in patterns if width <= 16]
     requests = random_requests(rng)
     asked = {
         "requests": [(w, op, mask, address.tolist()) for w, op, mask, address in requests],
         "layouts": layouts,
-        "walks": walks,
+        "patterns": patterns,
         "pages": [*WRONG, *RIGHT],
     }
     folder = tmp_path_factory.mktemp("explorer")
@@ -267,15 +267,15 @@ def test_layouts_are_those_of_python(visit):
     assert 300 < refused < 1200
 
 
-def test_walks_are_those_of_python(visit):
+def test_patterns_are_those_of_python(visit):
     asked, told = visit
     refused = 0
-    for (shape, walk, width, op), answer in zip(asked["walks"], told["walks"], strict=True):
-        name = f"{op} {walk if walk in ('row', 'column') else f'tile:{walk}'}:{width}B"
+    for (shape, order, width, op), answer in zip(asked["patterns"], told["patterns"], strict=True):
+        name = f"{op} {order if order in ('row', 'column') else f'tile:{order}'}:{width}B"
         expected = tried(lambda s=shape, n=name: banks.Layout(*s).wavefronts(n).tolist())
         assert answer == expected, (shape, name)
         refused += expected is None
-    assert 100 < refused < len(asked["walks"]) - 150
+    assert 100 < refused < len(asked["patterns"]) - 150
 
 
 @pytest.mark.parametrize("at", WRONG)

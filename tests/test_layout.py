@@ -246,7 +246,7 @@ def test_suggest_prefers_what_is_simple():
         (lambda: Layout(4, 4, pad=-1), ValueError, "pad should be"),
         (lambda: Layout(4, 4, itemsize=3), ValueError, "1, 2, 4, 8 or 16"),
         (lambda: Layout(4, 5, swizzle="xor"), ValueError, "even number of chunks"),
-        (lambda: Layout(4, 5, swizzle="xor:16B"), ValueError, "chunks of 16"),
+        (lambda: Layout(4, 5, swizzle="xor:16B"), ValueError, "16-byte chunks"),
         (lambda: Layout(4, 32, swizzle="64B"), ValueError, "rows of 64 bytes"),
         (lambda: Layout(4, 16, pad=4, swizzle="64B"), ValueError, "without padding"),
         (lambda: Layout(4, 32, swizzle="zigzag"), ValueError, "there are: None"),

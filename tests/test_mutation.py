@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import smemkern
-from checks import environment
+from checks import environment, record
 from smemkern import mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,8 +63,7 @@ def test_each_removal_is_reported(tmp_path):
 
 @needs_tree
 def test_every_removal_of_the_record_is_accounted_for():
-    record = json.loads((ROOT / "benchmarks" / "results" / "mutation.json").read_text())
-    for mutant in record["mutants"]:
+    for mutant in record("mutation")["mutants"]:
         assert mutant["verdict"] in ("reported", "endless") or (
             mutant["verdict"] in ("harmless", "unseen") and mutant["reason"]
         ), mutant

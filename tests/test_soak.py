@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import soak_cases
+from checks import record
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 needs_tree = pytest.mark.skipif(
     not (ROOT / "benchmarks" / "rows.py").exists(), reason="not a source tree"
 )
@@ -37,6 +36,6 @@ def test_any_call(check, device, random) -> None:
 @needs_tree
 @pytest.mark.parametrize("device", ["cuda", "emu"])
 def test_the_long_run_found_nothing(device) -> None:
-    record = json.loads((RESULTS / f"soak-{device}.json").read_text())
-    assert record["device"] == device and not record["failed"]
-    assert record["count"] >= {"cuda": 100_000, "emu": 20_000}[device]
+    run = record(f"soak-{device}")
+    assert run["device"] == device and not run["failed"]
+    assert run["count"] >= {"cuda": 100_000, "emu": 20_000}[device]

@@ -37,15 +37,17 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import c_mutant_sites
 import c_mutant_tests
+import records
 from c_mutant_build import DoesNotCompile, Equivalent, Tree
 from c_mutant_reach import Reach, measure
 from c_mutant_reasons import is_equivalent, reason_of
 from c_mutant_sites import OPERATORS, Site
 from sanitized import KINDS, LEFT_OUT, ROOT, path_of
 
-RESULTS = ROOT / "benchmarks" / "results" / "c-mutants.json"
+RESULTS = records.RESULTS / "c-mutants.json"
 FOLDER = ROOT / "build" / "c_mutants"
 FIRST_SECONDS, FIRST_FILES = 20, 6  # of the tests that come first, on a busy machine
 FEW, MOST_FEW = 10, 80  # of so many tests of a line one that alone runs a part of it comes first
@@ -304,7 +306,7 @@ def write(record: Record, path: Path) -> None:
     """JSON with a line for each mutant."""
     lines = ",\n".join(f"  {json.dumps(line)}" for line in record["records"])
     text = json.dumps({**record, "records": []}, indent=1)
-    path.write_text(text.replace('"records": []', f'"records": [\n{lines}\n ]') + "\n")
+    records.save(path, text.replace('"records": []', f'"records": [\n{lines}\n ]') + "\n")
 
 
 def sanitized_environment() -> dict[str, str]:

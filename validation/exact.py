@@ -3,9 +3,9 @@ bulk copies and wgmma, under Nsight Compute.
 
     python validation/exact.py --results DIR --seed 1 --patterns 120
     python validation/exact.py --results DIR --only corpus                       # or an operation
-    python validation/exact.py --again benchmarks/results/exactness-h200.json    # with no GPU
+    python validation/exact.py --again benchmarks/results/exactness-h200.json.xz # with no GPU
 
-Writes DIR/exactness-<gpu>.json: for each operation the counts that were measured and predicted,
+Writes DIR/exactness-<gpu>.json.xz: for each operation the counts that were measured and predicted,
 of patterns that the seed gives back; for each call of the other parts what differs. What --only
 leaves out stays as it is in that file. Needs ncu and a GPU whose counters may be read.
 benchmarks/tables.py makes docs/exactness.md's tables out of it.
@@ -32,6 +32,7 @@ sys.path += [
     str(HERE.parent),
 ]  # the installed smemkern is found first
 
+import records  # noqa: E402
 from exactness.nsight import measure  # noqa: E402
 from exactness.operations import GLOBAL, OPERATIONS, SHARED, Operation  # noqa: E402
 from exactness.parts import Part, compared, compared_again, metrics, totals  # noqa: E402
@@ -119,14 +120,14 @@ def compare(operation: Operation, patterns: Sequence, measured: dict[str, list[i
 
 def again(path: Path) -> None:
     """Compares what was measured with what the rules say today; needs no GPU."""
-    old = json.loads(path.read_text())
+    old = records.load(path)
     for name, row in old["operations"].items():
         patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
         measured = {key: row[key] for key in ("sass", "hardware") if key in row}
         old["operations"][name] = compare(OPERATIONS[name], patterns, measured)
     for name, part in PARTS.items():
         old[name]["calls"] = compared_again(part, old[name]["calls"])
-    write(path, old)
+    write(records.stored(path) or path, old)
 
 
 def kinds(only: Sequence[str]) -> list[list[Operation]]:
@@ -191,15 +192,14 @@ def write(path: Path, record: Record) -> None:
             parts.append(f' "{key}": {head}[\n  {lines}\n ]}}')
         else:
             parts.append(f' "{key}": {json.dumps(value)}')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    records.save(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def main() -> int:
     from gpu import facts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--patterns",
@@ -223,8 +223,8 @@ def main() -> int:
         return 0
     about = facts(options.commit)
     slug = about["gpu"].lower().removeprefix("nvidia ").replace(" ", "-")
-    path = options.results / f"exactness-{slug}.json"
-    old = json.loads(path.read_text()) if path.exists() else {}
+    path = options.results / f"exactness-{slug}.json.xz"
+    old = records.load(path) if records.stored(path) else {}
     write(path, exactness(about, old, options))
     print(path)
     return 0

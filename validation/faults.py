@@ -32,6 +32,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "benchmarks"), str(HERE.parent)]
 
+import records  # noqa: E402
 import smemkern  # noqa: E402
 
 Record = dict[str, Any]
@@ -335,7 +336,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=[])
     parser.add_argument("--case", choices=sorted(CASES), help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, default=16_384, help="of ctrl_c_in_a_product")
-    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     given = parser.parse_args()
     if given.case:
@@ -352,8 +353,7 @@ def main() -> int:
     commit = given.commit or output_of("git", "rev-parse", "--short=12", "HEAD")
     slug = re.sub(r"[^a-z0-9]+", "-", facts["gpu"].lower().removeprefix("nvidia ")).strip("-")
     path = given.results / f"faults-{slug}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(path.read_text())["cases"] if path.exists() else {}
+    known = records.load(path)["cases"] if records.stored(path) else {}
     cases: dict[str, Record] = {}
     for name in given.only or [name for name in CASES if name != "healthy"]:
         cases[name] = {"commit": commit, **in_process(name, given.size)}
@@ -364,7 +364,7 @@ def main() -> int:
         }
         print(json.dumps({name: cases[name]}, indent=1), flush=True)
         # After each: a run that is cut off leaves what it has.
-        path.write_text(json.dumps({**facts, "cases": known | cases}, indent=1) + "\n")
+        records.write(path, {**facts, "cases": known | cases})
     good = [case["status"] == 0 and case["a new process"]["right"] for case in cases.values()]
     return 0 if all(good) else 1
 

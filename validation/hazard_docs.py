@@ -5,19 +5,19 @@ python validation/hazard_docs.py
 
 from __future__ import annotations
 
-import json
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import smemkern
 import smemkern.mistakes
+from records import RESULTS, ROOT, load
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "hazards.md"
-RESULTS = ROOT / "benchmarks" / "results"
 WHAT = {
     "barrier": "barrier",
     "wait": "cp.async wait",
@@ -37,7 +37,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
 def read(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text())
+    return load(RESULTS / f"{name}.json")
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]], align: str) -> str:

@@ -38,6 +38,7 @@ sys.path += [
 ]
 
 import load_calls  # noqa: E402
+import records  # noqa: E402
 import smemkern  # noqa: E402
 import soak_cases  # noqa: E402
 from malloc_use import used  # noqa: E402
@@ -177,7 +178,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--most", type=int, help="of a dimension; a sanitizer has less time")
-    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()
     from gpu import output_of
@@ -197,7 +198,7 @@ def main() -> int:
     }
     free = "" if record["at_once"]["gil"] else "-free-threaded"
     path = options.results / f"load-{options.device}{free}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(path, record)
     print(json.dumps(record, indent=1))
     return bool(record["at_once"]["failed"])
 

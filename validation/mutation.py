@@ -1,6 +1,6 @@
 """How good is the hazard detector? Removes from every shipped kernel one thing that it needs.
 
-    python validation/mutation.py                 # every kernel; writes results/mutation.json
+    python validation/mutation.py                 # every kernel; writes results/mutation.json.xz
     python validation/mutation.py --fast          # one image a variant
     python validation/mutation.py --only simt tma # the others' mutants stay as they are in the file
 
@@ -43,11 +43,12 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import mutation_order
+import records
 import smemkern
 from mutation_calls import ORDER_ONLY, SHAPES, Image, calls, is_right, launches
 from mutation_reasons import UNSEEN, reason, text_of
 from mutation_terms import removals
-from rows import ROOT, parameter_sets, table
+from rows import parameter_sets, table
 
 KINDS = (*mutation_order.KINDS, "bounds", "value", "term", "choice")
 # Of ORDER_ONLY everything that orders accesses goes, in every kernel that the calls launch. From
@@ -60,7 +61,7 @@ ROWS_ONLY = ("mma_tf32x3", "mma_fp16", "mma_bf16")
 SAMPLED = ("simt", *ROWS_ONLY, *ORDER_ONLY)
 TWINS = ("bf16", "mma_bf16")  # fp16's and mma_fp16's source for another type
 SECONDS = 40  # a mutant that loops for ever has been found out
-RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
+RESULTS = records.RESULTS / "mutation.json.xz"
 
 Record = dict[str, Any]
 
@@ -309,7 +310,7 @@ def write(record: Record, path: Path) -> None:
     lines = ",\n".join(f"  {json.dumps(line)}" for line in record["mutants"])
     text = json.dumps({**record, "unmutated": {}, "mutants": []}, indent=1)
     text = text.replace('"unmutated": {}', f'"unmutated": {{\n{clean}\n }}')
-    path.write_text(text.replace('"mutants": []', f'"mutants": [\n{lines}\n ]') + "\n")
+    records.save(path, text.replace('"mutants": []', f'"mutants": [\n{lines}\n ]') + "\n")
 
 
 def main() -> int:
@@ -327,8 +328,8 @@ def main() -> int:
     again, clean, lines = every, {}, []
     if options.only is not None:
         again = [i for i in every if {i.variant, own(i)} & set(options.only)]
-    if options.only is not None and options.results.exists():
-        old = json.loads(options.results.read_text())
+    if options.only is not None and records.stored(options.results):
+        old = records.load(options.results)
         kept = {i.name for i in every} - {i.name for i in again}
         clean = {name: one for name, one in old["unmutated"].items() if name in kept}
         lines = [line for line in old["mutants"] if line["image"] in kept]
@@ -338,7 +339,6 @@ def main() -> int:
     for line in record["mutants"]:
         if not accounted_for(line):
             print(line["image"], line["kind"], line["ptx_line"], line["source"], line["text"])
-    options.results.parent.mkdir(parents=True, exist_ok=True)
     write(record, options.results)
     sound = not any(one["findings"] or one["wrong"] for one in record["unmutated"].values())
     return 0 if sound and all(map(accounted_for, record["mutants"])) else 1

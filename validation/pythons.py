@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "pythons.json"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "validation")]
+sys.path.append(str(ROOT / "benchmarks"))
 
+import records  # noqa: E402
 from sanitized import copied  # noqa: E402
 from test_shutdown import START, WORKS  # noqa: E402
 
@@ -128,8 +129,8 @@ def main() -> int:
                 "suite": tested(python, tree),
                 "shutdown": exits(python, tree, options.runs),
             }
-            known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-            RESULTS.write_text(json.dumps({**known, name: record}, indent=1) + "\n")
+            known = records.read("pythons") or {}
+            records.write(records.RESULTS / "pythons.json", {**known, name: record})
             print(record, flush=True)
             good &= not record["suite"]["failed"] and [*record["shutdown"]["statuses"]] == ["0"]
     return 0 if good else 1

@@ -32,7 +32,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "tests" / "emu"), str(HERE.parent / "tests")]
-sys.path.append(str(HERE.parent))
+sys.path += [str(HERE.parent / "benchmarks"), str(HERE.parent)]
 
 import module_mistakes as mistakes  # noqa: E402
 import module_run as modules  # noqa: E402
@@ -48,6 +48,7 @@ from random_programs import (  # noqa: E402
     smaller,
     summary,
 )
+from records import load, stored, write  # noqa: E402
 
 TOGETHER = 100
 SECONDS = 150  # of a process; some of them wait for one that does not end
@@ -160,8 +161,7 @@ def run_modules(options: argparse.Namespace, path: Path, kept: Record) -> bool:
             found.append(one)
             options.count = some.stop - options.seed
             if len(found) % 20 == 0:
-                record = recorded(found, options) | kept
-                path.write_text(json.dumps(record, indent=1) + "\n")
+                write(path, recorded(found, options) | kept)
     return summary(recorded(found, options) | kept, path, "modules")
 
 
@@ -208,14 +208,14 @@ def main() -> int:
         print_part(range(*map(int, options.part.split(":"))), options.apart)
         os._exit(0)  # Python's own end would wait for a kernel that has none
     path, failed = options.results / "random-modules.json", False
-    record: Record = json.loads(path.read_text()) if path.exists() else {}
+    record: Record = load(path) if stored(path) else {}
     if options.count:
         kept = {key: record[key] for key in ("mistakes",) if key in record}
         failed = run_modules(options, path, kept)
     if options.mistakes:
-        record: Record = json.loads(path.read_text()) if path.exists() else {}
+        record = load(path) if stored(path) else {}
         record["mistakes"] = found = count_mistakes(options)
-        path.write_text(json.dumps(record, indent=1) + "\n")
+        write(path, record)
         print(f"{found['count']} modules with mistakes:", found["ended"])
         for seed, kind, *why in (*found["died"], *found["taken"]):
             print(f"{'died' if why else 'not refused'}: {kind}, --show-mistake {seed}", *why)

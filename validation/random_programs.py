@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -37,6 +36,7 @@ sys.path += [
 
 import program_writer as programs  # noqa: E402
 
+import records  # noqa: E402
 import seeds  # noqa: E402
 
 Record = dict[str, Any]
@@ -136,7 +136,7 @@ def recorded(found: list[Record], options: argparse.Namespace) -> Record:
 
 def summary(record: Record, path: Path, what: str) -> bool:
     """Writes the record; says what is not explained, and whether anything is."""
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(path, record)
     unexplained, failed = (
         [one for one in record[which] if not one.get("optimiser")] for which in ("differ", "errors")
     )

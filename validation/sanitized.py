@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import filecmp
-import json
 import os
 import re
 import shutil
@@ -155,7 +154,7 @@ def outcome(kind: str, lines: list[str], folder: Path) -> str:
     """How much ran, in the words of what did."""
     if kind == "thread":
         [path] = folder.glob("load-emu*.json")
-        load = json.loads(path.read_text())["at_once"]
+        load = records.load(path)["at_once"]
         return f"{load['threads']} threads, {load['calls']} calls, {len(load['failed'])} failed"
     if kind == "address":
         lines = [line.strip("= ") for line in lines if re.search(r"\d (passed|failed).* in ", line)]

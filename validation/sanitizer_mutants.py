@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import mutation
+import records
 import smemkern
 import smemkern.mistakes
 
@@ -102,7 +103,7 @@ def watch(name: str, tool: str, device: str) -> dict[str, Any]:
 
 
 def run(path: Path, device: str, seconds: float, workers: int) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"runs": []}
+    record: records.Record = records.load(path) if records.stored(path) else {"runs": []}
     known = {(r["name"], r["tool"]) for r in record["runs"]}
     todo = [job for job in jobs() if job not in known]
     ends = time.monotonic() + seconds
@@ -114,7 +115,7 @@ def run(path: Path, device: str, seconds: float, workers: int) -> dict[str, Any]
         result = {"name": job[0], "tool": job[1], **watch(*job, device)}
         with lock:
             record["runs"].append(result)
-            path.write_text(json.dumps(record, indent=1) + "\n")
+            records.write(path, record)
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, todo))
@@ -125,7 +126,7 @@ def run(path: Path, device: str, seconds: float, workers: int) -> dict[str, Any]
         record["version"] = version[1] if version else ""
         query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
         record["device"] = subprocess.run(query, capture_output=True, text=True).stdout.strip()
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(path, record)
     return record
 
 
@@ -136,7 +137,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--results", type=Path, default=mutation.RESULTS.with_name("mutation-sanitizer.json")
+        "--results", type=Path, default=records.RESULTS / "mutation-sanitizer.json.xz"
     )
     options = parser.parse_args()
     if options.one:

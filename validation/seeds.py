@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import records
+
 
 def add_arguments(parser: argparse.ArgumentParser, count: int) -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
 import time
 from pathlib import Path
@@ -25,6 +24,7 @@ sys.path += [
     str(HERE.parent),
 ]
 
+import records  # noqa: E402
 import seeds  # noqa: E402
 import soak_cases  # noqa: E402
 
@@ -74,7 +74,7 @@ def main() -> int:
         "failed": failed,
     }
     path = options.results / f"soak-{options.device}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(path, record)
     for one in failed[:20]:
         print(one)
     print(f"{options.count} calls on {options.device!r}, {len(failed)} failed")

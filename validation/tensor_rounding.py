@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "benchmarks"), str(HERE.parent)]
 
+import records  # noqa: E402
 import smemkern  # noqa: E402
 from gpu import facts  # noqa: E402
 
@@ -123,7 +123,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1024, help="of 256 elements, in each class")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=HERE.parent / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
     parser.add_argument("--commit")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
@@ -139,7 +139,7 @@ def main() -> int:
                 few = np.flatnonzero(got != bits)[:8]
                 print([(hex(bits[k]), hex(got[k])) for k in few])
     path = options.results / "tensor-rounding.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(path, record)
     return 0
 
 

@@ -1,7 +1,8 @@
 /* The registry: one row per kernel variant.
  *
  * The build generates the rows from csrc/kernels/variants.toml (buildtools/rows_c.py). A new
- * variant is one .cu file and one row of that table; no C code names a variant.
+ * variant is one .cu file and one row of that table. No C code names a variant, except that
+ * module/check.c names the default of probe().
  */
 #ifndef SMK_REGISTRY_H
 #define SMK_REGISTRY_H

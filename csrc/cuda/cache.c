@@ -1,6 +1,6 @@
-/* An entry is one file, named by its key: a header, then the text. It is written beside its place
- * and renamed into it, so that a reader sees all of it or nothing; a crash or a full disk can still
- * leave a short or stale file, which the header's digest shows.
+/* An entry is one file, named by its key: a header, then the text. It is written to a temporary
+ * file in the same directory and renamed, so readers see a whole entry or none. A crash or a full
+ * disk can still leave a truncated or stale file; the digest in the header detects it.
  */
 #include "cache.h"
 
@@ -14,17 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In the byte order of the machine: a cache is not carried from one to another, and if it is, the
- * length does not fit. */
+/* In native byte order. On a machine of the other byte order the length check fails. */
 typedef struct header {
     char magic[8];
     uint64_t bytes;
-    uint8_t digest[SHA256_BYTES]; /* of the key and the text: a renamed entry is no entry */
+    uint8_t digest[SHA256_BYTES]; /* of the key and the text, so a renamed file is rejected */
 } header;
 
 static const char magic[8] = "SMKPTX1";
 
-enum { MOST_BYTES = 256 << 20, NAME_BYTES = 2 * SHA256_BYTES + 64 };
+enum { MAX_BYTES = 256 << 20, NAME_BYTES = 2 * SHA256_BYTES + 64 };
 
 static void digest_of(const uint8_t key[SHA256_BYTES], const char *text, size_t bytes,
                       uint8_t digest[SHA256_BYTES]) {
@@ -41,7 +40,7 @@ static void entry_name(const uint8_t key[SHA256_BYTES], char name[NAME_BYTES]) {
     strcat(name, ".ptx");
 }
 
-/* The directory if it is ours alone to write to, otherwise -1. */
+/* Opens the directory; -1 unless it belongs to this user and no other user can write to it. */
 static int open_directory(const char *path) {
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat info;
@@ -53,7 +52,7 @@ static int open_directory(const char *path) {
     return -1;
 }
 
-/* Makes what is missing of the path; failures show when it is opened. */
+/* Creates the missing directories of the path. Failures surface when it is opened. */
 static void make_directory(const char *path) {
     char *part = strdup(path);
     if (!part) return;
@@ -96,7 +95,7 @@ static char *read_entry(int file, const uint8_t key[SHA256_BYTES], size_t *bytes
     struct stat info;
     if (fstat(file, &info) || !S_ISREG(info.st_mode) || info.st_uid != geteuid()) return NULL;
     if (!read_all(file, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic)) return NULL;
-    if (h.bytes > MOST_BYTES || (uint64_t)info.st_size != sizeof h + h.bytes) return NULL;
+    if (h.bytes > MAX_BYTES || (uint64_t)info.st_size != sizeof h + h.bytes) return NULL;
 
     char *text = malloc(h.bytes + 1);
     uint8_t digest[SHA256_BYTES];
@@ -118,7 +117,7 @@ char *cache_load(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
     entry_name(key, name);
     int directory = open_directory(path);
     if (directory < 0) return NULL;
-    /* O_NONBLOCK: a pipe of that name must not hold us up. */
+    /* O_NONBLOCK: do not block on a FIFO of that name. */
     int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char *text = NULL;
     if (file >= 0) {
@@ -131,7 +130,7 @@ char *cache_load(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
 
 void cache_store(const char *path, const uint8_t key[SHA256_BYTES], const char *text,
                  size_t bytes) {
-    static atomic_uint stores; /* with the process, makes the temporary name unique */
+    static atomic_uint stores; /* with the process id, makes the temporary name unique */
     header h = {.bytes = bytes};
     char name[NAME_BYTES], temporary[NAME_BYTES];
     memcpy(h.magic, magic, sizeof magic);

@@ -1,4 +1,4 @@
-/* Devices, opened once each, and their primary contexts. */
+/* Devices and their primary contexts. Each device is opened once. */
 #include "context.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include "errors.h"
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(device *) devices; /* grows with `opening` held; entries stay for good */
+static _Atomic(device *) devices; /* entries are added with `opening` held, and never removed */
 
 static smk_code refuse_ordinal(const driver *cu, int ordinal, smk_status *status) {
     return smk_fail(status, SMK_NO_DEVICE,
@@ -45,7 +45,7 @@ smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_statu
     return SMK_OK;
 }
 
-/* Adds the device to the list; the caller holds `opening`. */
+/* Adds the device to the list. The caller holds `opening`. */
 static smk_code open_device(const driver *cu, int ordinal, device **out, smk_status *status) {
     device *d = calloc(1, sizeof *d);
     if (!d) return smk_fail_memory(status, sizeof *d, "the state of a device");
@@ -86,7 +86,7 @@ smk_code device_enter(int ordinal, device **out, smk_status *status) {
     device *d = find_device(ordinal);
     if (!d) {
         pthread_mutex_lock(&opening);
-        d = find_device(ordinal); /* another thread may have been first */
+        d = find_device(ordinal); /* another thread may have opened it meanwhile */
         if (!d) open_device(cu, ordinal, &d, status);
         pthread_mutex_unlock(&opening);
     }
@@ -110,7 +110,7 @@ void device_leave(device *d) {
 
 int device_relax_capture_mode(device *d) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    d->cu->cuThreadExchangeStreamCaptureMode(&mode); /* at worst the calls are refused after all */
+    d->cu->cuThreadExchangeStreamCaptureMode(&mode); /* on failure the driver refuses the calls */
     return mode;
 }
 
@@ -125,7 +125,7 @@ const gpu_info *device_known(int ordinal) {
 
 device *device_enter_if_open(int ordinal) {
     smk_status ignored = {0};
-    if (!driver_open(&ignored)) return NULL; /* a forked child has none */
+    if (!driver_open(&ignored)) return NULL; /* as in a forked child */
     device *d = find_device(ordinal);
     return d && device_enter(ordinal, &d, &ignored) == SMK_OK ? d : NULL;
 }

@@ -1,6 +1,6 @@
-/* A GPU as this process uses it: its primary context, which other libraries share, and what we
- * keep in it from call to call. Opened on first use, never closed: at exit the driver tears
- * everything down by itself, in an order that nobody else can know.
+/* State per GPU: its primary context, which other libraries share, and the resources that smemkern
+ * reuses between calls. Opened on first use and never closed: at exit the driver frees everything
+ * itself, in an order that is not known to us.
  */
 #ifndef SMK_CUDA_CONTEXT_H
 #define SMK_CUDA_CONTEXT_H
@@ -12,7 +12,7 @@
 #include "driver.h"
 #include "gpu.h"
 
-enum { MOST_FREE_STREAMS = 32 };
+enum { MAX_FREE_STREAMS = 32 };
 
 typedef struct device {
     const driver *cu;
@@ -20,48 +20,49 @@ typedef struct device {
     CUcontext context;
     gpu_info info;
 
-    atomic_bool lost;
-    smk_status loss; /* what lost it; written once, before lost is set */
+    atomic_bool lost; /* the context failed and cannot be used any more */
+    smk_status loss;  /* the failure; written once, before `lost` is set */
 
-    pthread_mutex_t mutex; /* guards the rest, but not the modules */
+    pthread_mutex_t mutex; /* guards the fields down to n_stages */
     bool pool_opened;
-    CUmemoryPool pool;     /* NULL: this device has none, memory is allocated and freed each time */
-    uint64_t pool_open_to; /* a bit for each device that reaches it, too */
-    CUstream free_streams[MOST_FREE_STREAMS];
+    CUmemoryPool pool; /* NULL: the device supports none; memory is allocated and freed each time */
+    uint64_t pool_peers; /* bit mask of the devices that can access the pool's memory */
+    CUstream free_streams[MAX_FREE_STREAMS];
     int n_free_streams;
-    struct stage *stages; /* idle ones; the latest used first */
+    struct stage *stages; /* staging buffers that no call holds, most recently used first */
     int n_stages;
 
-    pthread_mutex_t modules_mutex; /* its own, for it is held while the driver compiles */
-    struct module *modules;        /* the latest used first */
-    struct retired *retired;       /* modules that an interrupted kernel may still run */
+    pthread_mutex_t modules_mutex; /* guards the fields below; held while the driver compiles */
+    struct module *modules;        /* most recently used first */
+    struct retired *retired;       /* modules that interrupted kernels may still run */
 
     struct device *next;
 } device;
 
-/* Makes the device's context current for the calling thread, on top of whatever was; every enter
- * that succeeds is paired with a leave. */
+/* Pushes the device's context on the calling thread's context stack. Each successful enter needs a
+ * leave. */
 smk_code device_enter(int ordinal, device **out, smk_status *status);
 void device_leave(device *d);
 
-/* The same, only if this process has used the device and has not lost it; otherwise NULL. */
+/* The same for a device that this process has opened and not lost; otherwise NULL. */
 device *device_enter_if_open(int ordinal);
 
-/* The same, whichever was opened last: for what is of all of them. */
+/* The same for the device opened last; for operations that affect all devices. */
 device *device_enter_any(void);
 
-/* While any thread captures a graph the driver refuses calls that could disturb it, such as creating
- * a pool or asking for a stream, and spoils the capture, unless the calling thread says that it
- * knows. To be paired; the first returns what the second takes. */
+/* While any thread captures a graph, the driver fails potentially unsafe calls of other threads,
+ * such as creating a pool or querying a stream, and invalidates the capture. Relaxed mode
+ * (cuThreadExchangeStreamCaptureMode) permits them for the calling thread. Calls are paired:
+ * restore takes the value that relax returned. */
 int device_relax_capture_mode(device *d);
 void device_restore_capture_mode(device *d, int mode);
 
-/* What the driver says, which takes it a third of a millisecond; and what was said when the device
- * was opened, NULL before that. */
+/* device_describe queries the driver, which takes a third of a millisecond. device_known returns
+ * the description from when the device was opened, or NULL before that. */
 smk_code device_describe(const driver *cu, int ordinal, gpu_info *out, smk_status *status);
 const gpu_info *device_known(int ordinal);
 
-/* driver_fail, and remembers when the result means that the context is lost. */
+/* driver_fail; also marks the device as lost if the result means that its context is. */
 smk_code device_fail(device *d, CUresult result, smk_code otherwise, smk_status *status,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 

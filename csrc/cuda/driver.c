@@ -1,5 +1,5 @@
-/* Opens libcuda at run time. Linking against it, or against libcudart, would keep the extension
- * from loading where there is no driver.
+/* Opens libcuda at run time. Linked against it, or against libcudart, the extension could not be
+ * loaded on machines without a driver.
  */
 #include "driver.h"
 
@@ -12,8 +12,8 @@
 
 #include "errors.h"
 
-/* cuGetProcAddress has the signature used here, and the machine code that the build makes is
- * understood, from this version on. */
+/* The first CUDA version that has the signature of cuGetProcAddress used here and that loads the
+ * machine code of the build. */
 enum { OLDEST_VERSION = 12000 };
 
 typedef CUresult (*get_proc_address)(const char *name, void **function, int version, uint64_t flags,
@@ -34,17 +34,20 @@ static const struct {
 };
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static bool tried;         /* guarded by opening, as are the two below */
-static smk_status failure; /* why there is no driver: kept, since every call with no GPU asks */
+static bool tried;         /* guarded by `opening`, as are the next two */
+static smk_status failure; /* why there is no driver; returned by every later call */
 static driver opened;
-static atomic_bool ready; /* `opened` is, and stays as it is */
+static atomic_bool ready; /* `opened` is valid and will not change */
 
-/* Whether this process uses the driver. Set before anything is locked, so that a forked child finds
- * out without touching a mutex that its parent may have held. */
+/* Whether this process has used the driver. Set before any mutex is locked, so that a forked child
+ * can check it without a mutex that its parent may have held. */
 static atomic_bool used;
-static atomic_int parent; /* of a child of a process that had used it; else 0 */
 
-/* Runs in the child: getpid() in every call would take as long as all else here. */
+/* In the forked child of a process that had used the driver: that process's id; else 0. */
+static atomic_int parent;
+
+/* Runs in the forked child. (getpid() in every call would double the cost of
+ * driver_open.) */
 static void note_fork(void) {
     if (atomic_load(&used) && !atomic_load(&parent)) atomic_store(&parent, getppid());
 }
@@ -53,7 +56,8 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, note_fork);
 }
 
-/* A function that dlsym found. ISO C has no cast from an object pointer to a function's. */
+/* dlsym into a function pointer. memcpy, because ISO C has no cast from object to function
+ * pointers. */
 static bool find_symbol(void *library, const char *name, void *function) {
     void *symbol = dlsym(library, name);
     memcpy(function, &symbol, sizeof symbol);
@@ -93,12 +97,12 @@ static smk_code load_functions(void *library, driver *cu, smk_status *status) {
 }
 
 static smk_code open_driver(driver *cu, smk_status *status) {
-    /* Never closed: the driver's threads outlive any moment at which we could. */
+    /* Never closed: the driver's threads run until the process ends. */
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return smk_fail(status, SMK_NO_DEVICE,
                         "there is no NVIDIA driver: %s. Use device=\"emu\", or install the "
-                        "driver; in a container, hand the GPU in",
+                        "driver; in a container, pass the GPU through",
                         dlerror());
     smk_code code = load_functions(library, cu, status);
     if (code) return code;
@@ -140,7 +144,7 @@ const driver *driver_open(smk_status *status) {
     pthread_mutex_unlock(&opening);
     if (failure.code == SMK_OK) return &opened;
 
-    /* Nothing of CUDA is alive, so a child may say what the parent says. */
+    /* CUDA was not initialised, so a forked child reports this failure, not that it was forked. */
     atomic_store(&used, false);
     smk_fail(status, failure.code, "%s", failure.message);
     return NULL;

@@ -1,8 +1,8 @@
-/* The part of the CUDA driver's interface that smemkern uses, declared here and not taken from
- * cuda.h, so that the package builds without a toolkit's headers.
+/* The part of the CUDA driver API that smemkern uses. Declared here instead of in cuda.h, so that
+ * the package builds without the toolkit's headers.
  *
- * Each function is asked of the driver by name and by the version in which its present signature
- * appeared: a newer driver then still hands out the signature below.
+ * Functions are looked up by name and by the CUDA version that introduced the signature below.
+ * Newer drivers still return that signature.
  */
 #ifndef SMK_CUDA_DRIVER_H
 #define SMK_CUDA_DRIVER_H
@@ -21,7 +21,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
-/* The results that the code itself looks at; errors.c holds what the others mean. */
+/* Results that the code compares with; errors.c lists the others. */
 typedef enum CUresult {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
@@ -43,18 +43,18 @@ typedef enum CUfunction_attribute {
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
-    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5, /* architecture of the PTX that it was made from: 90 */
+    CU_FUNC_ATTRIBUTE_PTX_VERSION = 5, /* virtual architecture it was compiled for: 90 */
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 } CUfunction_attribute;
 
 typedef enum CUpointer_attribute {
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, /* a CUmemorytype, of memory that the driver knows */
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, /* CUmemorytype; fails for memory unknown to the driver */
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9
 } CUpointer_attribute;
 
 typedef enum CUmemorytype { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
 
-/* Lines of bytes from one place to another; of each, the fields of its memory type count. */
+/* A 2-D copy. Of source and destination, only the fields of their memory type are read. */
 typedef struct CUDA_MEMCPY2D {
     size_t srcXInBytes, srcY;
     CUmemorytype srcMemoryType;
@@ -94,7 +94,7 @@ typedef struct CUmemPoolProps {
     unsigned char reserved[54];
 } CUmemPoolProps;
 
-/* Who may use a pool's memory, and how. */
+/* Access of a device to a pool's memory. */
 typedef struct CUmemAccessDesc {
     int location_type;
     int location_id;
@@ -165,7 +165,7 @@ enum {
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
     X(cuMemPoolGetAttribute, 11020,                                                                \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
-    X(cuMemPoolSetAccess, 11020, (CUmemoryPool pool, const CUmemAccessDesc *of_whom, size_t n))    \
+    X(cuMemPoolSetAccess, 11020, (CUmemoryPool pool, const CUmemAccessDesc *accesses, size_t n))   \
     X(cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t bytes))                                   \
     X(cuMemAllocFromPoolAsync, 11020,                                                              \
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
@@ -199,7 +199,7 @@ enum {
     X(cuLaunchKernelEx, 11060,                                                                     \
       (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
 
-/* What a driver may lack: NULL then. Who uses one says what cannot be done without it. */
+/* NULL if the driver lacks them. Their callers report what is not possible then. */
 #define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
     X(cuTensorMapEncodeTiled, 12000,                                                               \
       (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
@@ -215,8 +215,8 @@ typedef struct driver {
     int n_devices;
 } driver;
 
-/* The driver, opened and initialised on the first call of the process; NULL with the reason in
- * status. A process forked from one that had opened it is refused. */
+/* The driver, which the first call in a process opens and initialises. NULL, with the reason in
+ * status, if there is none, or if this process was forked from one that had used it. */
 const driver *driver_open(smk_status *status);
 
 #endif

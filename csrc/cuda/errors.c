@@ -1,5 +1,5 @@
-/* One table turns the driver's results into our codes. A result that is not in it keeps the
- * driver's own name and text under the code that the caller names.
+/* A table of driver results: our code, whether the context is lost, and a remedy. Results that are
+ * not in the table get the code that the caller passes.
  */
 #include "errors.h"
 
@@ -20,12 +20,12 @@ typedef struct meaning {
 #define REMEDY_MISMATCH "The kernel module and libcuda differ in version: reboot, or reinstall both"
 #define REMEDY_PTX      "Install a newer NVIDIA driver, or the NVRTC of the driver's own version"
 #define REMEDY_NO_BINARY "Add this GPU to SMEMKERN_CUDA_ARCHS and build again, or pass PTX"
-#define REMEDY_IMAGE     "Give PTX text or a fat binary made for this GPU"
-#define REMEDY_JIT       "The driver's compiler is off or absent: give machine code"
-#define REMEDY_RESOURCES "Use fewer threads a block, fewer registers or less shared memory"
+#define REMEDY_IMAGE     "Pass PTX text or a fat binary made for this GPU"
+#define REMEDY_JIT       "The driver's JIT compiler is disabled or missing: pass machine code"
+#define REMEDY_RESOURCES "Use fewer threads per block, fewer registers or less shared memory"
 #define REMEDY_SANITIZER "compute-sanitizer, or device=\"emu\", shows the thread and the address"
 #define REMEDY_TIMEOUT   "The GPU drives a display, which limits run time: launch less work at once"
-#define REMEDY_HARDWARE  "A fault of the hardware: see dmesg for its Xid, and reset the GPU"
+#define REMEDY_HARDWARE  "A hardware fault: see dmesg for its Xid, and reset the GPU"
 #define REMEDY_DESTROYED "Another library reset the device (cudaDeviceReset)"
 #define REMEDY_STREAM    "The stream must be alive and belong to this device"
 #define REMEDY_CAPTURE   "The stream is being captured into a graph: end the capture first"

@@ -1,5 +1,5 @@
-/* A job on a GPU: on arrays that are there it is queued and that is all; anything else is a flow of a few
- * steps. */
+/* Jobs whose arrays are on the GPU: they are only enqueued. (Others run as pipelines:
+ * pipeline/run_job.c.) Also queries of devices and memory. */
 #include "gpu.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "stage.h"
 #include "stream.h"
 
-/* Of the kernel that the others prepare for, as messages name it. */
+/* The kernel that messages name: the last one, because the others prepare its operands. */
 static const char *name_of(const smk_job *job) {
     return job->launches[job->n_launches - 1].entry;
 }
@@ -23,17 +23,17 @@ smk_code gpu_check_job(const smk_job *job, smk_status *status) {
         if (pointer->buffer >= job->n_buffers ||
             pointer->arg_offset + sizeof(CUdeviceptr) > job->args_bytes)
             return smk_fail(status, SMK_VALUE,
-                            "pointer %zu of kernel \"%s\" stands at byte %u of %zu argument bytes "
-                            "and names buffer %u of %zu",
+                            "pointer %zu of kernel \"%s\" is at byte %u of %zu argument bytes "
+                            "and refers to buffer %u of %zu",
                             i, name_of(job), pointer->arg_offset, job->args_bytes, pointer->buffer,
                             job->n_buffers);
     }
     return SMK_OK;
 }
 
-/* ---- queued ---- */
+/* ---- enqueueing ---- */
 
-/* Its code stays loaded: when the kernels have ended is not known. */
+/* The module is never unloaded, because the end of the kernels is not observed. */
 static smk_code queue_kernels(device *d, const smk_job *job, CUstream stream,
                               const CUdeviceptr *addresses, smk_status *status) {
     launch_plan plan = {.job = job, .stream = stream};
@@ -71,7 +71,7 @@ smk_code gpu_queue(int ordinal, const smk_job *job, smk_status *status) {
     smk_code code = device_enter(ordinal, &d, status);
     if (code) return code;
     const int mode = device_relax_capture_mode(d);
-    CUdeviceptr *addresses = calloc(job->n_buffers + 1, sizeof *addresses); /* 0: an empty one */
+    CUdeviceptr *addresses = calloc(job->n_buffers + 1, sizeof *addresses); /* 0: an empty buffer */
     if (addresses)
         queue_jobs(d, job, addresses, status);
     else
@@ -129,7 +129,7 @@ smk_code gpu_memory(int ordinal, size_t *bytes, smk_status *status) {
         code = device_fail(d, result, SMK_ERROR, status, "cuMemGetInfo");
     else
         *bytes =
-            (*bytes + pool_bytes(d)) / 10 * 9; /* others need some, and memory comes in pages */
+            (*bytes + pool_bytes(d)) / 10 * 9; /* the rest: for others, and rounding to pages */
     device_leave(d);
     return code;
 }
@@ -164,14 +164,14 @@ void gpu_unpin(void *memory) {
     device *d = device_enter_any();
     if (!d) return;
     const int mode = device_relax_capture_mode(d);
-    d->cu->cuMemHostUnregister(memory); /* at worst the driver keeps a note of it */
+    d->cu->cuMemHostUnregister(memory); /* a failure only leaves the registration */
     device_restore_capture_mode(d, mode);
     device_leave(d);
 }
 
 smk_code gpu_trim(int ordinal, smk_status *status) {
     device *d = device_enter_if_open(ordinal);
-    if (!d) return SMK_OK; /* nothing is held */
+    if (!d) return SMK_OK; /* nothing to free */
     smk_code code = pool_trim(d, status);
     stage_trim(d);
     device_leave(d);

@@ -1,5 +1,6 @@
-/* No preprocessor: a line on which "include" stands after a '#', wherever, must be a plain #include
- * of a known name. An include through a macro, a __has_include or a comment in between is in doubt.
+/* A conservative scan, not a preprocessor: every line with "include" after a '#' must be a plain
+ * #include of a known header. Includes through macros, __has_include, and comments in between are
+ * rejected.
  */
 #include "includes.h"
 
@@ -9,7 +10,7 @@ static const char *skip_blanks(const char *p) {
     return p + strspn(p, " \t");
 }
 
-/* p stands behind the '#'. */
+/* p points behind the '#'. */
 static bool is_known_include(const char *p, const nvrtc_header *headers, int n_headers) {
     static const char word[] = "include";
     p = skip_blanks(p);

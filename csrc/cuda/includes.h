@@ -1,4 +1,5 @@
-/* Whether a source is read from nowhere but memory: only then does a hash of it tell the result. */
+/* Whether a source includes only headers that are given in memory. Only then does a hash of these
+ * texts determine the result of compiling it. */
 #ifndef SMK_CUDA_INCLUDES_H
 #define SMK_CUDA_INCLUDES_H
 
@@ -6,8 +7,7 @@
 
 #include "gpu.h"
 
-/* True if every #include of the text, as far as can be seen, names one of the headers. In doubt,
- * false. */
+/* True only if every #include of the text certainly names one of the headers. */
 bool includes_only(const char *text, const nvrtc_header *headers, int n_headers);
 
 #endif

@@ -1,5 +1,5 @@
-/* Arguments go to the driver one by one, for it knows best where each belongs: it moves the first
- * one to an address that its alignment asks for, which PTX's layout does not show.
+/* Kernel parameters are passed to the driver one by one, not as one block: the driver aligns the
+ * first one by its type, and PTX's layout does not contain that padding.
  */
 #include "launch.h"
 
@@ -8,11 +8,11 @@
 
 #include "errors.h"
 
-/* Repeats are queued this many at a time: enough that the device never waits for the host, few
- * enough that the driver's queue does not fill. */
+/* Timed runs enqueued at a time: enough to keep the device busy, few enough not to fill the
+ * driver's queue. */
 enum { BATCH = 64 };
 
-/* Where a tensor map stands there is the tensor's address so far. */
+/* Replaces the tensor's address at `at` by the encoded tensor map. */
 static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *at,
                            smk_status *status) {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char encoded[SMK_TENSOR_MAP_BYTES];
@@ -35,8 +35,8 @@ static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *
     return SMK_OK;
 }
 
-/* Kernels compiled for less have no instruction to wait with. A driver before 12.3 captures no such launch
- * in a graph. */
+/* Programmatic dependent launch: code for chips before sm_90 has no griddepcontrol.wait, and
+ * drivers before 12.3 cannot capture such a launch in a graph. */
 static bool may_overlap(const device *d, const smk_launch *launch, int virtual_sm) {
     enum { OLDEST_DRIVER = 12030, OLDEST_SM = 90 };
     return launch->overlaps && virtual_sm >= OLDEST_SM && d->cu->version >= OLDEST_DRIVER;
@@ -102,21 +102,22 @@ void launch_free(launch_plan *plan) {
     *plan = (launch_plan){0};
 }
 
-static smk_code refused(device *d, const launch_plan *plan, size_t i, CUresult result,
-                        smk_status *status) {
+static smk_code launch_fail(device *d, const launch_plan *plan, size_t i, CUresult result,
+                            smk_status *status) {
     const smk_launch *launch = &plan->job->launches[i];
     const CUfunction function = plan->functions[i].handle;
     int threads = 0, registers = 0;
-    if (driver_result_is_sticky(
-            result)) /* nothing to do with this kernel, nor is there an answer */
+    /* A sticky error comes from an earlier kernel, and the queries below would fail. */
+    if (driver_result_is_sticky(result))
         return device_fail(d, result, SMK_LAUNCH, status,
-                           "an earlier kernel, as told by the launch of \"%s\"", launch->entry);
+                           "an earlier kernel failed (reported by the launch of \"%s\")",
+                           launch->entry);
     d->cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
     d->cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
     return device_fail(d, result, SMK_LAUNCH, status,
                        "cuLaunchKernelEx of \"%s\" with grid (%u, %u, %u), block (%u, %u, %u), %zu "
                        "bytes of dynamic shared memory and %zu bytes of arguments (it has %d "
-                       "registers a thread and runs at most %d threads a block; a grid has at "
+                       "registers per thread and runs at most %d threads per block; a grid has at "
                        "most 2147483647 x 65535 x 65535 blocks)",
                        launch->entry, launch->grid[0], launch->grid[1], launch->grid[2],
                        launch->block[0], launch->block[1], launch->block[2], launch->shared_bytes,
@@ -137,12 +138,12 @@ smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
                                        .n_attributes = plan->functions[i].overlaps};
         CUresult result = d->cu->cuLaunchKernelEx(&config, plan->functions[i].handle,
                                                   plan->parameters + i * job->n_parameters, NULL);
-        if (result) return refused(d, plan, i, result, status);
+        if (result) return launch_fail(d, plan, i, result, status);
     }
     return SMK_OK;
 }
 
-/* n runs between n + 1 events: neighbours share one, which keeps the device busy. */
+/* Times n runs with n + 1 events: consecutive runs share one, so the device stays busy. */
 static smk_code time_batch(device *d, const launch_plan *plan, const CUevent *events, int n,
                            float *milliseconds, interrupt_poller *p, const char *what,
                            smk_status *status) {

@@ -1,36 +1,37 @@
-/* Modules are loaded on first use, since loading one costs milliseconds and compiling PTX seconds.
- * The list is kept in the order of last use; what falls off its end is unloaded.
+/* A least-recently-used cache of loaded modules: loading one takes milliseconds, compiling PTX
+ * seconds.
  */
 #include "module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MODULES = 256, LOG_BYTES = 3000 };
+enum { MAX_MODULES = 256, LOG_BYTES = 3000 };
 
-/* The driver is asked once for each: it takes longer than all else that a call does with a kernel. */
+/* A kernel, cached: the driver's look-up takes longer than the rest of an enqueued call. */
 typedef struct function {
     char *entry;
     CUfunction handle;
-    size_t shared_bytes; /* dynamic shared memory that it may have */
+    size_t shared_bytes; /* max dynamic shared memory that it has opted in to */
     int virtual_sm;
     struct function *next;
 } function;
 
 struct module {
-    char *key; /* NULL: unloaded when nobody holds it */
+    char *key; /* NULL: not in the cache; unloaded when `holders` becomes 0 */
     CUmodule handle;
     function *functions;
     int holders;
-    bool kept; /* for good; one of the holders is nobody */
+    bool permanent; /* never unloaded: one of `holders` is never released */
     module *next;
 };
 
-/* What an interrupted call leaves to its kernels. Its streams are kept, too: a new stream can get the
- * hardware queue of one that was destroyed, and would wait there for kernels that still run. */
+/* Resources of an interrupted call, to be released after event `done`, when its kernels have ended.
+ * The streams are retained too: a new stream can get the hardware queue of a destroyed one, and
+ * would be blocked there by kernels that still run. */
 typedef struct retired {
     module *module; /* or NULL */
-    CUstream streams[MOST_OWN_STREAMS];
+    CUstream streams[MAX_OWN_STREAMS];
     int n_streams;
     CUevent done;
     struct retired *next;
@@ -66,7 +67,7 @@ static void unload(device *d, module *m) {
     free(m);
 }
 
-/* The functions below this line, down to the next one, are called with modules_mutex held. */
+/* ---- with modules_mutex held ---- */
 
 static void drop_holder(device *d, module *m) {
     if (--m->holders == 0 && !m->key) unload(d, m);
@@ -88,12 +89,12 @@ static void release_retired(device *d) {
     }
 }
 
-/* Unloads what was used longest ago and is not held. */
-static void shorten(device *d) {
+/* Unloads the least recently used modules without holders. */
+static void evict(device *d) {
     int n = 0;
     for (module **link = &d->modules; *link; n++) {
         module *m = *link;
-        if (n < MOST_MODULES || m->holders) {
+        if (n < MAX_MODULES || m->holders) {
             link = &m->next;
         } else {
             *link = m->next;
@@ -128,13 +129,13 @@ static smk_code load_new(device *d, const smk_image *image, module **out, smk_st
     if (m->key) {
         m->next = d->modules;
         d->modules = m;
-        shorten(d);
+        evict(d);
     }
     *out = m;
     return SMK_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- */
+/* ---- without ---- */
 
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status) {
     pthread_mutex_lock(&d->modules_mutex);
@@ -157,15 +158,15 @@ void module_release(device *d, module *m) {
 
 void module_keep(device *d, module *m) {
     pthread_mutex_lock(&d->modules_mutex);
-    if (m->kept)
+    if (m->permanent)
         drop_holder(d, m);
     else
-        m->kept = true; /* by the holder that is not dropped */
+        m->permanent = true; /* the caller's reference is never released */
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
 void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own) {
-    /* Where this cannot be noted down all stay held: code that may still run is not taken away. */
+    /* If recording this fails, all stays held: code that may still run must not be unloaded. */
     retired *r = malloc(sizeof *r);
     if (!r) return;
     *r = (retired){.module = m, .n_streams = n_own};
@@ -185,9 +186,9 @@ void module_release_after(device *d, module *m, CUstream stream, const CUstream 
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
-/* Up to 48 KiB less the static part need no asking; beyond, the function must opt in. The limit of
- * a function is only ever raised, so that threads that ask for different sizes do not undo each
- * other. */
+/* More than 48 KiB of shared memory, static part included, needs an opt-in per function. The limit
+ * of a function is only raised, never lowered, so threads with different sizes do not undo each
+ * other's opt-in. */
 static smk_code allow_shared(device *d, function *f, size_t shared_bytes, smk_status *status) {
     const driver *cu = d->cu;
     int fixed = 0;
@@ -199,7 +200,7 @@ static smk_code allow_shared(device *d, function *f, size_t shared_bytes, smk_st
                            f->entry);
     if (shared_bytes + (size_t)fixed > d->info.shared_bytes_optin)
         return smk_fail(status, SMK_LAUNCH,
-                        "kernel \"%s\" asks for %zu bytes of dynamic shared memory beside its %d "
+                        "kernel \"%s\" needs %zu bytes of dynamic shared memory besides its %d "
                         "static ones, but a block on device %d (%s) has at most %zu. Use a "
                         "smaller tile, fewer stages or no padding",
                         f->entry, shared_bytes, fixed, d->info.ordinal, d->info.name,
@@ -221,8 +222,8 @@ static smk_code find_new(device *d, module *m, const char *entry, function *f, s
     if (result == CUDA_ERROR_NOT_FOUND)
         return smk_fail(status, SMK_KERNEL_IMAGE,
                         "image \"%s\" has no kernel \"%s\" (cuModuleGetFunction: "
-                        "CUDA_ERROR_NOT_FOUND). Give the name as it stands in the PTX: mangled, "
-                        "unless the source says extern \"C\"",
+                        "CUDA_ERROR_NOT_FOUND). Pass the name as it is in the PTX: mangled, "
+                        "unless the source declares it extern \"C\"",
                         m->key ? m->key : "without a key", entry);
     if (result)
         return device_fail(d, result, SMK_KERNEL_IMAGE, status,
@@ -240,7 +241,7 @@ static smk_code find_new(device *d, module *m, const char *entry, function *f, s
     return f->entry ? SMK_OK : smk_fail_memory(status, strlen(entry) + 1, "a kernel's name");
 }
 
-/* The caller holds modules_mutex. NULL: see status. */
+/* The caller holds modules_mutex. NULL on failure. */
 static function *find_function(device *d, module *m, const char *entry, smk_status *status) {
     function *f = m->functions;
     while (f && strcmp(f->entry, entry))

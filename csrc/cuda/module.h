@@ -1,5 +1,4 @@
-/* Loaded code. A module is kept by its image's key until many others have been used since, and is
- * held (counted) by each call that runs it. */
+/* Loaded modules, cached by their image's key and reference-counted by the calls that run them. */
 #ifndef SMK_CUDA_MODULE_H
 #define SMK_CUDA_MODULE_H
 
@@ -11,16 +10,16 @@ typedef struct module module;
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
 void module_release(device *d, module *m);
 
-/* Releases the module, and destroys those streams of our own, when what is now on `stream` has run: for
- * kernels that were left running. */
-enum { MOST_OWN_STREAMS = 16 };
+/* For interrupted calls, whose kernels may still run: releases the module and destroys the streams
+ * `own` once the work now on `stream` has ended. */
+enum { MAX_OWN_STREAMS = 16 };
 void module_release_after(device *d, module *m, CUstream stream, const CUstream *own, int n_own);
 
-/* Releases the module, but never unloads it: nobody says when its kernels have run. */
+/* Releases the module and never unloads it, because the end of its kernels is not observed. */
 void module_keep(device *d, module *m);
 
-/* A kernel of the module, allowed to use this much dynamic shared memory; *virtual_sm: what its PTX was
- * compiled for, 90. */
+/* A kernel of the module, opted in to shared_bytes of dynamic shared memory. *virtual_sm: the
+ * virtual architecture that its PTX was compiled for (90). */
 smk_code module_function(device *d, module *m, const char *entry, size_t shared_bytes,
                          CUfunction *out, int *virtual_sm, smk_status *status);
 

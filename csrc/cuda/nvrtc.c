@@ -1,4 +1,4 @@
-/* CUDA C to PTX, through the cache on disk. */
+/* Compiles CUDA C++ to PTX, through the cache on disk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct compilation {
     int n_options;
 } compilation;
 
-/* With its length in front, so that no two lists of texts give the same bytes. */
+/* Hashes the length first, so that different lists of texts never hash the same bytes. */
 static void add_text(sha256 *s, const char *text) {
     uint64_t bytes = strlen(text);
     sha256_add(s, &bytes, sizeof bytes);
@@ -40,7 +40,7 @@ static void key_of(const compilation *c, int version, uint8_t key[SHA256_BYTES])
     sha256_finish(&s, key);
 }
 
-/* What NVRTC reads from files is not in the key, so whoever reads files is not cached. */
+/* The key does not cover files, so compilations that may read files are not cached. */
 static bool can_be_cached(const compilation *c) {
     for (int i = 0; i < c->n_options; i++) {
         const char *option = c->options[i];
@@ -67,7 +67,7 @@ static smk_code fail_with_log(const nvrtc_library *n, nvrtcProgram program, nvrt
     char *log = NULL;
     if (n->nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS) log = calloc(1, bytes + 1);
     if (log && n->nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) *log = '\0';
-    /* The pretended file in which NVRTC looks name expressions up. */
+    /* __nv_name_map is the virtual file in which NVRTC resolves name expressions. */
     if (c->entry && log && strstr(log, "__nv_name_map"))
         smk_fail(status, SMK_VALUE,
                  "\"%s\" has no kernel %s; give its name as C++ code beside it would, with "

@@ -1,5 +1,5 @@
-/* Finds libnvrtc: where we are told first (Python knows where a wheel keeps it), then as the system
- * finds libraries.
+/* Finds libnvrtc: first at the path given by Python, which knows where wheels install it, then by
+ * its system names.
  */
 #include "nvrtc_library.h"
 
@@ -24,7 +24,7 @@ static const struct {
 };
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static nvrtc_library opened; /* guarded by opening, as are the two below */
+static nvrtc_library opened; /* guarded by `opening`, as are the next two */
 static bool is_open;
 static char *first_path;
 
@@ -36,7 +36,7 @@ void nvrtc_set_library(const char *path) {
     pthread_mutex_unlock(&opening);
 }
 
-/* On failure adds why to what was tried. */
+/* On failure appends the path and the reason to `tried`. */
 static bool open_library(const char *path, nvrtc_library *out, char *tried, size_t size) {
     size_t used = strlen(tried);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,5 @@
-/* libnvrtc, NVIDIA's run-time compiler, opened when something is first compiled. Its declarations
- * are here and not taken from nvrtc.h, like the driver's. */
+/* libnvrtc, NVIDIA's run-time compiler, opened on first use. Declared here instead of in nvrtc.h,
+ * so that the package builds without the toolkit. */
 #ifndef SMK_CUDA_NVRTC_LIBRARY_H
 #define SMK_CUDA_NVRTC_LIBRARY_H
 
@@ -36,7 +36,7 @@ typedef struct nvrtc_library {
     int version; /* 13000 for 13.0 */
 } nvrtc_library;
 
-/* NULL, with the reason in status, where there is none. Asked again, it looks again. */
+/* NULL, with the reason in status, if it is not found. Later calls search again. */
 const nvrtc_library *nvrtc_open(smk_status *status);
 
 #endif

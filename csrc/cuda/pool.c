@@ -1,13 +1,16 @@
-/* The pool is the driver's own (cuMemPool), one of ours a device, so that other libraries' pools
- * are left alone. Against a cache of our own over cuMemAlloc it has exact sizes, so that
- * compute-sanitizer sees every byte out of bounds, it does not round up to classes that cannot
- * serve each other, and a kernel that is interrupted needs nobody to wait before its memory is
- * freed. A device without memory pools (some virtual GPUs) allocates and frees each time.
+/* A driver memory pool (cuMemPool) per device, separate from the pools of other libraries. Compared
+ * with a cache of our own on top of cuMemAlloc:
+ *
+ *   - sizes are exact, so compute-sanitizer detects every byte out of bounds;
+ *   - no size classes, whose blocks cannot serve one another;
+ *   - memory of an interrupted kernel is freed in stream order, without waiting for the kernel.
+ *
+ * On devices without memory pools (some virtual GPUs) memory is allocated and freed each time.
  */
 #include "pool.h"
 
-/* What is kept is at most this part of the device's memory. */
-enum { KEPT_PART = 4 };
+/* Unused memory that the pool retains: at most 1/4 of the device's. */
+enum { RETAINED_PART = 4 };
 
 static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     const driver *cu = d->cu;
@@ -17,12 +20,14 @@ static smk_code create_pool(device *d, CUmemoryPool *out, smk_status *status) {
     CUresult result = cu->cuMemPoolCreate(out, &props);
     if (result) return device_fail(d, result, SMK_ERROR, status, "cuMemPoolCreate");
 
-    /* Memory that an endless kernel still uses must not make other streams wait for it. */
-    int wait_for_others = 0;
-    uint64_t kept = d->info.memory_bytes / KEPT_PART;
+    /* Off, because the pool would reuse memory of another stream by making the new owner's stream
+     * wait for it, and a kernel that never ends would block that stream. */
+    int internal_dependencies = 0;
+    uint64_t retained = d->info.memory_bytes / RETAINED_PART;
     result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
-                                       &wait_for_others);
-    if (!result) result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+                                       &internal_dependencies);
+    if (!result)
+        result = cu->cuMemPoolSetAttribute(*out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &retained);
     if (!result) return SMK_OK;
     cu->cuMemPoolDestroy(*out);
     return device_fail(d, result, SMK_ERROR, status, "cuMemPoolSetAttribute");
@@ -47,8 +52,9 @@ static smk_code open_pool(device *d, CUmemoryPool *out, smk_status *status) {
     return code;
 }
 
-/* In a capture this is refused: the memory is freed behind the launch, and would be gone when the
- * graph runs. What comes from a pool there becomes a part of the graph. */
+/* During a stream capture this must fail, so the global capture mode is restored for the call: the
+ * memory is freed after the launch, before the graph runs. (Allocations from a pool become part of
+ * the graph.) */
 static CUresult allocate_without_pool(device *d, CUdeviceptr *address, size_t bytes) {
     device_restore_capture_mode(d, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CUresult result = d->cu->cuMemAlloc(address, bytes);
@@ -69,7 +75,7 @@ smk_code pool_allocate(device *d, CUstream stream, size_t bytes, CUdeviceptr *ou
         result = pool ? cu->cuMemAllocFromPoolAsync(&address, bytes, pool, stream)
                       : allocate_without_pool(d, &address, bytes);
         if (result != CUDA_ERROR_OUT_OF_MEMORY) break;
-        /* What the pool holds may be in the wrong pieces: hand it back and ask once more. */
+        /* The pool's memory may be fragmented: return it to the driver and retry. */
         if (pool) cu->cuMemPoolTrimTo(pool, 0);
     }
     if (!result) {
@@ -101,9 +107,9 @@ bool pool_open_to(device *d, int ordinal) {
     if (ordinal >= 64 || open_pool(d, &pool, &ignored) || !pool) return false;
     pthread_mutex_lock(&d->mutex);
     const uint64_t bit = (uint64_t)1 << ordinal;
-    if (!(d->pool_open_to & bit) && d->cu->cuMemPoolSetAccess(pool, &there, 1) == CUDA_SUCCESS)
-        d->pool_open_to |= bit;
-    const bool open = d->pool_open_to & bit;
+    if (!(d->pool_peers & bit) && d->cu->cuMemPoolSetAccess(pool, &there, 1) == CUDA_SUCCESS)
+        d->pool_peers |= bit;
+    const bool open = d->pool_peers & bit;
     pthread_mutex_unlock(&d->mutex);
     return open;
 }

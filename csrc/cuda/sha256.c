@@ -1,4 +1,4 @@
-/* Straight from the standard; a kernel's source is some ten kilobytes, so speed is no matter. */
+/* A direct transcription of the standard. Not optimised: sources are only some ten kilobytes. */
 #include "sha256.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): names the entries of the cache and vouches for their contents. */
+/* SHA-256 (FIPS 180-4): keys of the cache, and digests of its entries. */
 #ifndef SMK_CUDA_SHA256_H
 #define SMK_CUDA_SHA256_H
 
@@ -9,7 +9,7 @@ enum { SHA256_BYTES = 32 };
 
 typedef struct sha256 {
     uint32_t state[8];
-    uint64_t bytes; /* taken in so far */
+    uint64_t bytes; /* hashed so far */
     uint8_t block[64];
 } sha256;
 

@@ -1,4 +1,4 @@
-/* The list is a stack: the stream used last is the one whose state is warm. */
+/* Free streams form a stack: the stream used last is taken first, because its state is warm. */
 #include "stream.h"
 
 smk_code stream_take(device *d, CUstream *out, smk_status *status) {
@@ -14,7 +14,7 @@ smk_code stream_take(device *d, CUstream *out, smk_status *status) {
 
 void stream_give(device *d, CUstream stream) {
     pthread_mutex_lock(&d->mutex);
-    bool kept = d->n_free_streams < MOST_FREE_STREAMS;
+    bool kept = d->n_free_streams < MAX_FREE_STREAMS;
     if (kept) d->free_streams[d->n_free_streams++] = stream;
     pthread_mutex_unlock(&d->mutex);
     if (!kept) d->cu->cuStreamDestroy(stream);
@@ -30,6 +30,6 @@ smk_code stream_wait(device *d, CUstream stream, CUstream other, smk_status *sta
         call = "cuStreamWaitEvent";
         result = cu->cuStreamWaitEvent(stream, event, 0);
     }
-    cu->cuEventDestroy(event); /* the driver keeps it as long as a stream waits for it */
+    cu->cuEventDestroy(event); /* the driver frees it once no stream waits for it */
     return result ? device_fail(d, result, SMK_VALUE, status, "%s", call) : SMK_OK;
 }

@@ -1,5 +1,4 @@
-/* Streams: each call runs on one of its own, taken from a short list, so that calls from many
- * threads overlap. */
+/* Streams for reuse. Each call takes one of its own, so calls of several threads overlap. */
 #ifndef SMK_CUDA_STREAM_H
 #define SMK_CUDA_STREAM_H
 
@@ -7,10 +6,10 @@
 
 smk_code stream_take(device *d, CUstream *out, smk_status *status);
 
-/* Takes an idle stream back. */
+/* Returns an idle stream to the list. */
 void stream_give(device *d, CUstream stream);
 
-/* What is put on `stream` from now on waits for what is on `other` by now. */
+/* Work enqueued on `stream` from now on waits for the work now enqueued on `other`. */
 smk_code stream_wait(device *d, CUstream stream, CUstream other, smk_status *status);
 
 #endif

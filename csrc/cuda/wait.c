@@ -1,17 +1,17 @@
-/* The driver's own synchronize cannot be interrupted, so the stream is queried: in a tight loop at
- * first, since most calls end within microseconds, and then between naps that grow with the time
- * already spent.
+/* cuStreamSynchronize cannot be interrupted, so the stream is polled: first in a tight loop,
+ * because most calls end within microseconds, then between sleeps that grow with the time already
+ * waited.
  */
 #include "wait.h"
 
 #include <time.h>
 
 enum {
-    TRIES = 64, /* for a lock, 30 us in all */
-    APART = 16,
+    LOCK_TRIES = 64, /* 30 us in all */
+    PAUSES = 16,     /* between two tries */
     SPIN_NS = 200 * 1000,
-    LONGEST_NAP_NS = 1000 * 1000,
-    NAP_PART = 16, /* of the time waited: a late wake costs at most this part */
+    MAX_SLEEP_NS = 1000 * 1000,
+    SLEEP_PART = 16, /* sleep 1/16 of the time waited: a late wake-up costs at most that */
     POLL_NS = 50 * 1000 * 1000
 };
 
@@ -22,9 +22,9 @@ int64_t wait_now(void) {
 }
 
 void wait_for_lock(pthread_mutex_t *mutex) {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < LOCK_TRIES; i++) {
         if (!pthread_mutex_trylock(mutex)) return;
-        for (int k = 0; k < APART; k++)
+        for (int k = 0; k < PAUSES; k++)
             wait_relax();
     }
     pthread_mutex_lock(mutex);
@@ -68,7 +68,7 @@ smk_code wait_for_stream(device *d, CUstream stream, interrupt_poller *p, const 
 
         int64_t waited = wait_now() - start;
         if (waited < SPIN_NS) continue;
-        int64_t nap = waited / NAP_PART;
-        nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP_NS ? nap : LONGEST_NAP_NS}, NULL);
+        int64_t pause = waited / SLEEP_PART;
+        nanosleep(&(struct timespec){.tv_nsec = pause < MAX_SLEEP_NS ? pause : MAX_SLEEP_NS}, NULL);
     }
 }

@@ -1,13 +1,13 @@
-/* Waiting for the device without deafness: the caller's poll is asked about every 50 ms. */
+/* Interruptible waits: the caller's poll function runs about every 50 ms. */
 #ifndef SMK_CUDA_WAIT_H
 #define SMK_CUDA_WAIT_H
 
 #include "context.h"
 
-/* Nanoseconds, since some time. */
+/* Monotonic time in nanoseconds. */
 int64_t wait_now(void);
 
-/* What a thread does that looks again and again: leaves the core's units to its sibling. */
+/* Spin-loop hint: leaves the core's execution units to the sibling hyperthread. */
 static inline void wait_relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -16,29 +16,30 @@ static inline void wait_relax(void) {
 #endif
 }
 
-/* Locks a mutex that is held for microseconds. Where all cores are busy, if only with threads that spin after their own
- * work, a thread that sleeps comes back after milliseconds: so this looks again for a while first. */
+/* Locks a mutex that others hold for microseconds only. Spins before it sleeps: while all cores are
+ * busy, even if only with spinning threads, a sleeping thread wakes up milliseconds late. */
 void wait_for_lock(pthread_mutex_t *mutex);
 
-/* For wait_for_change, which no change of the system's time makes longer. */
+/* Initialises a condition variable for wait_for_change, on the monotonic clock: changes of the
+ * system time do not affect it. */
 void wait_init(pthread_cond_t *changed);
 
-/* With the mutex held: until there is a change, or for so long. */
+/* Waits for the condition variable, with the mutex held, for at most `nanoseconds`. */
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
 
 typedef struct interrupt_poller {
     int (*poll)(void *poll_arg); /* may be NULL */
     void *poll_arg;
-    int64_t polled; /* when it was last asked, in nanoseconds */
+    int64_t polled; /* time of the last call of poll */
 } interrupt_poller;
 
 interrupt_poller interrupt_poller_start(int (*poll)(void *poll_arg), void *poll_arg);
 
-/* SMK_INTERRUPTED if poll is due and says stop. Cheap: made to be called in loops. */
+/* Calls poll if 50 ms have passed; SMK_INTERRUPTED if it returns nonzero. Cheap, for loops. */
 smk_code interrupt_poll(interrupt_poller *p, smk_status *status);
 
-/* Until the stream is idle; a failure of its work is reported as of `what`. When it returns
- * SMK_INTERRUPTED the stream is still busy. */
+/* Waits until the stream is idle. Failures of its work are reported with `what`. On SMK_INTERRUPTED
+ * the stream is still busy. */
 smk_code wait_for_stream(device *d, CUstream stream, interrupt_poller *p, const char *what,
                          smk_status *status);
 

@@ -1,4 +1,4 @@
-/* GEMM: one thread per output element, lanes along the columns.
+/* GEMM: one thread per output element, lanes along a row of C.
  *
  *              B           thread (x, y) of a 32 x 32 block computes C[row + y][column + x]:
  *          [||||||||]      the 32 lanes of a warp share a row and span 32 columns.

@@ -6,11 +6,11 @@
  *      barriers    empty    full     empty             stage to fill is free; next tile has landed
  *
  * DMMA's first operand has 16 rows. Its registers hold rows g and g + 8, first of 4 k, then of the
- * other 4. A 16-byte load of an MN-major B brings two columns, so B's columns are DMMA's rows and
- * A's rows are its 8 columns: C comes out transposed, and no register moves are needed between
+ * other 4. A 16-byte load of an MN-major B brings two columns, so B's columns are DMMA's 16 rows
+ * and A's rows are its 8 columns. C comes out transposed, and no register moves are needed between
  * shared memory and DMMA. With a K-major B each number is moved once.
- * 16 x 8 x 4 would read and write the sums twice as often, which costs clocks and power; 16 x 8 x
- * 16 needs so many consecutive registers that no second set fits.
+ * 16 x 8 x 4 reads and writes the sums twice as often, which costs clocks and power. 16 x 8 x 16
+ * needs so many consecutive registers that no second set fits.
  *
  * Clocks: a multiprocessor does 128 multiply-adds per clock, so a stage takes 2048. Shared memory
  * serves 96 wavefronts of loads per warp and 256 of copies, half that time; L2, 16 bytes per clock.

@@ -8,7 +8,7 @@
  *      of C 6 MMAs, which start from zero, small products first, then 4 FADDs
  *
  * Precision: as tf32x3, three errors of 2^-22 per product. The tensor core truncates when it adds,
- * so it adds 16 k only; FADDs, which round to nearest, add the rest. NaN results are recomputed.
+ * so it adds 16 k only; FADDs, which round to nearest, add those sums. NaN sums are recomputed.
  * A split is an integer add and an AND (half a unit up, then cut) and an FADD. For NaN, infinity
  * and what rounds to it, a1 is NaN or infinite and so the sum is NaN: no test is needed beforehand.
  * Clocks per warp and slab: 96 MMAs at 8 per sub-partition on sm_80, about 6 on sm_90: 768 or 580.

@@ -7,13 +7,13 @@
  *    w1   | row 1  #   |        #   |     straight from registers
  *    ..   +------------+------------+
  *
- * The limit is writing 4 M N bytes: 4097 x 4097 x 1 are 67 MB, 17 us; a thousandth of that is read.
- * So the rest must take few instructions: no ring, one wait for all of K (up to PANEL_K, then the
- * next), and no staging of C in shared memory, as lanes already lie along its rows at any pitch.
+ * Limit: 4 M N bytes are written. 4097 x 4097 x 1 are 67 MB, 17 us; a thousandth of that is read.
+ * So the rest must take few instructions. There is no ring, one wait for all of K (up to PANEL_K,
+ * then the next), and C is not staged in shared memory: lanes lie along its rows at any pitch.
  * The price: all lanes of a warp have the same rows, so all of them load every element of A.
  * Shared memory, per 4 k: 16 loads of 16 bytes of A, the same for all lanes, 2 wavefronts each, and
- * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4 busy.
- * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores of 4 each.
+ * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4.
+ * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores at 4 each.
  * Banks: panel_copies.cuh; adjacent lanes have adjacent columns of B.
  * Differs from panel by lanes along rows of C, and by sums that are not combined across warps.
  */

@@ -17,14 +17,14 @@
  * are 64 KB. More warps beat more loads per warp, because others load while one waits or adds.
  *
  * Why a block is a narrow strip whose warps split K: 8192 columns are 256 strips of 32, two for
- * each of 132 multiprocessors; with 4 columns per thread they would be 16 blocks of 128 threads. 32
- * x 4 bytes are a whole line. A block reads all of the thin operand, ROWS / STRIP of the thick
- * one's bytes, so for 16 rows the strip is wider. There FFMAs, their operands and barriers bind: 64
+ * each of 132 multiprocessors; with 4 columns per thread they would be 16 blocks of 128 threads.
+ * And 32 x 4 bytes are a whole line. A block reads all of the thin operand, ROWS / STRIP of the
+ * thick one's bytes, so for 16 rows the strip is wider. There FFMAs, operands and barriers bind: 64
  * sums per thread leave room for 16 warps. With few strips and a long K, K is split (split_k.cuh).
  *
  * Shared memory: a load brings all lanes 16 bytes along K of one thin row, from 4 or 8 different,
- * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (With one row,
- * ALONG: 32 lanes along K, 4 wavefronts.)
+ * adjacent addresses, and lanes l and l^1 agree: 2 wavefronts. It feeds 4 J FFMAs. (With one
+ * row, ALONG, 32 lanes lie along K: 4 wavefronts.)
  * Differs from coalesced by all of this.
  */
 #include "skinny_parts.cuh"

@@ -13,7 +13,7 @@
  *
  * Why: a 2-byte element serves ROWS multiply-adds. FFMAs could do them for 8 rows, but not the type
  * conversions as well (gemm_skinny). Here 2 KiB of loads of a warp need 4 MMAs, 16 permutations and
- * one load of the thin operand for 8 rows; 16 rows need twice the MMAs and loads. Sums are fp32.
+ * one load of the thin operand for 8 rows; 16 rows need twice both. Products are exact, sums fp32.
  * Shared memory: the thin operand, not converted. ACROSS: 8 bytes per lane, row pitch 32 modulo 128
  * bytes: half a warp reads 4 rows x 32 bytes, all banks. ALONG: 16 bytes per lane, row pitch 64.
  * Differs from skinny by the MMA and with it 16 x 8 sums and zero-padded last units of K.

@@ -7,8 +7,8 @@
  *      ...                                      (the numbers are banks)
  *
  * Banks (float, TILE = 32): x -> k ^ x is a permutation, so load and store take 1 wavefront each.
- * double: the 16 lanes of a group have 16 different (k ^ x) mod 16, 1 wavefront per group. TILE =
- * 16 or 8: the 2 or 4 rows of a warp fill the banks that shorter rows leave free; still 1
+ * double: the 16 lanes of a group have 16 different (k ^ x) mod 16, 1 wavefront per group.
+ * TILE = 16 or 8: the 2 or 4 rows of a warp fill the banks that shorter rows leave free; still 1
  * everywhere. The XOR stays within the row only if TILE is a power of two.
  * Bytes and FLOPs: as in tiled; no memory is wasted, and the price is one XOR per access.
  * Differs from padded by ^ x in place of PAD.

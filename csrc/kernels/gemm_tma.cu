@@ -8,7 +8,7 @@
  *   full[s]   completes a phase when the producer has arrived and the expected bytes have landed
  *   empty[s]  completes a phase when every consumer warp has arrived
  *
- * Phases have parities: 0 in the ring's first round, 1 in the second, 0 again. A wait names a
+ * A phase has a parity: 0 in the ring's first round, 1 in the second, 0 again. A wait names a
  * parity and returns when the phase of that parity has completed. The producer names the parity of
  * the previous round, which counts as completed on a new barrier.
  *

@@ -178,7 +178,7 @@ template <order ORDER, int LINES, bool CHUNKS> struct copies {
     __device__ __forceinline__ void advance(int i) {
         if (i % PARTS == PARTS - 1) {
             from += DOWN * pitch;
-            asm("" : "+l"(from)); /* or multiples of the pitch take registers */
+            asm("" : "+l"(from)); /* otherwise multiples of the pitch take registers */
             __builtin_assume(__isGlobal(from));
         }
         if (ORDER == ALONG && i == COUNT - 1) from += BLOCK_K - ROWS * pitch; /* the next tile */

@@ -13,7 +13,7 @@
  * different vectors of one row. ALONG, groups are 4 rows of 128 bytes apart, so slab s of a line is
  * at s ^ (line / 4) % 8: 8 groups are 8 different vectors of 128 bytes. Copies fill whole rows.
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of the last
- * slab. Where rows do not begin and end on 16-byte boundaries, copies are one element each.
+ * slab. Where rows do not begin and end on 16-byte boundaries: by elements, along the row.
  */
 #ifndef SMK_PANEL_COPIES_CUH
 #define SMK_PANEL_COPIES_CUH
@@ -97,7 +97,7 @@ __device__ __forceinline__ void copy_chunks(unsigned to, const operand_lines &ow
                 copy_async<WIDE>(to + i * (DOWN * CHUNK * 4) + vector_at * 16 + column % 4 * 4,
                                  next, i * DOWN < exist);
                 next += DOWN * own.pitch;
-                asm("" : "+l"(next)); /* or multiples of the pitch take registers */
+                asm("" : "+l"(next)); /* otherwise pitch multiples take registers */
             }
             to += AT_ONCE * BYTES;
             from += AT_ONCE * CHUNK;

@@ -157,7 +157,7 @@ template <typename is, bool VECTORS> struct thick_reader {
                     for (int e = 0; e < is::ELEMENTS; e++) {
                         load_bits<sizeof(REAL)>(&to.at(n, e), q);
                         if (is::HOW == ALONG || e < more) q += inner;
-                        asm("" : "+l"(q)); /* or multiples of inner take registers */
+                        asm("" : "+l"(q)); /* otherwise multiples of it take registers */
                     }
                 }
                 if (is::HOW == ACROSS || n < more) p += outer;

@@ -8,8 +8,8 @@
  * N = 4 / itemsize. The word after a row's last lane is read by another lane, for all rows at once.
  * Rows N apart have the same misalignment to a word, and rows of y 32 apart the same to a sector.
  * What depends on that is computed once, because instructions are the limit here.
- * Banks: the words of a column lie in a row of an odd number of words, columns in the order of j %
- * N, then j / N: lanes store one row apart, and load adjacent words: 1 wavefront each.
+ * Banks: the words of a column lie in a row of an odd number of words; columns are ordered by
+ * j % N, then j / N: lanes store one row apart, and load adjacent words: 1 wavefront each.
  * Bytes: 2 rows cols elements; all words of a thread are in flight at once.
  */
 #ifndef SMK_TRANSPOSE_BYTES_CUH

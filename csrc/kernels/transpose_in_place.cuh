@@ -7,9 +7,9 @@
  *      . . I . .
  *
  * Where rows begin at 16 bytes and consist of whole 16-byte chunks, chunks are copied to shared
- * memory by cp.async and transposed on the way back, as in vectorized; otherwise elements are, all
- * of a thread's in flight at once. Banks: as in vectorized; for elements, columns of rows of TILE +
- * 1, as in padded. Bytes: as in any transpose, in half the memory.
+ * memory by cp.async and transposed on the way back, as in vectorized. Otherwise elements are, all
+ * of a thread's in flight at once. Banks: as in vectorized; for elements, as in padded: columns of
+ * rows of TILE + 1. Bytes: as in any transpose, in half the memory.
  */
 #ifndef SMK_TRANSPOSE_IN_PLACE_CUH
 #define SMK_TRANSPOSE_IN_PLACE_CUH

@@ -22,7 +22,7 @@ constexpr int CHUNKS = S == 16 ? 8 : 16; /* registers hold at most 16 rows of 16
 constexpr int TILE = CHUNKS * S;
 constexpr int THREADS = CHUNKS * CHUNKS;
 constexpr int BATCH =
-    S < 8 ? S : 8; /* elements in flight per thread where vectors do not fit */
+    S < 8 ? S : 8; /* elements in flight per thread where vectors cannot be used */
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose_vectorized(const __grid_constant__ transpose_args g) {

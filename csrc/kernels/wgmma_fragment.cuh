@@ -5,8 +5,8 @@
  * k = t = 0..3 (tf32) or 2t + e (fp16) and g = 0..3: chunks {c, c ^ 5}, XORed by the swizzle with
  * k % 8: c ^ {0, 1, 2, 3, 5, 4, 7, 6} or c ^ {0, 2, 4, 6, 5, 7, 1, 3}, 8 different ones: no
  * conflict. C is written in rows m = 2t + e: the second pattern again.
- * K-major B (transposed, or packed): its tile has rows of 32 k of one n; g's columns are 2g, 2g +
- * 1. fp16 reads 8 bytes: rows 2g + h, chunks {c, c + 1}: c ^ {0, 2, 4, 6} and + 1. tf32 reads 4
+ * K-major B (transposed, or packed): its tile has rows of 32 k of one n; g has columns 2g, 2g + 1.
+ * fp16 reads 8 bytes: rows 2g + h, chunks {c, c + 1}: c ^ {0, 2, 4, 6} and + 1. tf32 reads 4
  * bytes: g >= 4 reads column 1 while g < 4 reads column 0, so that the 8 rows differ modulo 8.
  */
 #ifndef SMK_WGMMA_FRAGMENT_CUH

@@ -6,8 +6,8 @@
  *                                                         then C through shared memory, by TMA
  *
  * Blocks are persistent and compute tile after tile of C. The producer runs ahead past the end of a
- * tile, and a tile's last boxes are stored while the next one is multiplied. There are as many blocks
- * as share the tiles evenly. With few tiles K is split (split_k.cuh), and parts are taken like tiles.
+ * tile, and a tile's last boxes are stored while the next is multiplied. There are as many blocks
+ * as share the tiles evenly. With few tiles K is split (split_k.cuh); parts are taken like tiles.
  *
  *   wgmma_16bit.cuh   16-bit operands, both read from shared memory
  *   wgmma_fp32.cuh    32-bit operands, converted to tf32 or fp16 on the way; B through registers

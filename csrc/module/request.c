@@ -1,8 +1,9 @@
 /* From a call to its result: check, plan, run.
  *
  * Results in host memory:
- *   - on a GPU, a contiguous `out` that does not overlap the inputs is written block by block, so a run
- *     that fails can leave it partially written (host_request.c);
+ *   - gemm and transpose on a GPU, or on the emulator with max_memory, write a contiguous `out` that
+ *     does not overlap the inputs block by block; a run that fails can leave it partially written
+ *     (host_request.c);
  *   - otherwise the kernels write a fresh array, which is copied to `out` at the end. So `out` may
  *     overlap the inputs, and a run that fails leaves it unchanged.
  * Arrays on a GPU are used in place (device_request.c).

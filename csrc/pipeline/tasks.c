@@ -339,7 +339,7 @@ smk_code pipeline_fail(const pipeline_state *f, CUresult result, const char *cal
                        smk_status *status) {
     const bool named = atomic_load(&f->launched) && driver_result_is_sticky(result);
     return device_fail(f->d, result, SMK_ERROR, status, "%s%s%s", named ? f->what : "",
-                       named ? ", as told by " : "", call);
+                       named ? ", reported by " : "", call);
 }
 
 void pipeline_stop(pipeline_state *f, const smk_status *why) {

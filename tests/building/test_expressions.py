@@ -60,15 +60,15 @@ def test_agrees_with_the_c_compiler(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "ends too early"),
-        ("1 +", "ends too early"),
-        ("a b", "'b' is not expected"),
-        ("(a", r"'\)' is missing"),
-        ("a ? 1", "':' is missing"),
+        ("", "expected a number, a name or '\\(', found the end"),
+        ("1 +", "found the end"),
+        ("a b", "expected an operator or the end, found 'b'"),
+        ("(a", r"expected '\)', found the end"),
+        ("a ? 1", "expected ':', found the end"),
         ("q", "unknown name 'q'; known here: a, b, n"),
-        ("1 $ 2", "'\\$' is not understood"),
-        ("a = b", "'=' is not understood"),
-        ("a +* b", r"'\*' is not expected"),
+        ("1 $ 2", "unknown token '\\$'"),
+        ("a = b", "unknown token '='"),
+        ("a +* b", r"found '\*'"),
     ],
 )
 def test_says_what_is_wrong(text, message):

@@ -111,7 +111,7 @@ def test_text_is_quoted_for_c(tmp_path):
         ("{ tile = 32 }", "{ edge = 32 }", "prebuilt: unknown edge; known: rows, tile"),
         ("{ tile = 32 }", "{ tile = 16 }", "twice"),
         ("tile % rows == 0", "tile % row == 0", "unknown name 'row'; known here"),
-        ("tile % rows == 0", "tile == 17", "is refused by it: rows must divide tile"),
+        ("tile % rows == 0", "tile == 17", "violates require: rows must divide tile"),
         ('"tile", "tile / rows"', '"tile", "tile * rows"', "makes blocks of 2048 threads"),
         ('["tile", "tile / rows"]', '["tile", 4]', "threads = .* list of expressions"),
         ("tile * tile * itemsize", "tile * tile * itemsize * 1000", "bytes of shared memory"),

@@ -78,7 +78,7 @@ def test_list_of_architectures(bare):
     assert images.architectures(everything) == ["90a", "121a", "80"]
     bare.setenv(images.VARIABLE, "none")
     assert images.architectures(everything) == []
-    for text, message in [("99", "knows no '99'"), ("75", "too old"), (" ", "is empty")]:
+    for text, message in [("99", "does not support '99'"), ("75", "too old"), (" ", "is empty")]:
         bare.setenv(images.VARIABLE, text)
         with pytest.raises(images.ImageError, match=message):
             images.architectures(everything)

@@ -7,10 +7,7 @@ and --show-mistake write such a module.
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 import zlib
-from pathlib import Path
 from random import SystemRandom
 
 import module_mistakes as mistakes
@@ -18,9 +15,9 @@ import module_run as modules
 import pytest
 from module_writer import Module
 
-from checks import HAS_GPU
+from checks import HAS_GPU, record
 
-RECORD = Path(__file__).parents[2] / "benchmarks" / "results" / "random-modules.json"
+RUN = record("random-modules")
 EVERY = 10  # of the modules in the record
 FRESH = 40  # modules of a test
 
@@ -42,22 +39,18 @@ def test_the_emulator_leaves_what_the_model_leaves(part: int, all_of_ptx: bool) 
 
 
 def test_the_long_run_is_whole() -> None:
-    record = json.loads(RECORD.read_text())
-    assert record["count"] >= 20000
+    assert RUN["count"] >= 20000
     # What differs, leaves memory, or makes ptxas end by a signal, does not where ptxas does not
     # optimise.
-    assert all(one["optimiser"] for one in (*record["differ"], *record["errors"]))
+    assert all(one["optimiser"] for one in (*RUN["differ"], *RUN["errors"]))
 
 
-@pytest.mark.skipif(not RECORD.exists(), reason="no run is recorded")
+@pytest.mark.skipif(not RUN or "digests" not in RUN, reason="no run is recorded")
 def test_the_emulator_leaves_what_the_gpu_left() -> None:
-    record = json.loads(RECORD.read_text())
-    if "digests" not in record:
-        pytest.skip("no run is recorded")
-    differs = {one["seed"] for one in record["differ"]}
-    seeds = range(record["seed"], record["seed"] + len(record["digests"]), EVERY)
+    differs = {one["seed"] for one in RUN["differ"]}
+    seeds = range(RUN["seed"], RUN["seed"] + len(RUN["digests"]), EVERY)
     known, wrong = 0, []
-    for seed, digest in zip(seeds, record["digests"][::EVERY], strict=True):
+    for seed, digest in zip(seeds, RUN["digests"][::EVERY], strict=True):
         module = Module(seed)
         if digest[:8] == f"{zlib.crc32(module.text().encode()):08x}":
             known += 1
@@ -70,8 +63,7 @@ def test_the_emulator_leaves_what_the_gpu_left() -> None:
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU here")
-def test_both_devices_leave_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(RECORD.parents[1])])
+def test_both_devices_leave_the_same() -> None:
     import random_modules  # which needs ptxas and CuPy where they differ
 
     differences = (random_modules.difference(seed, False)[1] for seed in fresh(50))

@@ -7,17 +7,15 @@ instructions change some, and of what they leave.
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
-from pathlib import Path
 
 import numpy as np
 import program_writer as programs
 import pytest
 
-from checks import HAS_GPU
+from checks import HAS_GPU, record
 
-RECORD = Path(__file__).parents[2] / "benchmarks" / "results" / "random-programs.json"
+RUN = record("random-programs")
 EVERY = 10  # of the programs in the record
 
 
@@ -26,14 +24,13 @@ def left_by(seed: int, device: str) -> tuple[str, np.ndarray]:
     return ptx, programs.run(ptx, "program", seed, device)
 
 
-@pytest.mark.skipif(not RECORD.exists(), reason="not a source tree")
+@pytest.mark.skipif(not RUN, reason="not a source tree")
 def test_the_emulator_leaves_what_the_gpu_left() -> None:
-    record = json.loads(RECORD.read_text())
-    assert record["count"] >= 20000 and not record["errors"]
-    assert all(one["optimiser"] for one in record["differ"])  # ptxas's mistakes, not the emulator's
-    seeds = range(record["seed"], record["seed"] + len(record["digests"]), EVERY)
+    assert RUN["count"] >= 20000 and not RUN["errors"]
+    assert all(one["optimiser"] for one in RUN["differ"])  # ptxas's mistakes, not the emulator's
+    seeds = range(RUN["seed"], RUN["seed"] + len(RUN["digests"]), EVERY)
     known, wrong = 0, []
-    for seed, digest in zip(seeds, record["digests"][::EVERY], strict=True):
+    for seed, digest in zip(seeds, RUN["digests"][::EVERY], strict=True):
         ptx, left = left_by(seed, "emu")
         if digest[:8] == f"{zlib.crc32(ptx.encode()):08x}":
             known += 1

@@ -100,6 +100,7 @@ def _others(trace: smemkern.Trace) -> dict[str, int]:
 CORPUS = Part(
     calls=cases,
     name=lambda case: case.name,
+    group=lambda case: case.name,
     run=run,
     launches=lambda case: len(launches(case)),
     predicted=predicted,

@@ -184,6 +184,7 @@ def predicted(call: Call) -> dict[str, int]:
 ENGINE = Part(
     calls=calls,
     name=str,
+    group=lambda call: type(call).__name__.lower(),
     run=run,
     launches=lambda call: 1,
     predicted=predicted,

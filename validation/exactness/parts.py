@@ -12,6 +12,7 @@ Formula = Mapping[str, int]  # counters of Nsight Compute, and how often each is
 class Part(NamedTuple):
     calls: Callable[[], Iterator[Any]]
     name: Callable[[Any], str]
+    group: Callable[[Any], str]  # the calls that one test compares
     run: Callable[[Any, str], None]  # on a device
     launches: Callable[[Any], int]  # how many kernels that is
     predicted: Callable[[Any], dict[str, int]]  # by the names of the counters
@@ -38,6 +39,13 @@ def compared(part: Part, call: Any, measured: Mapping[str, int]) -> Record:
         "measured": list(measured.values()),
         "differs": {w: [said[w], measured[w]] for w in measured if said[w] != measured[w]},
     }
+
+
+def groups(part: Part) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for call in part.calls():
+        found.setdefault(part.group(call), []).append(call)
+    return found
 
 
 def compared_again(part: Part, lines: Iterable[Record]) -> list[Record]:

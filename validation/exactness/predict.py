@@ -33,4 +33,5 @@ def predicted(operation: Operation, pattern: np.ndarray) -> int:
 
 def _trace(operation: Operation, table: np.ndarray) -> smemkern.Trace:
     memory = np.zeros(WINDOW + 16, np.uint8)
-    return smemkern.trace(compiled(operation.name, 1), 1, 32, table, memory, 0, KEY, 1)
+    arguments = (table, memory, 0, KEY, 1)
+    return smemkern.trace(compiled(operation.name, 1), 1, 32, *arguments, hazards=False)

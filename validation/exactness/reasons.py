@@ -1,4 +1,4 @@
-"""Which kernels and calls are not compared, which differ, and why."""
+"""Which kernels and calls are not compared yet or at all, which differ, and why."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ OF_VARIANTS = [
         "the edge too, ptxas only what is stored",
     ),
 ]
+
+
+def not_measured(what: str, only: str) -> str:
+    """What is said of an operation, a variant or a kernel that the record does not have."""
+    return (
+        f"not measured yet: {what}. On a machine with a GPU and Nsight Compute, "
+        f"`python validation/exact.py --only {only}` adds it to the GPU's record"
+    )
 
 
 def why(call: str, count: str) -> str:

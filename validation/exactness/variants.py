@@ -168,6 +168,7 @@ def predicted(call: Call) -> dict[str, int]:
 VARIANTS = Part(
     calls=calls,
     name=str,
+    group=lambda call: f"{call.op} {call.variant}",
     run=Call.run,
     launches=Call.launches,
     predicted=predicted,

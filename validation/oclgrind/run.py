@@ -9,15 +9,17 @@ values switched on.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / "results" / "mutation-oclgrind.json"
+sys.path.append(str(HERE.parent.parent / "benchmarks"))
+import records  # noqa: E402
+
 M, N, K = 11, 13, 21  # no multiple of a tile
 
 # kernel: global and local size, and arguments: (floats) is a buffer, n an int
@@ -88,7 +90,7 @@ def main() -> None:
             rows.append({"kernel": name, "removed": kind, "line": line, **run(name, source)})
             print(*rows[-1].values())
     record = {"version": version[1] if version else "", "runs": rows}
-    RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+    records.write(records.RESULTS / "mutation-oclgrind.json", record)
 
 
 if __name__ == "__main__":
