@@ -1,5 +1,6 @@
 """Writes the README's tables and picture, and those of pages below docs, out of
-benchmarks/results/*.json; counts of docs/reliability.md out of the tests.
+benchmarks/results/*.json; counts of docs/reliability.md out of the tests; the lists of
+csrc/kernels/README.md out of variants.toml.
 
     python benchmarks/tables.py            # rewrite what stands between the markers
     python benchmarks/tables.py --check    # fail if that would change anything
@@ -34,6 +35,7 @@ EXACTNESS = ROOT / "docs" / "exactness.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
+KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
 
 # ---- reading results
@@ -304,6 +306,18 @@ def numbers(op: str) -> str:
     return re.sub(r"^(\|[^|\n]*)\|[^|\n]*", r"\1", "\n\n".join(parts), flags=re.M)
 
 
+def kernel_files() -> dict[str, str]:
+    """The tables of csrc/kernels/README.md: a line per row of variants.toml, in its order."""
+    tables: dict[str, list[tuple[str, ...]]] = {}
+    for row in table().values():
+        ladder_of_op = "probes" if row.op == "probe" else f"{row.op} ladder"
+        what = f"{row.op} {row.name}" if row.in_library else row.name
+        lines = tables.setdefault("library" if row.in_library else ladder_of_op, [])
+        lines.append((f"[{what}]({row.file})", row.summary, row.differs_from or ""))
+    header = ("kernel", "what it is", "differs from")
+    return {name: markdown(header, lines, len(header)) for name, lines in tables.items()}
+
+
 def sections() -> dict[str, str]:
     measured = gpus() or [None]
     return {
@@ -330,6 +344,7 @@ def documents() -> dict[Path, dict[str, str]]:
     measured, counted = gpus() or [None], read("exactness")
     return {
         README: sections(),
+        KERNELS: kernel_files(),
         PERFORMANCE: {
             "every set": numbers("gemm"),
             "every transpose": numbers("transpose"),

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import machine_code
-from .registry import Row, Values, defines, image_name
+from .registry import INCLUDE, Row, Values, defines, headers, image_name
 from .toolkit import Toolkit
 
 # By binary compatibility these run on every GPU of compute capability 8.x, 9.0, 10.x and 12.x.
@@ -33,7 +33,7 @@ OVERLAP = 90  # first architecture with griddepcontrol
 NVCC_OPTIONS = (
     *("-std=c++17", "-lineinfo", "-Werror", "all-warnings"),
     # Only device code is compiled; the host compiler is used only as a preprocessor.
-    *("-allow-unsupported-compiler", "-I."),
+    *("-allow-unsupported-compiler", "-I.", f"-I{INCLUDE}"),
 )
 PTXAS_OPTIONS = ("-lineinfo", "-Werror")
 
@@ -159,8 +159,7 @@ def _digest(image: Image, sources: Path, archs: Sequence[str], toolkit: Toolkit)
         *defines(image.row, image.dtype, image.values),
     ]
     digest = hashlib.sha256("\0".join(recipe).encode())
-    headers = sorted(file for file in sources.iterdir() if file.suffix in (".h", ".cuh"))
-    for file in [sources / f"{image.row.stem}.cu", *headers]:
+    for file in [sources / image.row.file, *headers(sources)]:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
     # The build steps are inputs too.
     for module in (__file__, machine_code.__file__):
@@ -176,7 +175,7 @@ def _compile(image: Image, sources: Path, out: Path, archs: Sequence[str], kit: 
             ptx[virtual] = Path(folder, f"{virtual}.ptx")
             _run(
                 [kit.nvcc, "-ptx", f"-arch=compute_{virtual}", *NVCC_OPTIONS, *macros]
-                + [f"{image.row.stem}.cu", "-o", ptx[virtual]],
+                + [image.row.file, "-o", ptx[virtual]],
                 image,
                 cwd=sources,
             )

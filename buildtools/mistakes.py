@@ -10,6 +10,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from . import registry
 from .images import ImageError
 from .toolkit import Toolkit
 
@@ -20,7 +21,7 @@ def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:
     """Compiles every mistake to PTX in the folder `made`. Files that are newer than their source
     and all headers are kept."""
     made.mkdir(parents=True, exist_ok=True)
-    headers = [*sources.glob("*.cuh"), *sources.parent.glob("*.cuh"), *sources.parent.glob("*.h")]
+    headers = [*sources.glob("*.cuh"), *registry.headers(sources.parent)]
     changed = max(header.stat().st_mtime for header in headers)
 
     def build_one(source: Path) -> Path:

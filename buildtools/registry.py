@@ -11,7 +11,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import expressions
@@ -22,6 +22,8 @@ else:
     import tomli as tomllib
 
 TABLE = "variants.toml"
+INCLUDE = "include"  # folder of the device headers
+LIBRARY = "library"  # folder of the kernels that are neither rungs of a ladder nor probes
 
 # op -> dtype -> (bytes, macro for the kernel's source). Transposes move bits.
 DTYPES: dict[str, dict[str, tuple[int, str]]] = {
@@ -118,10 +120,15 @@ class Row:
     any_strides: bool  # of transposes: it has the further kernels of smk_transpose_kernels
     boxes: bool  # of transposes: its kernel reads x by TMA
     default_on: tuple[str, ...]  # devices on which variant "auto" is this row by default
+    file: str = ""  # the kernel's source below the folder of the table: "library/gemm_simt.cu"
 
     @property
     def stem(self) -> str:
         return f"{self.op}_{self.name}"
+
+    @property
+    def in_library(self) -> bool:
+        return self.file.startswith(f"{LIBRARY}/")
 
 
 def read(folder: Path) -> list[Row]:
@@ -136,13 +143,26 @@ def read(folder: Path) -> list[Row]:
 
     rows = [_row(entry, f"{TABLE}, variant {i + 1}") for i, entry in enumerate(table["variant"])]
     _check_names(rows)
-    sources = {file.stem for file in folder.glob("*.cu")}
+    sources: dict[str, str] = {}
+    for file in sorted([*folder.glob("*.cu"), *folder.glob(f"{LIBRARY}/*.cu")]):
+        path = file.relative_to(folder).as_posix()
+        if file.stem in sources:
+            raise TableError(f"{TABLE}: {sources[file.stem]} and {path} are of one row; delete one")
+        sources[file.stem] = path
     stems = {row.stem for row in rows}
-    if missing := sorted(stems - sources):
-        raise TableError(f"{TABLE}: no source file for {', '.join(missing)} (<op>_<name>.cu)")
-    if strays := sorted(sources - stems):
-        raise TableError(f"{TABLE}: no row for {', '.join(f'{stem}.cu' for stem in strays)}")
-    return rows
+    if missing := sorted(stems - set(sources)):
+        raise TableError(
+            f"{TABLE}: no source file for {', '.join(missing)} "
+            f"(<op>_<name>.cu, beside the table or in {LIBRARY}/)"
+        )
+    if strays := sorted(set(sources) - stems):
+        raise TableError(f"{TABLE}: no row for {', '.join(sources[stem] for stem in strays)}")
+    return [replace(row, file=sources[row.stem]) for row in rows]
+
+
+def headers(folder: Path) -> list[Path]:
+    """The headers that a kernel may include: the host's and the kernels', and the kernels' own."""
+    return sorted([*folder.glob("*.h"), *folder.glob(f"{INCLUDE}/*.cuh")])
 
 
 def image_name(row: Row, dtype: str, values: Values) -> str:

@@ -1,11 +1,11 @@
-"""Executes the notebooks where they stand, and keeps their files quiet.
+"""Executes the notebooks in place, with reproducible files.
 
-    python notebooks/execute.py                 all of them
-    python notebooks/execute.py 01 04           those whose names begin so
+    python notebooks/execute.py                 all notebooks
+    python notebooks/execute.py 01 04           those whose names begin with these
 
-A run leaves nothing that changes from run to run: no times, no widget's number, no version of the
-Python that ran it; what is printed in pieces is joined. Pictures keep 256 colours, a third of the
-bytes and no difference to the eye. Needs pip install 'smemkern[notebook,nvrtc]'.
+Outputs do not contain anything that varies between runs: no times, no widget ids, no Python
+version; pieces of printed text are joined. Pictures are reduced to 256 colours, which takes a third
+of the bytes without a visible difference. Needs pip install 'smemkern[notebook,nvrtc]'.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
 COLOURS = 256
-TIMEOUT = 600  # seconds a cell
+TIMEOUT = 600  # seconds per cell
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -63,7 +63,7 @@ def quiet(notebook: Any) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Text that was printed in several pieces is one output."""
+    """Joins consecutive pieces of printed text to one output."""
     found: list[Any] = []
     for output in outputs:
         last = found[-1] if found else None
@@ -87,7 +87,7 @@ def _kept(kind: str, content: Any) -> Any:
 
 
 def said(notebook: Any) -> list[list[str]]:
-    """What each code cell printed or showed as text, pictures left out: the same in every run."""
+    """The text output of each code cell, without pictures; it is the same in every run."""
     return [
         [_words(output) for output in cell.outputs]
         for cell in notebook.cells

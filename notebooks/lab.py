@@ -1,7 +1,7 @@
-"""What the notebooks share: tables, and what was measured on a GPU.
+"""Shared code of the notebooks: tables, and results measured on a GPU.
 
-Figures are those of benchmarks/results, which hold the GPU, its driver, the date and the commit.
-The counters are in the order of validation/exactness/variants.py.
+The results are read from benchmarks/results, which records GPU, driver, date and commit. The
+counters are in the order of validation/exactness/variants.py.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ COUNTERS = (
 
 
 def table(header: str, rows: Iterable[Sequence[Any]]) -> Markdown:
-    """A table; `header` names the columns, with | between them. Numbers stand to the right, and so
-    does the "-" where there is none."""
+    """A table; `header` has the column names, separated by |. Numbers, and "-" in place of one, are
+    right-aligned."""
     rows = [list(row) for row in rows]
     names = [name.strip() for name in header.split("|")]
     numbers = [
@@ -62,12 +62,12 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def results(name: str) -> dict[str, Any]:
-    """All that was measured ("nvidia") or counted ("exactness") on the GPU."""
+    """The record of times ("nvidia") or of counts ("exactness") on the GPU."""
     return _read(TIMES if name == "nvidia" else COUNTS)
 
 
 def source(part: str = "gemm") -> str:
-    """Where, when and of which commit a part of the results was measured."""
+    """GPU, driver, date and commit of a part of the results."""
     facts = _read(TIMES)[part]
     return (
         f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['toolkit']}, {facts['date']}, "
@@ -94,13 +94,13 @@ def error(variant: str, n: int = 4096, dtype: str = "float32", **params: int) ->
 
 
 def of_copy(variant: str, shape: Sequence[int] = (4096, 4096), **params: int) -> float:
-    """Measured speed of a transpose of 4-byte elements, as a share of a device copy's."""
+    """Measured speed of a transpose of 4-byte elements, relative to a device copy."""
     own = _line("transpose", variant, shape, "b32", params)
     return own["gbps"] / _line("transpose", "device copy", shape, "b32", {})["gbps"]
 
 
 def counters(call: str) -> dict[str, int]:
-    """What Nsight Compute counted of a call, such as "gemm padded float32 128x128x64"."""
+    """Nsight Compute's counts of a call, such as "gemm padded float32 128x128x64"."""
     for line in _read(COUNTS)["variants"]["calls"]:
         if line["call"] == call:
             return dict(zip(COUNTERS, line["measured"], strict=False))
@@ -111,10 +111,10 @@ def counters(call: str) -> dict[str, int]:
 
 
 def listing(trace: Any, file: str | None = None) -> None:
-    """Prints the lines of a trace's source that counted something, and what is wrong with them."""
+    """Prints the source lines of a trace that have counts, with their hazards."""
     lines = trace.annotate(file).splitlines()
     code = lines[2].index("line") + len("line ")
-    half = lines[2].rindex("requests") - 2  # where global memory's columns begin
+    half = lines[2].rindex("requests") - 2  # start of the columns of global memory
     counted = [line for line in lines[3:] if line[: code - 8].strip()]
     first = 0 if any(line[:half].strip() for line in counted) else half
     lines[2] = " " * first + lines[2][first:]
@@ -126,11 +126,11 @@ def listing(trace: Any, file: str | None = None) -> None:
             print(shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…")
 
 
-WIDTH = 104  # of what is printed: no page on the web breaks it
+WIDTH = 104  # characters per printed line; fits on web pages without wrapping
 
 
 def say(*texts: str, indent: int = 0) -> None:
-    """Prints texts in lines that can be read."""
+    """Prints texts, wrapped to WIDTH."""
     for text in texts:
         for line in text.splitlines():
             own = " " * (indent + len(line) - len(line.lstrip()))
@@ -140,7 +140,7 @@ def say(*texts: str, indent: int = 0) -> None:
 
 
 def predicted(trace: Any) -> dict[str, int]:
-    """What Nsight Compute would count of a traced call, by the names of `counters`."""
+    """The counts that a trace predicts for Nsight Compute, by the names of `counters`."""
     return {
         f"shared {op} wavefronts": sum(r.machine_wavefronts for r in trace.shared if r.op == op)
         for op in ("load", "store")
@@ -155,7 +155,7 @@ def predicted(trace: Any) -> dict[str, int]:
 
 
 def changed(below: Any, variant: Any) -> None:
-    """Prints the lines in which a variant's code differs from the one below it."""
+    """Prints the lines in which a variant's code differs from the variant below it."""
     old, new = (
         re.sub(r"/\*.*?\*/", "", row.source.replace(f"_{row.name}(", "("), flags=re.S).splitlines()
         for row in (below, variant)
@@ -166,7 +166,7 @@ def changed(below: Any, variant: Any) -> None:
 
 
 def heading(variant: Any) -> str:
-    """The comment that a kernel's file opens with: its picture and its arithmetic."""
+    """The opening comment of a kernel's file."""
     return variant.source.split("*/")[0].removeprefix("/* ").replace("\n *", "\n")
 
 
@@ -174,23 +174,23 @@ def heading(variant: Any) -> str:
 
 
 class Claims:
-    """Claims of texts beside what is found; whether one holds is computed where it is added."""
+    """Claims of texts next to what was found; the caller of add() computes whether each holds."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, str, str, str, str]] = []
         self._shown = 0
 
-    def add(self, who: str, what: str, said: str, found: object, holds: bool | str) -> None:
-        """`holds`: whether; or in which part, in words."""
+    def add(self, who: str, what: str, claimed: str, found: object, holds: bool | str) -> None:
+        """`holds`: whether the claim holds, or a text that says in which part."""
         verdict = holds if isinstance(holds, str) else "holds" if holds else "**does not hold**"
-        self.rows.append((who, what, said, str(found), verdict))
+        self.rows.append((who, what, claimed, str(found), verdict))
 
     def table(self) -> Markdown:
-        """Those that were added since the last table."""
+        """The claims that were added since the last table."""
         fresh, self._shown = self.rows[self._shown :], len(self.rows)
-        return table("source | claim | said | found | verdict", fresh)
+        return table("source | claim | claimed | found | verdict", fresh)
 
-    def balance(self) -> str:
+    def summary(self) -> str:
         verdicts = [row[-1] for row in self.rows]
         hold, not_ = verdicts.count("holds"), verdicts.count("**does not hold**")
         rest = len(verdicts) - hold - not_

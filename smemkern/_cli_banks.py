@@ -20,8 +20,8 @@ EXAMPLES = (
         """\
 stride 16 on sm_90: 16 wavefronts
 load of 4 bytes by 32 lanes: 16 wavefronts, ideal 1
-  bank 0, 16 ways: word 0 by 0; word 32 by 2; word 64 by 4; 13 more
-  bank 16, 16 ways: word 16 by 1; word 48 by 3; word 80 by 5; 13 more""",
+  bank 0, 16 ways: word 0 by lane 0; word 32 by lane 2; word 64 by lane 4; 13 more
+  bank 16, 16 ways: word 16 by lane 1; word 48 by lane 3; word 80 by lane 5; 13 more""",
     ),
     (
         "banks --tile 32x32 --access row --access column",
@@ -44,7 +44,9 @@ FOUND = "no layout of --tile is free of conflicts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stride", type=int, metavar="N", help="elements from lane to lane")
+    parser.add_argument(
+        "--stride", type=int, metavar="N", help="elements between consecutive lanes"
+    )
     parser.add_argument("--width", type=int, default=4, metavar="N", help="bytes per lane (4)")
     parser.add_argument("--op", default="load", help="load, store, atomic, ldmatrix, ... (load)")
     parser.add_argument("--arch", default="sm_90", help="sm_10 to sm_37 have older rules (sm_90)")
@@ -82,7 +84,7 @@ def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
     accesses = chosen.access or ["row", "column"]
     found = banks.suggest(int(rows), int(cols), chosen.itemsize, accesses)
     _, *table = found._nodes()
-    said = f"{rows} x {cols} elements of {chosen.itemsize} bytes: {', '.join(accesses)}"
+    title = f"{rows} x {cols} elements of {chosen.itemsize} bytes: {', '.join(accesses)}"
     data["tile"] = {
         "rows": int(rows),
         "cols": int(cols),
@@ -94,7 +96,7 @@ def _tile(chosen: argparse.Namespace, data: dict[str, Any]) -> Answer:
         "alternatives": [_choice(choice) for choice in found.alternatives],
     }
     return Answer(
-        data, [Heading(said), Heading(found._answer), *table], int(not found.conflict_free)
+        data, [Heading(title), Heading(found._answer), *table], int(not found.conflict_free)
     )
 
 

@@ -106,8 +106,8 @@ def _hold(event: Any, used: list[Any]) -> None:
 
 
 def finalize(written: Any, used: list[Any], ordinal: int, stream: int) -> Any:
-    """Holds what kernels queued on the stream use, and returns the result for the caller."""
-    event = _core.event(ordinal, stream)
+    """Keeps what the queued kernels use alive until they finish; returns the caller's result."""
+    event = _core.event_record(ordinal, stream)
     _hold(event, [*used, written])
     if not isinstance(written, PendingArray):
         return written

@@ -87,13 +87,13 @@ def _text(node: Node, width: int | None) -> str:
     return ""
 
 
-def paragraph(said: str, width: int | None) -> str:
+def paragraph(words: str, width: int | None) -> str:
     """Wraps between words, never inside one; keeps the text's own line breaks."""
     if width is None:
-        return said
+        return words
     return "\n".join(
         textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-        for line in said.split("\n")
+        for line in words.split("\n")
     )
 
 

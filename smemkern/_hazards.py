@@ -153,7 +153,9 @@ def place(file: str | None, line: int | None) -> str:
 def _sentence(row: Hazard, space: str | None) -> str:
     here = place(row.file, row.line)
     there = place(row.other_file, row.other_line)
-    where = f"{row.address}" if row.address else ""
+    own = _thread_name(row, 0) if row.threads else ""
+    other = _thread_name(row, 1) if len(row.threads) > 1 else ""
+    where = row.address or ""
     again = f"; {row.count} times in total" if row.count > 1 else ""
     if row.kind in RACES:
         last, first = RACES[row.kind]
@@ -168,47 +170,47 @@ def _sentence(row: Hazard, space: str | None) -> str:
         else:
             ways = "with no barrier between them to order the block's accesses"
         return (
-            f"{row.kind} race, {where}: {here} {last} it in {_who(row, 0)}, "
-            f"{there} {first} it in {_who(row, 1)}, {ways}{again}"
+            f"{row.kind} race, {where}: {here} {last} it in {own}, "
+            f"{there} {first} it in {other}, {ways}{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
-        return f"{here} reads {where} in {_who(row, 0)}, which was never written{scope}{again}"
+        return f"{here} reads {where} in {own}, which was never written{scope}{again}"
     if row.kind == "unwritten":
         return f"{row.count} words of the result were never written, the first at {where}"
     if row.kind == "async-read" and row.other_line is None:
         return (
-            f"{here} reads {where} asynchronously for {_who(row, 0)}, whose block ends without "
+            f"{here} reads {where} asynchronously for {own}, whose block ends without "
             f"waiting for that read{again}"
         )
     if row.kind == "async-read":
         return (
-            f"{here} reads {where} in {_who(row, 0)} while the cp.async of {there} in "
-            f"{_who(row, 1)} is in flight: the copy has not been waited for{again}"
+            f"{here} reads {where} in {own} while the cp.async of {there} in "
+            f"{other} is in flight: the copy has not been waited for{again}"
         )
     if row.kind == "async-write":
         return (
-            f"{here} writes {where} in {_who(row, 0)} while the cp.async of {there} in "
-            f"{_who(row, 1)} is in flight: the copy has not been waited for{again}"
+            f"{here} writes {where} in {own} while the cp.async of {there} in "
+            f"{other} is in flight: the copy has not been waited for{again}"
         )
     if row.kind == "overlap":
         return (
-            f"{here} accesses {where} in {_who(row, 0)} without waiting for an earlier launch of "
+            f"{here} accesses {where} in {own} without waiting for an earlier launch of "
             "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
             f"writes{again}"
         )
     if row.kind == "proxy":
         return (
-            f"{here} reads {where} through the async proxy for {_who(row, 0)}, {there} writes it "
-            f"in {_who(row, 1)}, and there is no fence.proxy.async between them{again}"
+            f"{here} reads {where} through the async proxy for {own}, {there} writes it "
+            f"in {other}, and there is no fence.proxy.async between them{again}"
         )
     if row.kind == "barrier" and row.other_line is None:
         return (
-            f"{here}: {_who(row, 0)} waits at a barrier that thread {_xyz(row.threads[1])} of its "
+            f"{here}: {own} waits at a barrier that thread {_xyz(row.threads[1])} of its "
             f"warp never reaches, because it has exited{again}"
         )
     return (
-        f"{here}: {_who(row, 0)} waits at a barrier while thread {_xyz(row.threads[1])} waits at "
+        f"{here}: {own} waits at a barrier while thread {_xyz(row.threads[1])} waits at "
         f"another one, at {there}{again}"
     )
 
@@ -217,7 +219,7 @@ def _xyz(place: Place) -> str:
     return f"({place[0]}, {place[1]}, {place[2]})"
 
 
-def _who(row: Hazard, which: int) -> str:
+def _thread_name(row: Hazard, which: int) -> str:
     block = row.block if which == 0 else row.other_block
     return f"block {_xyz(block)} thread {_xyz(row.threads[which])}"
 

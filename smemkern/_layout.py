@@ -196,9 +196,9 @@ class Layout:
         __tracebackhide__ = True
         given = read_access(access, self.rows, self.cols, self.itemsize)
         addresses, active = self.request(given)
-        asked = read_requests(addresses, given.width, given.op, active)
+        requests = read_requests(addresses, given.width, given.op, active)
         cost, ideal, size = _core.shared_requests(
-            asked.addresses, asked.active, given.width, given.op
+            requests.addresses, requests.active, given.width, given.op
         )
         eighths = active.reshape(-1, 4, 8).any(-1)  # 8 lanes are the smallest group
         pairs = eighths.reshape(-1, 2, 2).any(-1)

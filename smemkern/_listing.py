@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import _core
 from ._document import Heading, Listing, Node, Paragraph
+from ._registry import kernel_file
 from ._table import Cell
 from ._trace_rows import GlobalRow, SharedRow
 
@@ -67,10 +67,8 @@ def source_of(trace: Trace, file: str) -> list[str]:
     name = Path(file).name
     if name in known:
         return known[name].splitlines()
-    path = Path(_core.config()["kernels"], name)
-    if trace.launch.op == "Kernel" or not path.is_file():
-        return []
-    return path.read_text(encoding="utf-8").splitlines()
+    path = None if trace.launch.op == "Kernel" else kernel_file(name)
+    return path.read_text(encoding="utf-8").splitlines() if path else []
 
 
 def listing(trace: Trace) -> dict[str, list[Line]]:

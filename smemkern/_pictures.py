@@ -24,12 +24,12 @@ def bank_map(request: Request) -> str:
     """
     cell, left, top = _CELL, _LEFT, _TOP
     marks = []
-    banks, turns = request.banks, request.turns
-    for lane, step in zip(*(turns >= 0).nonzero(), strict=True):
-        bank, turn = int(banks[lane, step]), int(turns[lane, step])
+    banks, wavefronts = request.banks, request.turns
+    for lane, step in zip(*(wavefronts >= 0).nonzero(), strict=True):
+        bank, wavefront = int(banks[lane, step]), int(wavefronts[lane, step])
         byte = int(request.addresses[lane]) // 4 * 4 + 4 * int(step)
-        colour = "rgb(var(--bad))" if turn else "var(--c1)"
-        shade = 0.45 + 0.55 * turn / 31 if turn else 1
+        colour = "rgb(var(--bad))" if wavefront else "var(--c1)"
+        shade = 0.45 + 0.55 * wavefront / 31 if wavefront else 1
         marks.append(
             f'<rect x="{left + bank * cell}" y="{top + int(lane) * cell}" width="{cell - 1}" '
             f'height="{cell - 1}" rx="2" fill="{colour}" fill-opacity="{shade:.2f}">'

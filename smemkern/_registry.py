@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._document import Facts, Heading, Node, Table, in_notebook
 from ._rows import Rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_FOLDERS = ("", "library", "include")  # of a kernel's source, and of what it includes
+
+
+def kernel_file(name: str) -> Path | None:
+    """The file of that name among the kernels' sources and headers; None if there is none."""
+    from pathlib import Path
+
+    folder = Path(_core.config()["kernels"])
+    files = (folder / below / name for below in _FOLDERS)
+    return next((file for file in files if file.is_file()), None)
 
 
 class Param(NamedTuple):
@@ -52,10 +67,11 @@ class Variant(NamedTuple):
     @property
     def source(self) -> str:
         """The kernel's CUDA C source."""
-        from pathlib import Path
-
-        folder = _core.config()["kernels"]
-        return Path(folder, f"{self.op}_{self.name}.cu").read_text(encoding="utf-8")
+        name = f"{self.op}_{self.name}.cu"
+        file = kernel_file(name)
+        if file is None:
+            raise FileNotFoundError(f"kernel source {name} is not in {_core.config()['kernels']}")
+        return file.read_text(encoding="utf-8")
 
 
 def _legal(param: Param) -> str:

@@ -122,15 +122,15 @@ class Request:
         return turns
 
     def _nodes(self) -> list[Node]:
-        said: list[Node] = [
+        nodes: list[Node] = [
             Heading(self._head()),
             Listing(self._conflict_lines() if self.shared else self._address_lines()),
         ]
         if not self.shared:
-            return said
+            return nodes
         from ._pictures import bank_map
 
-        return [*said, Picture(bank_map(self))]
+        return [*nodes, Picture(bank_map(self))]
 
     __repr__ = as_text
     _repr_html_ = in_notebook
@@ -152,11 +152,13 @@ class Request:
         lines = []
         conflicts, groups = self.conflicts, self.groups
         for g, b, words in conflicts[:8]:
-            asked = [f"word {word} by {_runs(lanes)}" for word, lanes in words.items()]
-            who = "; ".join(asked if len(asked) <= 4 else [*asked[:3], f"{len(asked) - 3} more"])
+            accesses = [f"word {word} by {_lane_names(lanes)}" for word, lanes in words.items()]
+            shown = "; ".join(
+                accesses if len(accesses) <= 4 else [*accesses[:3], f"{len(accesses) - 3} more"]
+            )
             lanes = tuple(lane for lane in groups[g] if self.active[lane])
             group = f"group {g} (lanes {_runs(lanes)}), " if len(groups) > 1 else ""
-            lines.append(f"  {group}bank {b}, {len(words)} ways: {who}")
+            lines.append(f"  {group}bank {b}, {len(words)} ways: {shown}")
         if len(conflicts) > 8:
             lines.append(f"  and {len(conflicts) - 8} more banks")
         return lines or ["  no bank conflict"]
@@ -183,8 +185,8 @@ def explain(
     >>> from smemkern.banks import explain
     >>> explain([0, 128, 4, 132])
     load of 4 bytes by 4 lanes: 2 wavefronts, ideal 1
-      bank 0, 2 ways: word 0 by 0; word 32 by 1
-      bank 1, 2 ways: word 1 by 2; word 33 by 3
+      bank 0, 2 ways: word 0 by lane 0; word 32 by lane 1
+      bank 1, 2 ways: word 1 by lane 2; word 33 by lane 3
     """
     __tracebackhide__ = True
     request = read_requests(addresses, width, op, active)
@@ -193,6 +195,11 @@ def explain(
     cost = _core.shared_requests(*request[:2], request.width, op)[0]
     where = request.addresses[0].astype(np.int64)
     return Request(where, lanes_of(request.active)[0], request.width, op, int(cost[0]))
+
+
+def _lane_names(lanes: tuple[int, ...]) -> str:
+    """For example "lane 3" or "lanes 0-3, 7"."""
+    return f"{'lane' if len(lanes) == 1 else 'lanes'} {_runs(lanes)}"
 
 
 def _runs(lanes: tuple[int, ...]) -> str:

@@ -127,11 +127,11 @@ def stride_table(
     """
     steps = integers("strides", strides).reshape(-1)
     at = abs(steps)[:, None] * np.arange(LANES) * width
-    asked = np.where(steps == 0, 1, LANES) * width
+    used = np.where(steps == 0, 1, LANES) * width
     moved, touched = sectors(at, width), lines(at, width)
     return Rows(
         StrideRow(int(s), int(n), int(m), 100 * int(a) / (int(n) * SECTOR))
-        for s, n, m, a in zip(steps, moved, touched, asked, strict=True)
+        for s, n, m, a in zip(steps, moved, touched, used, strict=True)
     )
 
 

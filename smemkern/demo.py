@@ -195,7 +195,7 @@ def conclusion(lines: list[Line], device: str) -> list[tuple[str, str]]:
     def factor_of(line: Line) -> str:
         return f"{line.trace.conflict_factor:.{1 if line.trace.conflict_factor > 2 else 2}f}"
 
-    said = [
+    found = [
         (
             "coalesced",
             f"{fewer_sectors:.1f} times fewer sectors of global memory than naive: consecutive "
@@ -231,13 +231,13 @@ def conclusion(lines: list[Line], device: str) -> list[tuple[str, str]]:
     if device != "emu":
         fastest = max(gemm.values(), key=lambda line: line.rate)
         times = fastest.rate / gemm["naive"].rate
-        said.append(("fastest", f"{fastest.row.name}, {times:.0f} times as fast as naive"))
-    return said
+        found.append(("fastest", f"{fastest.row.name}, {times:.0f} times as fast as naive"))
+    return found
 
 
 LOOK_CLOSER = (
     ("trace gemm --variant conflicted --annotate", "the line that conflicts"),
-    ("banks --stride 32", "why it does"),
+    ("banks --stride 32", "why it conflicts"),
     ("check --help", "check your own kernel"),
 )
 

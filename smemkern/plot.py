@@ -74,16 +74,16 @@ def request(
     return draw_request(_axes(ax, 7, 5.6), addresses)
 
 
-def draw_request(ax: Axes, asked: Request) -> Axes:
+def draw_request(ax: Axes, request_: Request) -> Axes:
     """Plots a Request into the Axes."""
     import matplotlib as mpl
 
-    served = _wavefront_of_lanes(asked)
+    served = _wavefront_of_lanes(request_)
     grid = np.full((LANES, BANKS), np.nan)
-    words = max(asked.width // BANK_BYTES, 1)
-    for lane, bank in zip(asked.lanes, asked.banks[asked.active, 0].tolist(), strict=True):
+    words = max(request_.width // BANK_BYTES, 1)
+    for lane, bank in zip(request_.lanes, request_.banks[request_.active, 0].tolist(), strict=True):
         grid[lane, np.arange(bank, bank + words) % BANKS] = served[lane]
-    n = max(asked.cost, 1)
+    n = max(request_.cost, 1)
     colours = (
         mpl.colormaps["viridis_r"].resampled(n) if n > 1 else mpl.colors.ListedColormap([BLUE])
     )
@@ -102,29 +102,29 @@ def draw_request(ax: Axes, asked: Request) -> Axes:
         bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=30)
         bar.set_label("served in wavefront")
         bar.set_ticks(range(1, n + 1, max(1, -(-n // 8))))
-    for group in asked.groups[1:]:
+    for group in request_.groups[1:]:
         ax.axhline(group[0] - 0.5, color="black", linewidth=1)
     ax.set_xticks(range(0, BANKS, 4))
     ax.set_yticks(range(0, LANES, 4))
     ax.set(xlim=(-0.5, 31.5), ylim=(31.5, -0.5), xlabel="bank", ylabel="lane", aspect="equal")
-    several = f", {len(asked.groups)} groups of lanes" if len(asked.groups) > 1 else ""
-    plural = "" if asked.cost == 1 else "s"
+    several = f", {len(request_.groups)} groups of lanes" if len(request_.groups) > 1 else ""
+    plural = "" if request_.cost == 1 else "s"
     ax.set_title(
-        f"{asked.op}, {asked.width} bytes per lane{several}\n"
-        f"{asked.cost} wavefront{plural}, ideal {asked.ideal}",
+        f"{request_.op}, {request_.width} bytes per lane{several}\n"
+        f"{request_.cost} wavefront{plural}, ideal {request_.ideal}",
         fontsize=11,
     )
     return ax
 
 
-def _wavefront_of_lanes(asked: Request) -> NDArray[Any]:
+def _wavefront_of_lanes(request_: Request) -> NDArray[Any]:
     """The number, from 1 on, of the wavefront that serves each lane.
 
     Groups follow one another; within a group, a bank serves its words one after another.
     """
-    served = asked.turns.max(axis=1) + 1
+    served = request_.turns.max(axis=1) + 1
     before = 0
-    for group in map(list, asked.groups):
+    for group in map(list, request_.groups):
         took = served[group].max()
         served[group] += before
         before += took

@@ -169,10 +169,10 @@ def banks(**values: Any) -> Explorer:
 
 
 def _draw_banks(stride: int, width: int, op: str) -> tuple[Figure, str]:
-    asked = explain(np.arange(LANES) * stride * width, width, op)
+    request = explain(np.arange(LANES) * stride * width, width, op)
     figure = _figure(6.3, 5.6)
-    plot.request(asked, ax=figure.subplots())
-    return figure, repr(asked)
+    plot.request(request, ax=figure.subplots())
+    return figure, repr(request)
 
 
 # ---- a tile ----

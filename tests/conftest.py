@@ -1,4 +1,5 @@
 import ctypes
+import gc
 
 import numpy as np
 import pytest
@@ -6,6 +7,13 @@ import pytest
 import smemkern
 from checks import HAS_GPU
 from command import Commands
+
+
+def pytest_collection_finish():
+    """Hides half a million objects, most of them collected tests, from the garbage collector: a
+    test's gc.collect() then looks only at what came after them, and takes no 0.2 s."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,13 +36,20 @@ def includes():
     """(file, included file), both from csrc."""
     for path in sources():
         for name in INCLUDE.findall(path.read_text()):
-            target = Path(os.path.normpath(path.parent / name))
-            if not target.exists():
-                target = CSRC / name  # -Icsrc
+            # -Icsrc for C; -I. -Iinclude, from csrc/kernels, for CUDA
+            folders = (path.parent, CSRC, CSRC / "kernels", CSRC / "kernels" / "include")
+            targets = (Path(os.path.normpath(folder / name)) for folder in folders)
+            target = next(target for target in targets if target.exists())
             yield path.relative_to(CSRC), target.relative_to(CSRC)
 
 
-FOLDERS = sorted({str(path.parent.relative_to(CSRC)) for path in sources()})
+def folder_of(path):
+    """The node of a file in the drawing. csrc/kernels has two: its headers, which the host also
+    includes, and its kernels."""
+    return "kernels/*.cu" if path.match("kernels/*.cu") else str(path.parent)
+
+
+FOLDERS = sorted({folder_of(path.relative_to(CSRC)) for path in sources()})
 
 
 def test_every_folder_is_drawn():
@@ -51,7 +58,7 @@ def test_every_folder_is_drawn():
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_arrows(folder):
-    found = {str(b.parent) for a, b in includes() if str(a.parent) == folder} - {folder}
+    found = {folder_of(b) for a, b in includes() if folder_of(a) == folder} - {folder}
     assert found <= drawn()[folder]
 
 

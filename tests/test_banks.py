@@ -215,7 +215,7 @@ def test_explain_prints():
     text = repr(banks.explain(np.where(np.arange(32) < 16, 0, 256)))
     assert text.splitlines() == [
         "load of 4 bytes by 32 lanes: 2 wavefronts, ideal 1",
-        "  bank 0, 2 ways: word 0 by 0-15; word 64 by 16-31",
+        "  bank 0, 2 ways: word 0 by lanes 0-15; word 64 by lanes 16-31",
     ]
     assert "more banks" in repr(banks.explain(8 * np.arange(32)))
     assert "no bank" in repr(banks.explain(4 * np.arange(32)))

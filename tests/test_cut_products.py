@@ -133,7 +133,7 @@ def test_out_and_progress(device, rng) -> None:
     assert np.array_equal(cut, whole) and smemkern.last_transfer().bytes_out == whole.nbytes
     assert heard == sorted(heard) and heard[-1] == (whole.nbytes, whole.nbytes)
     square = before[:, :280].copy()
-    moved = dict(variant="sectors", device=device)  # in place, where memory does not matter
+    moved = dict(variant="sector_aligned", device=device)  # in place, where memory does not matter
     smemkern.transpose(square, out=square, max_memory=2**19, **moved)
     assert np.array_equal(square, before[:, :280].T)
     with pytest.raises(ZeroDivisionError):

@@ -16,8 +16,8 @@ from rows import parameter_sets  # noqa: E402
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
 SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
 OTHER = {  # of rows by FFMAs
-    "panel": {"block_m": 64, "thread_m": 8, "slices": 2},
-    "rank_k": {"block_m": 128, "thread_n": 1},
+    "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
+    "small_k": {"block_m": 128, "thread_n": 1},
 }
 CASES = [pytest.param(row, row.dtypes[0], id=row.name) for row in ROWS]
 ORDERS = [pytest.param(*pair, id="".join(pair)) for pair in itertools.product("CF", repeat=2)]
@@ -36,7 +36,9 @@ def lying(x, order):
 
 
 def test_there_are_such_rows():
-    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "panel", "rank_k"} <= {row.name for row in ROWS}
+    assert {"mma_tf32x3", "mma_fp16", "mma_bf16", "sliced_k", "small_k"} <= {
+        row.name for row in ROWS
+    }
 
 
 @pytest.mark.parametrize(("row", "dtype"), CASES)
@@ -134,7 +136,7 @@ def test_two_elements_that_lie_apart(row, rng):
                 assert_gemm(result, x, y, row=row)
 
 
-@pytest.mark.parametrize("variant", ["naive", "vectorized", "panel", "tf32x3"])
+@pytest.mark.parametrize("variant", ["naive", "vectorized", "sliced_k", "tf32x3"])
 def test_batches_of_four_axes_that_nothing_folds(variant, rng):
     """Each operand is repeated along other axes, so that every axis is walked for itself."""
     batch = (2, 3, 2, 3)

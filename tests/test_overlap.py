@@ -26,7 +26,7 @@ def kernels(ptx: str) -> dict[str, str]:
 def test_rows_of_several_launches_overlap():
     rows = {name.split("-")[0].removeprefix("gemm_") for name in SEVERAL}
     assert rows >= {"tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16", "fp64", "skinny"}
-    assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma", "panel"}
+    assert rows >= {"mma_tf32x3", "mma_fp16", "mma_bf16", "skinny_mma", "sliced_k"}
 
 
 @pytest.mark.parametrize("image", SEVERAL)
@@ -47,7 +47,7 @@ CASES = [  # variant, order of A, keywords, what is launched
     ("tma", "F", {}, ["_pack", ""]),
     ("mma_tf32x3", "C", {"split": 2}, ["", "_reduce"]),
     ("skinny", "C", {"split": 2}, ["_16", "_reduce"]),
-    ("panel", "C", {"split": 2}, ["", "_reduce"]),
+    ("sliced_k", "C", {"split": 2}, ["", "_reduce"]),
     ("naive", "C", {}, [""]),
 ]
 

@@ -225,7 +225,7 @@ def test_a_panel_is_as_long_as_k():
 
     def shared_bytes(k, **options):
         a, b = np.ones((16, k), "f4"), np.ones((k, 32), "f4")
-        options = {"variant": "panel", "split": 1, **options}
+        options = {"variant": "sliced_k", "split": 1, **options}
         return smemkern._core.plan("gemm", (a, b), options)["launches"][0]["shared_bytes"]
 
     line, sums = 4 * (16 + 32), 4 * 4 * 16 * 32

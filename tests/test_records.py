@@ -37,6 +37,31 @@ def test_a_run_again_takes_the_place_of_its_row(tmp_path):
     assert json.loads(path.read_text())["rows"] == [{"kind": "a", "n": 2}, {"kind": "b", "n": 3}]
 
 
+def test_a_compressed_record_is_read_by_either_name(tmp_path, monkeypatch):
+    import records
+
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    plain, compressed = tmp_path / "runs.json", tmp_path / "runs.json.xz"
+    record = {"rows": list(range(9999))}
+    assert records.read("runs") is None
+    with pytest.raises(FileNotFoundError, match="no record .*runs.json"):
+        records.load(plain)
+    for path, other in ((plain, compressed), (compressed, plain)):
+        records.write(path, record)
+        assert path.exists() and not other.exists()
+        assert records.read("runs") == records.load(plain) == records.load(compressed) == record
+        assert records.names("ru") == ["runs"] and records.stored(other) == path
+    assert compressed.stat().st_size < 9999
+
+
+def test_large_records_are_compressed():
+    """But the one that readers give to smemkern.plot.roofline()."""
+    import records
+
+    sizes = {file.name: file.stat().st_size for file in records.RESULTS.iterdir()}
+    assert {name for name, size in sizes.items() if size > 110_000} <= {"nvidia-h200.json"}
+
+
 def test_facts_name_no_machine():
     import records
 

@@ -147,8 +147,8 @@ ROW = pytest.mark.parametrize(
 
 @ROW
 def test_few_tiles_and_long_k_fill_the_machine(row):
-    shared = {"mma_fp16": 2, "mma_bf16": 2, "panel": 3}.get(row.name, 1)  # blocks of 128 threads
-    least = 1 if row.name == "panel" else shared  # whose tiles are a quarter as large
+    shared = {"mma_fp16": 2, "mma_bf16": 2, "sliced_k": 3}.get(row.name, 1)  # blocks of 128 threads
+    least = 1 if row.name == "sliced_k" else shared  # whose tiles are a quarter as large
     assert 100 * shared <= parts(row, 16, 16, 1 << 20) <= MULTIPROCESSORS * shared
     assert 25 * least <= parts(row, 64, 64, 1 << 20) <= MULTIPROCESSORS * shared
 

@@ -83,10 +83,10 @@ CROWDED += [("b32", 257, 16501, "_large"), ("b64", 257, 8200, "_large"), ("b128"
 def test_rows_that_crowd_the_memory(bits, rows, cols, ending, device, rng):
     pitch = (128 << 10) // np.dtype(WIDTHS[bits]).itemsize
     a = random_bits(rng, (rows, pitch), WIDTHS[bits])[:, :cols]
-    [launch] = smemkern._core.plan("transpose", (a,), {"variant": "sectors"})["launches"]
+    [launch] = smemkern._core.plan("transpose", (a,), {"variant": "sector_aligned"})["launches"]
     assert launch["args"]["pairs"] > 0
     assert launch["entry"].endswith(ending)
-    assert_same_bits(smemkern.transpose(a, variant="sectors", device=device), a.T)
+    assert_same_bits(smemkern.transpose(a, variant="sector_aligned", device=device), a.T)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_views_in_place(order, device, rng):
     }
     a = views[order][:70, :70]
     want = a.T.copy()
-    assert smemkern.transpose(a, out=a, variant="sectors", device=device) is a
+    assert smemkern.transpose(a, out=a, variant="sector_aligned", device=device) is a
     assert_same_bits(a.copy(), want)
 
 
@@ -143,7 +143,7 @@ def test_views_in_place(order, device, rng):
 def test_sectors_are_written_whole(bits, n, rng):
     """Each sector by one request, at any pitch."""
     a = random_bits(rng, (n, n), WIDTHS[bits])
-    trace = smemkern.trace("transpose", a, variant="sectors", hazards=True)
+    trace = smemkern.trace("transpose", a, variant="sector_aligned", hazards=True)
     assert not trace.hazards
     written = sum(row.sectors for row in trace.global_ if row.op == "store")
     ends = np.arange(n + 1) * n * a.itemsize

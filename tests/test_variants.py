@@ -17,8 +17,13 @@ IMAGES = Path(smemkern._core.config()["images"])
 ROWS = [pytest.param(row, id=f"{row.op}-{row.name}") for row in smemkern.variants()]
 
 
+def sources():
+    """The files of all variants."""
+    return [*KERNELS.glob("*.cu"), *KERNELS.glob("library/*.cu")]
+
+
 def test_files_are_rows():
-    files = {path.stem for path in KERNELS.glob("*.cu")}
+    files = {path.stem for path in sources()}
     assert files == {f"{row.op}_{row.name}" for row in smemkern.variants()}
 
 
@@ -65,7 +70,7 @@ def test_every_row_has_a_twin(row):
 
 def test_sources_open_with_their_story():
     """Purpose first, as a comment; and short enough to read at a sitting."""
-    for path in KERNELS.glob("*.cu"):
+    for path in sources():
         text = path.read_text()
         assert text.startswith("/*"), path
         assert len(text.splitlines()) <= 150, path

@@ -121,7 +121,7 @@ GEMM = [
     case(
         "stream too large",
         OverflowError,
-        "no address of a CUDA stream",
+        "not the address of a CUDA stream",
         gemm,
         S,
         S,
@@ -156,7 +156,8 @@ GEMM = [
     case("variant bytes", TypeError, "must be a string", gemm, S, S, variant=b"tiled"),
     case("variant a surrogate", UnicodeError, "surrogates", gemm, S, S, variant="\udfff"),
     case(
-        "variant of another op", ValueError, "no variant 'sectors'", gemm, S, S, variant="sectors"
+        *("variant of another op", ValueError, "no variant 'sector_aligned'", gemm, S, S),
+        variant="sector_aligned",
     ),
     case("dtype of another variant", TypeError, "float64", gemm, D, D, variant="tf32"),
     case("keyword with NUL", ValueError, "null character", gemm, S, S, **{"a\0b": 1}),
@@ -231,7 +232,7 @@ KERNEL = [
     case("n too large", OverflowError, "32 bits", scale, 1, 1, filled(8), 1.0, 1 << 33),
     case("n too negative", OverflowError, "32 bits", scale, 1, 1, filled(8), 1.0, -(1 << 31) - 1),
     case("float too large", OverflowError, "4 bytes", scale, 1, 1, filled(8), 1e300, 8),
-    case("array for n", TypeError, "no pointer", scale, 1, 1, filled(8), 1.0, filled(1)),
+    case("array for n", TypeError, "not a pointer", scale, 1, 1, filled(8), 1.0, filled(1)),
     case("int64 for n", TypeError, "argument 2", scale, 1, 1, filled(8), 1.0, np.int64(8)),
     case("float64 for float", TypeError, "argument 1", scale, 1, 1, filled(8), np.float64(1), 8),
     case("complex", TypeError, "complex", scale, 1, 1, filled(8), 1j, 8),
@@ -375,7 +376,14 @@ MODELS = [
         blocks=[10**9],
     ),
     case(
-        "trace blocks of floats", TypeError, "blocks should be an int", trace, "gemm", S, S, blocks=[1.5]
+        "trace blocks of floats",
+        TypeError,
+        "blocks should be an int",
+        trace,
+        "gemm",
+        S,
+        S,
+        blocks=[1.5],
     ),
     case("layout of 0 rows", ValueError, "rows", Layout, 0, 32),
     case("layout negative", ValueError, "pad", Layout, 8, 8, pad=-1),

@@ -53,8 +53,8 @@ from rows import parameter_sets, table
 KINDS = (*mutation_order.KINDS, "bounds", "value", "term", "choice")
 # Of ORDER_ONLY everything that orders accesses goes, in every kernel that the calls launch. From
 # sm_90 on checks are TMA's, which has no instructions for them; skinny's reads are moved inside the
-# matrix, and its checks, as panel's and rank_k's, say which numbers are added up; sectors has a way
-# for each kind of edge, each unrolled.
+# matrix, and its checks, as sliced_k's and small_k's, say which numbers are added up;
+# sector_aligned has a way for each kind of edge, each unrolled.
 # Rows of which only the kernels for rows are, beside their order: those for columns differ in which
 # way copies go.
 ROWS_ONLY = ("mma_tf32x3", "mma_fp16", "mma_bf16")

@@ -35,8 +35,8 @@ WHOLE_TILES = {
 LONG = {
     **dict.fromkeys(("mma_fp16", "mma_bf16"), [(65, 64, 264), (65, 66, 263), (66, 64, 31)]),
     "mma_tf32x3": [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)],
-    "panel": [(35, 45, 300)],
-    "rank_k": [(35, 45, 150)],
+    "sliced_k": [(35, 45, 300)],
+    "small_k": [(35, 45, 150)],
     **dict.fromkeys(("tma", "tf32", "tf32x3", "fp16x3"), [(65, 64, 264), (130, 45, 263)]),
     **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
     "fp64": [(65, 64, 136), (65, 45, 135)],
@@ -55,7 +55,7 @@ SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
 # Rows of which only the order of accesses is taken apart (mutation.py): these shapes will do.
 ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
-ORDER_ONLY += ("panel", "rank_k", "sectors")
+ORDER_ONLY += ("sliced_k", "small_k", "sector_aligned")
 FEW = [(67, 45, 31), (130, 132, 20)]
 # Kernels whose blocks, of which there are 132, make tile after tile: K in steps of so many.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
@@ -125,7 +125,7 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
     every = {"variant": image.variant, **image.params}
     gemm = image.variant if image.op == "gemm" else ""
     whole = {**every, "split": 1} if row.rate else every  # all of K in one block
-    by_order = row.rate or row.wgmma or gemm == "rank_k"  # has kernels of its own for columns
+    by_order = row.rate or row.wgmma or gemm == "small_k"  # has kernels of its own for columns
     for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (

@@ -167,8 +167,9 @@ def text_of(source: str) -> str:
     """The line of csrc/kernels that "file:line" names; "" of the toolkit's headers, and of lines
     that a file of today has no longer."""
     file, line = source.split(":")
-    path = ROOT / "csrc" / "kernels" / file
-    lines = path.read_text().splitlines() if path.exists() else []
+    paths = [ROOT / "csrc" / "kernels" / folder / file for folder in ("", "library", "include")]
+    path = next((path for path in paths if path.exists()), None)
+    lines = path.read_text().splitlines() if path else []
     return lines[int(line) - 1].strip() if int(line) <= len(lines) else ""
 
 

@@ -1,4 +1,4 @@
-/* Plans the rows for results of few rows or columns (layout: kernels/gemm_skinny.cu).
+/* Plans the rows for results of few rows or columns (layout: kernels/library/gemm_skinny.cu).
  *
  * The operand with few rows or columns is called thin, the other one thick. There is a kernel for
  * each of several numbers of thin rows, up to 16, in one version for K-major thick operands and one

@@ -1,5 +1,5 @@
 /* Split-K: chooses the number of K ranges. With more than one, the plan has room for partial sums
- * in the workspace and a launch that adds them up (layout: kernels/split_k.cuh).
+ * in the workspace and a launch that adds them up (layout: kernels/include/split_k.cuh).
  *
  * Multiprocessors take blocks as evenly as they can: with 140 blocks some have two, and 264 blocks
  * take no longer. A few small blocks share a multiprocessor and hide each other's latency, but they

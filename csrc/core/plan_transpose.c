@@ -1,9 +1,9 @@
 /* Plans transposes. Most rows have one kernel, which reads and writes contiguous rows.
  *
- * A row for any strides (kernels/transpose_sectors.cu) copies elements between two arrays of the
- * same sizes and arbitrary strides. Among all dimensions, batch dimensions included, the one with
- * the shortest stride in x is read contiguously, and the one with the shortest stride in y is
- * written contiguously:
+ * A row for any strides (kernels/library/transpose_sector_aligned.cu) copies elements between two
+ * arrays of the same sizes and arbitrary strides. Among all dimensions, batch dimensions included,
+ * the one with the shortest stride in x is read contiguously, and the one with the shortest stride
+ * in y is written contiguously:
  *
  *     two different dimensions   a transpose of the matrices that these two span, whichever the
  *                                caller calls rows and columns; permuted views are no special case
@@ -194,7 +194,7 @@ static bool choose_vectors(const smk_row *row, const view *v, const batch_iterat
 
 /* How many strips apart two alternately read strips of x are; 0: strips are read one by one. A
  * strip is as wide as a tile. If rows are a multiple of CROWDED bytes apart, the addresses of one
- * strip use only a few memory channels (kernels/transpose_order.cuh). */
+ * strip use only a few memory channels (kernels/include/transpose_order.cuh). */
 static int pairs_of_strips(const view *v, int itemsize, int64_t tile_cols) {
     enum { CROWDED = 128 << 10, DISTANCE = 16 << 10 };
     const bool crowded = HAS_PAIRS(itemsize) && v->rows.stride[X] * itemsize % CROWDED == 0;
@@ -269,12 +269,10 @@ static choice choose(const smk_row *row, const smk_geometry *g, const view *v,
                               IN_PLACE_VECTORS_THREADS(itemsize)}
                    : (choice){row->transpose_kernels.in_place, side, side, 0, 0};
     }
-    if (v->copy && v->cols.stride[X] == 1 && v->cols.stride[Y] == 1) {
+    if (v->copy && v->cols.stride[X] == 1 && v->cols.stride[Y] == 1)
         return (choice){row->transpose_kernels.copy, 1, COPY_ELEMENTS(itemsize), 0, 0};
-    }
-    if (v->copy || !unit_strides || !choose_unit_strides(row, g, v, it, itemsize, args, &c)) {
+    if (v->copy || !unit_strides || !choose_unit_strides(row, g, v, it, itemsize, args, &c))
         return choose_any(row, v, batch_z_size(it), itemsize, args);
-    }
     return c;
 }
 

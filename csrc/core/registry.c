@@ -12,20 +12,15 @@
 const char *const smk_op_names[SMK_N_OPS] = {"gemm", "transpose", "probe"};
 
 const smk_row *smk_row_find(smk_op op, const char *name) {
-    for (size_t i = 0; i < smk_n_rows; i++) {
-        if (smk_rows[i].op == op && strcmp(smk_rows[i].name, name) == 0) {
-            return &smk_rows[i];
-        }
-    }
+    for (size_t i = 0; i < smk_n_rows; i++)
+        if (smk_rows[i].op == op && strcmp(smk_rows[i].name, name) == 0) return &smk_rows[i];
     return NULL;
 }
 
 const smk_row *smk_row_find_any_strides(smk_op op) {
-    for (size_t i = 0; i < smk_n_rows; i++) {
-        if (smk_rows[i].op == op && smk_strides_of(&smk_rows[i]) == SMK_ANY_STRIDES) {
+    for (size_t i = 0; i < smk_n_rows; i++)
+        if (smk_rows[i].op == op && smk_strides_of(&smk_rows[i]) == SMK_ANY_STRIDES)
             return &smk_rows[i];
-        }
-    }
     return NULL;
 }
 
@@ -46,29 +41,20 @@ __attribute__((format(printf, 2, 3))) static void text_add(text *t, const char *
 }
 
 static void text_add_legal(text *t, const smk_param *param) {
-    if (param->n_legal == 0) {
-        text_add(t, "%" PRId64 "..%" PRId64, param->first, param->last);
-    }
-    for (int i = 0; i < param->n_legal; i++) {
+    if (param->n_legal == 0) text_add(t, "%" PRId64 "..%" PRId64, param->first, param->last);
+    for (int i = 0; i < param->n_legal; i++)
         text_add(t, "%s%" PRId64, i ? ", " : "", param->legal[i]);
-    }
 }
 
 static bool is_legal(const smk_param *param, int64_t value) {
-    for (int i = 0; i < param->n_legal; i++) {
-        if (param->legal[i] == value) {
-            return true;
-        }
-    }
+    for (int i = 0; i < param->n_legal; i++)
+        if (param->legal[i] == value) return true;
     return param->n_legal == 0 && param->first <= value && value <= param->last;
 }
 
 int smk_row_param(const smk_row *row, const char *name) {
-    for (int i = 0; i < row->n_params; i++) {
-        if (strcmp(row->params[i].name, name) == 0) {
-            return i;
-        }
-    }
+    for (int i = 0; i < row->n_params; i++)
+        if (strcmp(row->params[i].name, name) == 0) return i;
     return -1;
 }
 
@@ -87,14 +73,11 @@ static smk_code fail_unknown(const smk_row *row, const char *name, smk_status *s
 
 smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
                         const int64_t *given, int n_given, int64_t *values, smk_status *status) {
-    for (int i = 0; i < row->n_params; i++) {
+    for (int i = 0; i < row->n_params; i++)
         values[i] = row->params[i].fallback;
-    }
     for (int g = 0; g < n_given; g++) {
         int i = smk_row_param(row, names[g]);
-        if (i < 0) {
-            return fail_unknown(row, names[g], status);
-        }
+        if (i < 0) return fail_unknown(row, names[g], status);
         const smk_param *param = &row->params[i];
         if (!is_legal(param, given[g])) {
             char list[1000];
@@ -112,9 +95,8 @@ smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *nam
     if (conflict) {
         char list[1000];
         text t = {list, sizeof list, 0};
-        for (int i = 0; i < row->n_params; i++) {
+        for (int i = 0; i < row->n_params; i++)
             text_add(&t, "%s%s = %" PRId64, i ? ", " : "", row->params[i].name, values[i]);
-        }
         return smk_fail(status, SMK_VALUE,
                         "%s variant '%s' cannot take %s at %d bytes per element: %s",
                         smk_op_names[row->op], row->name, list, itemsize, conflict);
@@ -126,10 +108,7 @@ int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *va
                    size_t size) {
     text t = {out, size, 0};
     text_add(&t, "%s_%s-%s", smk_op_names[row->op], row->name, dtype->name);
-    for (int i = 0; i < row->n_params; i++) {
-        if (!row->params[i].runtime) {
-            text_add(&t, "-%s%" PRId64, row->params[i].name, values[i]);
-        }
-    }
+    for (int i = 0; i < row->n_params; i++)
+        if (!row->params[i].runtime) text_add(&t, "-%s%" PRId64, row->params[i].name, values[i]);
     return (int)t.used;
 }

@@ -76,7 +76,7 @@ typedef struct smk_skinny {
 } smk_skinny;
 
 /* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the
- * kernel's suffix: "transpose_sectors_any". */
+ * kernel's suffix: "transpose_sector_aligned_any". */
 typedef struct smk_transpose_kernels {
     /* Any strides. NULL: the variant has one kernel, for contiguous rows of x and y. */
     const char *any;

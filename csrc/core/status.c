@@ -5,12 +5,8 @@
 #include <stdio.h>
 
 smk_code smk_fail(smk_status *status, smk_code code, const char *format, ...) {
-    if (status == NULL) {
-        return code;
-    }
-    if (status->code != SMK_OK) {
-        return status->code;
-    }
+    if (status == NULL) return code;
+    if (status->code != SMK_OK) return status->code;
     status->code = code;
     va_list arguments;
     va_start(arguments, format);

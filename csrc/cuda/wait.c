@@ -45,17 +45,6 @@ void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t na
         &(struct timespec){.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000});
 }
 
-interrupt_poller interrupt_poller_start(int (*poll)(void *poll_arg), void *poll_arg) {
-    return (interrupt_poller){.poll = poll, .poll_arg = poll_arg, .polled = wait_now()};
-}
-
-smk_code interrupt_poll(interrupt_poller *p, smk_status *status) {
-    int64_t time = wait_now();
-    if (!p->poll || time - p->polled < POLL_NS) return SMK_OK;
-    p->polled = time;
-    return p->poll(p->poll_arg) ? smk_fail(status, SMK_INTERRUPTED, "interrupted") : SMK_OK;
-}
-
 smk_code wait_for_stream(device *d, CUstream stream, interrupt_poller *p, const char *what,
                          smk_status *status) {
     for (int64_t start = wait_now();;) {

@@ -2,6 +2,7 @@
 #ifndef SMK_CUDA_WAIT_H
 #define SMK_CUDA_WAIT_H
 
+#include "../core/interrupt.h"
 #include "context.h"
 
 /* Monotonic time in nanoseconds. */
@@ -26,17 +27,6 @@ void wait_init(pthread_cond_t *changed);
 
 /* Waits for the condition variable, with the mutex held, for at most `nanoseconds`. */
 void wait_for_change(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t nanoseconds);
-
-typedef struct interrupt_poller {
-    int (*poll)(void *poll_arg); /* may be NULL */
-    void *poll_arg;
-    int64_t polled; /* time of the last call of poll */
-} interrupt_poller;
-
-interrupt_poller interrupt_poller_start(int (*poll)(void *poll_arg), void *poll_arg);
-
-/* Calls poll if 50 ms have passed; SMK_INTERRUPTED if it returns nonzero. Cheap, for loops. */
-smk_code interrupt_poll(interrupt_poller *p, smk_status *status);
 
 /* Waits until the stream is idle. Failures of its work are reported with `what`. On SMK_INTERRUPTED
  * the stream is still busy. */

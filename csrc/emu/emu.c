@@ -14,7 +14,7 @@
 #include "machine/block.h"
 #include "cost/counts.h"
 #include "hazards/hazards.h"
-#include "base/interrupt.h"
+#include "../core/interrupt.h"
 #include "observe/observer_pair.h"
 
 enum { MAX_CACHED = 64, HOST_ALIGN = 16 };

@@ -21,8 +21,6 @@
 
 smk_code emu_run(const smk_job *job, smk_status *status);
 
-/* Runs the pipeline's tasks one after the other, with the same buffers as on a GPU. */
-
 /* Frees the cached modules that are not in use, and their variables. Returns the bytes freed. */
 size_t emu_trim(void);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "emu.h"
-#include "base/interrupt.h"
+#include "../core/interrupt.h"
 #include "ptx/ptx.h"
 
 static char kind_of(ptx_type type) {

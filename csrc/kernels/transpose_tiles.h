@@ -2,8 +2,8 @@
 #ifndef SMK_TRANSPOSE_TILES_H
 #define SMK_TRANSPOSE_TILES_H
 
-/* transpose_sectors: rows and columns of x per tile; rows before the tile that a block may also
- * read, which make a sector of y (LEAD); sides from which such tiles are used (FROM). */
+/* transpose_sector_aligned: rows and columns of x per tile; rows before the tile that a block may
+ * also read, which make a sector of y (LEAD); sides from which such tiles are used (FROM). */
 #define WIDE_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) <= 8 ? 64 : 32)
 #define WIDE_TILE_J(itemsize) ((itemsize) == 1 ? 128 : (itemsize) <= 4 ? 64 : 32)
 #define WIDE_UNIT(itemsize)   32

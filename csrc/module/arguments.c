@@ -1,9 +1,9 @@
-/* Laying out the arguments of a user's kernel.
+/* Packs the arguments of a user's kernel into its parameter block.
  *
- * An array becomes a pointer to its memory. A writable array is in and out: the kernel works on a
- * copy that is written back after a run that succeeded; a read-only one is read in place. Arrays
- * that overlap share one buffer, so that a kernel that is given two views of one memory sees one
- * memory. An array in a GPU's memory is used where it is.
+ * An array becomes a pointer to its memory. The kernel works on a copy of a writable array, and the
+ * copy is written back if the run succeeds. A read-only array is read in place. Arrays that overlap
+ * share one buffer, so two views of the same memory alias in the kernel too. An array in GPU memory
+ * is used in place.
  */
 #include "arguments.h"
 
@@ -17,7 +17,8 @@ struct array_argument {
     char *begin, *end;
     size_t pointer; /* index into pointers */
     int index;      /* of the argument */
-    int stretch;    /* the least index of the arrays that overlap with it, one by one */
+    /* The smallest `index` among the arrays that overlap this one, directly or through others. */
+    int group;
     bool writable;
 };
 
@@ -29,7 +30,7 @@ static int check_pointer(const emu_parameter *parameter, Py_ssize_t index) {
         return 0;
     }
     PyErr_Format(PyExc_TypeError,
-                 "argument %zd is an array, but the kernel's parameter is no pointer "
+                 "argument %zd is an array, but the kernel's parameter is not a pointer "
                  "(%u bytes of kind '%c')",
                  index, (unsigned)parameter->size, parameter->kind);
     return -1;
@@ -38,7 +39,7 @@ static int check_pointer(const emu_parameter *parameter, Py_ssize_t index) {
 static int check_layout(PyArrayObject *array, Py_ssize_t index) {
     if (!PyArray_ISCONTIGUOUS(array) && !PyArray_ISFORTRAN(array)) {
         PyErr_Format(PyExc_ValueError,
-                     "argument %zd is not contiguous, and a kernel sees no strides; pass "
+                     "argument %zd is not contiguous, and a kernel receives no strides; pass "
                      "numpy.ascontiguousarray(...)",
                      index);
         return -1;
@@ -53,12 +54,11 @@ static int check_layout(PyArrayObject *array, Py_ssize_t index) {
     return 0;
 }
 
-/* A struct by value: an array of just its bytes, such as a structured array of one element. */
+/* A struct passed by value: the array must have exactly its bytes, for example a structured array
+ * of one element. */
 static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_ssize_t index,
                       unsigned char *to) {
-    if (check_layout(array, index)) {
-        return -1;
-    }
+    if (check_layout(array, index)) return -1;
     if (PyArray_NBYTES(array) != (npy_intp)parameter->size) {
         PyErr_Format(PyExc_TypeError,
                      "argument %zd is an array of %zd bytes, but the kernel's parameter is a "
@@ -70,7 +70,7 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
     return 0;
 }
 
-/* Steals the array, which is held. */
+/* `array` and `hold` come from array_hold; steals both references. */
 static void append_array(arguments *a, PyArrayObject *array, PyObject *hold, char *end, uint32_t at,
                          Py_ssize_t index) {
     a->arrays[a->n_arrays++] = (struct array_argument){
@@ -85,7 +85,8 @@ static void append_array(arguments *a, PyArrayObject *array, PyObject *hold, cha
     a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = at};
 }
 
-/* Its array is a buffer like others; the pointer stands where the device will put the map. */
+/* The map's array becomes a buffer like any other array. Its pointer is stored at the parameter's
+ * offset, where the device later writes the encoded map. */
 static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
                           Py_ssize_t index) {
     smk_tensor_map *map = &a->tensor_maps[a->n_tensor_maps];
@@ -100,9 +101,7 @@ static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *pa
     }
     PyObject *hold;
     PyArrayObject *array = tensor_map_read(given, map, &end, &hold);
-    if (array == NULL) {
-        return -1;
-    }
+    if (array == NULL) return -1;
     append_array(a, array, hold, end, parameter->offset, index);
     map->arg_offset = parameter->offset;
     a->n_tensor_maps++;
@@ -111,14 +110,11 @@ static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *pa
 
 static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *parameter,
                      Py_ssize_t index) {
-    if (parameter_is_struct(parameter)) {
+    if (parameter_is_struct(parameter))
         return pack_array(array, parameter, index, a->block + parameter->offset);
-    }
     PyObject *hold;
     PyArrayObject *view = array_hold(array, &hold);
-    if (view == NULL) {
-        return -1;
-    }
+    if (view == NULL) return -1;
     if (check_pointer(parameter, index) || check_layout(view, index)) {
         Py_DECREF(view);
         Py_XDECREF(hold);
@@ -129,16 +125,14 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
     return 0;
 }
 
-/* An array of another library in a GPU's memory, as arguments_start has found out. */
-static int add_foreign(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
+/* An array of another library in GPU memory, which arguments_start has read. */
+static int add_device_array(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
     const device_array *read = &a->read[index];
     const array_label label = {.index = index};
-    if (check_pointer(parameter, index)) {
-        return -1;
-    }
+    if (check_pointer(parameter, index)) return -1;
     if (!device_array_is_contiguous(read)) {
         return device_array_refuse(PyExc_ValueError, label,
-                                   "is not contiguous, and a kernel sees no strides; pass "
+                                   "is not contiguous, and a kernel receives no strides; pass "
                                    "cupy.ascontiguousarray(...) or tensor.contiguous()");
     }
     memcpy(a->block + parameter->offset, &read->address, sizeof read->address);
@@ -150,38 +144,37 @@ static int by_address(const void *left, const void *right) {
     return (l->begin > r->begin) - (l->begin < r->begin);
 }
 
-static int by_stretch(const void *left, const void *right) {
+static int by_group(const void *left, const void *right) {
     const struct array_argument *l = left, *r = right;
-    return l->stretch != r->stretch ? (l->stretch > r->stretch) - (l->stretch < r->stretch)
-                                    : by_address(left, right);
+    return l->group != r->group ? (l->group > r->group) - (l->group < r->group)
+                                : by_address(left, right);
 }
 
-/* Brings together the arrays that overlap, in the order of the arguments: kernels see where their arrays are, and
- * nothing of where the host has them. */
-static void find_stretches(arguments *a) {
+/* Sorts the arrays into groups that overlap, in the order of the arguments. So the order of the
+ * buffers, and with it the addresses that a kernel sees, do not depend on host addresses. */
+static void group_overlapping(arguments *a) {
     qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_address);
     for (size_t first = 0, next; first < a->n_arrays; first = next) {
         char *end = a->arrays[first].end;
-        int least = a->arrays[first].index;
+        int lowest = a->arrays[first].index;
         for (next = first + 1; next < a->n_arrays && a->arrays[next].begin < end; next++) {
             end = a->arrays[next].end > end ? a->arrays[next].end : end;
-            least = a->arrays[next].index < least ? a->arrays[next].index : least;
+            lowest = a->arrays[next].index < lowest ? a->arrays[next].index : lowest;
         }
-        for (size_t i = first; i < next; i++) {
-            a->arrays[i].stretch = least;
-        }
+        for (size_t i = first; i < next; i++)
+            a->arrays[i].group = lowest;
     }
-    qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_stretch);
+    qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_group);
 }
 
-/* One buffer for each stretch of memory that overlapping arrays cover. */
+/* One buffer per group of overlapping arrays. */
 static int share_buffers(arguments *a) {
-    find_stretches(a);
+    group_overlapping(a);
     for (size_t first = 0, next; first < a->n_arrays; first = next) {
         char *begin = a->arrays[first].begin, *end = begin;
         bool writable = false;
-        for (next = first;
-             next < a->n_arrays && a->arrays[next].stretch == a->arrays[first].stretch; next++) {
+        for (next = first; next < a->n_arrays && a->arrays[next].group == a->arrays[first].group;
+             next++) {
             end = a->arrays[next].end > end ? a->arrays[next].end : end;
             writable |= a->arrays[next].writable;
         }
@@ -207,7 +200,7 @@ static int share_buffers(arguments *a) {
     return 0;
 }
 
-/* A tensor begins where its array does in the memory that arrays share. */
+/* A tensor must begin at a multiple of 16 bytes, also within a buffer that it shares. */
 static int check_tensor_maps(const arguments *a) {
     for (size_t i = 0; i < a->n_tensor_maps; i++) {
         uint64_t at;
@@ -236,14 +229,12 @@ void arguments_write_back(const arguments *a) {
     }
 }
 
-/* The array that holds the byte, or else the buffer's first one. */
+/* Finds the array that contains the hazard's byte, or else the first array of the buffer. */
 static void locate(const arguments *a, smk_hazard *h) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         const struct array_argument *array = &a->arrays[i];
         const smk_pointer *pointer = &a->pointers[array->pointer];
-        if ((int)pointer->buffer != h->buffer) {
-            continue;
-        }
+        if ((int)pointer->buffer != h->buffer) continue;
         int64_t at;
         memcpy(&at, a->block + pointer->arg_offset, sizeof at);
         bool inside = h->offset >= at && h->offset - at < array->end - array->begin;
@@ -251,56 +242,50 @@ static void locate(const arguments *a, smk_hazard *h) {
             h->argument = array->index;
             h->argument_at = h->offset - at;
         }
-        if (inside) {
-            return;
-        }
+        if (inside) return;
     }
 }
 
 void arguments_locate(const arguments *a, smk_trace *trace) {
-    for (size_t i = 0; i < trace->n_hazards; i++) {
-        if (trace->hazards[i].buffer >= 0) {
-            locate(a, &trace->hazards[i]);
-        }
-    }
+    for (size_t i = 0; i < trace->n_hazards; i++)
+        if (trace->hazards[i].buffer >= 0) locate(a, &trace->hazards[i]);
 }
 
-/* ---- all of them ---- */
+/* ---- all arguments ---- */
 
-/* What needs no look at its attributes: it cannot be an array. */
+/* True for types that cannot be arrays, so that no attribute has to be looked up. */
 static bool is_scalar(PyObject *given) {
     return given == Py_None || PyLong_Check(given) || PyFloat_Check(given) ||
            PyComplex_Check(given) || PyBytes_Check(given) || PyArray_IsScalar(given, Generic);
 }
 
-/* Reads an array of another library, and finds the device and the stream of all of them. */
+/* Reads an array of another library. The first one on a GPU sets the device; the first one that has
+ * a stream sets the stream, unless the caller gave one. */
 static int read_array(arguments *a, PyObject *given, Py_ssize_t index) {
     device_array *read = &a->read[index];
-    if (device_array_read(a->state, given, (array_label){.index = index}, a->stream, read)) {
+    if (device_array_read(a->state, given, (array_label){.index = index}, a->stream, read))
         return -1;
-    }
-    if (read->place != ARRAY_DEVICE) {
-        return 0;
-    }
+    if (read->place != ARRAY_DEVICE) return 0;
     if (read->ordinal >= 0 && a->ordinal >= 0 && read->ordinal != a->ordinal) {
         PyErr_Format(PyExc_ValueError,
                      "argument %zd is in the memory of cuda:%d and argument %zd in that of "
                      "cuda:%d; a kernel runs on one device",
-                     a->first, a->ordinal, index, read->ordinal);
+                     a->first_on_device, a->ordinal, index, read->ordinal);
         return -1;
     }
     if (a->ordinal < 0) {
         a->ordinal = read->ordinal;
-        a->first = index;
+        a->first_on_device = index;
     }
-    a->loose |= read->loose;
+    a->reused_unordered |= read->reused_unordered;
     a->stream = a->stream ? a->stream : read->stream;
     return 0;
 }
 
 int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,
                     Py_ssize_t n, void *stream, arguments *out) {
-    *out = (arguments){.ordinal = ORDINAL_NONE, .first = -1, .state = state, .stream = stream};
+    *out = (arguments){
+        .ordinal = ORDINAL_NONE, .first_on_device = -1, .state = state, .stream = stream};
     if ((size_t)n != signature->n_parameters) {
         PyErr_Format(PyExc_TypeError, "kernel %s takes %zu arguments but %zd were given",
                      signature->entry, signature->n_parameters, n);
@@ -322,22 +307,18 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         out->n_read = (size_t)i + 1;
-        if (!PyArray_Check(given[i]) && !is_scalar(given[i]) && read_array(out, given[i], i)) {
+        if (!PyArray_Check(given[i]) && !is_scalar(given[i]) && read_array(out, given[i], i))
             return -1;
-        }
     }
-    if (out->first >= 0 && out->stream == NULL) {
-        out->stream = GPU_DEFAULT_STREAM;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (out->read[i].stream && out->read[i].stream != out->stream) {
+    if (out->first_on_device >= 0 && out->stream == NULL) out->stream = GPU_DEFAULT_STREAM;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (out->read[i].stream && out->read[i].stream != out->stream)
             out->after[out->n_after++] = out->read[i].stream;
-        }
-    }
     return 0;
 }
 
-/* What is not NumPy's array becomes one, or bytes of the parameter block. This calls Python: of objects, of other libraries. */
+/* Converts an object that is not a NumPy array: to one, or to bytes of the parameter block. This
+ * runs Python code of the object or of its library. */
 static int convert(arguments *a, PyObject *given, const emu_parameter *parameter,
                    Py_ssize_t index) {
     const device_array *read = &a->read[index];
@@ -353,41 +334,30 @@ static int convert(arguments *a, PyObject *given, const emu_parameter *parameter
     return a->views[index] ? 0 : -1;
 }
 
-/* No Python code runs here that could change an array which has been looked at. */
+/* Runs no Python code, which could change an array that has already been checked. */
 static int add_argument(arguments *a, PyObject *given, const emu_parameter *parameter,
                         Py_ssize_t index) {
-    if (Py_IS_TYPE(given, a->state->tensor_map_type)) {
+    if (Py_IS_TYPE(given, a->state->tensor_map_type))
         return add_tensor_map(a, given, parameter, index);
-    }
     PyArrayObject *array = PyArray_Check(given) ? (PyArrayObject *)given : a->views[index];
-    if (array) {
-        return add_array(a, array, parameter, index);
-    }
-    return a->read[index].place == ARRAY_DEVICE ? add_foreign(a, parameter, index) : 0;
+    if (array) return add_array(a, array, parameter, index);
+    return a->read[index].place == ARRAY_DEVICE ? add_device_array(a, parameter, index) : 0;
 }
 
 int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a) {
     for (size_t i = 0; i < signature->n_parameters; i++) {
         const bool is_ready =
             PyArray_Check(given[i]) || Py_IS_TYPE(given[i], a->state->tensor_map_type);
-        if (!is_ready && convert(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) {
-            return -1;
-        }
+        if (!is_ready && convert(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) return -1;
     }
-    for (size_t i = 0; i < signature->n_parameters; i++) {
-        if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) {
-            return -1;
-        }
-    }
+    for (size_t i = 0; i < signature->n_parameters; i++)
+        if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) return -1;
     return share_buffers(a) || check_tensor_maps(a) ? -1 : 0;
 }
 
 void arguments_free(arguments *a) {
-    for (size_t i = 0; i < a->n_buffers; i++) {
-        if (a->buffers[i].access & SMK_OUT) {
-            PyMem_RawFree(a->buffers[i].host);
-        }
-    }
+    for (size_t i = 0; i < a->n_buffers; i++)
+        if (a->buffers[i].access & SMK_OUT) PyMem_RawFree(a->buffers[i].host);
     for (size_t i = 0; i < a->n_arrays; i++) {
         Py_DECREF(a->arrays[i].array);
         Py_XDECREF(a->arrays[i].hold);

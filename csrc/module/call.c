@@ -1,7 +1,7 @@
-/* Reading the arguments of gemm, transpose and probe.
+/* Reads the arguments of gemm, transpose and probe.
  *
- * Every keyword that is not one of the operation's own is a parameter of the variant, whose name
- * the row judges later: so a misspelt keyword is answered with the list of the legal ones.
+ * A keyword that the operation does not have is taken for a parameter of the variant. Its name is
+ * checked later, against the variant, so the error for a misspelt keyword lists the legal ones.
  */
 #include "call.h"
 
@@ -11,18 +11,14 @@ const call_form call_forms[SMK_N_OPS] = {
     [SMK_PROBE] = {1, {"x"}},
 };
 
-/* alpha and beta: real numbers, without the silent loss of an imaginary part. */
+/* alpha and beta must be real: an imaginary part must not be dropped silently. */
 static int read_real(PyObject *given, const char *name, double *out) {
     if (!PyComplex_Check(given) && !PyArray_IsScalar(given, ComplexFloating) &&
         (!PyArray_Check(given) || PyArray_NDIM((PyArrayObject *)given) == 0) &&
         !(PyArray_Check(given) && PyArray_ISCOMPLEX((PyArrayObject *)given))) {
         *out = PyFloat_AsDouble(given);
-        if (!PyErr_Occurred()) {
-            return 0;
-        }
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) {
-            return -1;
-        }
+        if (!PyErr_Occurred()) return 0;
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
         PyErr_Clear();
     }
     PyErr_Format(PyExc_TypeError, "%s must be a real number, not %.200s", name,
@@ -60,9 +56,7 @@ static int read_memory(PyObject *given, size_t *out) {
     PyObject *number = PyNumber_Index(given);
     *out = number ? PyLong_AsSize_t(number) : 0;
     Py_XDECREF(number);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
-        return -1;
-    }
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
     if (*out == 0 || PyErr_Occurred()) {
         PyErr_Format(PyExc_ValueError,
                      "max_memory must be a number of bytes above 0, or None, not %R", given);
@@ -71,11 +65,9 @@ static int read_memory(PyObject *given, size_t *out) {
     return 0;
 }
 
-/* Ordinals, or names: [0, 1], ["cuda:0", "cuda:1"]. */
+/* Ordinals or names: [0, 1], ["cuda:0", "cuda:1"]. */
 static int read_devices(PyObject *given, call *c) {
-    if (given == Py_None) {
-        return 0;
-    }
+    if (given == Py_None) return 0;
     PyObject *list = PyUnicode_Check(given) ? NULL : PySequence_Tuple(given);
     const Py_ssize_t n = list ? PyTuple_GET_SIZE(list) : 0;
     int failed = n < 1 || n > CALL_MAX_DEVICES;
@@ -103,9 +95,8 @@ static int read_devices(PyObject *given, call *c) {
 }
 
 static int read_param(call *c, const char *name, PyObject *given) {
-    if (c->n_params == CALL_MAX_PARAMS) {
-        return 0; /* too many already: one of those that are noted is unknown */
-    }
+    if (c->n_params == CALL_MAX_PARAMS)
+        return 0; /* already more than any variant has, so one of them is unknown: an error later */
     PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
     if (number == NULL) {
         if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -136,9 +127,7 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
         }
     }
     bool has_out = c->op != SMK_PROBE;
-    if (strcmp(name, "variant") == 0) {
-        return read_variant(given, &c->variant);
-    }
+    if (strcmp(name, "variant") == 0) return read_variant(given, &c->variant);
     if (strcmp(name, "device") == 0) {
         c->device = given;
         return 0;
@@ -151,9 +140,7 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
         c->out = given == Py_None ? NULL : given;
         return 0;
     }
-    if (has_out && strcmp(name, "max_memory") == 0) {
-        return read_memory(given, &c->max_memory);
-    }
+    if (has_out && strcmp(name, "max_memory") == 0) return read_memory(given, &c->max_memory);
     if (has_out && strcmp(name, "progress") == 0) {
         if (given != Py_None && given != Py_False && given != Py_True && !PyCallable_Check(given)) {
             PyErr_Format(PyExc_TypeError,
@@ -165,18 +152,11 @@ static int read_keyword(call *c, const char *name, PyObject *given) {
         c->progress = given == Py_None || given == Py_False ? NULL : given;
         return 0;
     }
-    if (c->op == SMK_GEMM && strcmp(name, "devices") == 0) {
-        return read_devices(given, c);
-    }
-    if (c->op == SMK_GEMM && strcmp(name, "alpha") == 0) {
-        return read_real(given, name, &c->alpha);
-    }
-    if (c->op == SMK_GEMM && strcmp(name, "beta") == 0) {
-        return read_real(given, name, &c->beta);
-    }
-    if (c->op == SMK_GEMM && strcmp(name, "accuracy") == 0) {
+    if (c->op == SMK_GEMM && strcmp(name, "devices") == 0) return read_devices(given, c);
+    if (c->op == SMK_GEMM && strcmp(name, "alpha") == 0) return read_real(given, name, &c->alpha);
+    if (c->op == SMK_GEMM && strcmp(name, "beta") == 0) return read_real(given, name, &c->beta);
+    if (c->op == SMK_GEMM && strcmp(name, "accuracy") == 0)
         return read_accuracy(given, &c->accuracy);
-    }
     return read_param(c, name, given);
 }
 
@@ -189,22 +169,17 @@ int call_read(smk_op op, PyObject *args, PyObject *kwargs, call *out) {
                      smk_op_names[op], form->n_inputs, form->n_inputs > 1 ? "s" : "", n);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < n; i++) {
+    for (Py_ssize_t i = 0; i < n; i++)
         out->inputs[i] = PyTuple_GET_ITEM(args, i);
-    }
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) {
         const char *name = PyUnicode_Check(key) ? text_of(key) : NULL;
         if (name == NULL) {
-            if (!PyErr_Occurred()) {
-                PyErr_SetString(PyExc_TypeError, "keywords must be strings");
-            }
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "keywords must be strings");
             return -1;
         }
-        if (read_keyword(out, name, value)) {
-            return -1;
-        }
+        if (read_keyword(out, name, value)) return -1;
     }
     for (int i = 0; i < form->n_inputs; i++) {
         if (out->inputs[i] == NULL) {

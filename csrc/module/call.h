@@ -1,4 +1,5 @@
-/* What the user wrote: gemm(a, b, variant=..., tile=32), read but not yet judged against arrays. */
+/* The arguments of a call such as gemm(a, b, variant=..., tile=32), parsed but not yet checked
+ * against the arrays. */
 #ifndef SMK_CALL_H
 #define SMK_CALL_H
 
@@ -8,14 +9,14 @@ enum {
     CALL_MAX_INPUTS = 2,
     CALL_MAX_PARAMS = SMK_MAX_PARAMS + 1,
     CALL_MAX_DEVICES = 16,
-    CALL_MAX_COPIES = CALL_MAX_INPUTS + 2 /* of each input and of out, and to out */
+    CALL_MAX_COPIES = CALL_MAX_INPUTS + 2 /* from each input, from `out`, and to `out` */
 };
 
 /* All references are borrowed from the arguments. */
 typedef struct call {
     smk_op op;
     PyObject *inputs[CALL_MAX_INPUTS];
-    const char *variant;             /* NULL: not said */
+    const char *variant;             /* NULL: not given */
     PyObject *out, *device, *stream; /* NULL: None or not given */
     PyObject *progress;              /* callable, True, or NULL */
     double alpha, beta;
@@ -23,7 +24,8 @@ typedef struct call {
     int devices[CALL_MAX_DEVICES];
     int n_devices; /* 0: not given */
     smk_accuracy accuracy;
-    const char *params[CALL_MAX_PARAMS]; /* one more than any row has, so that a surplus shows */
+    /* Room for one more than any variant has, so that too many are detected. */
+    const char *params[CALL_MAX_PARAMS];
     int64_t values[CALL_MAX_PARAMS];
     int n_params;
 } call;

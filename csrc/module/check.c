@@ -1,4 +1,4 @@
-/* Checks that the operations share: which row is meant, and whether the result fits `out`. */
+/* Checks that all operations share: finds the variant, and checks that the result fits `out`. */
 #include "choose.h"
 
 static int refuse_variant(const char *op, smk_op which, const char *variant) {
@@ -18,42 +18,37 @@ static int refuse_variant(const char *op, smk_op which, const char *variant) {
     return -1;
 }
 
-int request_choose_row(module_state *state, request *r, smk_query question) {
-    const char *dtype_name = question.dtype;
-    const call *asked = r->asked;
-    question.op = asked->op;
-    question.accuracy = asked->accuracy;
-    const char *op = smk_op_names[asked->op];
-    const char *fallback = asked->op == SMK_PROBE ? "stride_read" : "auto";
-    const char *variant = asked->variant ? asked->variant : fallback;
+int request_choose_variant(module_state *state, request *r, smk_query query) {
+    const char *dtype_name = query.dtype;
+    const call *given = r->call;
+    query.op = given->op;
+    query.accuracy = given->accuracy;
+    const char *op = smk_op_names[given->op];
+    const char *fallback = given->op == SMK_PROBE ? "stride_read" : "auto";
+    const char *variant = given->variant ? given->variant : fallback;
 
     bool with_values = false;
-    bool automatic = asked->op != SMK_PROBE && strcmp(variant, "auto") == 0;
-    if (automatic && asked->n_params > 0) {
+    bool automatic = given->op != SMK_PROBE && strcmp(variant, "auto") == 0;
+    if (automatic && given->n_params > 0) {
         PyErr_Format(PyExc_ValueError,
                      "%s: parameter '%s' belongs to a variant; name the variant beside it, as in "
                      "variant='tiled'",
-                     op, asked->params[0]);
+                     op, given->params[0]);
         return -1;
     }
-    if (!automatic && asked->accuracy != SMK_ACCURACY_FLOAT32) {
+    if (!automatic && given->accuracy != SMK_ACCURACY_FLOAT32) {
         PyErr_Format(PyExc_ValueError,
                      "%s: accuracy is for variant 'auto' to choose by; variant '%s' has its own",
                      op, variant);
         return -1;
     }
     if (automatic) {
-        if (request_choose(state, r, question, &with_values)) {
-            return -1;
-        }
-    } else if ((r->row = smk_row_find(asked->op, variant)) == NULL) {
-        return refuse_variant(op, asked->op, variant);
+        if (request_choose(state, r, query, &with_values)) return -1;
+    } else if ((r->row = smk_row_find(given->op, variant)) == NULL) {
+        return refuse_variant(op, given->op, variant);
     }
-    for (int i = 0; i < r->row->n_dtypes; i++) {
-        if (strcmp(r->row->dtypes[i].name, dtype_name) == 0) {
-            r->dtype = &r->row->dtypes[i];
-        }
-    }
+    for (int i = 0; i < r->row->n_dtypes; i++)
+        if (strcmp(r->row->dtypes[i].name, dtype_name) == 0) r->dtype = &r->row->dtypes[i];
     if (r->dtype == NULL) {
         char taken[128] = "";
         for (int i = 0; i < r->row->n_dtypes; i++) {
@@ -66,17 +61,17 @@ int request_choose_row(module_state *state, request *r, smk_query question) {
         return -1;
     }
     smk_status status = {0};
-    if (!with_values && smk_row_values(r->row, r->dtype->itemsize, asked->params, asked->values,
-                                       asked->n_params, r->values, &status)) {
+    if (!with_values && smk_row_values(r->row, r->dtype->itemsize, given->params, given->values,
+                                       given->n_params, r->values, &status)) {
         raise_status(state, &status);
         return -1;
     }
-    const bool is_pipeline = !r->on.emulated && !r->on_device && asked->op == SMK_GEMM;
-    return !automatic && is_pipeline ? request_expect(state, r, question) : 0;
+    const bool is_pipeline = !r->on.emulated && !r->on_device && given->op == SMK_GEMM;
+    return !automatic && is_pipeline ? request_predict_seconds(state, r, query) : 0;
 }
 
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
-    const char *op = smk_op_names[r->asked->op];
+    const char *op = smk_op_names[r->call->op];
     if (!same_type) {
         PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, the result has %S", op,
                      PyArray_DESCR(out), r->descr);
@@ -102,15 +97,11 @@ int request_fits_result(const request *r, PyArrayObject *out, bool same_type) {
 }
 
 int request_check_out(const request *r) {
-    PyObject *given = r->asked->out;
-    const char *op = smk_op_names[r->asked->op];
-    if (given == NULL || r->on_device) {
-        return 0; /* request_place_result looks at one on a device */
-    }
+    PyObject *given = r->call->out;
+    const char *op = smk_op_names[r->call->op];
+    if (given == NULL || r->on_device) return 0; /* request_place_result checks an `out` on a GPU */
     PyArrayObject *own = operand_array(given, op, "out"); /* refuses masked arrays */
-    if (own == NULL) {
-        return -1;
-    }
+    if (own == NULL) return -1;
     Py_DECREF(own);
     if (!PyArray_Check(given)) {
         PyErr_Format(PyExc_TypeError, "%s: out must be a numpy.ndarray, not %.200s", op,
@@ -122,10 +113,9 @@ int request_check_out(const request *r) {
 }
 
 PyArrayObject *request_hold_out(request *r) {
-    PyArrayObject *out = array_hold((PyArrayObject *)r->asked->out, &r->holds[r->n_inputs]);
-    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr))) {
-        Py_CLEAR(out); /* code of the caller has run since it was looked at */
-    }
+    PyArrayObject *out = array_hold((PyArrayObject *)r->call->out, &r->holds[r->n_inputs]);
+    if (out && request_fits_result(r, out, PyArray_EquivTypes(PyArray_DESCR(out), r->descr)))
+        Py_CLEAR(out); /* Python code that ran since request_check_out changed it */
     return out;
 }
 

@@ -1,6 +1,6 @@
-/* The numbers that variant "auto" predicts by, a table for each GPU, and predictions from Python.
+/* Selects the variant for "auto" by predicted time, from one table of measured timings per GPU.
  *
- * A table comes from smemkern._timings, once for each GPU: a list of
+ * smemkern._timings loads each table once: a list of
  * (op, variant, params, dtype, accuracy, aligned, side, (SMK_N_TERMS microseconds)).
  */
 #include "choose.h"
@@ -17,11 +17,8 @@ typedef struct timings {
 /* ---- from Python ---- */
 
 static int name_in(const char *const *names, int n, const char *wanted) {
-    for (int i = 0; i < n; i++) {
-        if (strcmp(names[i], wanted) == 0) {
-            return i;
-        }
-    }
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], wanted) == 0) return i;
     return -1;
 }
 
@@ -33,15 +30,12 @@ static int read_params(PyObject *params, smk_timing *out) {
     PyObject *key, *value;
     while (PyDict_Next(params, &at, &key, &value)) {
         if (n == SMK_MAX_PARAMS) {
-            PyErr_Format(PyExc_ValueError, "variant '%s' has no so many parameters",
-                         out->row->name);
+            PyErr_Format(PyExc_ValueError, "variant '%s' has fewer parameters", out->row->name);
             return -1;
         }
         names[n] = PyUnicode_AsUTF8(key);
         given[n] = PyLong_AsLongLong(value);
-        if (names[n++] == NULL || PyErr_Occurred()) {
-            return -1;
-        }
+        if (names[n++] == NULL || PyErr_Occurred()) return -1;
     }
     smk_status status = {0};
     if (smk_row_values(out->row, out->dtype->itemsize, names, given, n, out->values, &status)) {
@@ -69,11 +63,8 @@ static int read_timing(PyObject *entry, smk_timing *out) {
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
     const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
     out->row = which < 0 ? NULL : smk_row_find((smk_op)which, variant);
-    for (int i = 0; out->row && i < out->row->n_dtypes; i++) {
-        if (strcmp(out->row->dtypes[i].name, dtype) == 0) {
-            out->dtype = &out->row->dtypes[i];
-        }
-    }
+    for (int i = 0; out->row && i < out->row->n_dtypes; i++)
+        if (strcmp(out->row->dtypes[i].name, dtype) == 0) out->dtype = &out->row->dtypes[i];
     if (out->dtype == NULL || exact < 0) {
         PyErr_Format(PyExc_ValueError, "there is no %s variant '%s' of %s with accuracy '%s'", op,
                      variant, dtype, accuracy);
@@ -87,14 +78,10 @@ static int read_timing(PyObject *entry, smk_timing *out) {
 
 static timings *read_timings(PyObject *list) {
     PyObject *entries = PySequence_Fast(list, "timings should be a sequence of tuples");
-    if (entries == NULL) {
-        return NULL;
-    }
+    if (entries == NULL) return NULL;
     const size_t n = (size_t)PySequence_Fast_GET_SIZE(entries);
     timings *all = PyMem_Calloc(1, sizeof *all + n * sizeof *all->entries);
-    if (all == NULL) {
-        PyErr_NoMemory();
-    }
+    if (all == NULL) PyErr_NoMemory();
     while (all && all->n < n) {
         PyObject *entry = PySequence_Fast_GET_ITEM(entries, (Py_ssize_t)all->n);
         if (read_timing(entry, &all->entries[all->n++])) {
@@ -112,7 +99,7 @@ static void free_capsule(PyObject *capsule) {
     PyMem_Free(PyCapsule_GetPointer(capsule, capsule_name));
 }
 
-static int keep(module_state *state, PyObject *ordinal, PyObject *list) {
+static int store_timings(module_state *state, PyObject *ordinal, PyObject *list) {
     timings *all = read_timings(list);
     PyObject *capsule = all ? PyCapsule_New(all, capsule_name, free_capsule) : NULL;
     if (capsule == NULL) {
@@ -133,14 +120,14 @@ static int load(module_state *state, PyObject *ordinal, int number) {
     }
     PyObject *module = PyImport_ImportModule("smemkern._timings");
     PyObject *list = module ? PyObject_CallMethod(module, "load", "s", info.name) : NULL;
-    int failed = list ? keep(state, ordinal, list) : -1;
+    int failed = list ? store_timings(state, ordinal, list) : -1;
     Py_XDECREF(list);
     Py_XDECREF(module);
     return failed;
 }
 
-/* A new reference to the capsule of the device's table. */
-static PyObject *table_of(module_state *state, int number) {
+/* A new reference to the capsule of the GPU's table, which is loaded at the first use. */
+static PyObject *timings_of(module_state *state, int number) {
     PyObject *ordinal = PyLong_FromLong(number);
     PyObject *capsule = NULL;
     if (ordinal && (capsule = dict_item(state->timings, ordinal)) == NULL && !PyErr_Occurred() &&
@@ -153,13 +140,11 @@ static PyObject *table_of(module_state *state, int number) {
 
 /* ---- choosing ---- */
 
-/* The fastest that the question allows; of no row, if none fits. */
+/* *out: the fastest timing that fits the query; its `row` is NULL if none fits. */
 static int find_fastest(module_state *state, const request *r, const smk_query *q,
                         smk_timing *out) {
-    PyObject *capsule = table_of(state, r->on.ordinal);
-    if (capsule == NULL) {
-        return -1;
-    }
+    PyObject *capsule = timings_of(state, r->on.ordinal);
+    if (capsule == NULL) return -1;
     const timings *all = PyCapsule_GetPointer(capsule, capsule_name);
     const smk_timing *best = smk_fastest(all->entries, all->n, q);
     *out = best ? *best : (smk_timing){0};
@@ -171,12 +156,11 @@ static double seconds_of(const smk_timing *timing, const smk_query *q) {
     return 1e-6 * smk_timing_predicts(timing, q);
 }
 
-/* The row, and its parameters, that the question's answer is fastest by; r->row is NULL if none fits. */
+/* Sets the variant that is predicted to be fastest, and its parameters. r->row is NULL if none
+ * fits. */
 static int choose_on_gpu(module_state *state, request *r, const smk_query *q) {
     smk_timing best;
-    if (find_fastest(state, r, q, &best)) {
-        return -1;
-    }
+    if (find_fastest(state, r, q, &best)) return -1;
     if ((r->row = best.row)) {
         memcpy(r->values, best.values, sizeof r->values);
         r->seconds = seconds_of(&best, q);
@@ -184,42 +168,32 @@ static int choose_on_gpu(module_state *state, request *r, const smk_query *q) {
     return 0;
 }
 
-static int ask_gpu(module_state *state, const request *r, smk_query *q) {
+static int query_gpu(module_state *state, const request *r, smk_query *q) {
     return device_sm(state, &r->on, &q->sm) ||
                    device_multiprocessors(state, &r->on, &q->multiprocessors)
                ? -1
                : 0;
 }
 
-int request_expect(module_state *state, request *r, smk_query q) {
+int request_predict_seconds(module_state *state, request *r, smk_query q) {
     smk_timing best;
     q.only = r->row;
     q.accuracy = SMK_N_ACCURACIES - 1; /* any */
-    if (ask_gpu(state, r, &q) || find_fastest(state, r, &q, &best)) {
-        return -1;
-    }
+    if (query_gpu(state, r, &q) || find_fastest(state, r, &q, &best)) return -1;
     r->seconds = best.row ? seconds_of(&best, &q) : 0;
     return 0;
 }
 
-/* Rows that read the operands where they are come first; without any, one that reads their copies
- * (device_copies.h). */
+/* First looks for variants that read the operands in place, then for variants that read aligned,
+ * row-major copies of them (device_copies.h). */
 int request_choose(module_state *state, request *r, smk_query q, bool *with_values) {
     const bool on_gpu = !r->on.emulated;
-    if (on_gpu && ask_gpu(state, r, &q)) {
-        return -1;
-    }
+    if (on_gpu && query_gpu(state, r, &q)) return -1;
     for (;;) {
-        if (on_gpu && choose_on_gpu(state, r, &q)) {
-            return -1;
-        }
+        if (on_gpu && choose_on_gpu(state, r, &q)) return -1;
         *with_values = r->row != NULL;
-        if (r->row || (r->row = smk_default_row(&q))) {
-            return 0;
-        }
-        if (q.strides == SMK_ROWS) {
-            break;
-        }
+        if (r->row || (r->row = smk_default_row(&q))) return 0;
+        if (q.strides == SMK_ROWS) break;
         q.strides = SMK_ROWS;
         q.aligned = true;
     }
@@ -234,14 +208,11 @@ int request_choose(module_state *state, request *r, smk_query q, bool *with_valu
 
 PyObject *choose_set_timings(module_state *state, PyObject *args) {
     PyObject *ordinal, *list;
-    if (!PyArg_ParseTuple(args, "O!O:set_timings", &PyLong_Type, &ordinal, &list)) {
-        return NULL;
-    }
-    if (list == Py_None) {
+    if (!PyArg_ParseTuple(args, "O!O:set_timings", &PyLong_Type, &ordinal, &list)) return NULL;
+    if (list == Py_None)
         PyDict_Clear(state->timings);
-    } else if (keep(state, ordinal, list)) {
+    else if (store_timings(state, ordinal, list))
         return NULL;
-    }
     Py_RETURN_NONE;
 }
 
@@ -276,15 +247,11 @@ PyObject *choose_predict(PyObject *args) {
     for (size_t i = 0; result && i < all->n; i++) {
         const smk_timing *t = &all->entries[i];
         double x[SMK_N_TERMS];
-        if (!smk_timing_fits(t, &q)) {
-            continue;
-        }
+        if (!smk_timing_fits(t, &q)) continue;
         smk_timing_terms(t, &q, x);
         PyObject *row = Py_BuildValue("(nd(dddddd))", (Py_ssize_t)i, smk_timing_predicts(t, &q),
                                       x[0], x[1], x[2], x[3], x[4], x[5]);
-        if (row == NULL || PyList_Append(result, row)) {
-            Py_CLEAR(result);
-        }
+        if (row == NULL || PyList_Append(result, row)) Py_CLEAR(result);
         Py_XDECREF(row);
     }
     PyMem_Free(all);

@@ -1,17 +1,17 @@
-/* What variant "auto" stands for in a call, and the numbers it is chosen by. */
+/* Selects the variant for "auto", by tables of measured timings. */
 #ifndef SMK_CHOOSE_H
 #define SMK_CHOOSE_H
 
 #include "request.h"
 
-/* Sets the row and, unless its defaults are meant, the values of its parameters. Of the question, what
- * the device says is filled in here. */
-int request_choose(module_state *state, request *r, smk_query question, bool *with_values);
+/* Sets r->row. *with_values: r->values is set too; else the variant's defaults apply. The GPU's
+ * fields of the query are filled in here. */
+int request_choose(module_state *state, request *r, smk_query query, bool *with_values);
 
-/* Sets `seconds` of a request whose row was named, where the table knows it. */
-int request_expect(module_state *state, request *r, smk_query question);
+/* Sets r->seconds of a request whose caller named the variant; 0 if the table has no timing. */
+int request_predict_seconds(module_state *state, request *r, smk_query query);
 
-/* set_timings(ordinal, list or None) and predict(...), as docs.h says. */
+/* set_timings(ordinal, list or None) and predict(...): see docs.h. */
 PyObject *choose_set_timings(module_state *state, PyObject *args);
 PyObject *choose_predict(PyObject *args);
 

@@ -1,4 +1,5 @@
-/* Calls without the GIL are counted, so that the end of the interpreter can wait for them; detached.h says why. */
+/* Counts the calls that run without the GIL, so that interpreter exit can stop them and wait; see
+ * detached.h. */
 #include "detached.h"
 
 #include <stdlib.h>
@@ -6,22 +7,24 @@
 #include <unistd.h>
 
 enum {
-    NAP_MS = 2,
-    STOPS_WITHIN_MS =
-        5000, /* but for what cannot be stopped: a call of a driver, of NVRTC, of Python */
-    ENDS_WITHIN_MS = 1000
+    SLEEP_MS = 2,
+    /* Calls of the driver, of NVRTC or of Python cannot be stopped and may take longer. */
+    STOP_TIMEOUT_MS = 5000,
+    EXIT_TIMEOUT_MS = 1000
 };
 
 typedef struct calls {
     atomic_bool closing;
-    unsigned long closer; /* the thread that ends the interpreter, which may still call */
-    _Atomic uint64_t
-        running;            /* in the upper half the process, since a fork leaves threads behind */
-    atomic_uint references; /* the module's, and one per call */
+    /* The thread that ends the interpreter; it may still start calls. */
+    unsigned long closing_thread;
+    /* Low half: the number of running calls. High half: the process id, since the child of a fork
+     * does not have the threads of its parent. */
+    _Atomic uint64_t running;
+    atomic_uint references; /* one of the module, and one per call */
 } calls;
 
-static void nap(void) {
-    nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
+static void sleep_briefly(void) {
+    nanosleep(&(struct timespec){.tv_nsec = SLEEP_MS * 1000000L}, NULL);
 }
 
 static void count(calls *c, int by) {
@@ -34,7 +37,7 @@ static void count(calls *c, int by) {
     } while (!atomic_compare_exchange_weak(&c->running, &before, after));
 }
 
-static bool any_runs(calls *c) {
+static bool any_running(calls *c) {
     const uint64_t running = atomic_load(&c->running);
     return running >> 32 == (uint64_t)getpid() && (uint32_t)running > 0;
 }
@@ -47,18 +50,19 @@ static bool is_finalizing(void) {
 #endif
 }
 
-/* Without the GIL. Python must not get hold of a thread that it would end. */
-static void await_end(void) {
-    for (int ms = 0; ms < ENDS_WITHIN_MS; ms += NAP_MS) {
-        while (is_finalizing()) {
+/* Called without the GIL. Once the interpreter finalizes, the thread must not take the GIL again,
+ * since Python would end it there: it pauses until the process ends. Returns if the interpreter
+ * does not finalize within EXIT_TIMEOUT_MS. */
+static void wait_for_exit(void) {
+    for (int ms = 0; ms < EXIT_TIMEOUT_MS; ms += SLEEP_MS) {
+        while (is_finalizing())
             pause();
-        }
-        nap();
+        sleep_briefly();
     }
 }
 
 static bool is_closing(const calls *c) {
-    return atomic_load(&c->closing) && c->closer != PyThread_get_thread_ident();
+    return atomic_load(&c->closing) && c->closing_thread != PyThread_get_thread_ident();
 }
 
 int detach(const module_state *state, detached *out) {
@@ -67,9 +71,7 @@ int detach(const module_state *state, detached *out) {
     atomic_fetch_add(&c->references, 1);
     *out = (detached){.calls = c, .cancel = &c->closing};
     const bool closing = is_closing(c);
-    if (atomic_load(&c->closing) && !closing) {
-        out->cancel = NULL;
-    }
+    if (atomic_load(&c->closing) && !closing) out->cancel = NULL;
     out->thread = PyEval_SaveThread();
     if (closing) {
         attach(out);
@@ -81,17 +83,13 @@ int detach(const module_state *state, detached *out) {
 
 void attach(detached *d) {
     count(d->calls, -1);
-    if (d->cancel && atomic_load(d->cancel)) {
-        await_end();
-    }
+    if (d->cancel && atomic_load(d->cancel)) wait_for_exit();
     PyEval_RestoreThread(d->thread);
     detached_free(d->calls);
 }
 
 bool attach_briefly(detached *d) {
-    if (d->cancel && atomic_load(d->cancel)) {
-        return false;
-    }
+    if (d->cancel && atomic_load(d->cancel)) return false;
     PyEval_RestoreThread(d->thread);
     return true;
 }
@@ -101,25 +99,24 @@ void detach_again(detached *d) {
 }
 
 void detached_free(calls *c) {
-    if (c && atomic_fetch_sub(&c->references, 1) == 1) {
-        free(c);
-    }
+    if (c && atomic_fetch_sub(&c->references, 1) == 1) free(c);
 }
 
-/* ---- the end ---- */
+/* ---- interpreter exit ---- */
 
 static PyObject *close_calls(PyObject *module, PyObject *Py_UNUSED(none)) {
     const module_state *state = PyModule_GetState(module);
     calls *c = state->calls;
-    c->closer = PyThread_get_thread_ident();
+    c->closing_thread = PyThread_get_thread_ident();
     atomic_store(&c->closing, true);
-    if (!any_runs(c)) {
-        Py_RETURN_NONE; /* in the end of a sub-interpreter that comes late, taking the GIL again would end this thread */
+    if (!any_running(c)) {
+        /* Keeps the GIL: late in a sub-interpreter's exit, taking it again would end this
+         * thread. */
+        Py_RETURN_NONE;
     }
     Py_BEGIN_ALLOW_THREADS;
-    for (int ms = 0; any_runs(c) && ms < STOPS_WITHIN_MS; ms += NAP_MS) {
-        nap();
-    }
+    for (int ms = 0; any_running(c) && ms < STOP_TIMEOUT_MS; ms += SLEEP_MS)
+        sleep_briefly();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }

@@ -1,4 +1,4 @@
-/* Which device a call means, and running a job on it. */
+/* Parses device= and stream=, and runs jobs and pipelines without the GIL. */
 #include <time.h>
 
 #include "call.h"
@@ -33,16 +33,10 @@ int device_read(const module_state *state, PyObject *given, device *out) {
         return -1;
     }
     const char *name = text_of(given);
-    if (name == NULL) {
-        return -1;
-    }
-    if (strcmp(name, "emu") == 0) {
-        return 0;
-    }
+    if (name == NULL) return -1;
+    if (strcmp(name, "emu") == 0) return 0;
     out->emulated = false;
-    if (strcmp(name, "cuda") == 0) {
-        return 0;
-    }
+    if (strcmp(name, "cuda") == 0) return 0;
     if (strncmp(name, "cuda:", 5) == 0) {
         size_t digits = strspn(name + 5, "0123456789");
         if (digits > 0 && digits < 9 && name[5 + digits] == '\0') {
@@ -83,9 +77,7 @@ int stream_refuse(void) {
 
 int stream_read(PyObject *given, void **out) {
     *out = NULL;
-    if (given == Py_None) {
-        return 0;
-    }
+    if (given == Py_None) return 0;
     /* The CUDA stream protocol: (version, address). */
     PyObject *method =
         PyLong_Check(given) ? NULL : PyObject_GetAttrString(given, "__cuda_stream__");
@@ -93,15 +85,15 @@ int stream_read(PyObject *given, void **out) {
     PyObject *pair = method && PyCallable_Check(method) ? PyObject_CallNoArgs(method) : NULL;
     Py_XDECREF(method);
     PyObject *address = PyLong_Check(given) ? given : NULL;
-    if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2) {
+    if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) >= 2)
         address = PyTuple_GET_ITEM(pair, 1);
-    }
     if (address) {
         *out = PyLong_AsVoidPtr(address);
         if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            PyErr_Format(PyExc_OverflowError, "stream is no address of a CUDA stream: %R", address);
+            PyErr_Format(PyExc_OverflowError, "stream is not the address of a CUDA stream: %R",
+                         address);
         }
-        *out = *out || PyErr_Occurred() ? *out : GPU_DEFAULT_STREAM; /* which libraries call 0 */
+        *out = *out || PyErr_Occurred() ? *out : GPU_DEFAULT_STREAM; /* libraries write 0 */
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError,
                      "stream must be None, the address of a CUDA stream as an int, or an object "
@@ -112,7 +104,7 @@ int stream_read(PyObject *given, void **out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* To sys.stdout, which a notebook or a test may have replaced. */
+/* Writes kernels' output to sys.stdout, which a notebook or a test may have replaced. */
 static int show_printed(smk_text *printed) {
     PyObject *out = PySys_GetObject("stdout");
     int result = 0;
@@ -131,23 +123,22 @@ static int show_printed(smk_text *printed) {
     return result;
 }
 
-/* ---- what calls moved ---- */
+/* ---- transfer statistics ---- */
 
-static _Thread_local smk_transfer last; /* by this thread's last call that moves blocks */
+/* Of this thread's last call that transfers blocks. */
+static _Thread_local smk_transfer last;
 static _Thread_local bool any;
 
 PyObject *device_last_transfer(void) {
-    if (!any) {
-        Py_RETURN_NONE;
-    }
+    if (!any) Py_RETURN_NONE;
     return Py_BuildValue("nnnnndin", (Py_ssize_t)last.bytes_in, (Py_ssize_t)last.bytes_out,
                          (Py_ssize_t)last.bytes_direct, (Py_ssize_t)last.bytes_staged,
                          (Py_ssize_t)last.bytes_peer, last.seconds, last.threads,
                          (Py_ssize_t)last.steps);
 }
 
-/* Where the next run notes what it moves; nothing, if it fails before. */
-static smk_transfer *note_transfer(void) {
+/* Resets the statistics, for the next run to fill. They stay 0 if it fails before it begins. */
+static smk_transfer *start_transfer(void) {
     last = (smk_transfer){0};
     any = true;
     return &last;
@@ -156,43 +147,36 @@ static smk_transfer *note_transfer(void) {
 PyObject *device_trim(const module_state *state, PyObject *given) {
     device on;
     smk_status status = {0};
-    if (device_read(state, given, &on)) {
-        return NULL;
-    }
+    if (device_read(state, given, &on)) return NULL;
     const size_t results = result_memory_trim();
     if (on.emulated) {
         size_t modules;
-        Py_BEGIN_ALLOW_THREADS modules = emu_trim(); /* frees up to some hundred megabytes */
+        Py_BEGIN_ALLOW_THREADS modules = emu_trim(); /* frees up to several hundred MB */
         Py_END_ALLOW_THREADS return PyLong_FromSize_t(results + modules);
     }
     const size_t before = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
-    if (gpu_trim(on.ordinal, &status)) {
-        return raise_status(state, &status);
-    }
+    if (gpu_trim(on.ordinal, &status)) return raise_status(state, &status);
     const size_t after = gpu_pool_bytes(on.ordinal) + gpu_stage_bytes(on.ordinal);
     return PyLong_FromSize_t(results + (before > after ? before - after : 0));
 }
 
-/* ---- running ---- */
+/* ---- polling: signals, timeout, progress ---- */
 
-/* ---- progress ---- */
-
-/* What a run's thread listens with: signals, the time, and a function that is told how far the run
- * is. */
 typedef struct watch {
     detached call;
-    double timeout, end;       /* seconds; the end is of time_now */
-    PyObject *tell;            /* or NULL */
-    _Atomic size_t delivered;  /* bytes, by flows */
-    _Atomic uint64_t finished; /* blocks, by the emulator */
-    size_t all;                /* of one or the other */
+    double timeout, end;       /* seconds; `end` is a time of time_now */
+    PyObject *progress;        /* called with (done, total); NULL: none */
+    _Atomic size_t delivered;  /* pipelines: bytes of the result in host memory */
+    _Atomic uint64_t finished; /* the emulator: blocks */
+    size_t total;              /* of one or the other */
 } watch;
 
-static int tell(const watch *w) {
+static int report_progress(const watch *w) {
     const size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
-    PyObject *said = PyObject_CallFunction(w->tell, "nn", (Py_ssize_t)done, (Py_ssize_t)w->all);
-    Py_XDECREF(said);
-    return said ? 0 : -1;
+    PyObject *returned =
+        PyObject_CallFunction(w->progress, "nn", (Py_ssize_t)done, (Py_ssize_t)w->total);
+    Py_XDECREF(returned);
+    return returned ? 0 : -1;
 }
 
 static double time_now(void) {
@@ -201,11 +185,9 @@ static double time_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Raises, once the time is over. */
-static int check_time(const watch *w) {
-    if (time_now() <= w->end) {
-        return 0;
-    }
+/* Raises TimeoutError after `end`. */
+static int check_timeout(const watch *w) {
+    if (time_now() <= w->end) return 0;
     PyObject *seconds = PyFloat_FromDouble(w->timeout);
     PyErr_Format(PyExc_TimeoutError,
                  "the kernel had not finished after %R seconds; no array was written", seconds);
@@ -213,13 +195,12 @@ static int check_time(const watch *w) {
     return -1;
 }
 
-/* Called by a running device, from the thread that runs it, without the GIL. */
+/* The poll function of devices: called on the thread that runs the call, without the GIL. */
 static int poll_watch(void *given) {
     watch *w = given;
-    if (!attach_briefly(&w->call)) {
-        return 1;
-    }
-    const int stop = PyErr_CheckSignals() || check_time(w) || (w->tell && tell(w));
+    if (!attach_briefly(&w->call)) return 1;
+    const int stop =
+        PyErr_CheckSignals() || check_timeout(w) || (w->progress && report_progress(w));
     detach_again(&w->call);
     return stop;
 }
@@ -228,61 +209,54 @@ int device_read_signature(const module_state *state, PyObject *ptx, const char *
                           emu_signature *out) {
     smk_status status = {0};
     watch w = {.end = Py_HUGE_VAL};
-    if (detach(state, &w.call)) {
-        return -1;
-    }
+    if (detach(state, &w.call)) return -1;
     const smk_code code = emu_signature_read(PyBytes_AS_STRING(ptx), (size_t)PyBytes_GET_SIZE(ptx),
                                              entry, poll_watch, &w, out, &status);
     attach(&w.call);
-    if (code) {
-        raise_status(state, &status);
-    }
+    if (code) raise_status(state, &status);
     return code ? -1 : 0;
 }
 
-/* True asks for a bar of our own. A new reference, or NULL with or without an exception. */
-static PyObject *teller(PyObject *progress) {
-    if (progress != Py_True) {
-        return Py_XNewRef(progress);
-    }
+/* The progress function, a new reference; for True our own progress bar. NULL with an exception:
+ * failure; without one: no progress is reported. */
+static PyObject *progress_function(PyObject *progress) {
+    if (progress != Py_True) return Py_XNewRef(progress);
     PyObject *module = PyImport_ImportModule("smemkern._transfer");
     PyObject *bar = module ? PyObject_CallMethod(module, "_bar", NULL) : NULL;
     Py_XDECREF(module);
     return bar;
 }
 
-static size_t result_bytes(const smk_pipeline *flow) {
+static size_t result_bytes(const smk_pipeline *pipeline) {
     size_t bytes = 0;
-    for (size_t i = 0; i < flow->n_tasks; i++) {
-        const smk_rectangle *r = &flow->tasks[i].rectangle;
-        bytes += flow->tasks[i].kind == SMK_COPY_OUT ? r->width * r->lines : 0;
+    for (size_t i = 0; i < pipeline->n_tasks; i++) {
+        const smk_rectangle *r = &pipeline->tasks[i].rectangle;
+        bytes += pipeline->tasks[i].kind == SMK_COPY_OUT ? r->width * r->height : 0;
     }
     return bytes;
 }
 
-int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *flows, int n,
-                         PyObject *progress) {
+int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *pipelines,
+                         int n, PyObject *progress) {
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
-    smk_transfer *sum = note_transfer();
-    watch w = {.tell = teller(progress), .end = Py_HUGE_VAL};
-    if (PyErr_Occurred()) {
-        return -1;
-    }
+    smk_transfer *sum = start_transfer();
+    watch w = {.progress = progress_function(progress), .end = Py_HUGE_VAL};
+    if (PyErr_Occurred()) return -1;
     for (int i = 0; i < n; i++) {
-        flows[i].poll = poll_watch;
-        flows[i].poll_arg = &w;
-        flows[i].transfer = &moved[i];
-        flows[i].delivered = &w.delivered;
-        flows[i].share = n;
-        w.all += result_bytes(&flows[i]);
+        pipelines[i].poll = poll_watch;
+        pipelines[i].poll_arg = &w;
+        pipelines[i].transfer = &moved[i];
+        pipelines[i].delivered = &w.delivered;
+        pipelines[i].n_concurrent = n;
+        w.total += result_bytes(&pipelines[i]);
     }
     if (detach(state, &w.call)) {
-        Py_XDECREF(w.tell);
+        Py_XDECREF(w.progress);
         return -1;
     }
-    smk_code code = ordinals ? pipeline_run_gpus(ordinals, flows, n, &status)
-                             : pipeline_run_emu(&flows[0], &status);
+    smk_code code = ordinals ? pipeline_run_gpus(ordinals, pipelines, n, &status)
+                             : pipeline_run_emu(&pipelines[0], &status);
     attach(&w.call);
     for (int i = 0; i < n; i++) {
         sum->bytes_in += moved[i].bytes_in;
@@ -294,14 +268,15 @@ int device_run_pipelines(const module_state *state, const int *ordinals, smk_pip
         sum->threads += moved[i].threads;
         sum->steps += moved[i].steps;
     }
-    if (code) {
+    if (code)
         raise_status(state, &status);
-    } else if (w.tell) {
-        code = tell(&w) ? SMK_ERROR : SMK_OK;
-    }
-    Py_XDECREF(w.tell);
+    else if (w.progress)
+        code = report_progress(&w) ? SMK_ERROR : SMK_OK;
+    Py_XDECREF(w.progress);
     return code ? -1 : 0;
 }
+
+/* ---- running a job ---- */
 
 static size_t blocks_to_run(const smk_job *job) {
     size_t blocks = job->n_blocks;
@@ -315,36 +290,31 @@ static size_t blocks_to_run(const smk_job *job) {
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout) {
     smk_status status = {0};
-    watch w = {.tell = on->emulated ? progress : NULL,
-               .all = blocks_to_run(job),
+    watch w = {.progress = on->emulated ? progress : NULL,
+               .total = blocks_to_run(job),
                .timeout = timeout,
                .end = time_now() + timeout};
     job->poll = poll_watch;
     job->poll_arg = &w;
-    job->finished = w.tell ? &w.finished : NULL;
-    job->transfer = on->emulated ? NULL : note_transfer();
+    job->finished = w.progress ? &w.finished : NULL;
+    job->transfer = on->emulated ? NULL : start_transfer();
     smk_text printed = {0};
     job->printed = &printed;
-    if (detach(state, &w.call)) {
-        return -1;
-    }
+    if (detach(state, &w.call)) return -1;
     job->cancel = w.call.cancel;
     smk_code code =
         on->emulated ? emu_run(job, &status) : pipeline_run_job(on->ordinal, job, &status);
     attach(&w.call);
-    if (code == SMK_OK && w.tell && tell(&w)) {
+    if (code == SMK_OK && w.progress && report_progress(&w)) {
         free(printed.bytes);
         return -1;
     }
-    if (code == SMK_OK) {
-        return show_printed(&printed);
-    }
-    /* The failure tells more than a broken stdout would; and if a signal's handler raised, it is raised. */
+    if (code == SMK_OK) return show_printed(&printed);
+    /* The run's failure, or the exception of a signal handler, matters more than an error of
+     * stdout. */
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (show_printed(&printed)) {
-        PyErr_Clear();
-    }
+    if (show_printed(&printed)) PyErr_Clear();
     PyErr_Restore(type, value, traceback);
     raise_status(state, &status);
     return -1;

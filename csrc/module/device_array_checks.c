@@ -1,5 +1,5 @@
-/* What an array of another library says of itself, checked: nothing that leads to memory which cannot be
- * there is believed. */
+/* Checks the shape, the strides and the address that another library reports for its array: every
+ * element must lie within the address space. */
 #include "device_array_parts.h"
 
 static PyObject *label_text(array_label label) {
@@ -13,9 +13,7 @@ int device_array_refuse(PyObject *exception, array_label label, const char *form
     va_start(arguments, format);
     rest = PyUnicode_FromFormatV(format, arguments);
     va_end(arguments);
-    if (text && rest) {
-        PyErr_Format(exception, "%U %U", text, rest);
-    }
+    if (text && rest) PyErr_Format(exception, "%U %U", text, rest);
     Py_XDECREF(text);
     Py_XDECREF(rest);
     return -1;
@@ -31,15 +29,13 @@ int attribute(PyObject *given, PyObject *name, PyObject **out) {
 
 int device_array_set_rank(device_array *a, int n, array_label label) {
     a->n_dims = n;
-    if (n >= 0 && n <= NPY_MAXDIMS) {
-        return 0;
-    }
+    if (n >= 0 && n <= NPY_MAXDIMS) return 0;
     return device_array_refuse(PyExc_ValueError, label,
                                "has %d dimensions; there may be %d at most", n, NPY_MAXDIMS);
 }
 
-/* Nothing is believed that leads to memory which cannot be there; and a negative extent would make NumPy
- * fail with a word of its own. */
+/* Refuses extents whose bytes overflow. Refuses negative extents too: NumPy would raise a message
+ * that does not name the array. */
 int device_array_check_shape(const device_array *a, array_label label) {
     npy_intp bytes = a->itemsize;
     bool empty = false;
@@ -54,7 +50,7 @@ int device_array_check_shape(const device_array *a, array_label label) {
     for (int d = 0; d < a->n_dims && !empty; d++) {
         if (__builtin_mul_overflow(bytes, a->shape[d], &bytes)) {
             return device_array_refuse(PyExc_ValueError, label,
-                                       "says that it has more bytes than there are addresses");
+                                       "says that it has more bytes than the address space");
         }
     }
     if (!a->address && !empty) {
@@ -64,22 +60,23 @@ int device_array_check_shape(const device_array *a, array_label label) {
     return 0;
 }
 
-/* Of an empty array as NumPy has it: as though the empty dimensions had length 1. */
+/* In an empty array, empty dimensions count as length 1, as in NumPy. */
 void device_array_set_c_order(device_array *a) {
-    npy_uintp stride = (npy_uintp)a->itemsize; /* unsigned: nonsense may overflow */
+    npy_uintp stride = (npy_uintp)a->itemsize; /* unsigned: an invalid shape may overflow */
     for (int d = a->n_dims - 1; d >= 0; d--) {
         a->strides[d] = (npy_intp)stride;
         stride *= a->shape[d] > 0 ? (npy_uintp)a->shape[d] : 1;
     }
 }
 
-/* Before anything is read there: what lies outside the addresses that there are cannot be an element. */
+/* Refuses strides that lead outside of the address space. */
 int device_array_check_strides(const device_array *a, array_label label) {
     npy_intp low = (npy_intp)a->address, high = low, reach;
     bool outside = low < 0, empty = false;
     for (int d = 0; d < a->n_dims; d++) {
         empty |= a->shape[d] == 0;
-        if (a->shape[d] > 1) { /* the stride of one element is never taken, and may be nonsense */
+        /* The stride of a dimension of length 1 is unused, and may have any value. */
+        if (a->shape[d] > 1) {
             outside |= __builtin_mul_overflow(a->shape[d] - 1, a->strides[d], &reach);
             npy_intp *end = reach < 0 ? &low : &high;
             outside |= __builtin_add_overflow(*end, reach, end);
@@ -87,7 +84,7 @@ int device_array_check_strides(const device_array *a, array_label label) {
     }
     if ((outside || low < 0) && !empty) {
         return device_array_refuse(PyExc_ValueError, label,
-                                   "has strides that lead past the addresses that there are");
+                                   "has strides that lead outside of the address space");
     }
     return 0;
 }

@@ -1,11 +1,11 @@
-/* A copy is a transpose whose result is seen with its axes swapped: the row that moves elements between any strides
- * plans it as the copy that it is, and finds the axes along which to read and to write. device_copies.h says what
- * copies are for. */
+/* Plans a copy as a transpose whose output view has its axes swapped. The transpose variant that
+ * takes any strides then selects the axes along which to read and to write. For the purpose of the
+ * copies see device_copies.h. */
 #include "device_copies.h"
 
 typedef struct device_copy {
-    smk_buffer outside; /* the array's own memory */
-    int inside;         /* the number of the buffer that stands for it */
+    smk_buffer array; /* the array's own memory */
+    int packed;       /* index of the buffer with the packed copy */
     copy_time time;
     smk_plan plan;
     smk_image image;
@@ -26,7 +26,7 @@ static const smk_dtype *dtype_of(const smk_row *row, npy_intp itemsize) {
     return &row->dtypes[i];
 }
 
-/* The elements of `from`, as they are in `to`. Dimensions of a batch that repeat what they have are moved once. */
+/* Copies `from` to `to`. Broadcast batch dimensions (stride 0) are copied once. */
 static smk_transpose problem_of(const operand *from, const operand *to) {
     const int n = from->ndim - 2;
     smk_transpose p = {.rows = from->dims[n],
@@ -55,7 +55,7 @@ static int plan_copy(module_state *state, const operand *from, const operand *to
         raise_status(state, &status);
         return -1;
     }
-    return image_of_row(state, row, dtype, values, false, &copy->image, &copy->image_owner);
+    return variant_image(state, row, dtype, values, false, &copy->image, &copy->image_owner);
 }
 
 int device_copies_add(module_state *state, request *r, const operand *array, const operand *packed,
@@ -65,19 +65,19 @@ int device_copies_add(module_state *state, request *r, const operand *array, con
         return -1;
     }
     device_copy *copy = &r->copies->all[r->copies->n++];
-    copy->outside = array->buffer;
-    copy->inside = buffer;
+    copy->array = array->buffer;
+    copy->packed = buffer;
     copy->time = time;
     return plan_copy(state, time == COPY_BEFORE ? array : packed,
                      time == COPY_BEFORE ? packed : array, PyArray_ITEMSIZE(array->array), copy);
 }
 
-/* Where the job has its buffers the copy has x and y. */
-static smk_job *make_job(device_copy *copy, const smk_job *job, int outside) {
+/* The copy as a job on the buffers of `job`. `array`: the index of the array's own buffer. */
+static smk_job *make_job(device_copy *copy, const smk_job *job, int array) {
     const smk_plan *plan = &copy->plan;
     for (size_t i = 0; i < plan->n_pointers; i++) {
         const bool is_x = plan->pointers[i].buffer == 0;
-        const int buffer = is_x == (copy->time == COPY_BEFORE) ? outside : copy->inside;
+        const int buffer = is_x == (copy->time == COPY_BEFORE) ? array : copy->packed;
         copy->pointers[i] = (smk_pointer){plan->pointers[i].arg_offset, (uint32_t)buffer};
     }
     copy->job = *job;
@@ -98,21 +98,17 @@ smk_job *device_copies_link(request *r, smk_job *job, smk_buffer *buffers) {
     struct device_copies *copies = r->copies;
     const int n = copies ? copies->n : 0, at = (int)job->n_buffers;
     smk_job *first = job;
-    for (int i = 0; i < n; i++) {
-        buffers[job->n_buffers++] = copies->all[i].outside;
-    }
+    for (int i = 0; i < n; i++)
+        buffers[job->n_buffers++] = copies->all[i].array;
     for (int i = n - 1; i >= 0; i--) {
         device_copy *copy = &copies->all[i];
-        if (copy->plan.n_launches == 0) {
-            continue;
-        }
+        if (copy->plan.n_launches == 0) continue;
         smk_job *own = make_job(copy, job, at + i);
         own->next = copy->time == COPY_BEFORE ? first : NULL;
-        if (copy->time == COPY_BEFORE) {
+        if (copy->time == COPY_BEFORE)
             first = own;
-        } else {
+        else
             job->next = own;
-        }
     }
     return first;
 }

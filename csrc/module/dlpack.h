@@ -1,10 +1,13 @@
-/* DLPack's structures, declared as its header would: they are an ABI (https://dmlc.github.io/dlpack).
+/* The structs of DLPack's ABI, declared here instead of including its header
+ * (https://dmlc.github.io/dlpack).
  *
- * Two ways lead to a dl_tensor. obj.__dlpack__(stream=..., max_version=...) returns a capsule that holds one and its
- * memory; the call also makes the stream wait for the producer's. Producers that know DLPack 1 return a capsule of
- * the second name, whose flags say what nobody may write. type(obj).__dlpack_c_exchange_api__
- * is a capsule with C functions that fill one without a call of Python, and say on which stream the
- * library works now (DLPack 1.3; PyTorch 2.11 has it).
+ * There are two ways to get a dl_tensor:
+ * - obj.__dlpack__(stream=..., max_version=...) returns a capsule that owns the tensor and its
+ *   memory. It also makes the stream wait for the producer's stream. Producers that support
+ *   DLPack 1 return a DL_CAPSULE_VERSIONED, whose flags tell whether the tensor is read-only.
+ * - type(obj).__dlpack_c_exchange_api__ is a capsule with C functions, which fill a dl_tensor
+ *   without calling Python and return the library's current stream (DLPack 1.3; PyTorch 2.11 has
+ *   it).
  */
 #ifndef SMK_DLPACK_H
 #define SMK_DLPACK_H
@@ -28,7 +31,7 @@ typedef struct dl_tensor {
     uint64_t byte_offset;
 } dl_tensor;
 
-enum { DL_MAJOR = 1, DL_MINOR = 3 }; /* that are known here */
+enum { DL_MAJOR = 1, DL_MINOR = 3 }; /* the version that we support */
 enum { DL_READ_ONLY = 1 };
 #define DL_CAPSULE           "dltensor"
 #define DL_CAPSULE_VERSIONED "dltensor_versioned"
@@ -49,7 +52,8 @@ typedef struct dl_exchange {
     void (*allocate)(void);          /* this and the next two: not used here */
     void (*tensor_of_object)(void);
     void (*object_of_tensor)(void);
-    /* Describes an object of the type; nothing is owned. -1 with a Python exception. May be NULL. */
+    /* Fills *out from an object; *out borrows its memory. -1 with a Python exception. May be
+     * NULL. */
     int (*describe)(void *object, dl_tensor *out);
     int (*current_stream)(int32_t device_type, int32_t device_id, void **out);
 } dl_exchange;

@@ -18,21 +18,22 @@ static const char gemm_doc[] =
     "    Arrays of CuPy, PyTorch, JAX, Numba and other libraries that support DLPack or\n"
     "    __cuda_array_interface__ are used in place on their GPU, on their library's current\n"
     "    stream; the call returns when its work is enqueued there. An operand that the variant\n"
-    "    cannot read in place is copied on the GPU. Dtypes of device arrays are not converted, and\n"
-    "    mixing them with host arrays raises ValueError.\n"
+    "    cannot read in place is copied on the GPU. Dtypes of device arrays are not converted.\n"
+    "    Mixing device arrays with host arrays raises ValueError.\n"
     "variant : str\n"
     "    A row of variants('gemm'); 'auto' selects one by device, dtype, sizes and accuracy.\n"
     "accuracy : {'float32', 'norm', 'tf32'}\n"
-    "    Which float32 variants 'auto' may select. 'float32': every element is as accurate as with\n"
-    "    fp32 sums. 'norm': the result's norm is that accurate; in rows of a and columns of b that\n"
-    "    span more than a factor of 2**17, small elements may lose bits. 'tf32': operands are\n"
-    "    rounded to 11 bits.\n"
+    "    Which float32 variants 'auto' may select. 'float32': every element is as accurate as\n"
+    "    with fp32 sums. 'norm': the result's norm is that accurate; in rows of a and columns of\n"
+    "    b that span more than a factor of 2**17, small elements may lose bits. 'tf32': operands\n"
+    "    are rounded to 11 bits.\n"
     "out : ndarray or device array, optional\n"
-    "    Has exactly the result's shape and dtype. May overlap a and b. It is written only after\n"
-    "    arguments, memory and kernels were checked. On device 'cuda', a contiguous out that\n"
-    "    overlaps neither operand is written block by block, so it is partly written if Ctrl-C or\n"
-    "    a lost GPU ends the call. An array on a GPU is written in place, or through a copy on the\n"
-    "    GPU if it overlaps an operand or has strides that the kernel cannot write.\n"
+    "    Has exactly the result's shape and dtype. May overlap a and b. It stays unchanged if an\n"
+    "    argument is illegal, or if memory or a kernel is not available. On device 'cuda', a\n"
+    "    contiguous out that overlaps neither operand is written block by block, so it is partly\n"
+    "    written if Ctrl-C or a lost GPU ends the call. An array on a GPU is written in place, or\n"
+    "    through a copy on the GPU if it overlaps an operand or has strides that the kernel\n"
+    "    cannot write.\n"
     "alpha, beta : float\n"
     "    beta needs out; beta = 0 does not read it.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -45,8 +46,8 @@ static const char gemm_doc[] =
     "    larger product is computed block by block, with a bit-identical result. On the emulator\n"
     "    max_memory makes the call perform the same steps.\n"
     "devices : sequence of int or 'cuda:N', optional\n"
-    "    GPUs among which a product of host arrays is divided, by rows, columns or batch; replaces\n"
-    "    device.\n"
+    "    GPUs among which a product of host arrays is divided, by rows, columns or batch. Used\n"
+    "    instead of device.\n"
     "progress : bool or function, optional\n"
     "    For a call on host arrays. True shows a bar (tqdm). A function is called about every\n"
     "    50 ms and at the end, with the result's bytes that are done and their total. Ctrl-C ends\n"
@@ -64,7 +65,8 @@ static const char gemm_doc[] =
     "    One of its subclasses: no device, no compiler, a failed launch, ...\n\n"
     "Notes\n"
     "-----\n"
-    "Source: csrc/kernels/gemm_<variant>.cu; variants('gemm')[i].source has the text.\n\n"
+    "Source: gemm_<variant>.cu in csrc/kernels (rungs) or csrc/kernels/library;\n"
+    "variants('gemm')[i].source has the text.\n\n"
     "Examples\n"
     "--------\n"
     ">>> a, b = np.random.rand(123, 77), np.random.rand(77, 211)\n"
@@ -78,13 +80,13 @@ static const char transpose_doc[] =
     "Parameters\n"
     "----------\n"
     "a : array_like, or an array on a GPU as in gemm\n"
-    "    Shape (..., M, N); elements of 1, 2, 4, 8 or 16 bytes without Python references. Type and\n"
-    "    byte order do not matter, because only bits are moved. Any strides are allowed.\n"
+    "    Shape (..., M, N); elements of 1, 2, 4, 8 or 16 bytes without Python references. Type\n"
+    "    and byte order do not matter, because only bits are moved. Any strides are allowed.\n"
     "variant : str\n"
     "    A row of variants('transpose'); 'auto' selects one.\n"
     "out : ndarray, optional\n"
     "    Has exactly the result's shape and dtype. May overlap a. If out is a itself and square,\n"
-    "    'auto' and 'sectors' transpose it in place.\n"
+    "    'auto' and 'sector_aligned' transpose it in place.\n"
     "device, stream, max_memory, progress, **params\n"
     "    See gemm.\n\n"
     "Returns\n"
@@ -96,7 +98,7 @@ static const char transpose_doc[] =
     "    See gemm.\n\n"
     "Notes\n"
     "-----\n"
-    "Source: csrc/kernels/transpose_<variant>.cu.\n";
+    "Source: transpose_<variant>.cu in csrc/kernels or csrc/kernels/library.\n";
 
 static const char probe_doc[] =
     "probe(x, *, variant='stride_read', device=None, stream=None, **params)\n"
@@ -107,8 +109,8 @@ static const char probe_doc[] =
     "x : array_like of float32, 1-D\n"
     "    At least as long as what the variant reads.\n"
     "variant : str\n"
-    "    A row of variants('probe'), whose summary says what it computes. smemkern.reference.probe\n"
-    "    computes the same with NumPy.\n"
+    "    A row of variants('probe'), whose summary says what it computes.\n"
+    "    smemkern.reference.probe computes the same with NumPy.\n"
     "device, stream, **params\n"
     "    See gemm.\n\n"
     "Returns\n"
@@ -129,8 +131,8 @@ static const char observe_doc[] =
     "Run an operation or a Kernel: (result, milliseconds of each of `repeat` more runs, raw trace\n"
     "or None). The other parameters are for traces. hazards: look for hazards. equal_writes: also\n"
     "for races between writes of equal values. only_if_clean: write a Kernel's arrays only if\n"
-    "there is no hazard. blocks: run only these (uint64, ascending). progress: is called from time\n"
-    "to time as progress(blocks done, blocks in total).\n";
+    "there is no hazard. blocks: run only these (uint64, ascending). progress: is called now and\n"
+    "then as progress(blocks done, blocks in total).\n";
 
 static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
@@ -175,13 +177,19 @@ static const char last_transfer_doc[] =
     "--\n\n"
     "The fields of smemkern._transfer.Transfer, or None; see smemkern.last_transfer.\n";
 
-static const char moment_doc[] = "moment(ordinal, stream, /)\n--\n\n"
-                                 "What has been queued on a GPU's stream by now.";
-static const char moment_has_passed_doc[] = "moment_has_passed(moment, /)\n--\n\n"
-                                            "Whether all of it has ended.";
-static const char moment_before_doc[] =
-    "moment_before(moment, stream, /)\n--\n\n"
-    "A stream of the same GPU waits for it; None: the default stream.";
+static const char event_record_doc[] = "event_record(ordinal, stream, /)\n"
+                                       "--\n\n"
+                                       "A CUDA event, recorded on that stream of a GPU.\n";
+
+static const char event_query_doc[] = "event_query(event, /)\n"
+                                      "--\n\n"
+                                      "Whether the work before the event has finished.\n";
+
+static const char stream_wait_event_doc[] =
+    "stream_wait_event(event, stream, /)\n"
+    "--\n\n"
+    "Makes a stream of the same GPU wait for the event; None: the default stream.\n";
+
 static const char trim_doc[] =
     "trim(device, /)\n"
     "--\n\n"

@@ -1,22 +1,22 @@
-/* Arrays whose memory and shape stay as they are while a call works on them.
+/* Keeps an array's memory, shape and strides unchanged while a call works on it.
  *
- * Other threads, signal handlers and progress= run Python code in the middle of a call, and ndarray.resize(refcheck=False)
- * frees an array's memory whoever else looks at it. NumPy refuses that in one case, whatever refcheck says: there is a
- * weak reference to the array. So that is what is taken, of the array that owns the memory; and a view, as the
- * attributes of the array itself (shape, strides, dtype) can be assigned to.
+ * Other threads, signal handlers and progress= run Python code during a call. In that code
+ * ndarray.resize(refcheck=False) frees the memory of an array even if it has other references. But
+ * NumPy never resizes an array that has a weak reference, whatever refcheck is. So array_hold takes
+ * a weak reference to the array that owns the memory. It also makes a view, since the shape,
+ * strides and dtype of the array itself can be assigned to.
  */
 #include "module.h"
 
-/* The one that NumPy allocated the memory for, or a first one that is not NumPy's. */
+/* The object at the end of the chain of bases: the array that owns the memory, or the first object
+ * that is neither an array nor a memoryview of another object. */
 static PyObject *owner_of(PyArrayObject *array) {
     PyObject *owner = (PyObject *)array;
     for (;;) {
         PyObject *next = PyArray_Check(owner)        ? PyArray_BASE((PyArrayObject *)owner)
                          : PyMemoryView_Check(owner) ? PyMemoryView_GET_BUFFER(owner)->obj
                                                      : NULL;
-        if (next == NULL) {
-            return owner;
-        }
+        if (next == NULL) return owner;
         owner = next;
     }
 }
@@ -24,12 +24,8 @@ static PyObject *owner_of(PyArrayObject *array) {
 PyArrayObject *array_hold(PyArrayObject *array, PyObject **hold) {
     PyObject *owner = owner_of(array);
     *hold = PyArray_Check(owner) ? PyWeakref_NewRef(owner, NULL) : NULL;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    if (PyErr_Occurred()) return NULL;
     PyArrayObject *view = (PyArrayObject *)PyArray_View(array, NULL, &PyArray_Type);
-    if (view == NULL) {
-        Py_CLEAR(*hold);
-    }
+    if (view == NULL) Py_CLEAR(*hold);
     return view;
 }

@@ -1,5 +1,5 @@
-/* Where compiled kernels come from: files that the build left, or NVRTC for parameters that the
- * build did not compile ahead. Loaded images stay in the module's state.
+/* Loads compiled kernels: from the files of the build, or by NVRTC for parameters that the build
+ * did not compile. Loaded images stay in the module's state.
  */
 #include "detached.h"
 
@@ -16,22 +16,19 @@ static PyObject *read_file(PyObject *directory, const char *name) {
     PyObject *bytes = NULL;
     FILE *file = encoded ? fopen(PyBytes_AS_STRING(encoded), "rb") : NULL;
     if (file == NULL) {
-        if (encoded && errno != ENOENT && errno != ENOTDIR) {
+        if (encoded && errno != ENOENT && errno != ENOTDIR)
             PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
-        }
         goto done;
     }
     if (fseek(file, 0, SEEK_END) == 0) {
         long size = ftell(file);
         rewind(file);
         bytes = size < 0 ? NULL : PyBytes_FromStringAndSize(NULL, size);
-        if (bytes && fread(PyBytes_AS_STRING(bytes), 1, (size_t)size, file) != (size_t)size) {
+        if (bytes && fread(PyBytes_AS_STRING(bytes), 1, (size_t)size, file) != (size_t)size)
             Py_CLEAR(bytes);
-        }
     }
-    if (bytes == NULL && !PyErr_Occurred()) {
+    if (bytes == NULL && !PyErr_Occurred())
         PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
-    }
     fclose(file);
 done:
     Py_XDECREF(path);
@@ -41,17 +38,14 @@ done:
 
 /* ---- NVRTC ---- */
 
-/* NVRTC comes as a wheel whose place Python knows; asked once, at the first compilation. */
+/* NVRTC is a Python wheel: smemkern._nvrtc finds its library. Done once, at the first
+ * compilation. */
 int image_find_nvrtc(module_state *state) {
-    if (state->nvrtc_sought) {
-        return 0;
-    }
+    if (state->nvrtc_searched) return 0;
     PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
     PyObject *path = module ? PyObject_CallMethod(module, "library", NULL) : NULL;
     Py_XDECREF(module);
-    if (path == NULL) {
-        return -1;
-    }
+    if (path == NULL) return -1;
     if (path != Py_None) {
         PyObject *encoded = PyUnicode_EncodeFSDefault(path);
         if (encoded == NULL) {
@@ -62,38 +56,34 @@ int image_find_nvrtc(module_state *state) {
         Py_DECREF(encoded);
     }
     Py_DECREF(path);
-    state->nvrtc_sought = true;
+    state->nvrtc_searched = true;
     return 0;
 }
 
-/* Where compiled PTX is kept between runs, by the rules of the XDG base directories. */
+/* The directory that caches compiled PTX between processes: SMEMKERN_CACHE_DIR, or by the XDG
+ * rules. */
 static void cache_directory(char *out, size_t size) {
     const char *own = getenv("SMEMKERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
-    if (own && *own) {
+    if (own && *own)
         snprintf(out, size, "%s", own);
-    } else if (xdg && *xdg) {
+    else if (xdg && *xdg)
         snprintf(out, size, "%s/smemkern", xdg);
-    } else {
+    else
         snprintf(out, size, "%s/.cache/smemkern", home && *home ? home : ".");
-    }
 }
 
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
                         const char *entry, const struct nvrtc_header *headers, int n_headers,
                         const char *const *options, int n_options) {
-    if (image_find_nvrtc(state)) {
-        return NULL;
-    }
+    if (image_find_nvrtc(state)) return NULL;
     char cache[4096];
     cache_directory(cache, sizeof cache);
     char *ptx = NULL;
     size_t size = 0;
     smk_status status = {0}, why = {0};
     detached call;
-    if (detach(state, &call)) {
-        return NULL;
-    }
+    if (detach(state, &call)) return NULL;
     if (nvrtc_version(&why) == 0) {
         smk_fail(&status, SMK_COMPILE,
                  "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
@@ -103,9 +93,7 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
                       &size, &status);
     }
     attach(&call);
-    if (status.code != SMK_OK) {
-        return raise_status(state, &status);
-    }
+    if (status.code != SMK_OK) return raise_status(state, &status);
     PyObject *bytes = PyBytes_FromStringAndSize(ptx, (Py_ssize_t)size);
     free(ptx);
     return bytes;
@@ -122,15 +110,57 @@ static PyObject *list_directory(PyObject *directory) {
     Py_XDECREF(os);
     PyObject *list = names ? PySequence_List(names) : NULL;
     Py_XDECREF(names);
-    if (list && PyList_Sort(list) < 0) {
-        Py_CLEAR(list);
-    }
+    if (list && PyList_Sort(list) < 0) Py_CLEAR(list);
     return list;
 }
 
-/* Compiles a row's source as the build would have: same macros, same headers. */
-static PyObject *compile_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
-                             const int64_t *values) {
+/* The headers that kernels can include, from two folders. */
+typedef struct header_set {
+    nvrtc_header headers[MAX_HEADERS];
+    PyObject *held[MAX_HEADERS + 2]; /* the texts, and the lists of names; owned */
+    int n, n_held;
+} header_set;
+
+static void release_headers(header_set *set) {
+    for (int i = 0; i < set->n_held; i++)
+        Py_DECREF(set->held[i]);
+}
+
+/* Adds the files of a folder whose names end with `end`. */
+static int add_headers(header_set *set, PyObject *directory, const char *end) {
+    PyObject *names = list_directory(directory);
+    if (names == NULL) return -1;
+    set->held[set->n_held++] = names;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names) && set->n < MAX_HEADERS; i++) {
+        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
+        if (name == NULL) return -1;
+        if (ends_with(name, end)) {
+            PyObject *text = read_file(directory, name);
+            if (text == NULL) return -1;
+            set->held[set->n_held++] = text;
+            set->headers[set->n++] = (nvrtc_header){name, PyBytes_AS_STRING(text)};
+        }
+    }
+    return 0;
+}
+
+/* The text of <op>_<name>.cu, from the kernel directory or its folder library/. */
+static PyObject *read_source(const module_state *state, const char *file_name) {
+    static const char *const folders[] = {"", "library/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[NAME_BYTES + sizeof "library/"];
+        snprintf(path, sizeof path, "%s%s", folders[i], file_name);
+        PyObject *text = read_file(state->kernel_directory, path);
+        if (text || PyErr_Occurred()) return text;
+    }
+    PyErr_Format(PyExc_FileNotFoundError, "kernel source %s is not in %U", file_name,
+                 state->kernel_directory);
+    return NULL;
+}
+
+/* Compiles a variant's source with the macros and headers that the build uses. */
+static PyObject *compile_variant(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                                 const int64_t *values) {
     char file_name[NAME_BYTES];
     snprintf(file_name, sizeof file_name, "%s_%s.cu", smk_op_names[row->op], row->name);
 
@@ -143,62 +173,33 @@ static PyObject *compile_row(module_state *state, const smk_row *row, const smk_
     options[n_options++] = texts[0];
     options[n_options++] = texts[1];
     for (int i = 0; i < row->n_params; i++) {
-        if (row->params[i].runtime) {
-            continue;
-        }
+        if (row->params[i].runtime) continue;
         char upper[40];
         size_t c = 0;
-        for (; row->params[i].name[c] && c < sizeof upper - 1; c++) {
+        for (; row->params[i].name[c] && c < sizeof upper - 1; c++)
             upper[c] = Py_TOUPPER(row->params[i].name[c]);
-        }
         upper[c] = '\0';
         snprintf(texts[i + 2], sizeof texts[i + 2], "-D%s=%lld", upper, (long long)values[i]);
         options[n_options++] = texts[i + 2];
     }
 
-    nvrtc_header headers[MAX_HEADERS];
-    PyObject *held[MAX_HEADERS];
-    int n_headers = 0;
-    PyObject *ptx = NULL, *source = NULL;
-    PyObject *names = list_directory(state->kernel_directory);
-    if (names == NULL) {
-        return NULL;
+    PyObject *source = read_source(state, file_name);
+    PyObject *include = source ? PyUnicode_FromFormat("%U/include", state->kernel_directory) : NULL;
+    PyObject *ptx = NULL;
+    header_set set = {.n = 0};
+    if (include && add_headers(&set, state->kernel_directory, ".h") == 0 &&
+        add_headers(&set, include, ".cuh") == 0) {
+        ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, NULL, set.headers, set.n,
+                            options, n_options);
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names) && n_headers < MAX_HEADERS; i++) {
-        const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(names, i));
-        if (name == NULL) {
-            goto done;
-        }
-        if (ends_with(name, ".h") || ends_with(name, ".cuh")) {
-            PyObject *text = read_file(state->kernel_directory, name);
-            if (text == NULL) {
-                goto done;
-            }
-            held[n_headers] = text;
-            headers[n_headers++] = (nvrtc_header){name, PyBytes_AS_STRING(text)};
-        }
-    }
-    source = read_file(state->kernel_directory, file_name);
-    if (source == NULL) {
-        if (!PyErr_Occurred()) {
-            PyErr_Format(PyExc_FileNotFoundError, "kernel source %s is not in %U", file_name,
-                         state->kernel_directory);
-        }
-        goto done;
-    }
-    ptx = image_compile(state, PyBytes_AS_STRING(source), file_name, NULL, headers, n_headers,
-                        options, n_options);
-done:
-    for (int i = 0; i < n_headers; i++) {
-        Py_DECREF(held[i]);
-    }
+    release_headers(&set);
+    Py_XDECREF(include);
     Py_XDECREF(source);
-    Py_DECREF(names);
     return ptx;
 }
 
-/* Adds to a CompileError which images of the row need no compiler. */
-static void name_prebuilt(const module_state *state, const smk_row *row, const smk_dtype *dtype) {
+/* Adds the variant's prebuilt images, which need no compiler, to the current CompileError. */
+static void list_prebuilt(const module_state *state, const smk_row *row, const smk_dtype *dtype) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
@@ -219,8 +220,8 @@ static void name_prebuilt(const module_state *state, const smk_row *row, const s
     }
     PyErr_Clear();
     PyObject *whole = text && value
-                          ? PyUnicode_FromFormat("%S\nCompiled ahead for this variant and "
-                                                 "dtype, and so without NVRTC:%U",
+                          ? PyUnicode_FromFormat("%S\nPrebuilt for this variant and dtype, "
+                                                 "so usable without NVRTC:%U",
                                                  value, text)
                           : NULL;
     Py_XDECREF(names);
@@ -239,8 +240,8 @@ static void name_prebuilt(const module_state *state, const smk_row *row, const s
 
 /* ---- images ---- */
 
-/* The compiled kernel of a row, with its name, and its PTX if that is something else: (str, bytes,
- * bytes or None). */
+/* The compiled kernel of a variant: (file name, bytes, PTX or None). The PTX is given only beside a
+ * fatbin. */
 static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *dtype,
                       const int64_t *values, bool emulated) {
     char name[NAME_BYTES], stem[NAME_BYTES - sizeof ".fatbin"];
@@ -254,29 +255,27 @@ static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *
         char fat[NAME_BYTES];
         snprintf(fat, sizeof fat, "%s.fatbin", stem);
         PyObject *machine_code = read_file(state->image_directory, fat);
-        if (machine_code) {
+        if (machine_code)
             return Py_BuildValue("(sNN)", fat, machine_code, ptx ? ptx : Py_NewRef(Py_None));
-        }
     }
     if (PyErr_Occurred()) {
         Py_CLEAR(ptx);
     } else if (ptx == NULL) {
-        ptx = compile_row(state, row, dtype, values);
-        if (ptx == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE])) {
-            name_prebuilt(state, row, dtype);
-        }
+        ptx = compile_variant(state, row, dtype, values);
+        if (ptx == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE]))
+            list_prebuilt(state, row, dtype);
     }
     return ptx ? Py_BuildValue("(sNO)", name, ptx, Py_None) : NULL;
 }
 
-/* What tells images apart, as bytes: hashed quicker than a name is put together. */
+/* The key of an image in state->images. Bytes, since they are faster to hash than a name is to
+ * format. */
 static PyObject *make_key(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
                           bool emulated) {
     int64_t parts[SMK_MAX_PARAMS + 3] = {(int64_t)(intptr_t)row, (int64_t)(intptr_t)dtype,
                                          emulated};
-    for (int i = 0; i < row->n_params; i++) {
+    for (int i = 0; i < row->n_params; i++)
         parts[i + 3] = row->params[i].runtime ? 0 : values[i];
-    }
     return PyBytes_FromStringAndSize((const char *)parts, sizeof parts);
 }
 
@@ -290,15 +289,13 @@ PyObject *dict_item(PyObject *dict, PyObject *key) {
     return value;
 }
 
-int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
-                 const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
+int variant_image(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
     PyObject *key = make_key(row, dtype, values, emulated);
     PyObject *image = key ? dict_item(state->images, key) : NULL;
     if (image == NULL && !PyErr_Occurred()) {
         image = load(state, row, dtype, values, emulated);
-        if (image && PyDict_SetItem(state->images, key, image) < 0) {
-            Py_CLEAR(image);
-        }
+        if (image && PyDict_SetItem(state->images, key, image) < 0) Py_CLEAR(image);
     }
     Py_XDECREF(key);
     const char *name = image ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(image, 0)) : NULL;

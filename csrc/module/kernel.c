@@ -1,5 +1,4 @@
-/* The type smemkern.Kernel: a kernel of the user's own, from PTX or CUDA C++. Immutable once made.
- */
+/* The type smemkern.Kernel: a user's kernel, from PTX or CUDA C++. Immutable. */
 #include "arguments.h"
 #include "kernel_source.h"
 
@@ -9,12 +8,12 @@ typedef struct kernel {
     PyObject_HEAD
     PyObject *source; /* str, as given */
     PyObject *ptx;    /* bytes */
-    PyObject *key;    /* str: identity of the image; equal text, equal key */
+    PyObject *key;    /* str: hash of the PTX, which identifies the image */
     emu_signature signature;
-    bool check; /* each call looks for hazards, and raises if there are any */
+    bool check; /* each call runs the hazard detector, and raises if it finds any */
 } kernel;
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"source_or_ptx", "name", "options", "check", NULL};
@@ -29,22 +28,15 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     kernel_source read = {0};
     const char *entry = NULL;
     kernel *self = (kernel *)type->tp_alloc(type, 0);
-    if (self == NULL || kernel_source_read(state, source, name, options, &read)) {
-        goto fail;
-    }
+    if (self == NULL || kernel_source_read(state, source, name, options, &read)) goto fail;
     self->check = check;
     self->ptx = read.ptx;
     self->source = PyUnicode_FromString(source);
-    if (self->source == NULL) {
-        goto fail;
-    }
+    if (self->source == NULL) goto fail;
     self->key = kernel_source_key(self->ptx);
-    if (self->key == NULL || (read.entry && (entry = PyUnicode_AsUTF8(read.entry)) == NULL)) {
+    if (self->key == NULL || (read.entry && (entry = PyUnicode_AsUTF8(read.entry)) == NULL))
         goto fail;
-    }
-    if (device_read_signature(state, self->ptx, entry, &self->signature)) {
-        goto fail;
-    }
+    if (device_read_signature(state, self->ptx, entry, &self->signature)) goto fail;
     Py_XDECREF(read.entry);
     return (PyObject *)self;
 
@@ -66,14 +58,12 @@ static void kernel_dealloc(kernel *self) {
 
 /* ---- launching ---- */
 
-/* An int, or a tuple of up to three, each 1..its limit. */
+/* grid or block: an int or a tuple of 1 to 3 ints, each from 1 to its limit. */
 static int read_extent(PyObject *given, const char *name, const uint32_t limit[3],
                        uint32_t out[3]) {
     PyObject *items = PyTuple_Check(given) ? Py_NewRef(given) : PyTuple_Pack(1, given);
     int result = -1;
-    if (items == NULL) {
-        return -1;
-    }
+    if (items == NULL) return -1;
     Py_ssize_t n = PyTuple_GET_SIZE(items);
     if (n < 1 || n > 3) {
         PyErr_Format(PyExc_ValueError, "%s must be an int or a tuple of 1 to 3, not of %zd", name,
@@ -82,13 +72,9 @@ static int read_extent(PyObject *given, const char *name, const uint32_t limit[3
     }
     for (int i = 0; i < 3; i++) {
         out[i] = 1;
-        if (i >= n) {
-            continue;
-        }
+        if (i >= n) continue;
         Py_ssize_t value = PyNumber_AsSsize_t(PyTuple_GET_ITEM(items, i), NULL);
-        if (value == -1 && PyErr_Occurred()) {
-            goto done;
-        }
+        if (value == -1 && PyErr_Occurred()) goto done;
         if (value < 1 || (size_t)value > limit[i]) {
             PyErr_Format(PyExc_ValueError, "%s.%c = %zd is not within 1..%lu", name, "xyz"[i],
                          value, (unsigned long)limit[i]);
@@ -102,16 +88,12 @@ done:
     return result;
 }
 
-/* max_instructions: an int from 1 on; None (0): no limit. */
+/* max_instructions: an int of at least 1, or None: no limit (0). */
 static int read_limit(PyObject *given, uint64_t *out) {
     *out = 0;
-    if (given == Py_None) {
-        return 0;
-    }
+    if (given == Py_None) return 0;
     PyObject *number = PyNumber_Index(given);
-    if (number == NULL) {
-        return -1;
-    }
+    if (number == NULL) return -1;
     int overflow;
     const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
@@ -131,20 +113,19 @@ static bool may_write(const observation *observed) {
 
 static int refuse_limit(void) {
     PyErr_SetString(PyExc_ValueError,
-                    "max_instructions counts what the emulator runs; a GPU counts "
-                    "nothing: pass device='emu', or leave max_instructions out");
+                    "max_instructions limits runs on the emulator; a GPU does not "
+                    "count instructions: pass device='emu', or leave max_instructions out");
     return -1;
 }
 
-/* The device that the caller names, the arrays are on, or a trace needs. */
+/* The device: as named by the caller, else the arrays' GPU, else the emulator for a trace. */
 static int choose_device(const module_state *state, const arguments *given, PyObject *named,
                          PyObject *stream_given, bool traced, device *on) {
-    bool on_gpu = given->first >= 0;
-    if (named == Py_None && (on_gpu || traced)) {
+    bool on_gpu = given->first_on_device >= 0;
+    if (named == Py_None && (on_gpu || traced))
         *on = (device){.emulated = !on_gpu, .ordinal = given->ordinal > 0 ? given->ordinal : 0};
-    } else if (device_read(state, named, on)) {
+    else if (device_read(state, named, on))
         return -1;
-    }
     if (traced && !on->emulated && !on_gpu) {
         PyErr_SetString(PyExc_ValueError,
                         "a trace counts on the emulator: leave device out, or pass 'emu'");
@@ -154,36 +135,34 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
         PyErr_Format(PyExc_ValueError,
                      "argument %zd is in the memory of a GPU, and device 'emu' works on host "
                      "memory; pass a NumPy array: x.get() of CuPy, x.cpu().numpy() of PyTorch",
-                     given->first);
+                     given->first_on_device);
         return -1;
     }
     if (given->ordinal >= 0 && given->ordinal != on->ordinal) {
         PyErr_Format(PyExc_ValueError,
                      "argument %zd is in the memory of cuda:%d, but the device is cuda:%d; leave "
                      "device out to run where the arrays are",
-                     given->first, given->ordinal, on->ordinal);
+                     given->first_on_device, given->ordinal, on->ordinal);
         return -1;
     }
     return on->emulated && stream_given != Py_None ? stream_refuse() : 0;
 }
 
-/* Seconds; None is for ever. */
+/* Seconds; None: infinity. */
 static int read_timeout(PyObject *given, double *out) {
     *out = given == Py_None ? Py_HUGE_VAL : PyFloat_AsDouble(given);
-    if (*out > 0) {
-        return 0;
-    }
+    if (*out > 0) return 0;
     PyObject *kind = PyErr_Occurred() ? PyExc_TypeError : PyExc_ValueError;
     PyErr_Format(kind, "timeout must be a positive number of seconds or None, not %R", given);
     return -1;
 }
 
-/* With nothing to bring back, and nothing that may go away, the call ends when its kernel is queued,
- * where others can wait for it: on the stream that the caller names, or that the arrays' library
- * uses. */
-static bool may_queue(const arguments *given, const device *on, const observation *observed,
-                      double timeout) {
-    return !on->emulated && given->n_buffers == 0 && !given->loose && given->stream &&
+/* Whether the call may return once its kernel is enqueued. It may if no array is in host memory, no
+ * array's memory can be reused before the kernel has finished, and other work can be ordered after
+ * the kernel: it is on the caller's stream, or on that of the arrays' library. */
+static bool is_asynchronous(const arguments *given, const device *on, const observation *observed,
+                            double timeout) {
+    return !on->emulated && given->n_buffers == 0 && !given->reused_unordered && given->stream &&
            observed->repeat == 0 && timeout == Py_HUGE_VAL;
 }
 
@@ -204,9 +183,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
                                                      &shared_bytes, &device_given, &stream_given,
                                                      &timeout_given, &limit_given);
     Py_XDECREF(none);
-    if (!parsed || read_limit(limit_given, &max_instructions)) {
-        return NULL;
-    }
+    if (!parsed || read_limit(limit_given, &max_instructions)) return NULL;
     if (n < 2) {
         PyErr_SetString(PyExc_TypeError, "a Kernel is called with (grid, block, *args)");
         return NULL;
@@ -233,10 +210,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     void *stream;
     const char *key = PyUnicode_AsUTF8(self->key);
     double timeout;
-    if (key == NULL || stream_read(stream_given, &stream) ||
-        read_timeout(timeout_given, &timeout)) {
+    if (key == NULL || stream_read(stream_given, &stream) || read_timeout(timeout_given, &timeout))
         return NULL;
-    }
     if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
@@ -258,7 +233,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .stream = given.stream,
             .after = given.after,
             .n_after = given.n_after,
-            .asynchronous = may_queue(&given, &on, observed, timeout),
+            .asynchronous = is_asynchronous(&given, &on, observed, timeout),
             .repeat = observed->repeat,
             .milliseconds = observed->milliseconds,
             .trace = observed->trace,
@@ -268,12 +243,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .max_instructions = max_instructions,
         };
         if (device_run(state, &on, &job, observed->progress, timeout) == 0) {
-            if (traced) {
-                arguments_locate(&given, observed->trace);
-            }
-            if (!traced || may_write(observed)) {
-                arguments_write_back(&given);
-            }
+            if (traced) arguments_locate(&given, observed->trace);
+            if (!traced || may_write(observed)) arguments_write_back(&given);
             result = Py_NewRef(Py_None);
         }
     }
@@ -281,7 +252,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     return result;
 }
 
-/* A checked call is Python's to put together: it makes two runs of it where the device is a GPU. */
+/* A checked call is implemented in Python, since on a GPU it consists of two runs. */
 static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *module = PyImport_ImportModule("smemkern._hazards");
     PyObject *options = module && kwargs ? Py_NewRef(kwargs) : PyDict_New();
@@ -295,13 +266,11 @@ static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) 
 
 static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     module_state *state = PyType_GetModuleState(Py_TYPE(self));
-    if (((kernel *)self)->check) {
-        return call_checked(self, args, kwargs);
-    }
+    if (((kernel *)self)->check) return call_checked(self, args, kwargs);
     return kernel_launch(state, self, args, kwargs, &(observation){0});
 }
 
-/* ---- looking at one ---- */
+/* ---- attributes ---- */
 
 static PyObject *kernel_repr(kernel *self) {
     return PyUnicode_FromFormat("<smemkern.Kernel %s with %zu parameters>", self->signature.entry,
@@ -335,7 +304,7 @@ static PyGetSetDef kernel_getset[] = {
     {"ptx", (getter)get_ptx, NULL, "The PTX text.", NULL},
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
-     "Shared memory that the kernel declares itself, in bytes of a block.", NULL},
+     "Static shared memory of the kernel, in bytes per block.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -355,45 +324,37 @@ static const char kernel_doc[] =
     "options : sequence of str\n"
     "    For NVRTC, as ('-DTILE=32', '-arch=compute_90').\n"
     "check : bool\n"
-    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared "
-    "memory,\n"
-    "    accesses out of bounds, barriers that not every thread reaches. If there are any it "
-    "raises\n"
-    "    HazardError, and writes no array. Device None then means 'emu'; with 'cuda' the kernel "
-    "runs\n"
-    "    on the GPU once the check is clean.\n\n"
+    "    Each call runs on the emulator and looks for hazards: races, uninitialised shared\n"
+    "    memory, accesses out of bounds, barriers that not every thread reaches. If it finds any\n"
+    "    it raises HazardError and writes no array. Device None then means 'emu'; with 'cuda'\n"
+    "    the kernel runs on the GPU after a check without hazards.\n\n"
     "Calling it\n"
     "----------\n"
     "grid, block : int or tuple of up to 3\n"
     "*args\n"
-    "    One a parameter. A NumPy array is a pointer to its memory, which has to be contiguous: a\n"
-    "    writable array is read and written, a read-only one is read. It is written when the run\n"
-    "    has succeeded, and not otherwise. An array in a GPU's memory (DLPack or\n"
-    "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null "
-    "pointer.\n"
-    "    int, float and complex are converted to the parameter's kind and size; NumPy's scalars\n"
-    "    must have them. A struct is numpy.void, bytes, or an array of its size. A\n"
-    "    CUtensorMap is a TensorMap.\n"
+    "    One per parameter. A NumPy array is passed as a pointer to its memory and must be\n"
+    "    contiguous. A writable array is read and written, a read-only one is only read. NumPy\n"
+    "    arrays are written only if the run succeeds. An array in a GPU's memory (DLPack or\n"
+    "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null\n"
+    "    pointer. int, float and complex are converted to the parameter's kind and size; NumPy\n"
+    "    scalars must already have both. For a struct pass numpy.void, bytes, or an array of its\n"
+    "    size; for a CUtensorMap pass a TensorMap.\n"
     "shared_bytes : int\n"
-    "    Dynamic shared memory of a block.\n"
+    "    Dynamic shared memory per block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
     "    None: where the arrays are, else 'cuda' if there is one, else 'emu'.\n"
     "stream : int or object with __cuda_stream__, optional\n"
-    "    A CUDA stream by its address. None: with device arrays the one that the library of the "
-    "first\n"
-    "    of them uses now; otherwise one of our own. Where one is given or used, and no argument "
-    "is\n"
-    "    in host memory, the call returns when the kernel is queued; otherwise when it has "
-    "finished.\n"
+    "    A CUDA stream by its address. None: the current stream of the first device array's\n"
+    "    library, or without device arrays one of our own. On the caller's or a library's stream,\n"
+    "    and with no argument in host memory, the call returns when the kernel is enqueued;\n"
+    "    otherwise when it has finished.\n"
     "timeout : float, optional\n"
-    "    Seconds after which the call ends with TimeoutError, and no array of the host is "
-    "written;\n"
-    "    checked about 20 times a second. The emulator stops. A GPU cannot stop a kernel: one "
-    "that\n"
-    "    never ends keeps its GPU until the process ends. The call waits for the kernel.\n"
+    "    Seconds after which the call raises TimeoutError and writes no host array; checked about\n"
+    "    20 times per second. The emulator stops. A GPU cannot stop a kernel: one that never ends\n"
+    "    occupies its GPU until the process ends. With a timeout the call waits for the kernel.\n"
     "max_instructions : int, optional\n"
-    "    On the emulator: LaunchError once the call has run more warp instructions than these (it\n"
-    "    is looked at after at most 4096 of a warp). For kernels that may never end.\n\n"
+    "    On the emulator: LaunchError once the call has run more warp instructions (checked at\n"
+    "    least every 4096 instructions of a warp). For kernels that may never end.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

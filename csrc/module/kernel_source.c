@@ -1,9 +1,9 @@
-/* From the user's source to PTX, and to the kernel's name there. */
+/* Turns a user's source into PTX, and finds the kernel's name in the PTX. */
 #include "kernel_source.h"
 
 #include "../cuda/gpu.h"
 
-/* PTX begins with its version; C++ cannot. Comments may come first. */
+/* PTX begins with .version, possibly after comments; C++ cannot. */
 static bool is_ptx(const char *text) {
     for (;;) {
         text += strspn(text, " \t\r\n\f\v");
@@ -11,9 +11,7 @@ static bool is_ptx(const char *text) {
             text += strcspn(text, "\n");
         } else if (strncmp(text, "/*", 2) == 0) {
             const char *end = strstr(text + 2, "*/");
-            if (end == NULL) {
-                return false;
-            }
+            if (end == NULL) return false;
             text = end + 2;
         } else {
             return strncmp(text, ".version", 8) == 0;
@@ -23,20 +21,15 @@ static bool is_ptx(const char *text) {
 
 static bool names_architecture(const char *option) {
     static const char *const forms[] = {"-arch", "--gpu-architecture", "--gpu-name"};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (strncmp(option, forms[i], strlen(forms[i])) == 0) {
-            return true;
-        }
-    }
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strncmp(option, forms[i], strlen(forms[i])) == 0) return true;
     return false;
 }
 
-/* -I options for CUDA's own headers, where the source includes any header at all. They come last, so
- * that the caller's own headers are found first. */
+/* -I options for CUDA's own headers, if the source includes any header. They come after the
+ * caller's options, so that the caller's headers are found first. */
 static PyObject *include_options(const char *source) {
-    if (strstr(source, "include") == NULL) {
-        return PyTuple_New(0);
-    }
+    if (strstr(source, "include") == NULL) return PyTuple_New(0);
     PyObject *module = PyImport_ImportModule("smemkern._nvrtc");
     PyObject *options = module ? PyObject_CallMethod(module, "include_options", NULL) : NULL;
     PyObject *tuple = options ? PySequence_Tuple(options) : NULL;
@@ -55,15 +48,13 @@ static PyObject *all_options(const char *source, PyObject *options) {
     return all;
 }
 
-/* CUDA C++ to PTX that all GPUs and the emulator take, unless the options say otherwise. A name that
- * is mangled already is no C++ expression: it is looked for in the PTX. */
+/* Compiles CUDA C++ to PTX for compute_80, unless the options name an architecture. A mangled name
+ * is not a C++ expression, so it is not passed to NVRTC but looked up in the PTX. */
 static PyObject *compile(module_state *state, const char *source, const char *name,
                          PyObject *options) {
     const char *expression = name && strncmp(name, "_Z", 2) != 0 ? name : NULL;
     PyObject *list = all_options(source, options);
-    if (list == NULL) {
-        return NULL;
-    }
+    if (list == NULL) return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     PyObject *ptx = NULL;
     const char **all = PyMem_Calloc((size_t)n + 2, sizeof *all);
@@ -82,15 +73,11 @@ static PyObject *compile(module_state *state, const char *source, const char *na
             goto done;
         }
         const char *text = PyUnicode_AsUTF8(option);
-        if (text == NULL) {
-            goto done;
-        }
+        if (text == NULL) goto done;
         named |= names_architecture(text);
         all[n_all++] = text;
     }
-    if (!named) {
-        all[n_all++] = "-arch=compute_80";
-    }
+    if (!named) all[n_all++] = "-arch=compute_80";
     ptx = image_compile(state, source, "kernel.cu", expression, NULL, 0, all, n_all);
 done:
     PyMem_Free(all);
@@ -98,13 +85,11 @@ done:
     return ptx;
 }
 
-/* The entry's name in PTX, which NVRTC has put into the first line for a C++ name. */
+/* The entry's name in the PTX. For a C++ name, nvrtc_compile has written it in the first line. */
 static PyObject *entry_name(PyObject *ptx, const char *name) {
     static const char line[] = NVRTC_ENTRY_LINE;
     const char *text = PyBytes_AS_STRING(ptx);
-    if (strncmp(text, line, sizeof line - 1) != 0) {
-        return PyUnicode_FromString(name);
-    }
+    if (strncmp(text, line, sizeof line - 1) != 0) return PyUnicode_FromString(name);
     const char *begin = text + sizeof line - 1;
     return PyUnicode_FromStringAndSize(begin, (Py_ssize_t)strcspn(begin, "\n"));
 }
@@ -118,9 +103,8 @@ int kernel_source_read(module_state *state, const char *source, const char *name
         return -1;
     }
     out->ptx = is_text ? PyBytes_FromString(source) : compile(state, source, name, options);
-    if (out->ptx && name) {
+    if (out->ptx && name)
         out->entry = is_text ? PyUnicode_FromString(name) : entry_name(out->ptx, name);
-    }
     if (PyErr_Occurred()) {
         Py_CLEAR(out->ptx);
         Py_CLEAR(out->entry);

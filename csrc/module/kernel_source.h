@@ -1,4 +1,4 @@
-/* What a Kernel is made of: PTX as given, or CUDA C++ that NVRTC compiles. */
+/* The source of a Kernel: PTX, or CUDA C++ that NVRTC compiles to PTX. */
 #ifndef SMK_KERNEL_SOURCE_H
 #define SMK_KERNEL_SOURCE_H
 
@@ -9,11 +9,11 @@ typedef struct kernel_source {
     PyObject *entry; /* str: the kernel's name in the PTX; NULL: the only one */
 } kernel_source;
 
-/* `name` is the kernel's in the source, or NULL. On success both are new references. */
+/* `name`: the kernel's name in the source, or NULL. On success both fields are new references. */
 int kernel_source_read(module_state *state, const char *source, const char *name, PyObject *options,
                        kernel_source *out);
 
-/* Identity of an image; equal PTX is one image to the devices, however many Kernels are made of it. */
+/* The image's key, a hash of the PTX: Kernels with equal PTX share one image. */
 PyObject *kernel_source_key(PyObject *ptx);
 
 #endif

@@ -1,5 +1,5 @@
-/* The emulator's bank model as a function of arrays: what smemkern.banks asks for whole batches of
- * requests. The rule itself stands in emu/cost/banks.c alone, so that a trace and the model agree. */
+/* Applies the emulator's bank model to arrays of requests, for smemkern.banks. The model is
+ * implemented only in emu/cost/banks.c, so traces and this function agree. */
 #include "module.h"
 
 #include "../emu/emu.h"
@@ -10,7 +10,8 @@ static bool known_width(long width) {
     return width == 1 || width == 2 || width == 4 || width == 8 || width == 16;
 }
 
-/* Loads may merge their groups; everything else is served as stores are (emu/cost/banks.h). */
+/* Only loads may merge their lane groups; all other operations cost as much as stores
+ * (emu/cost/banks.h). */
 static int read_op(const char *op, bool *load) {
     static const char *const known[] = {"load",     "store",    "atomic",
                                         "ldmatrix", "stmatrix", "copy_async"};
@@ -45,9 +46,7 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
     }
     addresses = array_hold((PyArrayObject *)given[0], &holds[0]);
     active = addresses ? array_hold((PyArrayObject *)given[1], &holds[1]) : NULL;
-    if (active == NULL) {
-        goto done;
-    }
+    if (active == NULL) goto done;
     if (PyArray_TYPE(addresses) != NPY_UINT64 || PyArray_TYPE(active) != NPY_UINT32 ||
         PyArray_NDIM(addresses) != 2 || PyArray_NDIM(active) != 1 ||
         PyArray_DIM(addresses, 1) != LANES || PyArray_DIM(addresses, 0) != PyArray_DIM(active, 0) ||
@@ -59,9 +58,7 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
     npy_intp n = PyArray_DIM(active, 0);
     for (int i = 0; i < 3; i++) {
         result[i] = PyArray_SimpleNew(1, &n, NPY_UINT32);
-        if (result[i] == NULL) {
-            goto done;
-        }
+        if (result[i] == NULL) goto done;
         out[i] = PyArray_DATA((PyArrayObject *)result[i]);
     }
     const uint64_t *address = PyArray_DATA(addresses);
@@ -74,9 +71,8 @@ PyObject *model_shared_requests(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_END_ALLOW_THREADS;
     answer = PyTuple_Pack(3, result[0], result[1], result[2]);
 done:
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         Py_XDECREF(result[i]);
-    }
     Py_XDECREF(addresses);
     Py_XDECREF(active);
     Py_XDECREF(holds[0]);

@@ -1,4 +1,4 @@
-/* The extension module smemkern._core: its functions, and the life of its state. */
+/* The extension module smemkern._core: its functions, and the creation and freeing of its state. */
 #include "module.h"
 
 #include "../emu/emu.h"
@@ -11,15 +11,12 @@
 
 static PyObject *run_operation(PyObject *module, smk_op op, PyObject *args, PyObject *kwargs) {
     module_state *state = PyModule_GetState(module);
-    call asked;
-    if (call_read(op, args, kwargs, &asked)) {
-        return NULL;
-    }
+    call parsed;
+    if (call_read(op, args, kwargs, &parsed)) return NULL;
     request r;
     PyObject *result = NULL;
-    if (request_make(state, &asked, false, &r) == 0) {
+    if (request_make(state, &parsed, false, &r) == 0)
         result = request_run(state, &r, &(observation){0});
-    }
     request_clear(&r);
     return result;
 }
@@ -51,27 +48,23 @@ static int find_op(PyObject *name, smk_op *out) {
     return -1;
 }
 
-/* An operation or a Kernel, run with observation. */
+/* Runs an operation or a Kernel with timing, a trace or hazard detection (struct observation). */
 static PyObject *run_observed(module_state *state, PyObject *what, PyObject *args, PyObject *kwargs,
                               const observation *observed) {
-    if (Py_IS_TYPE(what, state->kernel_type)) {
+    if (Py_IS_TYPE(what, state->kernel_type))
         return kernel_launch(state, what, args, kwargs, observed);
-    }
     smk_op op;
-    call asked;
-    if (find_op(what, &op) || call_read(op, args, kwargs, &asked)) {
-        return NULL;
-    }
-    if (observed->repeat > 0 && asked.beta != 0.0) {
+    call parsed;
+    if (find_op(what, &op) || call_read(op, args, kwargs, &parsed)) return NULL;
+    if (observed->repeat > 0 && parsed.beta != 0.0) {
         PyErr_SetString(PyExc_ValueError,
                         "a repeated run would add to its own result; measure with beta = 0");
         return NULL;
     }
     request r;
     PyObject *result = NULL;
-    if (request_make(state, &asked, observed->trace != NULL, &r) == 0) {
+    if (request_make(state, &parsed, observed->trace != NULL, &r) == 0)
         result = request_run(state, &r, observed);
-    }
     request_clear(&r);
     return result;
 }
@@ -111,14 +104,10 @@ static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs
     };
     PyObject *outcome = NULL, *times = NULL, *counts = NULL;
     PyObject *result = run_observed(state, what, given, options, &observed);
-    if (result == NULL || (times = PyList_New(repeat)) == NULL) {
-        goto done;
-    }
+    if (result == NULL || (times = PyList_New(repeat)) == NULL) goto done;
     for (int i = 0; i < repeat; i++) {
         PyObject *time = PyFloat_FromDouble((double)milliseconds[i]);
-        if (time == NULL) {
-            goto done;
-        }
+        if (time == NULL) goto done;
         PyList_SET_ITEM(times, i, time);
     }
     counts = trace ? table_trace(&counted) : Py_NewRef(Py_None);
@@ -137,14 +126,14 @@ static PyObject *core_plan(PyObject *module, PyObject *args) {
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options;
     smk_op op;
-    call asked;
+    call parsed;
     if (!PyArg_ParseTuple(args, "OO!O!:plan", &what, &PyTuple_Type, &given, &PyDict_Type,
                           &options) ||
-        find_op(what, &op) || call_read(op, given, options, &asked)) {
+        find_op(what, &op) || call_read(op, given, options, &parsed)) {
         return NULL;
     }
     request r;
-    PyObject *plan = request_make(state, &asked, true, &r) == 0 ? request_describe(&r) : NULL;
+    PyObject *plan = request_make(state, &parsed, true, &r) == 0 ? request_describe(&r) : NULL;
     request_clear(&r);
     return plan;
 }
@@ -165,9 +154,8 @@ static PyObject *core_configure(PyObject *module, PyObject *args, PyObject *kwar
     static char *keywords[] = {"images", "kernels", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *images, *kernels;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UU:configure", keywords, &images, &kernels)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UU:configure", keywords, &images, &kernels))
         return NULL;
-    }
     PyDict_Clear(state->images);
     Py_XSETREF(state->image_directory, Py_NewRef(images));
     Py_XSETREF(state->kernel_directory, Py_NewRef(kernels));
@@ -190,16 +178,16 @@ static PyObject *core_trim(PyObject *module, PyObject *given) {
     return device_trim(PyModule_GetState(module), given);
 }
 
-static PyObject *core_moment(PyObject *module, PyObject *args) {
-    return moment_make(PyModule_GetState(module), args);
+static PyObject *core_event_record(PyObject *module, PyObject *args) {
+    return event_record(PyModule_GetState(module), args);
 }
 
-static PyObject *core_moment_has_passed(PyObject *Py_UNUSED(module), PyObject *moment) {
-    return moment_has_passed(moment);
+static PyObject *core_event_query(PyObject *Py_UNUSED(module), PyObject *event) {
+    return event_query(event);
 }
 
-static PyObject *core_moment_before(PyObject *module, PyObject *args) {
-    return moment_before(PyModule_GetState(module), args);
+static PyObject *core_stream_wait_event(PyObject *module, PyObject *args) {
+    return stream_wait_event(PyModule_GetState(module), args);
 }
 
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
@@ -218,9 +206,9 @@ static PyMethodDef methods[] = {
     {"predict", core_predict, METH_VARARGS, predict_doc},
     {"last_transfer", core_last_transfer, METH_NOARGS, last_transfer_doc},
     {"trim", core_trim, METH_O, trim_doc},
-    {"moment", core_moment, METH_VARARGS, moment_doc},
-    {"moment_has_passed", core_moment_has_passed, METH_O, moment_has_passed_doc},
-    {"moment_before", core_moment_before, METH_VARARGS, moment_before_doc},
+    {"event_record", core_event_record, METH_VARARGS, event_record_doc},
+    {"event_query", core_event_query, METH_O, event_query_doc},
+    {"stream_wait_event", core_stream_wait_event, METH_VARARGS, stream_wait_event_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -229,13 +217,9 @@ static PyMethodDef methods[] = {
 
 static int core_exec(PyObject *module) {
     module_state *state = PyModule_GetState(module);
-    if (state_import_numpy() < 0 || state_make_exceptions(module, state) < 0) {
-        return -1;
-    }
+    if (state_import_numpy() < 0 || state_make_exceptions(module, state) < 0) return -1;
 #define X(field, name) (state->names.field = PyUnicode_InternFromString(name)) == NULL ||
-    if (MODULE_NAMES(X) false) {
-        return -1;
-    }
+    if (MODULE_NAMES(X) false) return -1;
 #undef X
     state->images = PyDict_New();
     state->timings = PyDict_New();
@@ -249,23 +233,16 @@ static int core_exec(PyObject *module) {
         state->tensor_map_type == NULL) {
         return -1;
     }
-    if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) {
-        return -1;
-    }
-    if (PyModule_AddType(module, state->tensor_map_type) < 0) {
-        return -1;
-    }
-    if (PyModule_AddType(module, state->kernel_type) < 0) {
-        return -1;
-    }
+    if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
+    if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
+    if (PyModule_AddType(module, state->kernel_type) < 0) return -1;
     return detached_start(module, state);
 }
 
 static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     module_state *state = PyModule_GetState(module);
-    for (int code = 0; code < SMK_N_CODES; code++) {
+    for (int code = 0; code < SMK_N_CODES; code++)
         Py_VISIT(state->exceptions[code]);
-    }
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->tensor_map_type);
     Py_VISIT(state->images);
@@ -275,9 +252,8 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
 
 static int core_clear(PyObject *module) {
     module_state *state = PyModule_GetState(module);
-    for (int code = 0; code < SMK_N_CODES; code++) {
+    for (int code = 0; code < SMK_N_CODES; code++)
         Py_CLEAR(state->exceptions[code]);
-    }
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->tensor_map_type);
     Py_CLEAR(state->images);
@@ -289,10 +265,10 @@ static int core_clear(PyObject *module) {
 #undef X
     PyArray_Descr *bfloat16 = atomic_exchange(&state->bfloat16, NULL);
     Py_XDECREF(bfloat16);
-    PyObject *helpers = atomic_exchange(&state->helpers, NULL);
-    Py_XDECREF(helpers);
-    PyObject *orderly = atomic_exchange(&state->orderly, NULL);
-    Py_XDECREF(orderly);
+    PyObject *device_arrays = atomic_exchange(&state->device_arrays, NULL);
+    Py_XDECREF(device_arrays);
+    PyObject *stream_ordered = atomic_exchange(&state->stream_ordered, NULL);
+    Py_XDECREF(stream_ordered);
     return 0;
 }
 

@@ -1,32 +1,33 @@
-/* What the files of module/ share: Python, NumPy, the module's state, errors. In layers, where each uses
- * those below it:
+/* Shared by the files of module/: Python, NumPy, the module's state, errors. The files form layers;
+ * each layer uses only those below it:
  *
- *   module.c         the extension module: its functions, and the life of its state
+ *   module.c         the extension module: its functions, and its state
  *
- *   request.c        a call, checked and planned; runs it
- *     operation_gemm.c, operation_transpose.c, operation_probe.c   what is particular to each
+ *   request.c        checks, plans and runs a call
+ *     operation_gemm.c, operation_transpose.c, operation_probe.c   the steps that differ
  *     host_request.c, device_request.c, device_result.c, device_copies.c   by where the arrays are
- *     choose.c         which variant "auto" is
- *     check.c          which row; whether `out` can take the result
- *   kernel.c         the type Kernel; kernel_source.c compiles, arguments.c and scalar.c pack arguments
+ *     choose.c         selects the variant for "auto"
+ *     check.c          finds the variant; checks that `out` fits the result
+ *   kernel.c         the type Kernel; kernel_source.c compiles; arguments.c and scalar.c pack
+ *                    arguments
  *   tensor_map.c     the type TensorMap
  *
  *   operand.c        an array -> memory that a kernel can read, without a copy where possible
  *   device_array.c   arrays of other libraries, by three protocols (device_interface.c is one);
  *                    device_array_checks.c, array_view.c
- *   result_memory.c  memory of large results, kept for later ones
- *   hold.c           keeps an array's memory while a call works on it
+ *   result_memory.c  reuses the memory of large results
+ *   hold.c           keeps an array's memory and shape during a call
  *
  *   call.c           Python arguments of an operation -> struct call
- *   image.c          where compiled kernels come from
- *   event.c          events of streams, for libraries that reuse memory in their own order
- *   device.c         which device; runs a job on it without the GIL
- *   detached.c       calls without the GIL, and the end of the interpreter
+ *   image.c          loads or compiles kernel images
+ *   event.c          CUDA events, for libraries that reuse memory in their own order
+ *   device.c         parses device=; runs jobs and pipelines without the GIL
+ *   detached.c       releases the GIL; stops calls when the interpreter exits
  *
  *   model.c, tables.c   the bank model; variants, devices, configuration, traces as Python objects
  *   state.c          NumPy's C API, exceptions
  *
- * A function that fails sets a Python exception and returns -1 or NULL, as CPython's own do.
+ * Functions follow CPython: on failure they set a Python exception and return -1 or NULL.
  */
 #ifndef SMK_MODULE_H
 #define SMK_MODULE_H
@@ -54,7 +55,7 @@
 enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
 #undef X
 
-/* Attributes and keys that are looked up in every call. X(field, name) */
+/* Attributes and keys that calls look up, as interned strings. X(field, name) */
 #define MODULE_NAMES(X)                                                                            \
     X(exchange, "__dlpack_c_exchange_api__")                                                       \
     X(dlpack, "__dlpack__")                                                                        \
@@ -65,9 +66,9 @@ enum { SMK_N_CODES = 0 SMK_CODE_MAP(X) };
     X(requires_grad, "requires_grad")                                                              \
     X(is_neg, "is_neg")                                                                            \
     X(is_conj, "is_conj")                                                                          \
-    X(terms, "terms")                                                                              \
+    X(stream_info, "stream_info")                                                                  \
     X(empty, "empty")                                                                              \
-    X(settle, "settle")                                                                            \
+    X(finalize, "finalize")                                                                        \
     X(new_empty, "new_empty")                                                                      \
     X(data, "data")                                                                                \
     X(shape, "shape")                                                                              \
@@ -82,19 +83,19 @@ typedef struct module_names {
 #undef X
 
 typedef struct module_state {
-    PyObject *exceptions[SMK_N_CODES]; /* what each code of core/status.h raises */
+    PyObject *exceptions[SMK_N_CODES]; /* the exception of each code of core/status.h */
     PyTypeObject *kernel_type, *tensor_map_type;
-    PyObject *images;           /* dict: see image_of_row */
+    PyObject *images;           /* dict: see variant_image */
     PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
-    PyObject *image_directory;  /* str; where the build left compiled kernels */
-    PyObject *kernel_directory; /* str; where their sources are */
-    atomic_bool nvrtc_sought;
+    PyObject *image_directory;  /* str: the build's compiled kernels */
+    PyObject *kernel_directory; /* str: the kernels' sources */
+    atomic_bool nvrtc_searched;
     module_names names;
     struct calls *calls; /* detached.c */
     /* NULL before the first use. */
-    _Atomic(PyArray_Descr *) bfloat16; /* array_view.c */
-    _Atomic(PyObject *) helpers;       /* device_array.c */
-    _Atomic(PyObject *) orderly;       /* device_array.c */
+    _Atomic(PyArray_Descr *) bfloat16;  /* array_view.c */
+    _Atomic(PyObject *) device_arrays;  /* device_array.c */
+    _Atomic(PyObject *) stream_ordered; /* device_array.c */
 } module_state;
 
 /* ---- state.c ---- */
@@ -102,12 +103,12 @@ typedef struct module_state {
 int state_import_numpy(void);
 int state_make_exceptions(PyObject *module, module_state *state);
 
-/* Raises what status says; returns NULL. */
+/* Raises the status' exception with its message; returns NULL. */
 void *raise_status(const module_state *state, const smk_status *status);
 
 /* ---- device.c ---- */
 
-/* Of a str, for names: as PyUnicode_AsUTF8, but a null character within is refused, not an end. */
+/* PyUnicode_AsUTF8 that refuses embedded null characters. */
 const char *text_of(PyObject *given);
 
 typedef struct device {
@@ -118,73 +119,76 @@ typedef struct device {
 /* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
 int device_read(const module_state *state, PyObject *given, device *out);
 
-/* Of the device, or of the GPU that the emulator stands for. */
+/* The number of multiprocessors; on the emulator that of the GPU that it models. */
 int device_multiprocessors(const module_state *state, const device *on, int *out);
 
-/* Of a GPU: 90 for compute capability 9.0. */
+/* The GPU's compute capability as an integer: 90 for 9.0. */
 int device_sm(const module_state *state, const device *on, int *out);
 
-/* None (NULL), the address of a CUstream as an int, or an object with __cuda_stream__. */
+/* Reads stream=: None (NULL), the address of a CUstream as an int, or an object with
+ * __cuda_stream__. */
 int stream_read(PyObject *given, void **out);
 
-/* Raises that the emulator has none. */
+/* Raises: the emulator has no streams. */
 int stream_refuse(void);
 
-/* Runs the job, or flows on GPUs (ordinals NULL: the only one on the emulator), with the GIL released,
- * listening for signals. */
+/* Runs a job, or one pipeline per GPU (ordinals NULL: one pipeline on the emulator), with the GIL
+ * released. Polls for signals. */
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout);
-int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *flows, int n,
-                         PyObject *progress);
+int device_run_pipelines(const module_state *state, const int *ordinals, smk_pipeline *pipelines,
+                         int n, PyObject *progress);
 
-/* The parameters of an entry (NULL: the only one) of the PTX, a bytes; read without the GIL, too. */
+/* Parses the parameters of an entry (NULL: the only one) of the PTX (bytes), with the GIL
+ * released. */
 struct emu_signature;
 int device_read_signature(const module_state *state, PyObject *ptx, const char *entry,
                           struct emu_signature *out);
 
-/* What this thread's last run on a GPU moved: a tuple with smk_transfer's fields, or None. */
+/* The transfers of this thread's last run on a GPU, or last pipeline: a tuple of smk_transfer's
+ * fields, or None. */
 PyObject *device_last_transfer(void);
 
-/* Gives back what a GPU's runs keep for later ones; the number of bytes. */
+/* Frees the memory that is kept for later calls; returns the number of bytes. */
 PyObject *device_trim(const module_state *state, PyObject *given);
 
 /* ---- image.c ---- */
 
-/* A new reference, since another thread, or code that runs meanwhile, may change the dict. NULL
- * without an exception if it is not there. */
+/* Like PyDict_GetItem, but a new reference, since another thread may change the dict. NULL without
+ * an exception: no such key. */
 PyObject *dict_item(PyObject *dict, PyObject *key);
 
-/* The compiled kernel of a row; *owner keeps its memory. */
-int image_of_row(module_state *state, const smk_row *row, const smk_dtype *dtype,
-                 const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
+/* The compiled kernel of a variant; *owner keeps its memory. */
+int variant_image(module_state *state, const smk_row *row, const smk_dtype *dtype,
+                  const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
 
-/* Tells the core where NVIDIA's wheel has put NVRTC, if it is installed. */
+/* Finds the NVRTC library of NVIDIA's wheel, if it is installed, and sets its path. */
 int image_find_nvrtc(module_state *state);
 
-/* CUDA C++ to PTX by NVRTC. `entry`: see nvrtc_compile, or NULL. `headers`: name, text pairs or
- * NULL. A new bytes. */
+/* Compiles CUDA C++ to PTX with NVRTC; returns new bytes. `entry`: see nvrtc_compile, or NULL.
+ * `headers`: (name, text) pairs, or NULL. */
 struct nvrtc_header;
 PyObject *image_compile(module_state *state, const char *source, const char *file_name,
                         const char *entry, const struct nvrtc_header *headers, int n_headers,
                         const char *const *options, int n_options);
 
-/* ---- what is asked beside the result (gemm and Kernel alike) ---- */
+/* ---- timing, traces and hazard detection, for operations and Kernels ---- */
 
 typedef struct observation {
-    int repeat;             /* more runs, each timed */
+    int repeat;             /* additional runs, each timed */
     float *milliseconds;    /* `repeat` of them */
-    smk_trace *trace;       /* counts; on the emulator only */
+    smk_trace *trace;       /* filled by a traced run on the emulator; NULL: none */
     const uint64_t *blocks; /* as in smk_job */
     size_t n_blocks;
     unsigned hazards;   /* of a traced run: flags as in core/job.h */
     bool only_if_clean; /* a Kernel's arrays are written only if no hazard was found */
-    PyObject *progress; /* on the emulator: called with blocks done and in all; or NULL */
+    PyObject *progress; /* on the emulator: called with (blocks done, total), or NULL */
 } observation;
 
 /* ---- hold.c ---- */
 
-/* A new view of the array, whose memory nobody resizes as long as *hold lives: a new reference, or NULL where the
- * memory is not NumPy's. */
+/* A new view of the array. Its memory cannot be resized while *hold exists: a new reference, or
+ * NULL if the memory is not NumPy's. */
 PyArrayObject *array_hold(PyArrayObject *array, PyObject **hold);
 
 /* ---- kernel.c ---- */
@@ -193,11 +197,11 @@ extern PyType_Spec kernel_spec, tensor_map_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
                         const observation *observed);
 
-/* ---- moment.c ---- */
+/* ---- event.c ---- */
 
-PyObject *moment_make(const module_state *state, PyObject *args);
-PyObject *moment_has_passed(PyObject *capsule);
-PyObject *moment_before(const module_state *state, PyObject *args);
+PyObject *event_record(const module_state *state, PyObject *args);
+PyObject *event_query(PyObject *capsule);
+PyObject *stream_wait_event(const module_state *state, PyObject *args);
 
 /* ---- model.c ---- */
 

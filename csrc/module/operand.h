@@ -1,4 +1,4 @@
-/* An array as a kernel reads it: a stack of row-major matrices in one piece of host memory. */
+/* An array as a kernel reads it: a batch of strided matrices in one buffer. */
 #ifndef SMK_OPERAND_H
 #define SMK_OPERAND_H
 
@@ -13,36 +13,39 @@ typedef struct operand {
     smk_buffer buffer;
 } operand;
 
-/* Whatever NumPy takes for an array, as a base-class array; masked arrays are refused, since their
- * mask would be lost. A new reference. */
+/* Converts anything that NumPy converts to an array. Refuses masked arrays, since their mask would
+ * be lost. A new reference. */
 PyArrayObject *operand_array(PyObject *given, const char *op, const char *name);
 
-typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape; /* what 1-D means */
+/* Whether a 1-D array is a row or a column. */
+typedef enum operand_shape { OPERAND_ROW, OPERAND_COLUMN } operand_shape;
 
-/* The least that a kernel has to take to read it where it is. */
+/* The strides that a kernel must support to read the array in place. */
 smk_strides operand_strides(PyArrayObject *array, operand_shape one_dimensional);
 
-/* Whether all rows (columns, where those have the unit step) begin at multiples of 16 bytes. On the host
- * the first one does: buffers are copied to such places. */
-bool operand_is_chunks(PyArrayObject *array, bool on_device);
+/* Whether all rows (columns, if those have unit stride) begin at multiples of 16 bytes. For host
+ * arrays the first row always counts as aligned, since its copy on the device is. */
+bool operand_has_aligned_rows(PyArrayObject *array, bool on_device);
 
-/* Fills `out` from an array whose elements are to be of type `wanted`. What has whole elements and strides
- * that the kernel takes is passed as it is. Anything else is packed once. operand_clear is due. */
+/* Fills `out` from a host array, with elements of type `wanted`. The array is used in place if it
+ * has that type, aligned elements, and strides that the kernel supports (`taken`). Else it is
+ * packed. Call operand_clear afterwards. */
 int operand_place(PyArrayObject *array, PyArray_Descr *wanted, operand_shape one_dimensional,
                   smk_strides taken, operand *out);
 
 typedef enum operand_fit {
     OPERAND_FITS,
-    OPERAND_SPREAD,  /* only its strides are none that the kernel takes */
-    OPERAND_REFUSED, /* it has other elements, or parts of them; `out` is empty */
+    OPERAND_NEEDS_COPY, /* the kernel does not support its strides */
+    OPERAND_REFUSED,    /* wrong type, or elements not aligned; `out` is empty */
 } operand_fit;
 
-/* The same of an array whose data is an address in a GPU's memory: it is placed where it is, also if it is spread. */
+/* The same for an array in GPU memory. It is always described in place, also for
+ * OPERAND_NEEDS_COPY. */
 operand_fit operand_place_on_device(PyArrayObject *array, PyArray_Descr *wanted,
                                     operand_shape one_dimensional, smk_strides taken, operand *out);
 
-/* Where a packed copy of an operand would be: in a buffer of its own that has no memory yet, rows at multiples of
- * 16 bytes, and what a batch repeats only once. */
+/* Describes a packed copy of an operand: a buffer that has no memory yet, rows at multiples of 16
+ * bytes, broadcast batch dimensions stored once. */
 void operand_pack_on_device(const operand *o, operand *out);
 void operand_clear(operand *o);
 

@@ -1,7 +1,7 @@
-/* gemm: which arrays it takes, and the product that they make. */
+/* gemm: checks the arrays, and sets up the product. */
 #include "request.h"
 
-/* "float32", "float64", "float16" or "bfloat16"; NULL of anything else. */
+/* "float32", "float64", "float16" or "bfloat16"; NULL: any other type. */
 static const char *gemm_dtype(const module_state *state, PyArrayObject *array) {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT: return "float32";
@@ -26,11 +26,10 @@ static int refuse_gemm_dtype(PyArrayObject *array, const char *name) {
     return request_refuse_dtype(array, "gemm", name, remedy);
 }
 
-/* As NumPy promotes: float64 before float32, which also is what two kinds of 16 bits become. */
+/* The result's type, by NumPy's promotion: float64 before float32; float16 with bfloat16 gives
+ * float32. */
 static const char *gemm_result(const char *const names[2]) {
-    if (strcmp(names[0], names[1]) == 0) {
-        return names[0];
-    }
+    if (strcmp(names[0], names[1]) == 0) return names[0];
     bool wide = strcmp(names[0], "float64") == 0 || strcmp(names[1], "float64") == 0;
     return wide ? "float64" : "float32";
 }
@@ -45,7 +44,7 @@ static PyArray_Descr *gemm_descr(const char *name, PyArrayObject *of_that_type) 
                                                                 : NPY_HALF);
 }
 
-/* How many matrices an array holds. */
+/* The number of matrices in an array. */
 static int64_t batch_size(PyArrayObject *array) {
     const int n = PyArray_NDIM(array) - 2;
     return n > 0 ? (int64_t)PyArray_MultiplyList(PyArray_DIMS(array), n) : 1;
@@ -82,9 +81,8 @@ static int broadcast(operand *a, operand *b, PyArrayObject *const *arrays, smk_b
     }
     for (int o = 0; o < 2; o++) {
         int missing = n - (both[o]->ndim - 2);
-        for (int d = n - 1; d >= 0; d--) {
+        for (int d = n - 1; d >= 0; d--)
             both[o]->matrix.batch[d] = d < missing ? 0 : both[o]->matrix.batch[d - missing];
-        }
     }
     return 0;
 }
@@ -95,15 +93,17 @@ static smk_strides strides_of_both(PyArrayObject *const *arrays) {
     return of_a > of_b ? of_a : of_b;
 }
 
-/* A flow copies lines, rows or columns: anything else is packed before. */
-static smk_strides strides_of_lines(const request *r, PyArrayObject *const *arrays) {
+/* Pipelines copy contiguous rows or columns. Other arrays are packed first, so they count as
+ * rows. */
+static smk_strides strides_after_packing(const request *r, PyArrayObject *const *arrays) {
     return r->is_pipeline && strides_of_both(arrays) == SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS
                                                                             : SMK_ROWS;
 }
 
-/* A flow's blocks of matrices have such rows, whatever the array has. */
-static bool will_be_chunks(const request *r, PyArrayObject *array) {
-    return (r->is_pipeline && PyArray_NDIM(array) <= 2) || operand_is_chunks(array, r->on_device);
+/* A pipeline copies matrices to blocks with aligned rows, whatever the array's alignment is. */
+static bool will_have_aligned_rows(const request *r, PyArrayObject *array) {
+    return (r->is_pipeline && PyArray_NDIM(array) <= 2) ||
+           operand_has_aligned_rows(array, r->on_device);
 }
 
 static int check(module_state *state, request *r, PyArrayObject *const *arrays, smk_query *query) {
@@ -111,9 +111,7 @@ static int check(module_state *state, request *r, PyArrayObject *const *arrays, 
     for (int i = 0; i < 2; i++) {
         const char *name = call_forms[SMK_GEMM].inputs[i];
         dtypes[i] = gemm_dtype(state, arrays[i]);
-        if (dtypes[i] == NULL) {
-            return refuse_gemm_dtype(arrays[i], name);
-        }
+        if (dtypes[i] == NULL) return refuse_gemm_dtype(arrays[i], name);
         if (PyArray_NDIM(arrays[i]) == 0) {
             PyErr_Format(PyExc_ValueError,
                          "gemm: %s has 0 dimensions where at least 1 is needed (signature "
@@ -138,8 +136,8 @@ static int check(module_state *state, request *r, PyArrayObject *const *arrays, 
         .N = PyArray_NDIM(arrays[1]) > 1 ? PyArray_DIM(arrays[1], PyArray_NDIM(arrays[1]) - 1) : 1,
         .K = k_a,
         .batch = Py_MAX(batch_size(arrays[0]), batch_size(arrays[1])),
-        .strides = r->on_device ? strides_of_both(arrays) : strides_of_lines(r, arrays),
-        .aligned = will_be_chunks(r, arrays[0]) && will_be_chunks(r, arrays[1])};
+        .strides = r->on_device ? strides_of_both(arrays) : strides_after_packing(r, arrays),
+        .aligned = will_have_aligned_rows(r, arrays[0]) && will_have_aligned_rows(r, arrays[1])};
     r->descr = gemm_descr(query->dtype, arrays[0]);
     return r->descr ? 0 : -1;
 }
@@ -158,28 +156,23 @@ static int place(module_state *state, request *r, PyArrayObject *const *arrays) 
     problem->K = a->dims[a->ndim - 1];
     problem->a = a->matrix;
     problem->b = b->matrix;
-    problem->alpha = r->asked->alpha;
-    problem->beta = r->asked->beta;
+    problem->alpha = r->call->alpha;
+    problem->beta = r->call->beta;
     if (problem->batch.n + 2 > NPY_MAXDIMS) {
         PyErr_Format(PyExc_ValueError, "gemm: the result would have more than %d dimensions",
                      NPY_MAXDIMS);
         return -1;
     }
-    for (int d = 0; d < problem->batch.n; d++) {
+    for (int d = 0; d < problem->batch.n; d++)
         r->dims[r->ndim++] = problem->batch.size[d];
-    }
-    if (PyArray_NDIM(arrays[0]) > 1) {
-        r->dims[r->ndim++] = problem->M;
-    }
-    if (PyArray_NDIM(arrays[1]) > 1) {
-        r->dims[r->ndim++] = problem->N;
-    }
+    if (PyArray_NDIM(arrays[0]) > 1) r->dims[r->ndim++] = problem->M;
+    if (PyArray_NDIM(arrays[1]) > 1) r->dims[r->ndim++] = problem->N;
     return 0;
 }
 
 static int place_result(module_state *state, request *r, PyArrayObject *const *arrays) {
     smk_gemm *problem = &r->gemm;
-    if (problem->beta != 0.0 && r->asked->out == NULL) {
+    if (problem->beta != 0.0 && r->call->out == NULL) {
         PyErr_Format(PyExc_ValueError,
                      "gemm: beta scales what is in out; pass out= with it, or leave beta at 0");
         return -1;

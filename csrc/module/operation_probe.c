@@ -1,4 +1,4 @@
-/* probe: one list of float32, of the length that the variant needs. */
+/* probe: checks x, a 1-D float32 array that must be as long as the variant needs. */
 #include "request.h"
 
 static int check(module_state *state, request *r, PyArrayObject *const *arrays, smk_query *query) {
@@ -21,9 +21,7 @@ static int check(module_state *state, request *r, PyArrayObject *const *arrays, 
 static int place(module_state *state, request *r, PyArrayObject *const *arrays) {
     smk_status status = {0};
     int64_t n_y;
-    if (request_place(state, r, 0, arrays[0], r->descr, OPERAND_ROW, SMK_ROWS)) {
-        return -1;
-    }
+    if (request_place(state, r, 0, arrays[0], r->descr, OPERAND_ROW, SMK_ROWS)) return -1;
     r->probe =
         (smk_probe){.n_x = PyArray_DIM(arrays[0], 0), .offset_x = r->inputs[0].matrix.offset};
     if (smk_probe_size(r->row, r->dtype, r->values, r->probe.n_x, &n_y, &status)) {

@@ -1,15 +1,13 @@
-/* transpose: which arrays it takes; it moves their bytes, whatever they mean. */
+/* transpose: checks the array, and sets up the transpose, which moves bits of any type. */
 #include "request.h"
 
 static PyArray_Descr *raw_bytes(npy_intp itemsize) {
     PyArray_Descr *descr = PyArray_DescrNewFromType(NPY_VOID);
-    if (descr) {
-        PyDataType_SET_ELSIZE(descr, itemsize);
-    }
+    if (descr) PyDataType_SET_ELSIZE(descr, itemsize);
     return descr;
 }
 
-/* "b8" .. "b128", NULL where elements are no plain bits of such a width. */
+/* "b8" to "b128"; NULL: another element size, or elements with Python references. */
 static const char *bits_name(PyArrayObject *array) {
     static const char *const names[] = {
         [1] = "b8", [2] = "b16", [4] = "b32", [8] = "b64", [16] = "b128"};
@@ -21,28 +19,25 @@ static const char *bits_name(PyArrayObject *array) {
     return names[itemsize];
 }
 
-/* The result's fresh array begins as a copy of the input. To a GPU that would be a copy more than reading the
- * one and writing the other, so there only arrays that are on it already are transposed in place. */
+/* Whether to transpose in place on the emulator, in the fresh result, which begins as a copy of the
+ * input. For host arrays on a GPU that copy would be extra work compared with reading the input and
+ * writing the result. So on a GPU only arrays in its memory are transposed in place. */
 static bool is_in_place_on_emulator(const request *r) {
-    PyObject *out = r->asked->out;
-    const bool is_out = out == r->asked->inputs[0] && PyArray_CheckExact(out);
+    PyObject *out = r->call->out;
+    const bool is_out = out == r->call->inputs[0] && PyArray_CheckExact(out);
     return r->on.emulated && !r->is_pipeline && r->row->transpose_kernels.in_place && is_out &&
            r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
 }
 
-/* What variant "auto" is chosen by. */
+/* Fills the query that selects the variant for "auto". */
 static int make_query(module_state *state, const request *r, PyArrayObject *array, smk_query *q) {
     const int ndim = PyArray_NDIM(array);
     q->M = PyArray_DIM(array, ndim - 2);
     q->N = PyArray_DIM(array, ndim - 1);
     q->strides = r->on_device ? operand_strides(array, OPERAND_ROW) : SMK_ROWS;
-    if (!r->on_device || r->asked->out == NULL) {
-        return 0;
-    }
+    if (!r->on_device || r->call->out == NULL) return 0;
     PyArrayObject *out = request_out_on_device(state, r);
-    if (out == NULL) {
-        return -1;
-    }
+    if (out == NULL) return -1;
     const bool in_place = PyArray_BYTES(out) == PyArray_BYTES(array);
     const smk_strides own = in_place ? SMK_ANY_STRIDES : operand_strides(out, OPERAND_ROW);
     q->strides = Py_MAX(q->strides, own);
@@ -81,15 +76,12 @@ static int place(module_state *state, request *r, PyArrayObject *const *arrays) 
     const int failed = raw == NULL || request_place(state, r, 0, arrays[0], raw, OPERAND_ROW,
                                                     request_strides_taken(r));
     Py_XDECREF(raw);
-    if (failed) {
-        return -1;
-    }
+    if (failed) return -1;
     problem->rows = x->dims[ndim - 2];
     problem->cols = x->dims[ndim - 1];
     problem->batch.n = ndim - 2;
-    for (int d = 0; d < ndim - 2; d++) {
+    for (int d = 0; d < ndim - 2; d++)
         problem->batch.size[d] = r->dims[d] = x->dims[d];
-    }
     r->ndim = ndim;
     r->dims[ndim - 2] = problem->cols;
     r->dims[ndim - 1] = problem->rows;

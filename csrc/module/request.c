@@ -1,10 +1,10 @@
-/* From a call to its result: check, plan, run.
+/* Checks, plans and runs a call.
  *
  * Results in host memory:
- *   - gemm and transpose on a GPU, or on the emulator with max_memory, write a contiguous `out` that
- *     does not overlap the inputs block by block; a run that fails can leave it partially written
- *     (host_request.c);
- *   - otherwise the kernels write a fresh array, which is copied to `out` at the end. So `out` may
+ *   - A gemm or transpose on a GPU, or on the emulator with max_memory, writes `out` block by block
+ *     if it is contiguous and does not overlap the inputs. A run that fails can leave it partially
+ *     written (host_request.c).
+ *   - Otherwise the kernels write a fresh array, which is copied to `out` at the end. So `out` may
  *     overlap the inputs, and a run that fails leaves it unchanged.
  * Arrays on a GPU are used in place (device_request.c).
  */
@@ -29,35 +29,30 @@ static int plan(module_state *state, request *r, const operation *op) {
     return 0;
 }
 
-int request_make(module_state *state, const call *asked, bool emulate, request *r) {
-    const operation *op = operations[asked->op];
+int request_make(module_state *state, const call *given, bool emulate, request *r) {
+    const operation *op = operations[given->op];
     PyArrayObject *arrays[CALL_MAX_INPUTS] = {NULL};
     smk_query query;
-    *r = (request){.asked = asked};
-    if (request_find_arrays(state, r, emulate)) {
-        return -1;
-    }
-    r->is_pipeline = !r->on_device && asked->op != SMK_PROBE &&
-                     (!r->on.emulated || (asked->max_memory && !emulate));
+    *r = (request){.call = given};
+    if (request_find_arrays(state, r, emulate)) return -1;
+    r->is_pipeline = !r->on_device && given->op != SMK_PROBE &&
+                     (!r->on.emulated || (given->max_memory && !emulate));
     int failed = 0;
-    for (int i = 0; i < call_forms[asked->op].n_inputs && !failed; i++) {
+    for (int i = 0; i < call_forms[given->op].n_inputs && !failed; i++)
         failed = (arrays[i] = request_array(state, r, i)) == NULL ? -1 : 0;
-    }
     if (!failed) {
-        failed = op->check(state, r, arrays, &query) || request_choose_row(state, r, query) ||
+        failed = op->check(state, r, arrays, &query) || request_choose_variant(state, r, query) ||
                  op->place(state, r, arrays) || request_check_out(r) ||
                  op->place_result(state, r, arrays) || plan(state, r, op);
     }
-    for (int i = 0; i < CALL_MAX_INPUTS; i++) {
+    for (int i = 0; i < CALL_MAX_INPUTS; i++)
         Py_XDECREF(arrays[i]);
-    }
     return failed ? -1 : 0;
 }
 
 void request_clear(request *r) {
-    for (int i = 0; i < r->n_inputs; i++) {
+    for (int i = 0; i < r->n_inputs; i++)
         operand_clear(&r->inputs[i]);
-    }
     operand_clear(&r->result);
     device_copies_clear(r);
     smk_plan_free(&r->plan);
@@ -69,29 +64,25 @@ void request_clear(request *r) {
     Py_CLEAR(r->descr);
 }
 
-/* The plan on the buffers: inputs, result, workspace. */
+/* Runs the plan on its buffers: inputs, result, workspace. */
 static int run_plan(module_state *state, request *r, const smk_buffer *result,
                     const observation *observed) {
     PyObject *image_owner;
     smk_image image;
-    if (r->plan.n_launches == 0) {
-        return 0;
-    }
+    if (r->plan.n_launches == 0) return 0;
     if (r->copies && observed->repeat > 0) {
         PyErr_Format(
             PyExc_ValueError,
             "%s variant '%s' copies these views before it reads or writes them, and only its "
             "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
-            smk_op_names[r->asked->op], r->row->name);
+            smk_op_names[r->call->op], r->row->name);
         return -1;
     }
-    if (image_of_row(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner)) {
+    if (variant_image(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner))
         return -1;
-    }
     smk_buffer buffers[CALL_MAX_INPUTS + 2 + CALL_MAX_COPIES];
-    for (int i = 0; i < r->n_inputs; i++) {
+    for (int i = 0; i < r->n_inputs; i++)
         buffers[i] = r->inputs[i].buffer;
-    }
     buffers[r->n_inputs] = *result;
     buffers[r->n_inputs + 1] = (smk_buffer){NULL, r->plan.workspace, 0};
     smk_job job = {
@@ -129,33 +120,28 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
 }
 
 PyObject *request_run(module_state *state, request *r, const observation *observed) {
-    if (r->on_device) {
-        return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_settle(state, r);
-    }
-    if (r->is_pipeline && observed->repeat == 0) {
-        return request_run_pipeline(state, r);
-    }
+    if (r->on_device)
+        return run_plan(state, r, &r->result.buffer, observed) ? NULL : request_finalize(state, r);
+    if (r->is_pipeline && observed->repeat == 0) return request_run_pipeline(state, r);
     PyObject *result = NULL;
-    bool reads_result = r->in_place || (r->asked->op == SMK_GEMM && r->asked->beta != 0.0);
+    bool reads_result = r->in_place || (r->call->op == SMK_GEMM && r->call->beta != 0.0);
     Py_INCREF(r->descr);
     PyArrayObject *out = NULL;
     PyArrayObject *fresh = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, r->descr, r->ndim,
                                                                  r->dims, NULL, NULL, 0, NULL);
-    if (fresh == NULL || (r->asked->out != NULL && (out = request_hold_out(r)) == NULL)) {
+    if (fresh == NULL || (r->call->out != NULL && (out = request_hold_out(r)) == NULL)) {
         Py_XDECREF(fresh);
         return NULL;
     }
     const smk_buffer buffer = {PyArray_BYTES(fresh), (size_t)PyArray_NBYTES(fresh),
                                reads_result ? SMK_IN | SMK_OUT : SMK_OUT};
-    if ((reads_result && PyArray_CopyInto(fresh, out) < 0) ||
-        run_plan(state, r, &buffer, observed)) {
+    if ((reads_result && PyArray_CopyInto(fresh, out) < 0) || run_plan(state, r, &buffer, observed))
         goto done;
-    }
     if (out == NULL) {
         result = PyArray_Return(fresh); /* steals; a 0-d array becomes a scalar, as in NumPy */
         fresh = NULL;
     } else if (PyArray_CopyInto(out, fresh) == 0) {
-        result = Py_NewRef(r->asked->out);
+        result = Py_NewRef(r->call->out);
     }
 
 done:

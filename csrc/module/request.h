@@ -1,4 +1,4 @@
-/* A call whose arguments have been checked and planned: what remains is to run it. */
+/* A checked and planned call, ready to run. */
 #ifndef SMK_REQUEST_H
 #define SMK_REQUEST_H
 
@@ -7,107 +7,111 @@
 #include "operand.h"
 
 typedef struct request {
-    const call *asked;
+    const call *call;
     device on;
     const smk_row *row;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
     operand inputs[CALL_MAX_INPUTS];
     int n_inputs;
-    bool on_device;   /* all arrays are in the memory of the GPU `on`, and are used there */
-    bool is_pipeline; /* host arrays go through the device in blocks: on a GPU all, on the emulator
-                     * those of a call with max_memory */
+    bool on_device; /* all arrays are in the memory of the GPU `on`, and are used there */
+    /* Host arrays are computed block by block: every gemm and transpose on a GPU, and those with
+     * max_memory on the emulator. */
+    bool is_pipeline;
     void *stream;
-    void *after[CALL_MAX_INPUTS + 1]; /* streams whose queued work comes first */
+    void *after[CALL_MAX_INPUTS + 1]; /* streams whose enqueued work must finish first */
     size_t n_after;
-    device_array arrays[CALL_MAX_INPUTS + 1]; /* the inputs and `out`, unless NumPy's */
-    PyObject *holds[CALL_MAX_INPUTS + 1];     /* likewise, of those in host memory: array_hold */
+    device_array arrays[CALL_MAX_INPUTS + 1]; /* inputs, then `out`; unset for NumPy arrays */
+    PyObject *holds[CALL_MAX_INPUTS + 1];     /* the same, for host arrays: see array_hold */
     PyObject *written; /* on_device: the caller's `out`, or a new array of the same library */
-    operand result;    /* on_device: as a kernel writes it */
-    struct device_copies *copies; /* on_device: before and behind the kernels; NULL: none */
-    bool in_place;                /* a transpose: the result is the input, element by element */
+    operand result;    /* on_device: the memory that the kernels write */
+    struct device_copies *copies; /* on_device: before and after the kernels; NULL: none */
+    bool in_place;                /* transpose: the result is stored over the input */
     PyArray_Descr *descr;         /* of the result */
     int ndim;                     /* of the result */
     npy_intp dims[NPY_MAXDIMS];
-    smk_gemm gemm;           /* the problem, with places in the operands' buffers */
+    smk_gemm gemm;           /* the problem; offsets are into the operands' buffers */
     smk_transpose transpose; /* likewise */
     smk_probe probe;         /* likewise */
     smk_plan plan;
-    double seconds; /* that a product is expected to take on the GPU; 0: not known */
+    double seconds; /* predicted duration of the product on the GPU; 0: not known */
 } request;
 
-/* Everything that can be wrong with a call is found here, before anything runs. request_clear is
- * due in any case. `emulate` is what device None means to the caller: "emu", not the best there is.
- */
-int request_make(module_state *state, const call *asked, bool emulate, request *out);
+/* Checks and plans a call; raises all argument errors before anything runs. `emulate`: the call
+ * must run on the emulator, so device None means "emu". Call request_clear even on failure. */
+int request_make(module_state *state, const call *given, bool emulate, request *out);
 void request_clear(request *r);
 
-/* Runs it; the result is a new array, or the caller's `out`. */
+/* Runs the request; returns a new array, or the caller's `out`. */
 PyObject *request_run(module_state *state, request *r, const observation *observed);
 
 /* The plan as a dict, for tests. */
 PyObject *request_describe(const request *r);
 
-/* ---- between the files of a request: check.c, operations.c, device_request.c,
- * device_result.c, device_copies.c, host_request.c ---- */
+/* ---- shared by the files of a request: check.c, operation_*.c, device_request.c, device_result.c,
+ * device_copies.c, host_request.c ---- */
 
-/* Picks the row, its entry for the question's dtype ("float32", "b16"), and the values of its parameters.
- * Of the question, what is particular to the operation has been filled in. */
-int request_choose_row(module_state *state, request *r, smk_query question);
+/* Sets the variant, its entry for the query's dtype ("float32", "b16"), and its parameters. The
+ * operation has filled its own fields of the query. */
+int request_choose_variant(module_state *state, request *r, smk_query query);
 
-/* ---- of arrays on a device ---- */
+/* ---- arrays in GPU memory ---- */
 
-/* What messages call input i, or `out` behind them. */
+/* The label of input i in messages; the index after the last input is `out`. */
 array_label request_label(const request *r, int i);
 
-/* Raises that the elements are of another type, or no whole ones. -1. */
+/* Raises: the elements have another type, or are not aligned. Returns -1. */
 int request_refuse_elements(const request *r, const char *name, PyArrayObject *array,
                             PyArray_Descr *wanted);
 
-/* ---- of all ---- */
+/* ---- all arrays ---- */
 
-/* Where the arrays are, and so where the call runs. */
+/* Finds where the arrays are; sets the device and the stream of the call. */
 int request_find_arrays(module_state *state, request *r, bool emulate);
 
-/* Input i as a NumPy array; of one on a device it is a view that is only looked at. A new reference. */
+/* Input i as a NumPy array, a new reference. For an array in GPU memory it is a view whose data
+ * must not be dereferenced. */
 PyArrayObject *request_array(module_state *state, request *r, int i);
 
-/* The caller's out, on a device, as a view that is only looked at. A new reference. */
+/* The same for the caller's `out` in GPU memory. */
 PyArrayObject *request_out_on_device(module_state *state, const request *r);
 
-/* operand_place, wherever the array is. */
+/* operand_place, or operand_place_on_device with a copy on the GPU if one is needed. */
 int request_place(module_state *state, request *r, int i, PyArrayObject *array,
                   PyArray_Descr *wanted, operand_shape one_dimensional, smk_strides taken);
 
-/* Where the result's matrices are to be written. `shape`: what a result of one dimension is. */
+/* Sets *out: where the kernels write the result's matrices. `shape`: whether a 1-D result is a row
+ * or a column. */
 int request_place_result(module_state *state, request *r, operand_shape shape,
                          const smk_batch *batch, int64_t rows, int64_t cols, smk_matrix *out);
 
-/* What the caller gets, on a device, when all is queued. A new reference. */
-PyObject *request_settle(module_state *state, const request *r);
+/* on_device: the array that the call returns once all work is enqueued. A new reference. */
+PyObject *request_finalize(module_state *state, const request *r);
 
-/* A view of the caller's out, whose memory stays as long as the request. NULL: it no longer fits. */
+/* A view of the caller's `out`, whose memory is held until request_clear. NULL with an exception:
+ * `out` no longer fits. */
 PyArrayObject *request_hold_out(request *r);
 
-/* An array that can take the result: of its type, as has been found out, of its shape, and writable. */
+/* Raises unless `out` has the result's type (same_type), its shape, and is writable. */
 int request_fits_result(const request *r, PyArrayObject *out, bool same_type);
 
-/* `out` is a writable array of exactly the result's shape and type. */
+/* Raises unless `out` is a writable array of exactly the result's shape and type. */
 int request_check_out(const request *r);
 
-/* request_run on arrays in host memory and a GPU. */
+/* request_run if is_pipeline. */
 PyObject *request_run_pipeline(module_state *state, request *r);
 
 /* ---- operation_gemm.c, operation_transpose.c, operation_probe.c ----
  *
- * What is particular to an operation, in the order in which request_make calls it. `arrays`: the inputs, as
- * NumPy arrays. Each returns -1, with an exception, if the call is wrong. */
+ * The steps that differ between operations, in the order in which request_make calls them.
+ * `arrays`: the inputs, as NumPy arrays. Each returns -1, with an exception, if an argument is
+ * invalid. */
 typedef struct operation {
-    /* Types and shapes: fills r->descr, and the query by which a variant is chosen. */
+    /* Checks types and shapes; sets r->descr, and the query that selects the variant. */
     int (*check)(module_state *state, request *r, PyArrayObject *const *arrays, smk_query *query);
-    /* The inputs' memory, the problem's sizes, the result's shape. */
+    /* Sets the inputs' memory, the problem's sizes and the result's shape. */
     int (*place)(module_state *state, request *r, PyArrayObject *const *arrays);
-    /* The result's memory. `out` has been checked. */
+    /* Sets the result's memory. A host `out` has already been checked. */
     int (*place_result)(module_state *state, request *r, PyArrayObject *const *arrays);
     smk_code (*plan)(request *r, int multiprocessors, smk_status *status);
 } operation;
@@ -117,7 +121,7 @@ extern const operation operation_gemm, operation_transpose, operation_probe;
 int request_refuse_dtype(PyArrayObject *array, const char *op, const char *name,
                          const char *remedy);
 
-/* The strides that the variant, or the copies of a pipeline, can take. */
+/* The strides that the variant, or the copies of a pipeline, support. */
 smk_strides request_strides_taken(const request *r);
 
 #endif

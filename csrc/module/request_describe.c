@@ -37,7 +37,7 @@ static PyObject *describe_launch(smk_op op, const smk_launch *l) {
 PyObject *request_describe(const request *r) {
     PyObject *launches = PyList_New((Py_ssize_t)r->plan.n_launches);
     for (size_t i = 0; launches && i < r->plan.n_launches; i++) {
-        PyObject *launch = describe_launch(r->asked->op, &r->plan.launches[i]);
+        PyObject *launch = describe_launch(r->call->op, &r->plan.launches[i]);
         if (launch == NULL) {
             Py_CLEAR(launches);
             break;

@@ -1,18 +1,22 @@
-/* Memory of large results of device "cuda", kept when an array dies so that the next result has it.
+/* Reuses the memory of large results of device "cuda": a freed array's memory is kept for the next
+ * result.
  *
- * A fresh page costs a fault and is cleared before it is written: 16 threads write fresh memory at half the
- * speed of used memory, and slower than the bus delivers. What is kept is offered to the system (MADV_FREE),
- * which takes it without a word when somebody else needs it: so keeping it costs nobody anything.
+ * A fresh page costs a page fault and is zeroed before it is written. 16 threads write fresh memory
+ * at half the speed of used memory, which is slower than PCIe delivers. Kept memory is marked
+ * MADV_FREE, so Linux takes it back under memory pressure, and keeping it costs other
+ * processes nothing.
  *
- * Memory that is used again is worth pinning: from then on the copy engines write results where they belong, and no
- * core has to. Pinned memory cannot be offered to the system, so there is a bound, and empty_cache(). To unpin it the
- * driver waits for all that the GPUs are at, which an array's end must not: what is too much of it goes at the end of
- * the next call.
+ * Memory is pinned when it is reused: then the copy engines write results directly to their place,
+ * and no CPU core has to copy. Pinned memory cannot be MADV_FREE, so its size is bounded, and
+ * empty_cache() frees it. To unpin memory the driver waits for all work of the GPUs. Freeing an
+ * array must not wait, so surplus pinned memory is unpinned at the end of the next call.
  *
- * A fork shares pages until somebody writes. Older systems then give the writer a new page, the parent too, and
- * the copy engines would go on to write to the old one. So what was pinned before a fork is pinned anew.
+ * A fork shares pages copy-on-write. Older Linux kernels then give a new page to whoever writes
+ * first, also to the parent, while the copy engines would continue to write to the old page. So
+ * memory that was pinned before a fork is pinned again.
  *
- * NumPy is told by its own means (PyDataMem_SetHandler): such arrays own their data, and can be resized.
+ * The memory is given to NumPy by PyDataMem_SetHandler, so such arrays own their data and can be
+ * resized.
  */
 #include "result_memory.h"
 
@@ -25,23 +29,24 @@
 #include "../cuda/gpu.h"
 
 enum {
-    LEAST_BYTES = 128 << 10, /* less is malloc's */
+    MIN_BYTES = 128 << 10, /* smaller results use malloc */
     HUGE_PAGE = 2 << 20,
-    MOST_KEPT = 8,
-    MEMORY_PART = 8 /* of the machine's memory, at most, is kept */
+    MAX_KEPT = 8,   /* blocks */
+    MEMORY_PART = 8 /* at most 1/8 of the machine's memory is kept */
 };
 
 typedef struct block {
     void *memory;
-    size_t bytes; /* mapped */
+    size_t bytes; /* of the mapping */
     bool pinned;
-    unsigned forks; /* so many there had been when it was pinned */
+    unsigned forks; /* value of the global `forks` when it was pinned */
     struct block *next;
 } block;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static block *used; /* by arrays: NumPy frees, and reallocates, without saying how much */
-static block *kept; /* the latest first */
+/* Blocks of existing arrays: free and realloc find a block, and its size, here. */
+static block *used;
+static block *kept; /* the most recently freed first */
 static size_t pinned_bytes;
 static unsigned forks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,13 +60,13 @@ static void after_fork(void) {
     pthread_mutex_unlock(&mutex);
 }
 
-static void watch_forks(void) {
+static void register_fork_handlers(void) {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* ---- pages ---- */
 
-static size_t most_bytes(void) {
+static size_t max_bytes(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) / MEMORY_PART * (size_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -75,14 +80,14 @@ static void unpin(block *b) {
 }
 
 static void pin(block *b) {
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, register_fork_handlers);
     pthread_mutex_lock(&mutex);
     const bool stale = b->forks != forks;
     pthread_mutex_unlock(&mutex);
     if (b->pinned && !stale) return;
     unpin(b);
     pthread_mutex_lock(&mutex);
-    b->pinned = pinned_bytes + b->bytes <= most_bytes();
+    b->pinned = pinned_bytes + b->bytes <= max_bytes();
     pinned_bytes += b->pinned ? b->bytes : 0;
     b->forks = forks;
     pthread_mutex_unlock(&mutex);
@@ -99,31 +104,25 @@ static size_t round_up(size_t bytes) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* On whole huge pages, so that the system can give those. */
+/* Aligned to huge pages, so that Linux can use them. */
 static void *map(size_t bytes) {
     char *memory =
         mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
+    if (memory == MAP_FAILED) return NULL;
     const size_t before = (size_t)(-(uintptr_t)memory % HUGE_PAGE);
-    if (before) {
-        munmap(memory, before);
-    }
+    if (before) munmap(memory, before);
     munmap(memory + before + bytes, HUGE_PAGE - before);
     madvise(memory + before, bytes, MADV_HUGEPAGE);
     return memory + before;
 }
 
-/* Takes the block out of its list, by address or, without one, by size; NULL: there is none. */
+/* Removes a block from the list: the one at `memory`, or if that is NULL one of exactly `bytes`.
+ * NULL: not found. */
 static block *take(block **list, const void *memory, size_t bytes) {
-    while (*list && (memory ? (*list)->memory != memory : (*list)->bytes != bytes)) {
+    while (*list && (memory ? (*list)->memory != memory : (*list)->bytes != bytes))
         list = &(*list)->next;
-    }
     block *found = *list;
-    if (found) {
-        *list = found->next;
-    }
+    if (found) *list = found->next;
     return found;
 }
 
@@ -137,34 +136,28 @@ static void destroy(block *list) {
     }
 }
 
-/* The system promises more memory than it has, and ends a process that takes it at its word. */
-static bool is_there(size_t bytes) {
-    enum { WORTH_ASKING = 1 << 28 };
+/* Whether that much memory is available. Linux overcommits: a larger mapping would succeed, and the
+ * OOM killer would end the process when it is written. */
+static bool is_available(size_t bytes) {
+    enum { CHECK_FROM_BYTES = 1 << 28 };
     unsigned long long kilobytes = 0;
     char line[128];
-    FILE *file = bytes < WORTH_ASKING ? NULL : fopen("/proc/meminfo", "r");
+    FILE *file = bytes < CHECK_FROM_BYTES ? NULL : fopen("/proc/meminfo", "r");
     bool known = false;
-    while (file && !known && fgets(line, sizeof line, file)) {
+    while (file && !known && fgets(line, sizeof line, file))
         known = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
-    }
-    if (file) {
-        fclose(file);
-    }
+    if (file) fclose(file);
     return !known || bytes / 1024 < kilobytes;
 }
 
 static block *make(size_t bytes) {
-    if (!is_there(bytes)) {
-        return NULL;
-    }
+    if (!is_available(bytes)) return NULL;
     block *made = calloc(1, sizeof *made);
     if (made && (made->memory = map(bytes)) == NULL) {
         free(made);
         made = NULL;
     }
-    if (made) {
-        made->bytes = bytes;
-    }
+    if (made) made->bytes = bytes;
     return made;
 }
 
@@ -173,11 +166,10 @@ static void *allocate(size_t bytes) {
     pthread_mutex_lock(&mutex);
     block *own = take(&kept, NULL, wanted);
     pthread_mutex_unlock(&mutex);
-    if (own) {
+    if (own)
         pin(own);
-    } else if ((own = make(wanted)) == NULL) {
+    else if ((own = make(wanted)) == NULL)
         return NULL;
-    }
     pthread_mutex_lock(&mutex);
     own->next = used;
     used = own;
@@ -185,9 +177,10 @@ static void *allocate(size_t bytes) {
     return own->memory;
 }
 
-/* Takes what is beyond the bounds, the oldest, out of the list. */
+/* Removes the oldest kept blocks beyond the bounds and returns them as a list. Pinned blocks only
+ * if pinned_too. */
 static block *surplus(bool pinned_too) {
-    const size_t most = most_bytes();
+    const size_t limit = max_bytes();
     size_t total = 0;
     int n = 0;
     block *rest = NULL;
@@ -195,7 +188,7 @@ static block *surplus(bool pinned_too) {
     for (block **link = &kept; *link;) {
         block *b = *link;
         total += b->bytes;
-        if ((++n <= MOST_KEPT && total <= most) || (b->pinned && !pinned_too)) {
+        if ((++n <= MAX_KEPT && total <= limit) || (b->pinned && !pinned_too)) {
             link = &b->next;
             continue;
         }
@@ -229,21 +222,20 @@ size_t result_memory_trim(void) {
     block *gone = kept;
     kept = NULL;
     pthread_mutex_unlock(&mutex);
-    for (const block *b = gone; b; b = b->next) {
+    for (const block *b = gone; b; b = b->next)
         bytes += b->bytes;
-    }
     destroy(gone);
     return bytes;
 }
 
-/* ---- as NumPy calls it ---- */
+/* ---- NumPy's memory handler ---- */
 
 static void *numpy_malloc(void *Py_UNUSED(context), size_t bytes) {
-    return bytes < LEAST_BYTES ? malloc(bytes) : allocate(bytes);
+    return bytes < MIN_BYTES ? malloc(bytes) : allocate(bytes);
 }
 
 static void *numpy_calloc(void *context, size_t n, size_t size) {
-    void *memory = numpy_malloc(context, n * size); /* which NumPy has multiplied before */
+    void *memory = numpy_malloc(context, n * size); /* NumPy computes this product too */
     return memory ? memset(memory, 0, n * size) : NULL;
 }
 
@@ -262,13 +254,10 @@ static void numpy_free(void *Py_UNUSED(context), void *memory, size_t Py_UNUSED(
 static void *numpy_realloc(void *context, void *memory, size_t bytes) {
     size_t before = 0;
     pthread_mutex_lock(&mutex);
-    for (const block *b = used; b && before == 0; b = b->next) {
+    for (const block *b = used; b && before == 0; b = b->next)
         before = b->memory == memory ? b->bytes : 0;
-    }
     pthread_mutex_unlock(&mutex);
-    if (before == 0) {
-        return realloc(memory, bytes);
-    }
+    if (before == 0) return realloc(memory, bytes);
     void *moved = numpy_malloc(context, bytes);
     if (moved) {
         memcpy(moved, memory, bytes < before ? bytes : before);
@@ -295,11 +284,10 @@ PyArrayObject *result_memory_array(PyArray_Descr *descr, int ndim, const npy_int
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *ours = PyDataMem_SetHandler(before);
-    if (ours == NULL) {
+    if (ours == NULL)
         Py_CLEAR(made);
-    } else {
+    else
         PyErr_Restore(type, value, traceback);
-    }
     Py_XDECREF(ours);
     Py_DECREF(before);
     return made;

@@ -1,4 +1,4 @@
-/* Large results on the host keep their memory for the next one. */
+/* Reuses the memory of large results in host memory. */
 #ifndef SMK_RESULT_MEMORY_H
 #define SMK_RESULT_MEMORY_H
 
@@ -7,10 +7,10 @@
 /* A new C-contiguous array; steals descr, as PyArray_NewFromDescr does. */
 PyArrayObject *result_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *dims);
 
-/* Gives back what is kept beyond the bounds; that may wait for the GPUs, so without the GIL. */
+/* Frees kept memory beyond the bounds. May wait for the GPUs, so call it without the GIL. */
 void result_memory_tidy(void);
 
-/* Gives back what no array has; bytes of address space. */
+/* Frees all kept memory; returns its bytes of address space. */
 size_t result_memory_trim(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* Scalars. A NumPy scalar has a type of its own, so its bytes are passed and have to fit exactly;
- * Python's numbers have none, so they are converted to the parameter's, and their range is checked.
+/* Packs scalars for kernel parameters. A NumPy scalar has a C type, so its bytes are passed and its
+ * kind and size must be the parameter's. A Python number has none, so it is converted to the
+ * parameter's type, and its range is checked.
  */
 #include "scalar.h"
 
@@ -25,14 +26,12 @@ static int refuse(PyObject *given, const emu_parameter *parameter, Py_ssize_t in
     return -1;
 }
 
-/* ---- objects that have their bytes already ---- */
+/* ---- objects with fixed bytes ---- */
 
 static int pack_bytes(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
                       unsigned char *to) {
     Py_buffer view;
-    if (PyObject_GetBuffer(given, &view, PyBUF_SIMPLE) < 0) {
-        return -1;
-    }
+    if (PyObject_GetBuffer(given, &view, PyBUF_SIMPLE) < 0) return -1;
     bool fits = view.len == (Py_ssize_t)parameter->size;
     if (fits) {
         memcpy(to, view.buf, parameter->size);
@@ -44,11 +43,9 @@ static int pack_bytes(PyObject *given, const emu_parameter *parameter, Py_ssize_
     return fits ? 0 : -1;
 }
 
-/* Whether a NumPy number of that kind is what the parameter takes. */
+/* Whether the parameter accepts a NumPy scalar of that kind. */
 static bool kinds_agree(char numpy, const emu_parameter *parameter) {
-    if (parameter->kind == 'b' || parameter_is_struct(parameter)) {
-        return true;
-    }
+    if (parameter->kind == 'b' || parameter_is_struct(parameter)) return true;
     bool is_float = numpy == 'f', is_integer = numpy == 'i' || numpy == 'u' || numpy == 'b';
     return parameter->kind == 'f' ? is_float : is_integer;
 }
@@ -56,9 +53,7 @@ static bool kinds_agree(char numpy, const emu_parameter *parameter) {
 static int pack_numpy_scalar(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
                              unsigned char *to) {
     PyArray_Descr *descr = PyArray_DescrFromScalar(given);
-    if (descr == NULL) {
-        return -1;
-    }
+    if (descr == NULL) return -1;
     bool plain = !PyDataType_REFCHK(descr) && PyArray_ISNBO(descr->byteorder);
     bool fits = plain && PyDataType_ELSIZE(descr) == (npy_intp)parameter->size &&
                 kinds_agree(descr->kind, parameter);
@@ -76,9 +71,7 @@ static int pack_numpy_scalar(PyObject *given, const emu_parameter *parameter, Py
 static int pack_float(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
                       unsigned char *to) {
     double value = PyFloat_AsDouble(given);
-    if (value == -1.0 && PyErr_Occurred()) {
-        return -1;
-    }
+    if (value == -1.0 && PyErr_Occurred()) return -1;
     if (parameter->size == sizeof(double)) {
         memcpy(to, &value, sizeof value);
     } else if (parameter->size == sizeof(float)) {
@@ -97,13 +90,11 @@ static int pack_float(PyObject *given, const emu_parameter *parameter, Py_ssize_
     return 0;
 }
 
-/* nvcc calls a signed int .u32 too, so both ranges are taken. */
+/* nvcc declares signed ints as .u32 too, so both the signed and the unsigned range are accepted. */
 static int pack_integer(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
                         unsigned char *to) {
     PyObject *number = PyNumber_Index(given);
-    if (number == NULL) {
-        return -1;
-    }
+    if (number == NULL) return -1;
     unsigned bits = 8 * parameter->size;
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -145,15 +136,10 @@ static int pack_complex(PyObject *given, const emu_parameter *parameter, Py_ssiz
 
 int scalar_pack(PyObject *given, const emu_parameter *parameter, Py_ssize_t index,
                 unsigned char *to) {
-    if (PyBytes_Check(given) || PyArray_IsScalar(given, Void)) {
+    if (PyBytes_Check(given) || PyArray_IsScalar(given, Void))
         return pack_bytes(given, parameter, index, to);
-    }
-    if (PyArray_IsScalar(given, Generic)) {
-        return pack_numpy_scalar(given, parameter, index, to);
-    }
-    if (PyComplex_Check(given)) {
-        return pack_complex(given, parameter, index, to);
-    }
+    if (PyArray_IsScalar(given, Generic)) return pack_numpy_scalar(given, parameter, index, to);
+    if (PyComplex_Check(given)) return pack_complex(given, parameter, index, to);
     bool is_struct = parameter_is_struct(parameter);
     if (given == Py_None && !is_struct && parameter->size == sizeof(uint64_t) &&
         parameter->kind != 'f') {
@@ -169,8 +155,6 @@ int scalar_pack(PyObject *given, const emu_parameter *parameter, Py_ssize_t inde
                    ? pack_float(given, parameter, index, to)
                    : refuse(given, parameter, index, "pass an int");
     }
-    if (PyIndex_Check(given)) {
-        return pack_integer(given, parameter, index, to);
-    }
+    if (PyIndex_Check(given)) return pack_integer(given, parameter, index, to);
     return refuse(given, parameter, index, "pass a number, an array, or None for a null pointer");
 }

@@ -1,4 +1,4 @@
-/* One Python object as the bytes of one kernel parameter that is passed by value. */
+/* Packs a Python object as a kernel parameter that is passed by value. */
 #ifndef SMK_SCALAR_H
 #define SMK_SCALAR_H
 
@@ -6,8 +6,8 @@
 
 #include "../emu/emu.h"
 
-/* A parameter that PTX declares as an array of bytes: a struct, or a type that PTX has no scalar
- * for (half, float2, ...). */
+/* Whether PTX declares the parameter as an array of bytes: a struct, or a type without a PTX scalar
+ * type (half, float2, ...). */
 bool parameter_is_struct(const emu_parameter *parameter);
 
 /* Writes parameter->size bytes to `to`. */

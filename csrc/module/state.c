@@ -1,4 +1,4 @@
-/* What all files of module/ need: NumPy's C API, and the exceptions of the codes in core/status.h. */
+/* Imports NumPy's C API; creates and raises the exceptions of the codes in core/status.h. */
 #define SMK_MODULE_IMPORTS_NUMPY
 #include "module.h"
 
@@ -24,7 +24,7 @@ static const char *const exception_docs[SMK_N_CODES] = {
     [SMK_HAZARD] = "A race or another hazard that was found where none was accepted.",
 };
 
-/* Each code's exception: Python's own of that name, or a new one below Error. */
+/* The exception of each code: Python's built-in one of that name, or a new subclass of Error. */
 int state_make_exceptions(PyObject *module, module_state *state) {
     PyObject *builtins = PyEval_GetBuiltins();
     for (int code = SMK_OK + 1; code < SMK_N_CODES; code++) {
@@ -47,7 +47,8 @@ int state_make_exceptions(PyObject *module, module_state *state) {
     return 0;
 }
 
-/* Messages quote what compilers, kernels and callers wrote; a terminal would obey its control characters. */
+/* Replaces control characters, which a terminal would execute: messages quote text of compilers,
+ * kernels and callers. */
 static PyObject *printable(const char *text) {
     PyObject *whole = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
     const Py_ssize_t n = whole ? PyUnicode_GET_LENGTH(whole) : 0;
@@ -55,9 +56,7 @@ static PyObject *printable(const char *text) {
     Py_XDECREF(whole);
     for (Py_ssize_t i = 0; copy && i < n; i++) {
         const bool control = copy[i] < ' ' || (copy[i] >= 0x7f && copy[i] < 0xa0);
-        if (control && copy[i] != '\n' && copy[i] != '\t') {
-            copy[i] = '?';
-        }
+        if (control && copy[i] != '\n' && copy[i] != '\t') copy[i] = '?';
     }
     PyObject *result = copy ? PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, copy, n) : NULL;
     PyMem_Free(copy);
@@ -65,10 +64,9 @@ static PyObject *printable(const char *text) {
 }
 
 void *raise_status(const module_state *state, const smk_status *status) {
-    if (PyErr_Occurred()) {
-        return NULL; /* a signal handler raised during the run */
-    }
-    if (status->code == SMK_INTERRUPTED) { /* not by anything that raised: by detached.c */
+    if (PyErr_Occurred())
+        return NULL; /* raised during the run, by a signal handler or the progress function */
+    if (status->code == SMK_INTERRUPTED) { /* without an exception: cancelled by detached.c */
         PyErr_SetString(PyExc_RuntimeError, "the interpreter is ending: the call was stopped");
         return NULL;
     }

@@ -1,10 +1,10 @@
-/* What the core knows, as plain tuples and dicts; the Python files give them names and a face. */
+/* Variants, devices, configuration and traces as plain tuples and dicts, which the Python files
+ * wrap in classes. */
 #include "module.h"
 
 #include "../cuda/gpu.h"
 
-/* Appends a new reference to a list and consumes it; NULL, an object that could not be made, fails.
- */
+/* Appends to a list; steals `item`. Fails if `item` is NULL. */
 static int append(PyObject *list, PyObject *item) {
     int failed = item == NULL || PyList_Append(list, item) < 0;
     Py_XDECREF(item);
@@ -50,11 +50,8 @@ static PyObject *params_of(const smk_row *row) {
 
 static PyObject *dtypes_of(const smk_row *row) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < row->n_dtypes; i++) {
-        if (append(list, PyUnicode_FromString(row->dtypes[i].name))) {
-            Py_CLEAR(list);
-        }
-    }
+    for (int i = 0; list && i < row->n_dtypes; i++)
+        if (append(list, PyUnicode_FromString(row->dtypes[i].name))) Py_CLEAR(list);
     return as_tuple(list);
 }
 
@@ -103,22 +100,16 @@ PyObject *table_devices(const module_state *state) {
 }
 
 static PyObject *version_or_reason(int version, const smk_status *why) {
-    if (version > 0) {
-        return PyUnicode_FromFormat("%d.%d", version / 1000, version % 1000 / 10);
-    }
+    if (version > 0) return PyUnicode_FromFormat("%d.%d", version / 1000, version % 1000 / 10);
     return PyUnicode_DecodeUTF8(why->message, (Py_ssize_t)strlen(why->message), "replace");
 }
 
 PyObject *table_config(module_state *state) {
-    if (image_find_nvrtc(state)) {
-        return NULL;
-    }
+    if (image_find_nvrtc(state)) return NULL;
     smk_status no_gpu = {0}, no_nvrtc = {0};
     int n = gpu_count(&no_gpu);
     gpu_info info = {0};
-    if (n > 0) {
-        gpu_describe(0, &info, &no_gpu);
-    }
+    if (n > 0) gpu_describe(0, &info, &no_gpu);
     return Py_BuildValue("{sssisOsOsNsN}", "version", SMK_VERSION, "gpus", n, "images",
                          state->image_directory, "kernels", state->kernel_directory, "driver",
                          version_or_reason(info.driver_version, &no_gpu), "nvrtc",
@@ -129,15 +120,13 @@ PyObject *table_config(module_state *state) {
 
 static PyObject *table_callers(const smk_site *site) {
     PyObject *list = PyList_New(0);
-    for (int k = 0; list && k < site->n_callers; k++) {
-        if (append(list, Py_BuildValue("(zi)", site->callers[k].file, site->callers[k].line))) {
+    for (int k = 0; list && k < site->n_callers; k++)
+        if (append(list, Py_BuildValue("(zi)", site->callers[k].file, site->callers[k].line)))
             Py_CLEAR(list);
-        }
-    }
     return as_tuple(list);
 }
 
-/* (block, warp, active lanes as bits, 32 addresses) */
+/* (block, warp, active mask, 32 addresses) */
 static PyObject *table_request(const smk_request *request) {
     PyObject *addresses = PyList_New(0);
     for (int lane = 0; addresses && lane < 32; lane++) {
@@ -206,9 +195,7 @@ PyObject *table_trace(const smk_trace *trace) {
         const smk_opcode_count *o = &trace->opcodes[i];
         PyObject *count = Py_BuildValue("(KKK)", (unsigned long long)o->warps,
                                         (unsigned long long)o->lanes, (unsigned long long)o->flops);
-        if (count == NULL || PyDict_SetItemString(opcodes, o->opcode, count) < 0) {
-            Py_CLEAR(opcodes);
-        }
+        if (count == NULL || PyDict_SetItemString(opcodes, o->opcode, count) < 0) Py_CLEAR(opcodes);
         Py_XDECREF(count);
     }
     return Py_BuildValue("(NN{sKsKsKsKsKsK}NNN)", as_tuple(sites), opcodes, "warp_instructions",

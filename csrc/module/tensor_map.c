@@ -1,5 +1,5 @@
-/* The type smemkern.TensorMap: an array with the box in which kernels copy it. Immutable once made; the
- * device encodes it at each launch, when it knows where the array is.
+/* The type smemkern.TensorMap: an array, and the box in which kernels copy it. Immutable. The
+ * device encodes the map at each launch, when the array's device address is known.
  */
 #include "tensor_map.h"
 
@@ -9,17 +9,15 @@ typedef struct tensor_map {
     smk_tensor_map map;
 } tensor_map;
 
-/* ---- reading what is given ---- */
+/* ---- parsing the arguments ---- */
 
 static int read_type(PyArrayObject *array, smk_tensor_type *out) {
     PyArray_Descr *descr = PyArray_DESCR(array);
     PyObject *name = PyObject_GetAttrString((PyObject *)descr, "name");
     const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
     int result = -1;
-    if (text == NULL) {
-        goto done;
-    }
-    /* What is signed is copied as the unsigned type of its size, where there is no other. */
+    if (text == NULL) goto done;
+    /* TMA has no signed 8- and 16-bit types; copies treat them as unsigned. */
     text = strcmp(text, "int8") == 0 ? "uint8" : strcmp(text, "int16") == 0 ? "uint16" : text;
     for (int type = 0; type < SMK_N_TENSOR_TYPES && result; type++) {
         if (strcmp(text, smk_tensor_type_name((smk_tensor_type)type)) == 0) {
@@ -39,12 +37,10 @@ done:
     return result;
 }
 
-/* One int a dimension, in the order of the array's; out is innermost first. */
+/* One int per dimension, in the array's order; `out` is innermost first. */
 static int read_counts(PyObject *given, const char *name, uint32_t rank, uint32_t *out) {
     PyObject *items = PySequence_Tuple(given);
-    if (items == NULL) {
-        return -1;
-    }
+    if (items == NULL) return -1;
     int result = -1;
     if (PyTuple_GET_SIZE(items) != (Py_ssize_t)rank) {
         PyErr_Format(PyExc_ValueError, "%s has %zd elements, the array %u dimensions", name,
@@ -53,9 +49,7 @@ static int read_counts(PyObject *given, const char *name, uint32_t rank, uint32_
     }
     for (uint32_t d = 0; d < rank; d++) {
         Py_ssize_t value = PyNumber_AsSsize_t(PyTuple_GET_ITEM(items, rank - 1 - d), NULL);
-        if (value == -1 && PyErr_Occurred()) {
-            goto done;
-        }
+        if (value == -1 && PyErr_Occurred()) goto done;
         if (value < 1 || value > INT32_MAX) {
             PyErr_Format(PyExc_ValueError, "%s has the element %zd", name, value);
             goto done;
@@ -68,12 +62,10 @@ done:
     return result;
 }
 
-/* None, or one of the names; the number of the name, from 1. */
+/* *out: 0 for None, else the position of the name, from 1. */
 static int read_name(PyObject *given, const char *what, const char *const *names, int n, int *out) {
     *out = 0;
-    if (given == Py_None) {
-        return 0;
-    }
+    if (given == Py_None) return 0;
     for (int k = 0; k < n && PyUnicode_Check(given); k++) {
         if (PyUnicode_CompareWithASCIIString(given, names[k]) == 0) {
             *out = k + 1;
@@ -97,7 +89,7 @@ static int read_layout(PyArrayObject *array, smk_tensor_map *map) {
     for (int d = 0; d < rank; d++) {
         npy_intp stride = PyArray_STRIDE(array, rank - 1 - d);
         map->size[d] = (uint64_t)PyArray_DIM(array, rank - 1 - d);
-        if (map->size[d] < 2 || PyArray_SIZE(array) == 0) { /* of no consequence */
+        if (map->size[d] < 2 || PyArray_SIZE(array) == 0) { /* stride unused: any valid one */
             uint64_t inner = d == 0 ? 0 : map->size[d - 1] * map->stride[d - 1];
             map->stride[d] = d == 0 ? (uint64_t)PyArray_ITEMSIZE(array) : (inner + 15) & ~15ull;
             continue;
@@ -114,14 +106,12 @@ static int read_layout(PyArrayObject *array, smk_tensor_map *map) {
     return 0;
 }
 
-/* The array may have been resized since, or have another shape. */
+/* Raises if the array's shape or strides have changed since the map was made. */
 PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end, PyObject **hold) {
     const tensor_map *self = (const tensor_map *)object;
     smk_tensor_map now = self->map;
     PyArrayObject *array = array_hold(self->array, hold);
-    if (array == NULL) {
-        return NULL;
-    }
+    if (array == NULL) return NULL;
     *out = self->map;
     if (PyArray_ITEMSIZE(array) != (npy_intp)smk_tensor_type_bytes(now.type) ||
         read_layout(array, &now) || now.rank != out->rank ||
@@ -134,9 +124,8 @@ PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end
         return NULL;
     }
     *end = PyArray_BYTES(array) + smk_tensor_type_bytes(now.type);
-    for (uint32_t d = 0; d < now.rank; d++) {
+    for (uint32_t d = 0; d < now.rank; d++)
         *end += (now.size[d] - 1) * now.stride[d];
-    }
     return array;
 }
 
@@ -161,9 +150,8 @@ static PyObject *tensor_map_new(PyTypeObject *type, PyObject *args, PyObject *kw
     map.swizzle = (smk_swizzle)swizzled;
     map.fill_nan = filled;
     smk_status status = {0};
-    if (smk_tensor_map_check(&map, &status)) {
+    if (smk_tensor_map_check(&map, &status))
         return raise_status(PyType_GetModuleState(type), &status);
-    }
     tensor_map *self = (tensor_map *)type->tp_alloc(type, 0);
     if (self) {
         self->array = (PyArrayObject *)Py_NewRef(array);
@@ -179,7 +167,7 @@ static void tensor_map_dealloc(tensor_map *self) {
     Py_DECREF(type);
 }
 
-/* ---- looking at one ---- */
+/* ---- attributes ---- */
 
 static PyObject *get_box(tensor_map *self, void *Py_UNUSED(closure)) {
     PyObject *box = PyTuple_New(self->map.rank);
@@ -231,19 +219,19 @@ static const char tensor_map_doc[] =
     "    1 to 5 dimensions; the last contiguous, the strides of the others multiples of 16 bytes.\n"
     "    Integers, float16, float32, float64, bfloat16. A writable array is read and written.\n"
     "box : sequence of int\n"
-    "    Elements of a box, 1 to 256, in the order of the array's dimensions. The last makes a\n"
-    "    multiple of 16 bytes, and no more than the swizzle's span.\n"
+    "    Extents of the box, 1 to 256 elements, in the order of the array's dimensions. The last\n"
+    "    extent is a multiple of 16 bytes, and at most the swizzle's span.\n"
     "swizzle : {None, '32B', '64B', '128B'}\n"
-    "    How 16-byte chunks of the box are moved in shared memory.\n"
+    "    Permutes the 16-byte chunks of the box in shared memory.\n"
     "element_strides : sequence of int, optional\n"
-    "    Of every dimension only each n-th element, 1 to 8; 1 in the last. The box then has\n"
+    "    Per dimension, copy only every n-th element: 1 to 8, and 1 in the last. The box then has\n"
     "    ceil(box / n) elements.\n"
     "fill : {None, 'nan'}\n"
-    "    What the kernel reads outside of the array: 0, or NaN.\n\n"
+    "    The value of elements outside of the array: None means 0.\n\n"
     "Raises\n"
     "------\n"
     "TypeError, ValueError\n"
-    "    What the driver's cuTensorMapEncodeTiled does not take, on both devices.\n";
+    "    For maps that the driver's cuTensorMapEncodeTiled refuses, also on the emulator.\n";
 
 static PyType_Slot tensor_map_slots[] = {
     {Py_tp_doc, (void *)tensor_map_doc}, {Py_tp_new, tensor_map_new},

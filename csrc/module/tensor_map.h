@@ -4,8 +4,8 @@
 
 #include "module.h"
 
-/* Of an object of state->tensor_map_type: the description, checked, without arg_offset. Returns its array
- * as array_hold does, whose bytes end at *end. */
+/* Reads an object of state->tensor_map_type: *out without arg_offset, and *end, where the array's
+ * bytes end. Returns its array and *hold, as array_hold does. */
 PyArrayObject *tensor_map_read(PyObject *object, smk_tensor_map *out, char **end, PyObject **hold);
 
 #endif

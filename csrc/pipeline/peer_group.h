@@ -1,10 +1,11 @@
-/* Flows that run at the same time on several GPUs and read the same memory of the host, as all parts of a product read
- * one of its operands. They take turns to bring it:
+/* Pipelines that run at the same time on several GPUs and read the same host memory, as all parts
+ * of a product read one of its operands. Shared copies are distributed round robin among the GPUs:
  *
  *      host memory --(threads)--> slot of 0 --(bus of 0)--> GPU 0 --(NVLink)--> GPU 1, GPU 2 ...
  *
- * GPUs that do not reach each other's memory, and flows that have too little of it to keep all blocks, copy from the slot
- * each by its own bus. For the host's memory and threads are what several GPUs have too little of, before their buses.
+ * If the GPUs cannot access each other's memory, or cannot keep all blocks, each one copies from
+ * the slot over its own bus. With several GPUs host memory and host threads are the bottleneck,
+ * before the buses.
  */
 #ifndef SMK_PIPELINE_PEER_GROUP_H
 #define SMK_PIPELINE_PEER_GROUP_H
@@ -12,11 +13,11 @@
 #include "tasks.h"
 
 typedef struct peer_group {
-    atomic_bool stopped; /* all of them are to end */
+    atomic_bool stopped; /* one has failed, or the call is interrupted: all end */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int n, met, parted;
-    bool complete; /* all of them have come, and share */
+    int n, n_joined, n_left;
+    bool complete; /* none is absent, so copies are shared */
     const int *ordinals;
     pipeline_state *members[SMK_MAX_PIPELINES];
 } peer_group;
@@ -24,19 +25,23 @@ typedef struct peer_group {
 void peer_group_init(peer_group *g, const int *ordinals, int n);
 void peer_group_destroy(peer_group *g);
 
-/* Whether the others can have from this one's GPU what it has brought. Asked before it allocates there; it may then be
- * that not all can, and `passing` is unset when they have met. */
-bool peer_group_can_copy(const pipeline_state *f);
+/* Whether the other GPUs can copy from this one's memory. Call it before memory is allocated there.
+ * peer_group_join resets peer_stream if not all GPUs can. */
+bool peer_group_can_copy(const pipeline_state *p);
 
-/* Waits until all have either met or are missed. Then what all are to copy has been shared out among them, if none is
- * missing. */
-void peer_group_join(pipeline_state *f);
+/* Joins the group: waits until all members have joined or are absent. If none is absent, the copies
+ * that all have in common are then distributed. */
+void peer_group_join(pipeline_state *p);
 
-/* In place of one that cannot come. */
+/* Called in place of peer_group_join for a member that failed before. */
 void peer_group_absent(peer_group *g);
 
-/* No thread of this flow does anything more. Waits for those of the others, which may have something to do for this
- * one. `failed` ends them. */
-void peer_group_leave(pipeline_state *f, bool failed, interrupt_poller *p);
+/* Call it after the pipeline's threads have ended. Waits for the threads of all others, which may
+ * still enqueue copies for this one. `failed` stops them. */
+void peer_group_leave(pipeline_state *p, bool failed, interrupt_poller *poller);
+
+/* Runs one pipeline, from its first allocation to its last byte. `group`: NULL without peers. */
+smk_code pipeline_run_member(int ordinal, const smk_pipeline *pipeline, peer_group *group,
+                             int member, smk_status *status);
 
 #endif

@@ -1,4 +1,4 @@
-/* A job whose buffers are in host memory, as a pipeline: all inputs, the kernels, all results. */
+/* Runs a job with buffers in host memory as a pipeline: copies in, kernels, copies out. */
 #include <stdlib.h>
 
 #include "../cuda/gpu.h"
@@ -8,7 +8,7 @@ static smk_task copy_task(const smk_buffer *buffer, size_t index, bool out) {
     return (smk_task){
         .kind = out ? SMK_COPY_OUT : SMK_COPY_IN,
         .rectangle = {
-            .host = buffer->host, .buffer = (uint32_t)index, .width = buffer->bytes, .lines = 1}};
+            .host = buffer->host, .buffer = (uint32_t)index, .width = buffer->bytes, .height = 1}};
 }
 
 static smk_code run_tasks(int ordinal, const smk_job *job, smk_task *tasks, smk_status *status) {
@@ -17,7 +17,7 @@ static smk_code run_tasks(int ordinal, const smk_job *job, smk_task *tasks, smk_
         if (job->buffers[i].access & SMK_IN) tasks[n++] = copy_task(&job->buffers[i], i, false);
     const uint32_t compute = (uint32_t)n;
     tasks[n++] = (smk_task){.kind = SMK_COMPUTE, .job = job};
-    if (compute) { /* copies in share a stream: the last of them stands for all */
+    if (compute) { /* copies in share a stream: waiting for the last is enough */
         tasks[compute].after[0] = compute - 1;
         tasks[compute].n_after = 1;
     }

@@ -1,35 +1,36 @@
-/* What a thread of a flow does next: it fills and empties slots together with the others. */
+/* What a thread does next: threads fill and empty the staging slots together. */
 #ifndef SMK_PIPELINE_STAGING_RING_H
 #define SMK_PIPELINE_STAGING_RING_H
 
 #include "tasks.h"
 
 typedef enum work_kind {
-    WORK_ENQUEUE, /* the piece's copy on its stream: between device and slot, or the caller's memory */
-    WORK_COPY_IN, /* a share of the slot's piece, into the slot; then staging_copied ... */
-    WORK_COPY_OUT /* ... or out of it */
+    WORK_ENQUEUE, /* put the chunk's copy on its stream */
+    WORK_COPY_IN, /* copy a slice into the slot, then call staging_copied */
+    WORK_COPY_OUT /* copy a slice out of the slot, then call staging_copied */
 } work_kind;
 
 typedef struct work_item {
-    work_kind deed;
-    chunk piece;
-    staging_slot *slot;              /* NULL: none is needed */
-    smk_rectangle share;             /* `offset` is where it begins in the slot */
-    stage_fence watched[STAGE_WAYS]; /* of a thread that has nothing to do: what may change that */
+    work_kind kind;
+    chunk chunk;                     /* WORK_ENQUEUE */
+    staging_slot *slot;              /* NULL: a direct copy */
+    smk_rectangle slice;             /* `offset` is relative to the slot */
+    stage_fence watched[STAGE_WAYS]; /* if there is nothing to do: fences that may change that */
     int n_watched;
 } work_item;
 
-/* Stages for what goes through them, one at least; fewer than there is use for where memory is short. */
-smk_code staging_rings_take(pipeline_state *f, smk_status *status);
-void staging_rings_give(pipeline_state *f);
+/* Takes staging buffers: at least one per direction, more if there is work and memory. */
+smk_code staging_rings_take(pipeline_state *p, smk_status *status);
+void staging_rings_give(pipeline_state *p);
 
-/* Results first: they free the device's memory. */
-poll_result staging_poll(pipeline_state *f, bool helps, work_item *out);
+/* The next work item. Results come first: they free device memory. */
+poll_result staging_poll(pipeline_state *p, bool is_worker, work_item *out);
 
-/* The share is where it belongs. Whether its piece is now to be put, by whoever asks. */
-bool staging_copied(pipeline_state *f, const work_item *task);
+/* The slice is copied. True: it was the chunk's last one; the calling thread must enqueue it. */
+bool staging_copied(pipeline_state *p, const work_item *item);
 
-/* From now on pieces may be put. How many are full already, and so the caller's to put; room for SLOTS_IN. */
-int staging_rings_open(pipeline_state *f, staging_slot **full);
+/* Device memory is ready: from now on full slots are enqueued. Returns those that are full already,
+ * which the calling thread has to enqueue; `full` has SLOTS_IN elements. */
+int staging_rings_open(pipeline_state *p, staging_slot **full);
 
 #endif

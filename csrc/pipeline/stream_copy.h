@@ -1,19 +1,20 @@
-/* Copies between the caller's memory and a stage, made so that the bus does not wait for them. */
+/* Copies between the caller's memory and staging buffers that do not slow down the bus. */
 #ifndef SMK_PIPELINE_STREAM_COPY_H
 #define SMK_PIPELINE_STREAM_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Some lines of bytes, `pitch` apart; it may be negative. */
-typedef struct lines {
-    char *at;
+/* Rows of bytes; `pitch` is the distance from row to row, and may be negative. */
+typedef struct byte_rows {
+    char *first;
     ptrdiff_t pitch;
-} lines;
+} byte_rows;
 
-/* n lines of `width` bytes. When it returns other threads and the device may be told of them. `spare_memory`: where
- * memory is what the call will wait for, and not its threads. */
-void copy_rows_to_stage(lines stage, lines from, size_t width, size_t n, bool spare_memory);
-void copy_rows_from_stage(lines to, lines stage, size_t width, size_t n);
+/* `height` rows of `width` bytes. On return the data is globally visible. `memory_bound`: the call
+ * is limited by host memory rather than by its threads. */
+void copy_rows_to_stage(byte_rows stage, byte_rows from, size_t width, size_t height,
+                        bool memory_bound);
+void copy_rows_from_stage(byte_rows to, byte_rows stage, size_t width, size_t height);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sleeping threads, each with a condition of its own, so that starting one wakes no other. */
+/* Each thread has its own condition variable, so that starting one wakes no other. */
 #define _GNU_SOURCE /* affinities */
 #include "thread_pool.h"
 
@@ -9,11 +9,11 @@
 
 #include "../cuda/wait.h"
 
-enum { MOST_HELPERS = 64, STACK_BYTES = 1 << 20, LOOK_OUT_NS = 100 * 1000, NOWHERE = -1 };
+enum { MAX_THREADS = 64, STACK_BYTES = 1 << 20, SPIN_NS = 100 * 1000, NO_CORE = -1 };
 
 struct pool_thread {
     pthread_t thread;
-    int excluded_core; /* the core where it may not run, or NOWHERE */
+    int excluded_core; /* the core that it may not run on, or NO_CORE */
     pthread_cond_t changed;
     enum { IDLE, GIVEN, BEGUN } _Atomic state;
     void (*run)(void *argument);
@@ -23,108 +23,109 @@ struct pool_thread {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pool_thread *idle;
-static int n_helpers;
+static int n_threads;
 
-/* Looks for a change for a while, as of calls that follow each other: a thread that sleeps takes 50 us to wake, 200 in a
- * virtual machine. Not for longer: between the calls of others, whose threads do the same, all would wait for cores. */
-static void spin_wait(const pool_thread *h, int from) {
+/* Spins until the state changes, for calls in quick succession: waking a sleeping thread takes 50
+ * us, in a virtual machine 200. Not longer than SPIN_NS: other libraries' threads spin as well, and
+ * all would compete for the cores. */
+static void spin_wait(const pool_thread *t, int state) {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
     do {
         for (int i = 0; i < 50; i++) {
-            if ((int)h->state != from) return;
+            if ((int)t->state != state) return;
             wait_relax();
         }
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < LOOK_OUT_NS);
+    } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < SPIN_NS);
 }
 
-/* Where all cores are busy the system likes to wake a thread on the core of the one that woke it, which then waits: a
- * pool_thread there helps nobody. It may run on the caller's other cores. */
-static void exclude_core(pool_thread *h) {
+/* If all cores are busy, the scheduler often wakes a thread on the core of the thread that woke it,
+ * and one of the two has to wait. So exclude the caller's core. */
+static void exclude_core(pool_thread *t) {
     const int here = sched_getcpu();
     cpu_set_t cores;
-    if (here < 0 || here == h->excluded_core || sched_getaffinity(0, sizeof cores, &cores)) return;
+    if (here < 0 || here == t->excluded_core || sched_getaffinity(0, sizeof cores, &cores)) return;
     CPU_CLR((size_t)here, &cores);
-    if (CPU_COUNT(&cores) && !pthread_setaffinity_np(h->thread, sizeof cores, &cores))
-        h->excluded_core = here;
+    if (CPU_COUNT(&cores) && !pthread_setaffinity_np(t->thread, sizeof cores, &cores))
+        t->excluded_core = here;
 }
 
-static void *worker_main(void *own) {
-    pool_thread *h = own;
+static void *pool_thread_main(void *argument) {
+    pool_thread *t = argument;
     wait_for_lock(&mutex);
     for (;;) {
-        if (h->state != GIVEN) {
+        if (t->state != GIVEN) {
             pthread_mutex_unlock(&mutex);
-            spin_wait(h, IDLE);
+            spin_wait(t, IDLE);
             wait_for_lock(&mutex);
         }
-        while (h->state != GIVEN)
-            pthread_cond_wait(&h->changed, &mutex);
-        h->state = BEGUN;
+        while (t->state != GIVEN)
+            pthread_cond_wait(&t->changed, &mutex);
+        t->state = BEGUN;
         pthread_mutex_unlock(&mutex);
-        h->run(h->argument);
+        t->run(t->argument);
         wait_for_lock(&mutex);
-        h->state = IDLE;
-        pthread_cond_broadcast(&h->changed); /* who waits for it */
+        t->state = IDLE;
+        pthread_cond_broadcast(&t->changed); /* for thread_pool_join */
     }
     return NULL;
 }
 
-/* The caller holds the mutex. */
+/* With the mutex held. */
 static pool_thread *spawn(void) {
-    pool_thread *h = n_helpers < MOST_HELPERS ? calloc(1, sizeof *h) : NULL;
+    pool_thread *t = n_threads < MAX_THREADS ? calloc(1, sizeof *t) : NULL;
     pthread_attr_t attributes;
-    if (!h) return NULL;
-    h->excluded_core = NOWHERE;
-    pthread_cond_init(&h->changed, NULL);
+    if (!t) return NULL;
+    t->excluded_core = NO_CORE;
+    pthread_cond_init(&t->changed, NULL);
     bool started = false;
     if (!pthread_attr_init(&attributes)) {
         started = !pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) &&
                   !pthread_attr_setstacksize(&attributes, STACK_BYTES) &&
-                  !pthread_create(&h->thread, &attributes, worker_main, h);
+                  !pthread_create(&t->thread, &attributes, pool_thread_main, t);
         pthread_attr_destroy(&attributes);
     }
     if (started) {
-        n_helpers++;
-        return h;
+        n_threads++;
+        return t;
     }
-    pthread_cond_destroy(&h->changed);
-    free(h);
+    pthread_cond_destroy(&t->changed);
+    free(t);
     return NULL;
 }
 
 pool_thread *thread_pool_start(void (*run)(void *argument), void *argument) {
     wait_for_lock(&mutex);
-    pool_thread *h = idle;
-    if (h)
-        idle = h->next;
+    pool_thread *t = idle;
+    if (t)
+        idle = t->next;
     else
-        h = spawn();
-    if (h) {
-        exclude_core(h);
-        h->run = run;
-        h->argument = argument;
-        h->state = GIVEN;
-        pthread_cond_broadcast(&h->changed);
+        t = spawn();
+    if (t) {
+        exclude_core(t);
+        t->run = run;
+        t->argument = argument;
+        t->state = GIVEN;
+        pthread_cond_broadcast(&t->changed);
     }
     pthread_mutex_unlock(&mutex);
-    return h;
+    return t;
 }
 
-bool thread_pool_is_done(const pool_thread *h) {
-    return h->state == IDLE;
+bool thread_pool_is_done(const pool_thread *t) {
+    return t->state == IDLE;
 }
 
-void thread_pool_join(pool_thread *h) {
+void thread_pool_join(pool_thread *t) {
     wait_for_lock(&mutex);
-    if (h->state == GIVEN) h->state = IDLE;
+    if (t->state == GIVEN) t->state = IDLE;
     pthread_mutex_unlock(&mutex);
-    spin_wait(h, BEGUN);
+    spin_wait(t, BEGUN);
     wait_for_lock(&mutex);
-    while (h->state != IDLE)
-        pthread_cond_wait(&h->changed, &mutex);
-    h->next = idle;
-    idle = h;
+    while (t->state != IDLE)
+        pthread_cond_wait(&t->changed, &mutex);
+    t->next = idle;
+    idle = t;
     pthread_mutex_unlock(&mutex);
 }

@@ -1,7 +1,6 @@
-/* Threads that help calls. They are kept: one that has used the driver takes 0.3 ms to come and go, ten times
- * what waking a sleeping one does. A process that forks has none in the child, where the driver is refused
- * before.
- */
+/* Threads that are kept between calls: creating and ending one that has used the driver takes 0.3
+ * ms, ten times as long as waking one. After a fork the child has none, and device "cuda" is
+ * refused there anyway. */
 #ifndef SMK_PIPELINE_THREAD_POOL_H
 #define SMK_PIPELINE_THREAD_POOL_H
 
@@ -9,14 +8,13 @@
 
 typedef struct pool_thread pool_thread;
 
-/* Has an idle thread, or a new one, run this. NULL: there are enough already, or the system gives no more. */
+/* Runs the function on an idle or a new thread. NULL: the pool or the system is out of threads. */
 pool_thread *thread_pool_start(void (*run)(void *argument), void *argument);
 
-/* Whether it has, already. */
-bool thread_pool_is_done(const pool_thread *h);
+bool thread_pool_is_done(const pool_thread *t);
 
-/* Takes the work back if no thread has begun it, as where all cores are busy; else waits until it is done. To be
- * called once for each that was started. */
-void thread_pool_join(pool_thread *h);
+/* Cancels the function if the thread has not begun it (all cores may be busy), else waits for its
+ * end. Call it exactly once per successful thread_pool_start. */
+void thread_pool_join(pool_thread *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* What threads do in a running flow. */
+/* The threads of a running pipeline. */
 #ifndef SMK_PIPELINE_WORKERS_H
 #define SMK_PIPELINE_WORKERS_H
 
@@ -6,29 +6,30 @@
 
 enum { MAX_WORKERS = 16 };
 
-/* One of a flow's threads. */
 typedef struct worker {
-    pipeline_state *flow;
-    interrupt_poller *interrupt_poller; /* of the caller's thread alone */
-    int64_t idle_since, asked;          /* 0: it is not */
+    pipeline_state *pipeline;
+    interrupt_poller *interrupt_poller; /* the caller's thread; NULL: others */
+    int64_t idle_since, queried;        /* wait_now's time; idle_since is 0 for a busy one */
     smk_status status;
 } worker;
 
-/* All of them, the caller first. */
+/* workers[0] is the caller's thread. */
 typedef struct workers {
     int n;
     worker workers[MAX_WORKERS];
     struct pool_thread *threads[MAX_WORKERS];
 } workers;
 
-/* Wakes as many threads as there is work for: none, for little. They fill slots from now on, before there is memory on
- * the device. workers_join is due, also when it failed. */
-smk_code workers_start(pipeline_state *f, workers *crew, interrupt_poller *p, smk_status *status);
+/* Starts as many threads as there is work for; only the caller's if there is little. They begin to
+ * fill slots before device memory is allocated. Call workers_join, also after failure. */
+smk_code workers_start(pipeline_state *p, workers *all, interrupt_poller *poller,
+                       smk_status *status);
 
-/* When memory and kernels are there: the caller, too, moves pieces and starts kernels, until all are on their streams. */
-void workers_run(pipeline_state *f, workers *crew);
+/* After device memory is allocated and kernels are prepared: the caller's thread works too, until
+ * all tasks are on their streams. */
+void workers_run(pipeline_state *p, workers *all);
 
-/* The end of all threads' work, at once where the status tells of a failure. Kernels and copies may still run. */
-smk_code workers_join(pipeline_state *f, workers *crew, smk_status *status);
+/* Joins the workers; cancels them if status is an error. Kernels and copies may still run. */
+smk_code workers_join(pipeline_state *p, workers *all, smk_status *status);
 
 #endif

@@ -14,7 +14,9 @@ from typing import Any
 
 _EXPLORER = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*bank-explorer\.html(#[^)\s]*)?\)")
 _ABOVE = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING)\.md\)")
-_KERNEL = re.compile(r"\]\((?:\.\./)+csrc/kernels(?:/(\w+?)_(\w+)\.cu)?/?\)")
+_KERNEL = re.compile(
+    r"\]\((?:\.\./)+csrc/kernels(?:/(?:library/)?(\w+?)_(\w+)\.cu|/README\.md)?/?\)"
+)
 _NOTEBOOKS = r"\]\((?:\.\./)+README\.md#notebooks\)"
 _BY_NAME = re.compile(r"\[([\w-]+\.md)\]\(((?:[\w.]+/)*\1(?:#[\w-]+)?)\)")
 _UPWARDS = re.compile(r"\[([^\]\[]+)\]\(((?:\.\./)+[^)\s#]+)\)")

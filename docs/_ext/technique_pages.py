@@ -26,6 +26,7 @@ from sphinx.util import logging
 
 import smemkern
 import tables
+from rows import table as variants_table
 from smemkern import Trace, Variant, demo
 from smemkern.__main__ import COMMANDS
 from smemkern._listing import listing
@@ -201,7 +202,7 @@ def kernel(row: Variant) -> str:
     lines = code_of(row.source)
     first = len(row.source.splitlines()) - len(lines) + 1
     return (
-        f"## The kernel\n\n`csrc/kernels/{row.op}_{row.name}.cu`:\n\n"
+        f"## The kernel\n\n`csrc/kernels/{variants_table()[row.op, row.name].file}`:\n\n"
         f"```{{code-block}} cuda\n:lineno-start: {first}\n\n{chr(10).join(lines)}\n```\n"
     )
 

@@ -1,5 +1,6 @@
 """The table's reader: the shipped table passes, and every kind of slip is named."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ output = "n / 2"
 
 def read(folder: Path, text: str, files=("gemm_first", "probe_second")) -> list[registry.Row]:
     (folder / registry.TABLE).write_text(text)
+    (folder / registry.LIBRARY).mkdir(exist_ok=True)
     for stem in files:
         (folder / f"{stem}.cu").touch()
     return registry.read(folder)
@@ -150,3 +152,31 @@ def test_files_are_rows(tmp_path):
         read(tmp_path, GOOD, files=["gemm_first"])
     with pytest.raises(registry.TableError, match=r"no row for gemm_stray\.cu"):
         read(tmp_path, GOOD, files=["gemm_first", "probe_second", "gemm_stray"])
+
+
+def test_a_file_is_beside_the_table_or_in_the_library(tmp_path):
+    rows = read(tmp_path, GOOD, files=["library/gemm_first", "probe_second"])
+    assert [(row.file, row.in_library) for row in rows] == [
+        ("library/gemm_first.cu", True),
+        ("probe_second.cu", False),
+    ]
+    twice = r"gemm_first\.cu and library/gemm_first\.cu are of one row"
+    with pytest.raises(registry.TableError, match=twice):
+        read(tmp_path, GOOD, files=["gemm_first"])
+
+
+def test_the_list_of_kernels_is_the_table():
+    """README.md there: the ladders, the library, the probes; within each the order of the table."""
+    text = (KERNELS / "README.md").read_text()
+    listed = re.findall(r"^\| \[(?:(\w+) )?(\w+)\]\((\S+\.cu)\) \| .* \| (\w*) \|$", text, re.M)
+    rows = registry.read(KERNELS)
+    rungs = [row for row in rows if not row.in_library and row.op != "probe"]
+    library = [row for row in rows if row.in_library]
+    probes = [row for row in rows if row.op == "probe"]
+    assert listed == [
+        (row.op if row.in_library else "", row.name, row.file, row.differs_from or "")
+        for row in [*rungs, *library, *probes]
+    ]
+    assert not any(row.in_library for row in probes)
+    names = {(row.op, row.name) for row in rungs}
+    assert all((r.op, r.differs_from) in names for r in rungs if r.differs_from)

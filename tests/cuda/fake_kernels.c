@@ -195,7 +195,7 @@ static int transpose(void **parameters, const unsigned grid[3]) {
 }
 
 /* A block has some matrices of the batch. */
-static int sectors(void **parameters, const unsigned grid[3]) {
+static int sector_aligned(void **parameters, const unsigned grid[3]) {
     (void)grid;
     const transpose_args *t = parameters[0];
     return transpose_all(t, (unsigned)t->batches);
@@ -216,12 +216,12 @@ static const struct {
                {"gemm_tf32x3_pack", tf32x3_pack},
                {"gemm_tf32x3_largest", tf32x3_largest},
                {"transpose_naive", transpose},
-               {"transpose_sectors", sectors},
-               {"transpose_sectors_any", sectors},
-               {"transpose_sectors_copy", sectors},
-               {"transpose_sectors_flat", sectors},
-               {"transpose_sectors_small", sectors},
-               {"transpose_sectors_tall", sectors}};
+               {"transpose_sector_aligned", sector_aligned},
+               {"transpose_sector_aligned_any", sector_aligned},
+               {"transpose_sector_aligned_copy", sector_aligned},
+               {"transpose_sector_aligned_flat", sector_aligned},
+               {"transpose_sector_aligned_small", sector_aligned},
+               {"transpose_sector_aligned_tall", sector_aligned}};
 
 const char *fake_kernel_name(size_t index) {
     return index < sizeof kernels / sizeof *kernels ? kernels[index].name : NULL;

@@ -197,20 +197,20 @@ def jax() -> None:
     assert not any(array() for array in made)
 
 
-def moments() -> None:
-    moment = _core.moment(0, STREAM)
-    assert _core.moment_has_passed(moment)
+def events() -> None:
+    event = _core.event_record(0, STREAM)
+    assert _core.event_query(event)
     before = fake.waits
-    _core.moment_before(moment, None)
-    _core.moment_before(moment, OTHER)
+    _core.stream_wait_event(event, None)
+    _core.stream_wait_event(event, OTHER)
     assert fake.waits == before + 2
     for wrong in (None, capsule(1, b"other")):
-        refuse_plain(ValueError, "PyCapsule", _core.moment_has_passed, wrong)
-    refuse_plain(TypeError, "stream must be None", _core.moment, 0, "none")
-    refuse_plain(smemkern.NoDeviceError, "", _core.moment, 99, STREAM)
+        refuse_plain(ValueError, "PyCapsule", _core.event_query, wrong)
+    refuse_plain(TypeError, "stream must be None", _core.event_record, 0, "none")
+    refuse_plain(smemkern.NoDeviceError, "", _core.event_record, 99, STREAM)
     for call in (b"cuEventCreate", b"cuEventRecord"):
         fake.fail_call, fake.fail_countdown, fake.fail_result = call, 1, 1
-        refuse_plain(smemkern.Error, "cuEventRecord", _core.moment, 0, STREAM)
+        refuse_plain(smemkern.Error, "cuEventRecord", _core.event_record, 0, STREAM)
 
 
 def refuse_plain(exception, words, call, *args) -> None:
@@ -264,7 +264,7 @@ def namespaces() -> None:
     refuse(TypeError, "pass the array to write as out=", smemkern.gemm, Array(a.host), b)
 
 
-CASES = (versions, stream_objects, jax, moments, numba, namespaces)
+CASES = (versions, stream_objects, jax, events, numba, namespaces)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

@@ -53,7 +53,7 @@ def inputs() -> None:
             close(out.host, a.host @ b.host)
             assert np.array_equal(a.whole, before[0]) and np.array_equal(b.whole, before[1])
         turned = INTERFACE(np.full((*batch, 5, 4), np.nan, "f4"))
-        for variant in ("naive", "sectors"):
+        for variant in ("naive", "sector_aligned"):
             turned.host[...] = np.nan
             smemkern.transpose(a, variant=variant, out=turned)
             assert np.array_equal(turned.host, a.host.swapaxes(-1, -2)), (name_a, variant)
@@ -127,7 +127,7 @@ def results() -> None:
                 close(out.host, 2 * (a @ b) + beta * start)
                 assert (out.whole[between] == 7).all()
             x = floats(*batch, 6, 4)
-            for variant in ("naive", "sectors"):
+            for variant in ("naive", "sector_aligned"):
                 out.host[...] = np.nan
                 smemkern.transpose(INTERFACE(x), variant=variant, out=out)
                 assert np.array_equal(out.host, x.swapaxes(-1, -2)), (name, variant)
@@ -155,7 +155,7 @@ def over_inputs() -> None:
             want = a.host @ b.host + beta * out.host
             smemkern.gemm(a, b, variant="naive", out=out, beta=beta)
             close(out.host, want)
-        for variant in ("naive", "sectors"):
+        for variant in ("naive", "sector_aligned"):
             x = at(whole[:5])
             want = x.host.T.copy()
             smemkern.transpose(x, variant=variant, out=at(pick(whole)))

@@ -165,7 +165,7 @@ row(ValueError, "cuda:0, but the device is cuda:1", gemm, good, other, out=out, 
 row(smemkern.NoDeviceError, "cuda:9", gemm, good.host, other.host, device="cuda:9")
 row(smemkern.NoDeviceError, "9", gemm, good.host, other.host, devices=[0, 9])
 row(TypeError, "stream must be None", gemm, good, other, out=out, stream="main")
-row(OverflowError, "no address of a CUDA stream", gemm, good, other, out=out, stream=1 << 70)
+row(OverflowError, "not the address of a CUDA stream", gemm, good, other, out=out, stream=1 << 70)
 row(TypeError, "out=", gemm, good, other)
 row(ValueError, "memory of a GPU", smemkern.probe, good)
 row(ValueError, "memory of a GPU", smemkern.trace, "gemm", good, other)

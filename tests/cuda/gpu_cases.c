@@ -458,8 +458,8 @@ static const struct {
              {"fork", case_fork},
              {"other_gpu", case_other_gpu},
              {"bad_image", case_bad_image},
-             {"flow", case_flow},
-             {"flow_interrupt", case_flow_interrupt}};
+             {"pipeline", case_pipeline},
+             {"pipeline_interrupt", case_pipeline_interrupt}};
 
 int main(int n, char **arguments) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -52,8 +52,8 @@ void check_clean(void);
 
 int stop_at_third(void *polls); /* a poll */
 
-void case_flow(char **arguments);
-void case_flow_interrupt(char **arguments);
+void case_pipeline(char **arguments);
+void case_pipeline_interrupt(char **arguments);
 
 void use_fake(void); /* skips the case where the driver is real */
 

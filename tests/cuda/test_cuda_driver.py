@@ -18,7 +18,7 @@ CODES = re.findall(r"X\((\w+), \w+\) +\\?", STATUS_H)
 SKIPPED = 77
 
 ANYWHERE = "describe add reuse timing bad_image shared refused memory crash interrupt threads fork"
-ANYWHERE += " flow flow_interrupt"
+ANYWHERE += " pipeline pipeline_interrupt"
 FAKE_ONLY = "no_pools modules capture other_gpu"
 
 # Called only after another call failed, by a kernel that is interrupted, without pools, for

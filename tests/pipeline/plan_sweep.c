@@ -1,6 +1,6 @@
-/* Plans products and transposes of every row of the table in less and less memory, and checks that no two of their
- * steps race. Prints a line for each row: flows; those in which blocks made room for others; of these those that
- * kept something; steps of all flows, and a digest of the steps. */
+/* Plans products and transposes for every variant, in less and less memory, and checks that no two
+ * tasks of a pipeline race. Prints a line per variant: pipelines; those that reuse memory; of these
+ * those with prepacked operands; tasks of all pipelines; a digest of the tasks. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ static const int64_t shapes[][3] = {
 };
 
 typedef struct tally {
-    int flows, in_turns, kept;
-    size_t steps;
+    int pipelines, reusing, prepacked;
+    size_t tasks;
     uint64_t digest;
 } tally;
 
@@ -24,10 +24,10 @@ static int64_t round_up(int64_t n) {
     return (n + 31) / 32 * 32;
 }
 
-/* Rows beside each other, with a gap, or columns. */
-static smk_matrix matrix(int64_t rows, int64_t columns, bool across) {
-    return across ? (smk_matrix){.ld = 1, .step = round_up(rows)}
-                  : (smk_matrix){.ld = round_up(columns), .step = 1};
+/* Rows or columns with a gap between them. */
+static smk_matrix matrix(int64_t rows, int64_t columns, bool column_major) {
+    return column_major ? (smk_matrix){.ld = 1, .step = round_up(rows)}
+                        : (smk_matrix){.ld = round_up(columns), .step = 1};
 }
 
 static void fold(tally *t, uint64_t number) {
@@ -35,20 +35,20 @@ static void fold(tally *t, uint64_t number) {
     t->digest ^= t->digest >> 29;
 }
 
-static void fold_steps(tally *t, const smk_pipeline_plan *plan) {
+static void fold_tasks(tally *t, const smk_pipeline_plan *plan) {
     for (size_t i = 0; i < SMK_PIPELINE_BUFFERS; i++)
         fold(t, plan->buffers[i].bytes);
     for (size_t i = 0; i < plan->n_tasks; i++) {
         const smk_task *task = &plan->tasks[i];
         const smk_rectangle *r = &task->rectangle;
-        fold(t, (uint64_t)task->kind << 32 | (uint32_t)task->lane);
+        fold(t, (uint64_t)task->kind << 32 | (uint32_t)task->compute_stream);
         for (int k = 0; k < task->n_after; k++)
             fold(t, task->after[k]);
         if (!task->job)
             fold(t, (uintptr_t)r->host), fold(t, (uint64_t)r->host_pitch), fold(t, r->buffer),
-                fold(t, r->offset), fold(t, r->pitch), fold(t, r->width), fold(t, r->lines);
+                fold(t, r->offset), fold(t, r->pitch), fold(t, r->width), fold(t, r->height);
     }
-    t->steps += plan->n_tasks;
+    t->tasks += plan->n_tasks;
 }
 
 static void check(const smk_pipeline_query *q, smk_pipeline_plan *plan, smk_code code,
@@ -58,8 +58,7 @@ static void check(const smk_pipeline_query *q, smk_pipeline_plan *plan, smk_code
         abort();
     }
     if (code == SMK_OK) {
-        const smk_buffer *of_both = &plan->buffers[SMK_PIPELINE_PREPACKED];
-        const bool kept = of_both[0].bytes + of_both[1].bytes > 0;
+        const smk_buffer *prepacked = &plan->buffers[SMK_PIPELINE_PREPACKED];
         size_t bytes = 0;
         for (size_t i = 0; i < SMK_PIPELINE_BUFFERS; i++)
             bytes += plan->buffers[i].bytes;
@@ -68,10 +67,10 @@ static void check(const smk_pipeline_query *q, smk_pipeline_plan *plan, smk_code
             abort();
         }
         task_order_check(plan, q->row, q->dtype->itemsize);
-        fold_steps(t, plan);
-        t->flows++;
-        t->in_turns += !plan->resident;
-        t->kept += !plan->resident && kept;
+        fold_tasks(t, plan);
+        t->pipelines++;
+        t->reusing += !plan->resident;
+        t->prepacked += !plan->resident && prepacked[0].bytes + prepacked[1].bytes > 0;
     }
     smk_pipeline_plan_free(plan);
 }
@@ -110,7 +109,7 @@ static void plan_transpose(smk_pipeline_query *q, const int64_t *shape, int form
 }
 
 static void plan_shape(smk_pipeline_query *q, const int64_t *shape, tally *t) {
-    char *const host = (char *)((uintptr_t)1 << 46); /* never read */
+    char *const host = (char *)((uintptr_t)1 << 46); /* never accessed */
     const bool gemm = q->row->op == SMK_GEMM;
     const int64_t m = shape[0], n = shape[1], k = gemm ? shape[2] : 0;
     const size_t bytes = (size_t)(((gemm ? 1 : 2) * m * n + m * k + k * n) * q->dtype->itemsize);
@@ -139,9 +138,9 @@ int main(void) {
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 plan_shape(&q, shapes[s], &t);
         }
-        if (t.flows)
-            printf("%s %s: %d %d %d %zu %016llx\n", smk_op_names[row->op], row->name, t.flows,
-                   t.in_turns, t.kept, t.steps, (unsigned long long)t.digest);
+        if (t.pipelines)
+            printf("%s %s: %d %d %d %zu %016llx\n", smk_op_names[row->op], row->name, t.pipelines,
+                   t.reusing, t.prepacked, t.tasks, (unsigned long long)t.digest);
     }
     return 0;
 }

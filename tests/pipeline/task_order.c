@@ -1,5 +1,5 @@
-/* What the steps of a flow read and write is told by their rectangles and by the arguments of their kernels; in which order
- * they run by the queues they are in and the steps that they wait for. */
+/* Computes what each task of a pipeline reads and writes, from its rectangle or its kernels'
+ * arguments, and which tasks have ended when it begins, from its queue and its dependencies. */
 #include "task_order.h"
 
 #include <stdio.h>
@@ -8,34 +8,36 @@
 
 #include "../../csrc/kernels/args.h"
 
-enum { MAX_TASKS = 1500, MOST_PLACES = 6 };
+enum { MAX_TASKS = 1500, MAX_REGIONS = 6 };
 
-/* Lines of bytes in a buffer. */
-typedef struct place {
-    int64_t buffer, offset, pitch, width, lines;
+/* Rows of bytes in a buffer. */
+typedef struct region {
+    int64_t buffer, offset, pitch, width, height;
     bool written;
-} place;
+} region;
 
 typedef struct access {
-    place places[MOST_PLACES];
+    region regions[MAX_REGIONS];
     int n;
 } access;
 
-/* ---- what a step has to do with ---- */
+/* ---- what a task accesses ---- */
 
-static void add(access *a, place p) {
-    if (p.width > 0 && p.lines > 0) a->places[a->n++] = p;
+static void add(access *a, region r) {
+    if (r.width > 0 && r.height > 0) a->regions[a->n++] = r;
 }
 
-/* A matrix of so many rows and columns; one of its strides is 1, or a row or column is all there is. */
-static place matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t columns, int64_t ld,
-                    int64_t step, int itemsize) {
-    const bool across = ld == 1 && step != 1;
-    const int64_t inner = across ? rows : columns, outer = across ? columns : rows;
-    return (place){buffer, offset, (across ? step : ld) * itemsize, inner * itemsize, outer, false};
+/* One of the strides is 1, or the matrix is a single row or column. */
+static region matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t columns, int64_t ld,
+                     int64_t step, int itemsize) {
+    const bool column_major = ld == 1 && step != 1;
+    const int64_t inner = column_major ? rows : columns, outer = column_major ? columns : rows;
+    const int64_t pitch = (column_major ? step : ld) * itemsize;
+    return (region){buffer, offset, pitch, inner * itemsize, outer, false};
 }
 
-static bool only_makes(const smk_row *row, const smk_job *job) {
+/* Whether the job only prepacks operands. */
+static bool only_prepacks(const smk_row *row, const smk_job *job) {
     for (size_t i = 0; i < job->n_launches; i++)
         if (!row->wgmma.pack || (strcmp(job->launches[i].entry, row->wgmma.pack) &&
                                  strcmp(job->launches[i].entry, row->wgmma.largest)))
@@ -43,42 +45,43 @@ static bool only_makes(const smk_row *row, const smk_job *job) {
     return true;
 }
 
-/* Where what is kept of the operand begins. */
-static int64_t kept_at(const smk_plan *plan, uint32_t buffer) {
-    int64_t least = INT64_MAX;
+/* The offset of the prepacked operand in its buffer. */
+static int64_t prepacked_offset(const smk_plan *plan, uint32_t buffer) {
+    int64_t min = INT64_MAX;
     for (size_t i = 0; i < plan->n_pointers; i++) {
         long long at;
         memcpy(&at, plan->args + plan->pointers[i].arg_offset, sizeof at);
-        if (plan->pointers[i].buffer == buffer && at < least) least = at;
+        if (plan->pointers[i].buffer == buffer && at < min) min = at;
     }
-    return least;
+    return min;
 }
 
-static access of_product(const smk_plan *plan, const smk_row *row, const smk_job *job, int lane,
+static access of_product(const smk_plan *plan, const smk_row *row, const smk_job *job, int stream,
                          int itemsize) {
     access a = {.n = 0};
     if (job->n_launches == 0) return a;
     const gemm_args *g = (const void *)(plan->args + plan->parameters[0]);
-    const bool makes = only_makes(row, job);
-    bool reads[2] = {!makes, !makes};
+    const bool prepacks = only_prepacks(row, job);
+    bool reads[2] = {!prepacks, !prepacks};
     for (int o = 0; o < 2 && row->wgmma.pack; o++) {
         const wgmma_args *w = (const void *)(plan->args + plan->parameters[1]);
         const wgmma_operand *s = o ? &w->b : &w->a;
         const bool made = s->packing || s->searching;
         reads[o] |= made;
         if (plan->prepacked_bytes[o])
-            add(&a, (place){SMK_PIPELINE_PREPACKED + o,
-                            kept_at(plan, (uint32_t)(SMK_PIPELINE_PREPACKED + o)), INT32_MAX,
-                            (int64_t)plan->prepacked_bytes[o], made || !makes, made});
+            add(&a,
+                (region){SMK_PIPELINE_PREPACKED + o,
+                         prepacked_offset(plan, (uint32_t)(SMK_PIPELINE_PREPACKED + o)), INT32_MAX,
+                         (int64_t)plan->prepacked_bytes[o], made || !prepacks, made});
     }
     if (plan->workspace)
-        add(&a, (place){SMK_PIPELINE_WORKSPACES + lane, 0, INT32_MAX, (int64_t)plan->workspace, 1,
-                        true});
+        add(&a, (region){SMK_PIPELINE_WORKSPACES + stream, 0, INT32_MAX, (int64_t)plan->workspace,
+                         1, true});
     if (reads[0]) add(&a, matrix(0, g->A, g->M, g->K, g->lda, g->step_a, itemsize));
     if (reads[1]) add(&a, matrix(1, g->B, g->K, g->N, g->ldb, g->step_b, itemsize));
-    place c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);
+    region c = matrix(2, g->C, g->M, g->N, g->ldc, 1, itemsize);
     c.written = true;
-    if (!makes) add(&a, c);
+    if (!prepacks) add(&a, c);
     return a;
 }
 
@@ -87,7 +90,7 @@ static access of_transpose(const smk_plan *plan, const smk_job *job, int itemsiz
     if (job->n_launches == 0) return a;
     const transpose_args *t = (const void *)(plan->args + plan->parameters[0]);
     add(&a, matrix(0, t->x, t->rows, t->cols, t->ldx, t->step_x, itemsize));
-    place y = matrix(1, t->y, t->cols, t->rows, t->ldy, t->step_y, itemsize);
+    region y = matrix(1, t->y, t->cols, t->rows, t->ldy, t->step_y, itemsize);
     y.written = true;
     add(&a, y);
     return a;
@@ -95,49 +98,49 @@ static access of_transpose(const smk_plan *plan, const smk_job *job, int itemsiz
 
 static access of_compute(const smk_plan *plan, const smk_row *row, const smk_task *task,
                          int itemsize) {
-    return row->op == SMK_GEMM ? of_product(plan, row, task->job, task->lane, itemsize)
+    return row->op == SMK_GEMM ? of_product(plan, row, task->job, task->compute_stream, itemsize)
                                : of_transpose(plan, task->job, itemsize);
 }
 
 static access of_copy(const smk_task *task) {
     const smk_rectangle *r = &task->rectangle;
     access a = {.n = 0};
-    add(&a, (place){r->buffer, (int64_t)r->offset, (int64_t)r->pitch, (int64_t)r->width,
-                    (int64_t)r->lines, task->kind == SMK_COPY_IN});
+    add(&a, (region){r->buffer, (int64_t)r->offset, (int64_t)r->pitch, (int64_t)r->width,
+                     (int64_t)r->height, task->kind == SMK_COPY_IN});
     return a;
 }
 
-static int64_t end_of(const place *p) {
-    return p->offset + (p->lines - 1) * p->pitch + p->width;
+static int64_t end_of(const region *p) {
+    return p->offset + (p->height - 1) * p->pitch + p->width;
 }
 
-/* Lines side by side do not meet though they lie between each other. */
-static bool meet(const place *p, const place *q) {
+/* Whether they share bytes, and one is written. Blocks side by side interleave, but share none. */
+static bool conflict(const region *p, const region *q) {
     if (p->buffer != q->buffer || !(p->written || q->written)) return false;
     if (p->offset >= end_of(q) || q->offset >= end_of(p)) return false;
-    if (p->pitch != q->pitch || p->lines == 1 || q->lines == 1) return true;
+    if (p->pitch != q->pitch || p->height == 1 || q->height == 1) return true;
     const int64_t from = p->offset % p->pitch, to = q->offset % q->pitch;
     return from < to + q->width && to < from + p->width;
 }
 
-/* ---- in which order ---- */
+/* ---- order ---- */
 
 typedef struct order {
     size_t n, words;
-    uint64_t *before; /* of each task, the steps that have ended when it begins */
+    uint64_t *before; /* per task, a bit set: the tasks that have ended when it begins */
 } order;
 
 static bool is_before(const order *o, size_t earlier, size_t later) {
     return o->before[later * o->words + earlier / 64] >> earlier % 64 & 1;
 }
 
-static void follow(order *o, size_t later, size_t earlier) {
+static void add_order(order *o, size_t earlier, size_t later) {
     for (size_t w = 0; w < o->words; w++)
         o->before[later * o->words + w] |= o->before[earlier * o->words + w];
     o->before[later * o->words + earlier / 64] |= (uint64_t)1 << earlier % 64;
 }
 
-/* Each queue in its order; copies in to several GPUs come by different ways, where nothing makes room for anything. */
+/* Queues run in list order, except copies in of a resident pipeline: peers may do some of them. */
 static order order_of(const smk_pipeline_plan *plan) {
     order o = {.n = plan->n_tasks, .words = plan->n_tasks / 64 + 1};
     size_t last[SMK_COMPUTE_STREAMS + 2];
@@ -146,12 +149,12 @@ static order order_of(const smk_pipeline_plan *plan) {
     for (size_t i = 0; i < o.n; i++) {
         const smk_task *task = &plan->tasks[i];
         const size_t queue = task->kind == SMK_COMPUTE
-                                 ? (size_t)task->lane
+                                 ? (size_t)task->compute_stream
                                  : SMK_COMPUTE_STREAMS + (task->kind == SMK_COPY_OUT);
-        const bool free = task->kind == SMK_COPY_IN && plan->resident;
+        const bool any_order = task->kind == SMK_COPY_IN && plan->resident;
         for (int k = 0; k < task->n_after; k++)
-            follow(&o, i, task->after[k]);
-        if (last[queue] != SIZE_MAX && !free) follow(&o, i, last[queue]);
+            add_order(&o, task->after[k], i);
+        if (last[queue] != SIZE_MAX && !any_order) add_order(&o, last[queue], i);
         last[queue] = i;
     }
     return o;
@@ -167,8 +170,9 @@ void task_order_check(const smk_pipeline_plan *plan, const smk_row *row, int ite
         all[i] = task->kind == SMK_COMPUTE ? of_compute(&plan->plans[next++], row, task, itemsize)
                                            : of_copy(task);
         for (int p = 0; p < all[i].n; p++)
-            if ((size_t)end_of(&all[i].places[p]) > plan->buffers[all[i].places[p].buffer].bytes) {
-                fprintf(stderr, "task %zu leaves buffer %d\n", i, (int)all[i].places[p].buffer);
+            if ((size_t)end_of(&all[i].regions[p]) >
+                plan->buffers[all[i].regions[p].buffer].bytes) {
+                fprintf(stderr, "task %zu leaves buffer %d\n", i, (int)all[i].regions[p].buffer);
                 abort();
             }
     }
@@ -176,9 +180,9 @@ void task_order_check(const smk_pipeline_plan *plan, const smk_row *row, int ite
         for (size_t j = 0; j < i; j++)
             for (int p = 0; p < all[i].n && !is_before(&o, j, i); p++)
                 for (int q = 0; q < all[j].n; q++)
-                    if (meet(&all[i].places[p], &all[j].places[q])) {
+                    if (conflict(&all[i].regions[p], &all[j].regions[q])) {
                         fprintf(stderr, "tasks %zu and %zu race in buffer %d\n", j, i,
-                                (int)all[i].places[p].buffer);
+                                (int)all[i].regions[p].buffer);
                         abort();
                     }
     free(o.before);

@@ -1,10 +1,10 @@
 """No two tasks of a pipeline race, and plans are those recorded.
 
-For each row recorded_pipelines.txt has how many pipelines plan_sweep.c planned, how many blocks in
-them replaced others, how many of these had a prepacked copy, all their tasks, and a digest of the
-tasks. After a change that is meant to plan otherwise,
+recorded_pipelines.txt has, for each variant, the number of pipelines that plan_sweep.c planned, of
+those that reuse device memory, of those among them with prepacked operands, the number of all
+tasks, and a digest of the tasks. After an intended change of plans:
 
-    python tests/pipeline/test_task_order.py     # writes the file anew; read the difference
+    python tests/pipeline/test_task_order.py     # rewrites the file; review the difference
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from buildtools import registry, rows_c  # noqa: E402
 
 
 def swept(folder: Path) -> str:
-    """What the sweep prints, which ends in an error if two tasks race."""
+    """The output of the sweep, which fails if two tasks race."""
     rows = folder / "registry_rows.c"
     rows.write_text(rows_c.c_source(registry.read(CSRC / "kernels")))
     program = folder / "plan_sweep"
@@ -36,11 +36,11 @@ def swept(folder: Path) -> str:
 
 
 def test_pipelines_of_every_row(tmp_path: Path) -> None:
-    said = swept(tmp_path)
-    numbers = [line.rpartition(": ")[2].split()[:3] for line in said.splitlines()]
-    flows, in_turns, kept = (sum(map(int, column)) for column in zip(*numbers, strict=True))
-    assert flows > 10_000 and in_turns > 10_000 and kept > 50
-    assert said == RECORD.read_text()
+    output = swept(tmp_path)
+    numbers = [line.rpartition(": ")[2].split()[:3] for line in output.splitlines()]
+    pipelines, reusing, prepacked = (sum(map(int, column)) for column in zip(*numbers, strict=True))
+    assert pipelines > 10_000 and reusing > 10_000 and prepacked > 50
+    assert output == RECORD.read_text()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ COPIES = ("cp.async wavefronts", "global load sectors")
 LOADS = ("shared load wavefronts", "shared load requests")
 OF_VARIANTS = [
     (
-        r"pipelined|mma_\w+|fp64|panel|rank_k",
+        r"pipelined|mma_\w+|fp64|sliced_k|small_k",
         COPIES,
         "copies through `cp.async` of which some lanes read nothing, or half a sector: modelled",
     ),

@@ -2,7 +2,7 @@
 #ifndef EMU_ALIGNMENT_H
 #define EMU_ALIGNMENT_H
 
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "../ptx/ptx.h"
 
 typedef struct low_bits {

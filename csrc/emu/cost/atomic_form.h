@@ -2,7 +2,7 @@
 #ifndef EMU_ATOMIC_FORM_H
 #define EMU_ATOMIC_FORM_H
 
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "../ptx/ptx.h"
 
 typedef enum atomic_form {

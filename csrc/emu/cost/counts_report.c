@@ -84,12 +84,11 @@ static smk_opcode_count opcode_of(const ptx_instruction *p, const emu_executed *
 /* Merges equal neighbours of a sorted array. Returns how many sites remain. */
 static size_t fold_sites(site *sites, size_t n, smk_site *out) {
     size_t kept = 0;
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++)
         if (k && !compare_sites(&sites[kept - 1], &sites[k]))
             tally_merge(sites[kept - 1].counted, sites[k].counted);
         else
             sites[kept++] = sites[k];
-    }
     for (size_t k = 0; k < kept; k++) {
         const tally *t = sites[k].counted;
         out[k] = sites[k].site;

@@ -3,7 +3,7 @@
 #ifndef EMU_PTXAS_VECTORIZE_H
 #define EMU_PTXAS_VECTORIZE_H
 
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "../ptx/ptx.h"
 
 /* The machine code of one PTX instruction. */

@@ -57,14 +57,13 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
     const epoch now = epoch_make(d->hb.time, site, thread, initialises ? WEAK : ATOMIC);
     const uint64_t first = event->object >> s->shift, n = OBJECT_BYTES >> s->shift;
     d->last_run[(size_t)event->warp * d->hazards->sites.n + site] = event->clock;
-    for (uint64_t k = first; k < first + n; k++) {
+    for (uint64_t k = first; k < first + n; k++)
         if (initialises)
             granule_write(d, s, k, now, &d->shared_limits, NULL);
         else if (event->address)
             async_check(d, s, k, now);
         else
             granule_check(d, s, k, now);
-    }
     s->written |= initialises;
 }
 

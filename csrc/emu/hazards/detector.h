@@ -151,6 +151,11 @@ typedef struct detector {
     bool out_of_memory;
 } detector;
 
+/* ---- detector.c ---- */
+
+/* Remembers the block that begins, for detector_op. */
+void detector_add_block(detector *d, const uint32_t block[3]);
+
 /* Updates the limits of the fast paths; called after each synchronisation of the block. */
 void detector_set_limits(detector *d);
 

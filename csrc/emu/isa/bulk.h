@@ -1,4 +1,5 @@
-/* Bulk copies in flight, and the instructions that issue, await and complete them; see bulk.c. */
+/* Bulk copies in flight, and the instructions that issue, await and complete them; see
+ * bulk_queue.c. */
 #ifndef EMU_BULK_H
 #define EMU_BULK_H
 
@@ -29,6 +30,9 @@ typedef struct bulk_copy {
 
 /* ---- for instructions ---- */
 
+/* Adds a copy of `spec` to the queue. NULL after a fault. */
+bulk_copy *bulk_append(warp *w, const insn *i, int lane, const bulk_copy *spec);
+
 /* Queues the copy that `spec` describes. A load reads its box now, a store at its wait. False after
  * a fault. */
 bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *spec);
@@ -55,7 +59,7 @@ bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *
 void bulk_end_block(block *b);
 void bulk_clear(block *b);
 
-/* ---- select functions; copy_async.c dispatches to them ---- */
+/* ---- select functions; copies.c dispatches to them ---- */
 
 /* cp.async.bulk */
 exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out);

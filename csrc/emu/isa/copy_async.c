@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bulk.h"
 #include "../machine/machine.h"
 #include "../base/lanes.h"
 #include "memory.h"
@@ -256,20 +255,7 @@ static exec_fn select_copy(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_observed_copy;
 }
 
-static exec_fn select_bulk(decoder *dc, const ptx_instruction *p, insn *out) {
-    const exec_fn group = bulk_select_group(dc, p, out);
-    if (group) return group;
-    const bool prefetch = decode_take(dc, "prefetch");
-    if (decode_take(dc, "tensor"))
-        return (prefetch ? tensor_prefetch_select : tensor_copy_select)(dc, p, out);
-    return (prefetch ? bulk_prefetch_select : bulk_select)(dc, p, out);
-}
-
-static exec_fn select_cp(decoder *dc, const ptx_instruction *p, insn *out) {
-    if (decode_take(dc, "reduce")) return bulk_reduce_select(dc, p, out);
-    if (!decode_take(dc, "async")) return NULL;
-    if (decode_take(dc, "mbarrier")) return bulk_select_arrival(dc, p, out);
-    if (decode_take(dc, "bulk")) return select_bulk(dc, p, out);
+exec_fn copy_async_select(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take(dc, "commit_group")) return exec_commit;
     if (decode_take(dc, "wait_all")) {
         out->imm = -1;
@@ -280,7 +266,3 @@ static exec_fn select_cp(decoder *dc, const ptx_instruction *p, insn *out) {
     out->imm = (int64_t)p->operands[0].bits;
     return out->imm >= 0 ? exec_wait : NULL;
 }
-
-opcode_table copy_async_opcodes = {
-    [PTX_OP_cp] = select_cp,
-};

@@ -33,4 +33,7 @@ bool copy_queues_new(block *b);
 void copy_queues_clear(block *b);
 void copy_queues_free(block *b);
 
+/* cp.async, its groups and waits; copies.c dispatches to it. */
+exec_fn copy_async_select(decoder *dc, const ptx_instruction *p, insn *out);
+
 #endif

@@ -7,7 +7,7 @@
 #include "mbarrier.h"
 #include "tensor_map.h"
 
-extern opcode_table address_opcodes, atomic_opcodes, copy_async_opcodes, ldmatrix_opcodes,
+extern opcode_table address_opcodes, atomic_opcodes, copy_opcodes, ldmatrix_opcodes,
     mbarrier_opcodes, sync_opcodes;
 
 /* Compiled once per CPU level (base/cpu.h). */
@@ -29,7 +29,7 @@ static void free_copies(block *b) {
 #define INSTRUCTION_SET(cpu)                                                                       \
     static const select_fn *const opcodes##cpu[] = {                                              \
         alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
-        atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_async_opcodes,        \
+        atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_opcodes,        \
         ldmatrix_opcodes, mbarrier_opcodes, sync_opcodes, NULL};                                   \
     static const instruction_set set##cpu = {                                                      \
         .opcodes = opcodes##cpu,                                                                   \

@@ -4,7 +4,8 @@
  *   matrix*     mma, wmma, wgmma; ldmatrix.c
  *   memory*     ld, st; atomics.c; address.c (cvta, isspacep, ...)
  *   sync.c      shfl, vote, match, redux, bar.warp
- *   async       copy_async.c (cp.async), bulk.c, tensor_copy.c, tile.c, tensor_map.c, mbarrier.c
+ *   async       copies.c (cp): copy_async.c, bulk_queue.c, bulk.c, tensor_copy.c; tile.c,
+ *               tensor_map.c, mbarrier.c
  *
  * Control flow, calls and block barriers are in machine/ (machine/machine.h). Other folders include
  * only this header.

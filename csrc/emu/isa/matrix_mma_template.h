@@ -11,15 +11,14 @@ static bool is_integer_element(matrix_element e) {
 
 /* D = A B + C on the tile's arrays. */
 static void multiply_tile(const matrix_form *f, matrix_tile *t) {
-    if (f->a == ELEMENT_F64) {
+    if (f->a == ELEMENT_F64)
         multiply_f64(f, t->a.f64, t->b.f64, t->c.f64, t->d.f64);
-    } else if (is_float_element(f->a)) {
+    else if (is_float_element(f->a))
         multiply_float(f, t);
-    } else if (f->a == ELEMENT_B1) {
+    else if (f->a == ELEMENT_B1)
         multiply_bits(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
-    } else {
+    else
         multiply_integers(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
-    }
 }
 
 /* Converts an array's bits to numbers for the form's arithmetic. */

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "../../core/job.h"
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "../observe/observer.h"
 #include "print.h"
 #include "program.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "insn.h"
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 
 /* Limit of host memory per block: frames, local memory, copies in flight. */
 enum { MAX_BLOCK_BYTES = 1 << 30 };

@@ -3,7 +3,7 @@
 #define EMU_CFG_H
 
 #include "../base/arena.h"
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "ptx.h"
 
 typedef struct cfg_block {

@@ -7,6 +7,8 @@
  *     parser_variable.c      variables: type, size, offset
  *     parser_initialiser.c   initial values of variables
  *     parser_constant.c      numbers and constant expressions
+ *     parser_directive.c     directives that modules and bodies share
+ *     parser_tokens.c        errors, memory, tokens: what all of these use
  *     scope.c                scopes and name lookup
  *     layout.c               offsets of .shared variables, once all functions are parsed
  *
@@ -16,7 +18,7 @@
 #ifndef EMU_PARSER_H
 #define EMU_PARSER_H
 
-#include "../base/interrupt.h"
+#include "../../core/interrupt.h"
 #include "lexer.h"
 #include "names.h"
 
@@ -119,7 +121,7 @@ typedef struct parser {
     bool label_at_end;     /* a label follows the last instruction */
 } parser;
 
-/* ---- parser.c ---- */
+/* ---- parser_tokens.c ---- */
 
 bool parser_fail(parser *p, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -144,6 +146,9 @@ bool parser_accept_dot(parser *p, const char *word);
 bool parser_expect(parser *p, char punctuator);
 name *parser_expect_name(parser *p, const char *what);
 bool parser_skip_braces(parser *p); /* { ... } */
+
+/* ---- parser_directive.c ---- */
+
 /* Directives allowed in modules and in bodies; *known: whether the lookahead was one. */
 bool parser_common_directive(parser *p, bool *known);
 bool parser_accept_space(parser *p, ptx_space *space);

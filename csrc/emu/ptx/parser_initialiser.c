@@ -156,9 +156,8 @@ static bool store(parser *p, initialiser *in) {
 }
 
 bool parser_initialiser(parser *p, variable_info *info, shape *s) {
-    if (s->type == PTX_TEXREF) { /* { addr_mode_0 = wrap, ... } */
+    if (s->type == PTX_TEXREF) /* { addr_mode_0 = wrap, ... } */
         return !parser_at(p, '{') ? parser_unexpected(p, "'{'") : parser_skip_braces(p);
-    }
     initialiser in = {.shape = s,
                       .info = info,
                       .element = ptx_type_size[s->type],

@@ -160,12 +160,11 @@ static uint8_t choose_exit(const analysis *a, uint32_t block) {
 
 /* The nearest common post-dominator ("intersect" in Cooper et al.); arbitrary past max_steps. */
 static uint32_t intersect(analysis *a, uint32_t x, uint32_t y) {
-    while (x != y && a->steps++ < max_steps) {
+    while (x != y && a->steps++ < max_steps)
         if (a->postorder[x] < a->postorder[y])
             x = a->post_dominator[x];
         else
             y = a->post_dominator[y];
-    }
     return x;
 }
 

@@ -2,7 +2,7 @@
 #ifndef SMK_BULK_LOAD_CUH
 #define SMK_BULK_LOAD_CUH
 
-#include "../hopper.cuh"
+#include "../include/hopper.cuh"
 
 /* Addresses and size are multiples of 16 bytes. */
 __device__ __forceinline__ void bulk_load(unsigned to, const void *from, unsigned bytes,

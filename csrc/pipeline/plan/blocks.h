@@ -1,8 +1,10 @@
-/* What the files that plan flows share. */
+/* Shared by the files that plan pipelines: the problem, its blocks, their device memory, and the
+ * order in which they are computed. */
 #ifndef SMK_PIPELINE_BLOCKS_H
 #define SMK_PIPELINE_BLOCKS_H
 
 #include "plan.h"
+#include "rates.h"
 
 static inline int64_t min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -16,108 +18,107 @@ static inline int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/* Seconds that bytes take on the bus, as expected where ways to cut a problem are compared: an H200's. */
-static inline double seconds_on_bus(double bytes) {
-    return bytes / 54e9;
-}
+enum { NONE = -1, MIN_BLOCK_ROWS = 128 /* fewer rows or columns would waste tiles */ };
 
-enum { NONE = -1 };
+/* What is computed: `gemm` or `transpose`; the other is NULL. The last operand is the result. */
+typedef struct block_problem {
+    const smk_pipeline_query *query;
+    const transfer_rates *rates;
+    const smk_gemm *gemm;
+    const smk_transpose *transpose;
+    const smk_batch *batch;
+    const smk_matrix *operands[SMK_MAX_OPERANDS];
+    int n_operands;
+    int64_t size[2];   /* M and N; rows and columns of x */
+    bool reads_result; /* beta is not 0 */
+} block_problem;
 
-/* Blocks of an operand: lines of bytes in host memory, and how they lie in a slot. */
+/* How it is cut: a batch along its first dimension into groups of whole matrices, or each matrix
+ * into blocks. Blocks of the batch's next matrix are numbered after those of the previous one. */
+typedef struct block_grid {
+    int64_t group;    /* matrices per block; 0: each matrix is cut */
+    int64_t matrices; /* of the batch, computed one after another, if each is cut */
+    /* All groups, or all matrices, use the same blocks of the operand. */
+    bool broadcast[SMK_MAX_OPERANDS];
+    int64_t size[2], count[2]; /* of the blocks, along problem.size; groups: the whole matrix, 1 */
+} block_grid;
+
+/* The device memory of the blocks: slots per operand, and one panel at most, a buffer in which
+ * several blocks of A, or of B, are side by side. */
+typedef struct block_memory {
+    int64_t slot_bytes[SMK_MAX_OPERANDS]; /* of a panel: all of it */
+    /* Per slot of A, B, or per block of a panel. 0: not kept for reuse. */
+    int64_t prepacked_bytes[2];
+    int compute_streams; /* in use: tile tasks that may run at the same time */
+    int panel;           /* the operand with the panel, or NONE */
+    int64_t panel_slots; /* blocks in the panel; block i of a matrix is at i % panel_slots */
+} block_memory;
+
+typedef struct blocking {
+    block_problem problem;
+    block_grid grid;
+    block_memory memory;
+} blocking;
+
+/* One product, or transpose, of blocks. With a panel: of `panel_blocks` consecutive blocks of the
+ * panel and of the result, from those in `blocks` on. */
+typedef struct tile_task {
+    int64_t blocks[SMK_MAX_OPERANDS];
+    int64_t panel_blocks; /* 1 without a panel */
+    bool prepacks; /* uses prepacked A and B that other tile tasks of the same blocks reuse */
+} tile_task;
+
+/* ---- blocks.c ---- */
+
+/* A block, or consecutive blocks of a panel, in host memory and in a slot of device memory. Offsets
+ * are relative to the slot. */
 typedef struct block_layout {
-    smk_rectangle
-        rectangle; /* but for the buffer; its offset, like the matrix's, is within the slot */
-    smk_matrix matrix;
+    smk_rectangle rectangle; /* without the buffer */
+    smk_matrix matrix;       /* the block as an operand of a kernel */
 } block_layout;
 
-/* Numbers of blocks; the last one is the result's. Where there is a panel, `run` of its blocks from that one on, and as
- * many of the result. */
-typedef struct unit {
-    int64_t blocks[SMK_MAX_OPERANDS];
-    int64_t run;
-    bool keeps; /* what it makes of A and B, for the next units of just these blocks */
-} unit;
+block_layout block_layout_of(const blocking *b, int operand, int64_t block, int64_t panel_blocks);
 
-typedef struct blocks {
-    const smk_pipeline_query *question;
-    const void *problem;
-    int n_operands;
-    bool reads_result;
-    block_layout (*place)(const struct blocks *all, int operand, int64_t block, int64_t run);
-    smk_code (*plan)(const struct blocks *all, const unit *u, const smk_matrix *matrices,
-                     const smk_prepack *prepack, smk_plan *out, smk_status *status);
-    int64_t
-        matrices; /* of a batch that is cut within its matrices, one after the other; 0: a block is
-                                       a group of them */
-    bool repeats[SMK_MAX_OPERANDS]; /* all matrices of the operand are one */
-    int64_t slot_bytes[SMK_MAX_OPERANDS];
-    int64_t kept_bytes
-        [2]; /* of each slot of A and B, or place of a panel; 0: each product makes its own */
-    int64_t size
-        [2]; /* of a block of the result, along M and N; of a transpose's x, along its rows and columns */
-    int64_t count[2]; /* blocks along those; along the first dimension of a batch */
-    int lanes;        /* units that run at the same time */
-    int panel; /* the operand of a product, A or B, whose blocks lie side by side in one slot ... */
-    int64_t stay; /* ... so many: block i of a matrix at place i % stay. NONE: each has its own */
-} blocks;
+/* Plans the kernels of a tile task. */
+smk_code block_plan(const blocking *b, const tile_task *t, const smk_matrix *matrices,
+                    const smk_prepack *prepack, smk_plan *out, smk_status *status);
 
-/* ---- plan_flow_places.c: for `place` and `plan` ---- */
+/* Cuts each matrix into blocks of these rows and columns of the result, and sizes the slots. */
+void block_cut(blocking *b, int64_t rows, int64_t columns);
 
-/* How many blocks a matrix of the operand has. Those of the next matrix of a batch are numbered on. */
-int64_t blocks_of_matrix(const blocks *all, int operand);
+/* Sizes the slots: an operand's first block is its largest one. */
+void block_size_slots(blocking *b, int64_t panel_blocks);
 
-block_layout block_layout_gemm(const blocks *all, int operand, int64_t block, int64_t run);
-smk_code block_plan_gemm(const blocks *all, const unit *u, const smk_matrix *matrices,
-                         const smk_prepack *prepack, smk_plan *out, smk_status *status);
-block_layout block_layout_transpose(const blocks *all, int operand, int64_t block, int64_t run);
-smk_code block_plan_transpose(const blocks *all, const unit *u, const smk_matrix *matrices,
-                              const smk_prepack *prepack, smk_plan *out, smk_status *status);
+/* Sets prepacked_bytes (at most max[0], max[1] per tile task). *workspace: bytes of all of them. */
+smk_code block_size_scratch(blocking *b, int64_t panel_blocks, const int64_t max[2],
+                            int64_t *workspace, smk_status *status);
 
-/* ---- plan_flow_sizes.c ---- */
+/* Fails with SMK_MEMORY. `needed`: bytes that would be enough. */
+smk_code block_refuse_memory(const blocking *b, int64_t needed, smk_status *status);
 
-enum { MIN_BLOCK_ROWS = 128 /* of a block; fewer would waste tiles */ };
+/* ---- schedule.c ---- */
 
 typedef struct schedule {
-    unit *units;
+    tile_task *tasks; /* the caller frees it */
     int64_t n;
 } schedule;
 
-/* Of a slot for it. */
-int64_t block_layout_bytes(const block_layout *p);
+/* Memory for one tile task per block of the result. */
+smk_code schedule_init(schedule *s, const blocking *b, smk_status *status);
 
-/* Slots are as large as their largest place, which is the first. */
-void block_size_slots(blocks *all, int64_t run);
-void block_count(blocks *all, int64_t rows, int64_t columns, int64_t block_rows,
-                 int64_t block_columns);
+/* Appends the product of block i of A and block j of B of this matrix of the batch. */
+void schedule_product(schedule *s, const blocking *b, int64_t matrix, int64_t i, int64_t j,
+                      int64_t panel_blocks, bool prepacks);
 
-/* Bytes of the workspaces of such units; and of what is kept of each slot of A and B, where it is no more than `most`. */
-smk_code block_size_scratch(blocks *all, int64_t run, const int64_t most[2], int64_t *workspace,
-                            smk_status *status);
+/* ---- out_of_core.c ---- */
 
-/* Of all matrices of the batch. */
-int64_t schedule_n_products(const blocks *all);
+/* A product in less device memory than it takes, or the matrices of a batch one by one. */
+smk_code out_of_core_gemm(blocking *b, smk_pipeline_plan *out, smk_status *status);
 
-/* For so many units at most; `units` are to be freed. */
-smk_code schedule_init(schedule *order, int64_t most, smk_status *status);
-void schedule_append(schedule *order, unit u);
+/* ---- plan.c ---- */
 
-/* The product of blocks i of A and j of B, of the batch's matrix of that number. */
-void schedule_product(schedule *order, const blocks *all, int64_t matrix, int64_t i, int64_t j,
-                      int64_t run, bool keeps);
-
-/* SMK_MEMORY: so many bytes would do. */
-smk_code pipeline_refuse_memory(const blocks *all, int64_t needed, smk_status *status);
-
-/* ---- plan_flow_turns.c ---- */
-
-/* A product, or the matrices of a batch one after the other, in less memory than one of them takes. */
-smk_code out_of_core_gemm(blocks *all, const smk_gemm *p, smk_pipeline_plan *out,
-                          smk_status *status);
-
-/* ---- plan_flow.c ---- */
-
-/* Units in that order, each operand with so many slots; a panel's are its places. */
-smk_code pipeline_build(const blocks *all, const schedule *order, const int64_t *slots_of,
+/* Makes the task graph of the tile tasks, in order. `n_slots`: per operand, or in the panel. */
+smk_code pipeline_build(const blocking *b, const schedule *order, const int64_t *n_slots,
                         smk_pipeline_plan *out, smk_status *status);
 
 #endif

@@ -1,163 +1,161 @@
-/* Products in less memory than they take (plan_flow.c has the picture). */
+/* Products in less device memory than their operands take. Blocks of one operand, A or B, stay side
+ * by side in a panel while blocks of the other one are streamed past; then the next blocks stay. A
+ * tile task multiplies one streamed block with as many blocks of the panel as fill the GPU. */
 #include <stdlib.h>
 
 #include "blocks.h"
 #include "../../core/plan_parts.h"
 
 enum {
-    ALL_OUTPUTS = 4 << 20, /* elements of a result that keep all of a large GPU busy */
-    RESULTS = 2,           /* slots a lane: one being computed and one leaving */
-    STREAMED = 2,          /* slots of an operand that passes by: one in use, one on its way */
-    LITTLE = 8             /* what is kept may be this part of what it was made of */
+    RESULT_SLOTS = 2,   /* per compute stream: one being computed, one being copied out */
+    STREAMED_SLOTS = 2, /* min: one in use, one being filled */
+    PREPACKED_PART = 8  /* a panel is kept prepacked if that takes at most 1/8 of its own bytes */
 };
 
-/* How a product goes through less memory than it takes: blocks of the outer operand stay, side by side in a panel, while
- * those of the inner one pass by, to and fro; then the next ones stay. A unit has a run of outer blocks, once they
- * have arrived, so that it fills the GPU. */
-typedef struct residence {
-    int outer; /* operand */
-    int lanes;
-    int64_t size[2]; /* of the blocks, along M and N */
-    int64_t stay, inner, run;
-    int64_t begin;  /* inner blocks that an outer one meets alone, as it arrives */
-    int64_t kept;   /* bytes of each place, of what the runs make */
-    double seconds; /* expected; 0: it does not fit */
-} residence;
+typedef struct resident_panel {
+    block_grid grid;
+    block_memory memory;    /* with the panel and its slots */
+    int64_t streamed_slots; /* of the other operand */
+    int64_t panel_blocks;   /* per tile task, once they have arrived */
+    int64_t lead_in; /* streamed blocks that each panel block is multiplied with as it arrives */
+    double seconds;  /* predicted; 0: it does not fit */
+} resident_panel;
 
-static void append_turn(schedule *order, const blocks *all, const residence *r, int64_t matrix,
-                        int64_t outer, int64_t inner, int64_t run, bool keeps) {
-    schedule_product(order, all, matrix, r->outer ? inner : outer, r->outer ? outer : inner, run,
-                     keeps);
+static void schedule_panel_product(schedule *s, const blocking *b, int64_t matrix, int64_t resident,
+                                   int64_t streamed, int64_t panel_blocks, bool prepacks) {
+    const bool panel_of_b = b->memory.panel == 1;
+    schedule_product(s, b, matrix, panel_of_b ? streamed : resident,
+                     panel_of_b ? resident : streamed, panel_blocks, prepacks);
 }
 
-static void order_turns(const blocks *all, const residence *r, int64_t matrix, schedule *order) {
-    const int64_t n_outer = all->count[r->outer], n_inner = all->count[!r->outer];
-    for (int64_t first = 0, turn = 0; first < n_outer; first += r->stay, turn++) {
-        const int64_t n = min_i64(r->stay, n_outer - first);
-        for (int64_t k = 0; k < n; k++) /* they arrive one by one */
-            for (int64_t step = 0; step < r->begin; step++)
-                append_turn(order, all, r, matrix, first + k, turn % 2 ? n_inner - 1 - step : step,
-                            1, false);
-        for (int64_t step = r->begin; step < n_inner; step++)
-            for (int64_t k = 0; k < n; k += r->run)
-                append_turn(order, all, r, matrix, first + k, turn % 2 ? n_inner - 1 - step : step,
-                            min_i64(r->run, n - k), true);
+/* One pass over the streamed operand per filling of the panel. Passes alternate in direction, so
+ * that the next one begins with blocks that are still on the device. */
+static void schedule_passes(schedule *s, const blocking *b, const resident_panel *r,
+                            int64_t matrix) {
+    const int64_t n_resident = b->grid.count[b->memory.panel], slots = b->memory.panel_slots;
+    const int64_t n_streamed = b->grid.count[!b->memory.panel];
+    for (int64_t first = 0, pass = 0; first < n_resident; first += slots, pass++) {
+        const int64_t n = min_i64(slots, n_resident - first);
+        for (int64_t k = 0; k < n; k++) /* panel blocks arrive one by one */
+            for (int64_t i = 0; i < r->lead_in; i++)
+                schedule_panel_product(s, b, matrix, first + k, pass % 2 ? n_streamed - 1 - i : i,
+                                       1, false);
+        for (int64_t i = r->lead_in; i < n_streamed; i++)
+            for (int64_t k = 0; k < n; k += r->panel_blocks)
+                schedule_panel_product(s, b, matrix, first + k, pass % 2 ? n_streamed - 1 - i : i,
+                                       min_i64(r->panel_blocks, n - k), true);
     }
 }
 
-static double most_of(double a, double b) {
+static double max_f64(double a, double b) {
     return a > b ? a : b;
 }
 
-/* About how long it takes. At the beginning of each turn outer blocks arrive and meet the first inner ones, as many as
- * that leaves time for. Then it waits for the bus or for units: these take as long as one does alone, divided by how many
- * go at the same time, which lanes limit, and slots of inner blocks, where nothing goes while the next block arrives.
- *
- * The rates are what such products took on an H200, 89 ways to cut them: it is within 9 % of these times (in the mean), and
- * what it chose took at most 6 % longer than the fastest. Those of other element types differ, but what is compared are
- * ways to cut one problem. */
-static void expect(const blocks *all, const smk_gemm *p, residence *r, int64_t outer_bytes) {
-    const double products = 58e12, start = 100e-6;
-    const double half_full = ALL_OUTPUTS / 2.0; /* a unit of fewer takes as long */
-    const double late = 1.25; /* an inner block's arrival takes longer, as others come first */
-    const double n_outer = (double)all->count[r->outer], n_inner = (double)all->count[!r->outer];
-    const double turns = (double)ceil_div(all->count[r->outer], r->stay);
-    const double runs = (double)ceil_div(all->count[r->outer], r->run), lanes = r->lanes;
-    const double arriving = seconds_on_bus((double)outer_bytes);
-    const double passing = seconds_on_bus((double)all->slot_bytes[!r->outer]);
-    const double each = (double)p->K / products; /* seconds of an output */
-    const double outputs = (double)all->size[0] * (double)all->size[1];
-    const double first = each * most_of(outputs, half_full) + start;
-    const double work = each * outputs * (double)r->run;
-    const double alone = most_of(work, each * half_full) + start;
-    r->begin = (int64_t)(lanes * arriving / first);
-    r->begin = max_i64(1, min_i64(r->begin, r->inner));
-    const double begins = n_outer * most_of((double)r->begin * first / lanes, arriving);
-    const double slots = (alone + late * passing) / (double)r->inner;
-    const double unit = most_of(work, most_of(alone / lanes, slots));
-    const double moved = n_outer * arriving + turns * n_inner * passing;
-    r->seconds = begins + most_of(moved, runs * (n_inner - (double)r->begin) * unit);
+/* Sets lead_in and seconds. Each pass begins with panel blocks that arrive and are multiplied with
+ * the first streamed blocks, as many as there is time for. Then the time is that of the bus or that
+ * of tile tasks, whichever is longer. A tile task takes its time alone divided by the number that
+ * run at once. Compute streams limit that number, and so do the streamed slots: no tile task uses a
+ * slot while its next block arrives. */
+static void predict(const blocking *b, resident_panel *r, int64_t panel_block_bytes) {
+    const transfer_rates *rates = b->problem.rates;
+    const int panel = b->memory.panel;
+    const double start = rates->start_seconds;
+    const double min_outputs = (double)rates->full_gpu_outputs / 2.0; /* fewer take as long */
+    const double n_resident = (double)b->grid.count[panel];
+    const double n_streamed = (double)b->grid.count[!panel];
+    const double passes = (double)ceil_div(b->grid.count[panel], b->memory.panel_slots);
+    const double tasks_per_column = (double)ceil_div(b->grid.count[panel], r->panel_blocks);
+    const double streams = b->memory.compute_streams;
+    const double arrival = seconds_on_bus(rates, (double)panel_block_bytes);
+    const double streaming = seconds_on_bus(rates, (double)b->memory.slot_bytes[!panel]);
+    const double output_seconds = (double)b->problem.gemm->K / rates->multiply_adds_per_second;
+    const double outputs = (double)b->grid.size[0] * (double)b->grid.size[1];
+    const double first = output_seconds * max_f64(outputs, min_outputs) + start;
+    const double work = output_seconds * outputs * (double)r->panel_blocks;
+    const double alone = max_f64(work, output_seconds * min_outputs) + start;
+    r->lead_in = (int64_t)(streams * arrival / first);
+    r->lead_in = max_i64(1, min_i64(r->lead_in, r->streamed_slots));
+    const double lead_in = n_resident * max_f64((double)r->lead_in * first / streams, arrival);
+    const double per_slot = (alone + rates->late_arrival * streaming) / (double)r->streamed_slots;
+    const double task = max_f64(work, max_f64(alone / streams, per_slot));
+    const double bus = n_resident * arrival + passes * n_streamed * streaming;
+    r->seconds =
+        lead_in + max_f64(bus, tasks_per_column * (n_streamed - (double)r->lead_in) * task);
 }
 
-/* Fills in what follows from the sizes, the lanes and the slots of the inner operand. `needed` falls to the memory that
- * would do. What products make of a run is kept where that is little, as the largest of each column: the memory is for
- * blocks. */
-static smk_code reside(blocks *all, const smk_gemm *p, residence *r, int64_t *needed,
-                       smk_status *status) {
+/* Fits a panel into the memory, for the operand, block size and compute streams set in `b`. *needed
+ * falls to the memory that would be enough. A prepacked panel is kept only if it is small, as the
+ * largest elements of columns are: the memory is for blocks. */
+static smk_code size_panel(blocking *b, int operand, int64_t streamed_slots, resident_panel *r,
+                           int64_t *needed, smk_status *status) {
+    const int64_t full = b->problem.rates->full_gpu_outputs;
+    const int64_t memory = (int64_t)b->problem.query->memory;
+    const int64_t block_bytes = b->memory.slot_bytes[operand], count = b->grid.count[operand];
     int64_t workspace;
-    all->panel = NONE;
-    all->lanes = r->lanes;
-    block_count(all, p->M, p->N, r->size[0], r->size[1]);
-    const int64_t outer_bytes = all->slot_bytes[r->outer], count = all->count[r->outer];
-    r->run = ALL_OUTPUTS / (all->size[0] * all->size[1]);
-    r->run = max_i64(1, min_i64(r->run, count));
-    r->inner = min_i64(r->inner, all->count[!r->outer]);
-    r->seconds = 0;
-    all->panel = r->outer;
-    for (;; r->run /= 2) {
-        all->stay = r->run;
-        block_size_slots(all, r->run);
-        int64_t most[2] = {0, 0};
-        most[r->outer] = r->run * outer_bytes / LITTLE;
-        if (block_size_scratch(all, r->run, most, &workspace, status)) return status->code;
-        r->kept = all->kept_bytes[r->outer];
-        const int64_t each = outer_bytes + r->kept;
-        const int64_t fixed = workspace + r->inner * all->slot_bytes[!r->outer] +
-                              RESULTS * r->lanes * all->slot_bytes[2];
-        const int64_t least = min_i64(2, count);
-        *needed = min_i64(*needed, fixed + least * each);
-        const int64_t room = ((int64_t)all->question->memory - fixed) / (each + !each);
-        if (room >= least && room >= r->run) {
-            r->stay = ceil_div(count, ceil_div(count, min_i64(room, count)));
-            r->run = min_i64(r->run, r->stay);
-            expect(all, p, r, outer_bytes);
-            return SMK_OK;
-        }
-        if (r->run == 1) return SMK_OK;
+    *r = (resident_panel){.streamed_slots = min_i64(streamed_slots, b->grid.count[!operand])};
+    r->panel_blocks = full / (b->grid.size[0] * b->grid.size[1]);
+    r->panel_blocks = max_i64(1, min_i64(r->panel_blocks, count));
+    b->memory.panel = operand;
+    for (; r->panel_blocks; r->panel_blocks /= 2) {
+        b->memory.panel_slots = r->panel_blocks;
+        block_size_slots(b, r->panel_blocks);
+        int64_t max[2] = {0, 0};
+        max[operand] = r->panel_blocks * block_bytes / PREPACKED_PART;
+        if (block_size_scratch(b, r->panel_blocks, max, &workspace, status)) return status->code;
+        const int64_t slot_bytes = block_bytes + b->memory.prepacked_bytes[operand];
+        const int64_t fixed = workspace + r->streamed_slots * b->memory.slot_bytes[!operand] +
+                              RESULT_SLOTS * b->memory.compute_streams * b->memory.slot_bytes[2];
+        const int64_t min_slots = min_i64(2, count);
+        *needed = min_i64(*needed, fixed + min_slots * slot_bytes);
+        const int64_t room = (memory - fixed) / (slot_bytes + !slot_bytes);
+        if (room < min_slots || room < r->panel_blocks) continue;
+        b->memory.panel_slots = ceil_div(count, ceil_div(count, min_i64(room, count)));
+        r->panel_blocks = min_i64(r->panel_blocks, b->memory.panel_slots);
+        block_size_slots(b, r->panel_blocks);
+        predict(b, r, block_bytes);
+        r->grid = b->grid;
+        r->memory = b->memory;
+        break;
     }
+    return SMK_OK;
 }
 
-/* The residence that is expected to be the fastest of those that fit. */
-static smk_code choose_residence(blocks *all, const smk_gemm *p, residence *best,
-                                 smk_status *status) {
-    enum { LARGEST = 2048, THINNEST = 4, MOST_STREAMED = STREAMED + 1 };
+/* The panel that is predicted to be the fastest of those that fit. */
+static smk_code choose_panel(blocking *b, resident_panel *best, smk_status *status) {
+    enum { MAX_SIZE = 2048, MAX_RATIO = 4, CHOICES = 12 };
     int64_t needed = INT64_MAX;
-    *best = (residence){0};
-    for (int64_t size = LARGEST; size >= MIN_BLOCK_ROWS; size /= 2) {
-        for (int64_t thin = size / THINNEST; thin <= size; thin *= 2) {
-            const int64_t inner = thin > MIN_BLOCK_ROWS ? thin : MIN_BLOCK_ROWS;
-            for (int choice = 0; choice < 12; choice++) {
-                const int outer = choice & 1;
-                residence r = {.outer = outer,
-                               .lanes = SMK_COMPUTE_STREAMS >> choice / 4, /* down to one */
-                               .size = {outer ? inner : size, outer ? size : inner},
-                               .inner = choice & 2 ? STREAMED : MOST_STREAMED};
-                if (reside(all, p, &r, &needed, status)) return status->code;
+    *best = (resident_panel){.seconds = 0};
+    for (int64_t size = MAX_SIZE; size >= MIN_BLOCK_ROWS; size /= 2) {
+        for (int64_t thin = size / MAX_RATIO; thin <= size; thin *= 2) {
+            const int64_t streamed = max_i64(thin, MIN_BLOCK_ROWS);
+            for (int choice = 0; choice < CHOICES; choice++) {
+                const int operand = choice & 1;
+                resident_panel r;
+                b->memory.panel = NONE;
+                b->memory.compute_streams = SMK_COMPUTE_STREAMS >> choice / 4; /* 4, 2, 1 */
+                block_cut(b, operand ? streamed : size, operand ? size : streamed);
+                if (size_panel(b, operand, STREAMED_SLOTS + !(choice & 2), &r, &needed, status))
+                    return status->code;
                 if (r.seconds > 0 && (best->seconds == 0 || r.seconds < best->seconds)) *best = r;
             }
         }
     }
-    return best->seconds > 0 ? SMK_OK : pipeline_refuse_memory(all, needed, status);
+    return best->seconds > 0 ? SMK_OK : block_refuse_memory(b, needed, status);
 }
 
-smk_code out_of_core_gemm(blocks *all, const smk_gemm *p, smk_pipeline_plan *out,
-                          smk_status *status) {
-    schedule order = {0};
-    residence r;
-    if (choose_residence(all, p, &r, status)) return status->code;
-    all->panel = r.outer;
-    all->stay = r.stay;
-    all->lanes = r.lanes;
-    block_count(all, p->M, p->N, r.size[0], r.size[1]);
-    block_size_slots(all, r.run);
-    all->kept_bytes[r.outer] = r.kept;
-    all->kept_bytes[!r.outer] = 0;
-    int64_t slots[3] = {r.inner, r.inner, RESULTS * r.lanes};
-    slots[r.outer] = r.stay;
-    smk_code code = schedule_init(&order, schedule_n_products(all), status);
-    for (int64_t matrix = 0; !code && matrix < all->matrices; matrix++)
-        order_turns(all, &r, matrix, &order);
-    if (!code) code = pipeline_build(all, &order, slots, out, status);
-    free(order.units);
+smk_code out_of_core_gemm(blocking *b, smk_pipeline_plan *out, smk_status *status) {
+    schedule order;
+    resident_panel r;
+    if (choose_panel(b, &r, status)) return status->code;
+    b->grid = r.grid;
+    b->memory = r.memory;
+    int64_t slots[3] = {r.streamed_slots, r.streamed_slots,
+                        RESULT_SLOTS * b->memory.compute_streams};
+    slots[b->memory.panel] = b->memory.panel_slots;
+    if (schedule_init(&order, b, status)) return status->code;
+    for (int64_t matrix = 0; matrix < b->grid.matrices; matrix++)
+        schedule_passes(&order, b, &r, matrix);
+    const smk_code code = pipeline_build(b, &order, slots, out, status);
+    free(order.tasks);
     return code;
 }

@@ -1,4 +1,4 @@
-/* transpose_sectors' kernels for strides that no other kernel takes, and for what is only a copy.
+/* transpose_sector_aligned: kernels for strides that no other kernel takes, and for mere copies.
  *
  *      tile of x, 2^log_rows x 2^log_cols       lanes read along j and write along i; where a side
  *      [ j -> ]  [ j -> ]  [ j -> ]  matrices   is shorter than a warp, they continue in the next
@@ -16,7 +16,7 @@ constexpr int ANY_THREADS = 256;
 constexpr int ANY_BATCH = sizeof(ELEMENT) <= 8 ? 8 : 4; /* elements in flight per thread */
 
 extern "C" __global__ void __launch_bounds__(ANY_THREADS)
-    transpose_sectors_any(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_any(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
 
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(ANY_THREADS)
 
 /* y[i*step_y + j] = x[i*ldx + j]: copies contiguous rows. */
 extern "C" __global__ void __launch_bounds__(COPY_THREADS)
-    transpose_sectors_copy(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_copy(const __grid_constant__ transpose_args g) {
     constexpr int V = 16 / sizeof(ELEMENT);
     const tile_origin tile = block_tile(g.cols, 1, COPY_ELEMENTS(sizeof(ELEMENT)));
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x + tile.row * g.ldx + tile.column;

@@ -14,10 +14,10 @@
  * Shared memory, per 4 k: 16 loads of 16 bytes of A, the same for all lanes, 2 wavefronts each, and
  * 16 words of B per lane, 1 each: 48 per 256 FFMAs of a warp; four warps take 256 clocks: 3/4.
  * Instructions for 64 x 128 outputs, K <= 4: some 850 per warp: 256 FFMAs, 64 stores at 4 each.
- * Banks: panel_copies.cuh; adjacent lanes have adjacent columns of B.
- * Differs from panel by lanes along rows of C, and by sums that are not combined across warps.
+ * Banks: sliced_k_copies.cuh; adjacent lanes have adjacent columns of B.
+ * Differs from sliced_k by lanes along rows of C, and by sums that are not combined across warps.
  */
-#include "panel_copies.cuh"
+#include "sliced_k_copies.cuh"
 
 constexpr int BLOCK_N = 32 * THREAD_N, WARPS = BLOCK_M / THREAD_M, THREADS = 32 * WARPS;
 
@@ -92,12 +92,12 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 constexpr int REGISTERS = THREAD_M * THREAD_N > 32 ? 128 : THREAD_M * THREAD_N > 16 ? 80 : 64;
 constexpr int BLOCKS = 65536 / REGISTERS / THREADS;
 
-#define RANK_K(name, of_a, of_b)                                                                   \
+#define SMALL_K(name, of_a, of_b)                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         name(const __grid_constant__ gemm_args g) {                                                \
         product<of_a, of_b>(g);                                                                    \
     }
-RANK_K(gemm_rank_k, ALONG, ACROSS)
-RANK_K(gemm_rank_k_a, ACROSS, ACROSS)
-RANK_K(gemm_rank_k_b, ALONG, ALONG)
-RANK_K(gemm_rank_k_ab, ACROSS, ALONG)
+SMALL_K(gemm_small_k, ALONG, ACROSS)
+SMALL_K(gemm_small_k_a, ACROSS, ACROSS)
+SMALL_K(gemm_small_k_b, ALONG, ALONG)
+SMALL_K(gemm_small_k_ab, ACROSS, ALONG)

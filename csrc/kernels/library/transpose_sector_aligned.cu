@@ -107,18 +107,18 @@ template <typename T, int LEAD> __device__ __forceinline__ void move_tile(const 
 constexpr int BLOCKS = sizeof(ELEMENT) == 4 ? 6 : 4; /* resident per multiprocessor, by registers */
 
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
-    transpose_sectors(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, WIDE_LEAD(sizeof(ELEMENT))>(g);
 }
 
 /* For y whose tile rows all begin with a sector, or share no sector with another block. */
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
-    transpose_sectors_even(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_even(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, 0>(g);
 }
 
 extern "C" __global__ void __launch_bounds__(LARGE_WARPS * 32, 3)
-    transpose_sectors_large(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_large(const __grid_constant__ transpose_args g) {
     constexpr int E = sizeof(ELEMENT), TILE = LARGE_TILE(E);
     if constexpr (HAS_LARGE(E)) move_elements<ELEMENT, WIDE_LEAD(E), TILE, TILE, LARGE_WARPS>(g);
 }

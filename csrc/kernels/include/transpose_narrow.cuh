@@ -1,4 +1,4 @@
-/* transpose_sectors' kernels for matrices with a short side, whose rows follow each other directly.
+/* transpose_sector_aligned: kernels for matrices with a short side and no gaps between rows.
  *
  *     tall: x is one line, y few rows            flat: x few rows, y one line
  *     x  [0 1 2|0 1 2|0 1 2|...   y [0 0 0 ...   the mirror image: a thread reads a column and
@@ -45,7 +45,7 @@ __device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, un
 }
 
 extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
-    transpose_sectors_tall(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_tall(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
     const unsigned cols = (unsigned)g.cols, rows = 1u << g.log_rows;
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
-    transpose_sectors_flat(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_flat(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
     const unsigned rows = (unsigned)g.rows, cols = 1u << g.log_cols, all = rows << g.log_cols;
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
-    transpose_sectors_small(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_small(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
     const unsigned rows = (unsigned)g.rows, cols = (unsigned)g.cols, size = rows * cols;

@@ -1,4 +1,4 @@
-/* transpose_sectors if all rows are 16-byte aligned, whole chunks: vectorized, in two tile sizes.
+/* transpose_sector_aligned for 16-byte aligned rows of whole chunks: vectorized, two tile sizes.
  *
  * A tile is CI x CJ squares of S x S elements; a thread transposes one square after the other.
  * Chunks outside the matrix are skipped, so a tile at an edge takes no longer. The little tile is
@@ -65,14 +65,14 @@ __device__ __forceinline__ void move_vectors(const transpose_args &g) {
 constexpr int VECTORS_LITTLE_THREADS = VECTORS_LITTLE_THREADS_OF(sizeof(ELEMENT));
 
 extern "C" __global__ void __launch_bounds__(VECTORS_THREADS)
-    transpose_sectors_vectors(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_vectors(const __grid_constant__ transpose_args g) {
     constexpr int E = sizeof(ELEMENT);
     if constexpr (HAS_VECTORS(E))
         move_vectors<VECTORS_TILE_I(E) / S, VECTORS_TILE_J(E) / S, VECTORS_THREADS>(g);
 }
 
 extern "C" __global__ void __launch_bounds__(VECTORS_LITTLE_THREADS)
-    transpose_sectors_vectors_little(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_vectors_little(const __grid_constant__ transpose_args g) {
     constexpr int E = sizeof(ELEMENT);
     move_vectors<VECTORS_LITTLE_I(E) / S, VECTORS_LITTLE_J(E) / S, VECTORS_LITTLE_THREADS>(g);
 }

@@ -1,4 +1,4 @@
-/* transpose_sectors for elements of 1 and 2 bytes: 32-bit words both ways, at any pitch.
+/* transpose_sector_aligned for elements of 1 and 2 bytes: 32-bit words both ways, at any pitch.
  *
  *     N rows of x   |..aa|aaaa|aaaa|a...|   aligned words, one per lane; two adjacent ones shift
  *                   |...b|bbbb|bbbb|bb..|   into the word that begins with a tile's column

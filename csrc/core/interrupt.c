@@ -29,3 +29,7 @@ bool interrupt_look(interrupt_poller *p) {
     p->last_poll_ns = time;
     return p->stopped = p->poll(p->poll_arg) != 0;
 }
+
+smk_code interrupt_poll(interrupt_poller *p, smk_status *status) {
+    return interrupt_look(p) ? smk_fail(status, SMK_INTERRUPTED, "interrupted") : SMK_OK;
+}

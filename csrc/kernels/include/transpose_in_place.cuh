@@ -1,4 +1,4 @@
-/* transpose_sectors' kernels for a square matrix that is transposed in place.
+/* transpose_sector_aligned: kernels for a square matrix that is transposed in place.
  *
  *      . . J . .       a block has tile (I, J) and its mirror image (J, I), J <= I: it reads both,
  *      . . . . .       waits, and writes each to the place of the other
@@ -35,7 +35,7 @@ __device__ __forceinline__ mirrored tiles_of_block(long long size, int side) {
 }
 
 extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS, 3)
-    transpose_sectors_in_place(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_in_place(const __grid_constant__ transpose_args g) {
     constexpr int SIDE = IN_PLACE_TILE(sizeof(ELEMENT)), STRIDE = IN_PLACE_THREADS / SIDE;
     __shared__ ELEMENT cell[2][SIDE][SIDE + 1];
 
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(IN_PLACE_THREADS, 3)
 }
 
 extern "C" __global__ void __launch_bounds__(IN_PLACE_VECTORS_THREADS(sizeof(ELEMENT)))
-    transpose_sectors_in_place_vectors(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_in_place_vectors(const __grid_constant__ transpose_args g) {
     constexpr int SIDE = IN_PLACE_VECTORS_TILE(sizeof(ELEMENT)), CHUNKS = SIDE / S;
     constexpr int THREADS = IN_PLACE_VECTORS_THREADS(sizeof(ELEMENT));
     __shared__ uint4 chunk[2][SIDE][CHUNKS];

@@ -1,4 +1,4 @@
-/* transpose_sectors for small arrays: padded, in tiles of 16 x 16 or 32 x 32.
+/* transpose_sector_aligned for small arrays: padded, in tiles of 16 x 16 or 32 x 32.
  *
  * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
  * here. Whole sectors do not matter, because the result stays in the L2 cache until it is complete.
@@ -34,12 +34,12 @@ template <int SIDE> __device__ __forceinline__ void move_little(const transpose_
 }
 
 extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
-    transpose_sectors_little(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_little(const __grid_constant__ transpose_args g) {
     move_little<LITTLE_TILE>(g);
 }
 
 extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
-    transpose_sectors_least(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_least(const __grid_constant__ transpose_args g) {
     move_little<LEAST_TILE>(g);
 }
 

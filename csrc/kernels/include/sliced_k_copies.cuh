@@ -1,4 +1,4 @@
-/* gemm_panel's operands: copies to shared memory, and loads from there to registers, by fours.
+/* gemm_sliced_k's operands: copies to shared memory, and loads from there to registers, by fours.
  *
  * An operand's lines are the rows of A or the columns of B. In memory it is K-major (rows of A) or
  * MN-major (rows of B), and so it is in the panel, which is chunks of 32 k, each of 8 slabs of 4 k:
@@ -15,8 +15,8 @@
  * Edges: a copy of what does not exist writes zeros and reads nothing, up to the end of the last
  * slab. Where rows do not begin and end on 16-byte boundaries: by elements, along the row.
  */
-#ifndef SMK_PANEL_COPIES_CUH
-#define SMK_PANEL_COPIES_CUH
+#ifndef SMK_SLICED_K_COPIES_CUH
+#define SMK_SLICED_K_COPIES_CUH
 
 #include "common.cuh"
 

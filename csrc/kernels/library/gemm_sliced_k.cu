@@ -18,13 +18,13 @@
  * take 768, after a latency of some 700. FFMAs take 1024, with as many wavefronts of loads. The
  * sums take 2 x 64. In all some 3000, 1.6 us; an empty launch takes 3.6 us. Measured: 6.2 us, and
  * 7.3 us where the kernel's code is not cached.
- * C is stored by way of shared memory, so that a request's lanes lie along a row: panel_sums.cuh.
- * Banks: panel_copies.cuh. Of 8 lanes, 0, 1, 4, 5 have one row, 2, 3, 6, 7 another. Lanes l and l^1
- * share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
+ * C is stored through shared memory, so that a request's lanes lie along a row: sliced_k_sums.cuh.
+ * Banks: sliced_k_copies.cuh. Of 8 lanes, 0, 1, 4, 5 have one row, 2, 3, 6, 7 another. Lanes l and
+ * l^1 share a row, l and l^2 a column, so loads of both operands merge: 2 wavefronts per request.
  * Differs from pipelined by having no ring, and by warps that split K.
  */
-#include "panel_copies.cuh"
-#include "panel_sums.cuh"
+#include "sliced_k_copies.cuh"
+#include "sliced_k_sums.cuh"
 #include "split_k.cuh"
 
 /* The work of a block: k = first..end - 1 of the tile of C at (row, column). */
@@ -134,13 +134,13 @@ template <order OF_A, order OF_B> __device__ __forceinline__ void product(const 
 constexpr int REGISTERS = THREAD_M * THREAD_N <= 16 ? 80 : THREAD_M * THREAD_N <= 32 ? 128 : 248;
 constexpr int BLOCKS = THREADS * REGISTERS < 65536 ? 65536 / REGISTERS / THREADS : 1;
 
-#define PANEL(name, of_a, of_b)                                                                    \
+#define SLICED_K(name, of_a, of_b)                                                                 \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         name(const __grid_constant__ gemm_args g) {                                                \
         product<of_a, of_b>(g);                                                                    \
     }
-PANEL(gemm_panel, ALONG, ACROSS)
-PANEL(gemm_panel_a, ACROSS, ACROSS)
-PANEL(gemm_panel_b, ALONG, ALONG)
-PANEL(gemm_panel_ab, ACROSS, ALONG)
-SUM_PARTS(gemm_panel_reduce)
+SLICED_K(gemm_sliced_k, ALONG, ACROSS)
+SLICED_K(gemm_sliced_k_a, ACROSS, ACROSS)
+SLICED_K(gemm_sliced_k_b, ALONG, ALONG)
+SLICED_K(gemm_sliced_k_ab, ACROSS, ALONG)
+SUM_PARTS(gemm_sliced_k_reduce)

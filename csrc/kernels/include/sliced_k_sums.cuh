@@ -1,9 +1,9 @@
-/* Reduction of gemm_panel's sums: each slice of K writes its sums to shared memory; the thread that
- * stores an element adds them, always in the same order. C goes this way with one slice too, so
- * that a request's lanes lie along a row, 512 bytes of it if C's rows are aligned, else 128.
+/* Reduction of gemm_sliced_k's sums: each slice of K writes its sums to shared memory; the thread
+ * that stores an element adds them, always in the same order. C goes this way with one slice too,
+ * so that a request's lanes lie along a row, 512 bytes of it if C's rows are aligned, else 128.
  */
-#ifndef SMK_PANEL_SUMS_CUH
-#define SMK_PANEL_SUMS_CUH
+#ifndef SMK_SLICED_K_SUMS_CUH
+#define SMK_SLICED_K_SUMS_CUH
 
 #include "common.cuh"
 
