@@ -205,7 +205,7 @@ KERNEL = [
     case(
         "empty PTX",
         smemkern.KernelImageError,
-        "where '.target' should",
+        "expected '.target'",
         Kernel,
         ".version 8.0",
         None,

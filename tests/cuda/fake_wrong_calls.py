@@ -116,11 +116,11 @@ row(TypeError, "one length", gemm, lying(strides=(16,)), good, out=out)
 row(TypeError, "one length", gemm, lying(strides=16), good, out=out)
 row((TypeError, ValueError), "stream|int", gemm, lying(stream="now"), good, out=out)
 row(ValueError, "multiples of their size", gemm, lying(strides=(2, 4)), good, out=out)
-row(ValueError, "strides that lead past", gemm, lying(strides=(1 << 62, 4)), good, out=out)
-row(ValueError, "strides that lead past", gemm, lying(strides=(-(1 << 60), 4)), good, out=out)
+row(ValueError, "strides that lead outside", gemm, lying(strides=(1 << 62, 4)), good, out=out)
+row(ValueError, "strides that lead outside", gemm, lying(strides=(-(1 << 60), 4)), good, out=out)
 row(
     ValueError,
-    "strides that lead past",
+    "strides that lead outside",
     gemm,
     lying(data=(44, False), strides=(-16, -4)),
     good,
@@ -142,8 +142,8 @@ row(TypeError, "no whole bytes", gemm, Capsule(dtype=(2, 0, 1, 0)), good, out=ou
 row(TypeError, "no whole bytes", gemm, Capsule(dtype=(2, 4, 1, 0)), good, out=out)
 row(TypeError, "dtype", gemm, Capsule(dtype=(2, 32, 4, 0)), good, out=out)
 row(TypeError, "dtype", gemm, Capsule(dtype=(200, 32, 1, 0)), good, out=out)
-row(ValueError, "strides that lead past", gemm, Capsule(strides=(1 << 62, 1)), good, out=out)
-row(ValueError, "strides that lead past", gemm, Capsule(strides=(1, 1 << 61)), good, out=out)
+row(ValueError, "strides that lead outside", gemm, Capsule(strides=(1 << 62, 1)), good, out=out)
+row(ValueError, "strides that lead outside", gemm, Capsule(strides=(1, 1 << 61)), good, out=out)
 row(ValueError, "PyCapsule", gemm, Capsule(name=b"used_dltensor"), good, out=out)
 row(ValueError, "device type 7", gemm, Capsule(device=(7, 0)), good, out=out)
 row(TypeError, "pair of ints", gemm, Capsule(device=[2, 0]), good, out=out)
