@@ -1,6 +1,7 @@
 /* Blocks: which host memory they cover, how they are laid out in a slot of device memory, how large
  * slots, workspaces and prepacked operands are, and how kernels on them are planned. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "blocks.h"
 #include "../../core/plan_parts.h"
@@ -264,4 +265,30 @@ smk_code block_refuse_memory(const blocking *b, int64_t needed, smk_status *stat
                     " bytes of the GPU's memory, and %zu may be used; split the problem, or allow "
                     "more",
                     smk_op_names[q->row->op], q->row->name, needed, q->memory);
+}
+
+/* ---- schedules ---- */
+
+int64_t schedule_n_tasks(const blocking *b) {
+    const block_grid *g = &b->grid;
+    return g->group ? ceil_div(b->problem.batch->size[0], g->group)
+                    : g->matrices * g->count[0] * g->count[1];
+}
+
+smk_code schedule_init(schedule *s, const blocking *b, smk_status *status) {
+    const size_t bytes = (size_t)schedule_n_tasks(b) * sizeof *s->tasks;
+    s->n = 0;
+    s->tasks = malloc(bytes);
+    return s->tasks ? SMK_OK : smk_fail_memory(status, bytes, "the order of a pipeline's blocks");
+}
+
+void schedule_product(schedule *s, const blocking *b, int64_t matrix, int64_t i, int64_t j,
+                      int64_t panel_blocks, bool prepacks) {
+    const int64_t *count = b->grid.count;
+    const int64_t a_matrix = b->grid.broadcast[0] ? 0 : matrix;
+    const int64_t b_matrix = b->grid.broadcast[1] ? 0 : matrix;
+    s->tasks[s->n++] = (tile_task){.blocks = {a_matrix * count[0] + i, b_matrix * count[1] + j,
+                                              (matrix * count[0] + i) * count[1] + j},
+                                   .panel_blocks = panel_blocks,
+                                   .prepacks = prepacks};
 }

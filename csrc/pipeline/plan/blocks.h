@@ -96,14 +96,15 @@ smk_code block_size_scratch(blocking *b, int64_t panel_blocks, const int64_t max
 /* Fails with SMK_MEMORY. `needed`: bytes that would be enough. */
 smk_code block_refuse_memory(const blocking *b, int64_t needed, smk_status *status);
 
-/* ---- schedule.c ---- */
-
+/* The order of the tile tasks. */
 typedef struct schedule {
     tile_task *tasks; /* the caller frees it */
     int64_t n;
 } schedule;
 
-/* Memory for one tile task per block of the result. */
+/* Tile tasks: one per block of the result. */
+int64_t schedule_n_tasks(const blocking *b);
+/* Memory for them. */
 smk_code schedule_init(schedule *s, const blocking *b, smk_status *status);
 
 /* Appends the product of block i of A and block j of B of this matrix of the batch. */

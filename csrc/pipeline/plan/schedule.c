@@ -16,30 +16,6 @@ enum {
 
 /* ---- order ---- */
 
-static int64_t n_tile_tasks(const blocking *b) {
-    const block_grid *g = &b->grid;
-    return g->group ? ceil_div(b->problem.batch->size[0], g->group)
-                    : g->matrices * g->count[0] * g->count[1];
-}
-
-smk_code schedule_init(schedule *s, const blocking *b, smk_status *status) {
-    const size_t bytes = (size_t)n_tile_tasks(b) * sizeof *s->tasks;
-    s->n = 0;
-    s->tasks = malloc(bytes);
-    return s->tasks ? SMK_OK : smk_fail_memory(status, bytes, "the order of a pipeline's blocks");
-}
-
-void schedule_product(schedule *s, const blocking *b, int64_t matrix, int64_t i, int64_t j,
-                      int64_t panel_blocks, bool prepacks) {
-    const int64_t *count = b->grid.count;
-    const int64_t a_matrix = b->grid.broadcast[0] ? 0 : matrix;
-    const int64_t b_matrix = b->grid.broadcast[1] ? 0 : matrix;
-    s->tasks[s->n++] = (tile_task){.blocks = {a_matrix * count[0] + i, b_matrix * count[1] + j,
-                                              (matrix * count[0] + i) * count[1] + j},
-                                   .panel_blocks = panel_blocks,
-                                   .prepacks = prepacks};
-}
-
 /* Loads blocks of A and B alternately, so that as many rows of A as columns of B are on the device.
  * A new block is multiplied with all resident blocks of the other operand. */
 static void schedule_alternating(schedule *s, const blocking *b, int64_t matrix) {
@@ -138,7 +114,7 @@ static smk_code plan_products(blocking *b, smk_pipeline_plan *out, smk_status *s
 
 /* The number of slots per operand. SMK_MEMORY if they do not fit. */
 static smk_code size_sequence(blocking *b, int64_t *slots, smk_status *status) {
-    const int64_t n = n_tile_tasks(b);
+    const int64_t n = schedule_n_tasks(b);
     int64_t bytes;
     const smk_code code = block_size_scratch(b, 1, (int64_t[]){0, 0}, &bytes, status);
     if (code) return code;
@@ -153,7 +129,7 @@ static smk_code size_sequence(blocking *b, int64_t *slots, smk_status *status) {
 static smk_code plan_sequence(const blocking *b, const int64_t *slots, smk_pipeline_plan *out,
                               smk_status *status) {
     schedule order;
-    const int64_t n = n_tile_tasks(b);
+    const int64_t n = schedule_n_tasks(b);
     if (schedule_init(&order, b, status)) return status->code;
     for (; order.n < n; order.n++) {
         tile_task *t = &order.tasks[order.n];
