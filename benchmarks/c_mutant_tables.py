@@ -1,4 +1,4 @@
-"""What docs/reliability.md says of validation/c_mutants.py."""
+"""The results of validation/c_mutants.py for docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from records import load, stored
 
 CHANGES = {
     "comparison": "`<` for `<=`, `==` for `!=`, ...",
-    "bound": "a constant of a comparison or an index, one more or less",
-    "mask": "`&` for `|`, `<<` for `>>`, a bit mask, a shift by one more or less",
-    "rounding": "`+ align - 1` left out, another direction",
-    "off by one": "`+ 1` or `- 1` left out",
-    "dropped call": "a statement that is a call left out",
-    "dropped guard": "`if (...) return ...;` left out",
-    "negated condition": "of `if` and `while`",
+    "bound": "a constant in a comparison or an index, plus or minus 1",
+    "mask": "`&` for `|`, `<<` for `>>`, a bit mask, a shift count plus or minus 1",
+    "rounding": "`+ align - 1` removed, rounding in another direction",
+    "off by one": "`+ 1` or `- 1` removed",
+    "dropped call": "a call statement removed",
+    "dropped guard": "`if (...) return ...;` removed",
+    "negated condition": "the condition of an `if` or a `while` negated",
     "logic": "`&&` for `||`, `||` for `&&`",
 }
 HOW = {
-    "failed": "by a test that fails",
+    "failed": "by a failing test",
     "crashed": "by a crash",
-    "hung": "by a test that does not end",
-    "broken": "by an import that fails",
+    "hung": "by a test that does not finish",
+    "broken": "by a failing import",
     "sanitizer": "by a report of AddressSanitizer or UBSan",
 }
 
 
 def code(text: str) -> str:
-    """As Markdown code within a table."""
+    """Text as Markdown code in a table cell."""
     return f"`` {text} ``".replace("|", "\\|")
 
 
@@ -45,17 +45,17 @@ def summary(path: Path) -> str:
     how = ", ".join(f"{record['how'][k]} {HOW[k]}" for k in HOW if k in record["how"])
     skipped = record["not counted"]
     parts = [
-        f"{record['mutants']} mutants drawn by seed {record['seed']} from {record['sites']} "
-        f"places: {record['killed']} killed ({how}), {record['date']}, commit "
-        f"{record['commit'] or 'unknown'}. Besides, {skipped['equivalent']} were compiled into the "
-        f"same machine code, {skipped['not compiled']} did not compile, and "
-        f"{record['told by no input']} no input tells from the original "
-        "(`validation/c_mutant_reasons.py` says why): they do not count.",
-        markdown(("change", "", "mutants", "killed"), lines, 2),
+        f"{record['mutants']} mutants, drawn with seed {record['seed']} from {record['sites']} "
+        f"sites: {record['killed']} killed ({how}), {record['date']}, commit "
+        f"{record['commit'] or 'unknown'}. Not counted: {skipped['equivalent']} that compiled to "
+        f"the same machine code, {skipped['not compiled']} that did not compile, and "
+        f"{record['told by no input']} that behave like the original for every input "
+        "(reasons: `validation/c_mutant_reasons.py`).",
+        markdown(("operator", "change", "mutants", "killed"), lines, 2),
     ]
     left = [m for m in record["records"] if m["verdict"] == "survived"]
     if left:
-        header = ("survivor", "line", "became", "why no test can tell")
+        header = ("survivor", "original", "mutant", "why no test fails")
         rows = [
             (f"`{m['file']}:{m['line']}`", *map(code, (m["before"], m["after"])), m["reason"])
             for m in left

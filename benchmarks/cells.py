@@ -1,4 +1,4 @@
-"""How numbers and tables are written in the documents that benchmarks/tables.py makes."""
+"""Formatting of numbers and tables for the documents that benchmarks/tables.py generates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Record = dict[str, Any]
 
 
 def number(x: float, digits: int = 3) -> str:
-    """Three significant digits, no exponent; a dash for what was not measured."""
+    """`digits` significant digits, no exponent; a dash for a value that is not finite."""
     if not math.isfinite(x):
         return "–"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(x)))) if x else 0

@@ -1,7 +1,7 @@
-"""What the literature claims, beside the same thing among our measurements, and why they differ.
+"""Compares claims of the literature with our measurements, and says why they differ.
 
-Most claims are for an A100 at 4096^3 in fp32, and are printed with their share of that GPU's peak;
-so another GPU is compared by shares of its own peak, and rungs by their ratio.
+Most claims are for an A100 at 4096^3 in fp32, and are given with their share of that GPU's peak.
+So results of another GPU are given as shares of its own peak, and pairs of variants as ratios.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 LARGE, SMALL = [4096] * 3, [1024] * 3
 
-FFMA_LANES = 128  # fp32 multiply-adds of a multiprocessor in a clock, on 8.0, 8.6 and later
+# fp32 multiply-adds per clock and multiprocessor, as on 8.6 and later.
+FFMA_LANES = 128
 
 Find = Callable[..., "dict[str, Any] | None"]
 
 
 def compared(results: dict[str, Any], find: Find) -> list[tuple[str, str, str, str]]:
-    """Rows: what, claimed, measured, why they differ."""
+    """Rows of (what, claimed, measured, why they differ)."""
     part = results.get("gemm", {})
     clock = float(part.get("sm_clock_mhz", math.nan)) * 1e6
     peak = part.get("multiprocessors", math.nan) * FFMA_LANES * 2 * clock * 1e-12
@@ -47,50 +48,53 @@ def compared(results: dict[str, Any], find: Find) -> list[tuple[str, str, str, s
             "naive",
             "0.31 TFLOP/s, 1.6 % of peak",
             "naive",
-            "Lanes that walk rows ask for 32 sectors a request, and arithmetic has grown more than "
-            f"the caches have. With the lanes along columns the same loop makes {coalesced:.1f} "
-            f"TFLOP/s, {coalesced / naive:.0f} times as much.",
+            "Consecutive lanes read consecutive rows, so a request touches 32 sectors; since the "
+            "A100, arithmetic has grown more than the caches. With consecutive lanes along columns "
+            f"the same loop reaches {coalesced:.1f} TFLOP/s, {coalesced / naive:.0f} times as "
+            "much.",
         ),
         rung(
             "tiled 32×32",
             "2.8 TFLOP/s, 14.4 % of peak",
             "tiled",
-            "They agree: reads of shared memory bind it, and their share of the peak is alike.",
+            "They agree: reads of shared memory are the bottleneck on both GPUs, at a similar "
+            "share of the peak.",
         ),
         rung(
             "64×64 block, 4×4 registers",
             "6.2 TFLOP/s, 31.8 % of peak",
             "register_tiled",
-            "The same tile. How far it goes depends on which operand reads conflict: without the "
-            f"padding word it makes {tflops('register_tiled', pad=0):.1f} TFLOP/s.",
+            "The same tile. The result depends on bank conflicts of the operand reads: without the "
+            f"padding word it reaches {tflops('register_tiled', pad=0):.1f} TFLOP/s.",
         ),
         rung(
             "with a cp.async pipeline",
             "7.1 TFLOP/s, 36.4 % of peak",
             "pipelined",
-            "Most of it is not the pipeline: ours also reads 128 bits at a time from swizzled "
-            f"tiles, which alone makes {tflops('vectorized'):.1f} TFLOP/s.",
+            "Most of the gain is not the pipeline's: ours also reads 128 bits at a time from "
+            f"swizzled tiles, which alone reaches {tflops('vectorized'):.1f} TFLOP/s.",
         ),
         rung(
             "cuBLAS",
             "18.5 TFLOP/s, 94.9 % of peak",
             "cuBLAS",
-            "The library is further from this GPU's peak than the claim is from that one's; a "
-            "share of cuBLAS and a share of the peak are different yardsticks.",
+            "cuBLAS is further below the peak of this GPU than the claim is below that of the "
+            "A100. A share of cuBLAS and a share of the peak are different measures.",
         ),
         row(
             "a padding column in `tiled`, 1024³",
             "753 to 673 GFLOP/s: 0.89×",
             f"{tflops('tiled', SMALL, pad=1) / tflops('tiled', SMALL):.2f}×",
-            "They agree: the tile's reads are a broadcast and a row, which never conflict. The "
-            "column only breaks the alignment by which the compiler merges four reads into one.",
+            "They agree: a warp reads one word (a broadcast) or one row of a tile, which never "
+            "conflict. The column only breaks the alignment that lets the compiler merge four "
+            "reads into one.",
         ),
         row(
             "padding where there are conflicts",
             "3×",
             f"{padded / tflops('conflicted'):.1f}×",
-            "Every inner step of `conflicted` has a 32-way read beside a free one, and nothing "
-            "else to wait for. Where memory is waited for as well, the gain is small: "
+            "Each inner step of `conflicted` has one read with a 32-way conflict and one without, "
+            "and no other bottleneck. If global memory also limits the kernel, the gain is small: "
             f"{gbps('padded') / gbps('tiled'):.1f}× for the transpose of 4096².",
         ),
     ]

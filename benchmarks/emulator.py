@@ -1,11 +1,10 @@
-"""Speed of the emulator: warp instructions a second bare, while it counts, and while it counts and
-looks for hazards; and how long Numba's CUDA simulator takes for one of the kernels.
+"""Speed of the emulator in warp instructions per second, and Numba's simulator for comparison.
 
     python benchmarks/emulator.py --numba path/to/a/python/with/numba
 
-GEMM at 256^3 and transposes of 1024^2, fp32, on all CPU threads. The modes take turns, and of each
-the fastest run counts: other work on the machine only makes runs longer. Writes
-benchmarks/results/emulator.json.
+Modes: execution only, with counts, with counts and hazard detection. GEMM at 256^3 and transposes
+of 1024^2, fp32, on all CPU threads. Runs of the modes are interleaved, and the fastest of each
+counts: other load on the machine only makes runs slower. Writes benchmarks/results/emulator.json.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ VARIANTS = {
     ),
     "transpose": ("tiled", "padded", "swizzle", "vectorized"),
 }
-MODES = ("bare", "counts", "hazards")  # hazards: and counts
-PEER = dict(variant="tiled", tile=16)  # as numba_simulator.py has it
+MODES = ("bare", "counts", "hazards")  # hazards: counts too
+PEER = dict(variant="tiled", tile=16)  # the kernel of numba_simulator.py
 PEER_N = 64
 
 
@@ -48,7 +47,7 @@ def operands(op: str, shape: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def seconds(mode: str, op: str, arrays: list[np.ndarray], params: dict[str, object]) -> float:
-    """Of one run: bare that of the launches, else that of the whole call."""
+    """Seconds of one run: of the launches if bare, else of the whole call."""
     if mode == "bare":
         return smemkern._measure(op, *arrays, repeat=1, device="emu", **params)[1][0] / 1e3
     started = time.perf_counter()
@@ -81,7 +80,7 @@ def measure(op: str, variant: str, repeat: int) -> dict[str, object]:
 
 
 def peer(python: str, repeat: int) -> dict[str, object]:
-    """The same product by Numba's simulator, and here."""
+    """Seconds of the same product on Numba's simulator and on the emulator."""
     done = subprocess.run(
         [python, str(ROOT / "benchmarks" / "numba_simulator.py"), str(PEER_N)],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},

@@ -1,4 +1,4 @@
-"""The tables of the emulator's counts beside a GPU's, from validation/exact.py."""
+"""Tables that compare the emulator's counts with a GPU's, from records of validation/exact.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 
 def patterns(results: Record) -> str:
-    """A row per kind of operation, exact and modelled rules apart, and what their tests compare."""
+    """One row per kind of operation and rule (exact or modelled), with the kind of test."""
     lines, forms = [], []
     for modelled in (False, True):
         for (space, kind), what in KINDS.items():
@@ -50,10 +50,18 @@ def patterns(results: Record) -> str:
                 all_of_kind = not any(line[:2] == (what, "exact") for line in lines)
                 named = ", ".join(f"`{name}`" for name in rows)
                 forms.append(f"{what}: {f'all {len(rows)}' if all_of_kind else named}")
-    header = ("operations", "rule", "test", "forms", "requests", "hardware equal", "SASS equal")
+    header = (
+        "operations",
+        "rule",
+        "test",
+        "forms",
+        "requests",
+        "equal to hardware",
+        "equal to SASS",
+    )
     return (
         f"{where(results)}, seed {results['seed']}.\n\n{markdown(header, lines, 3)}\n\n"
-        f"The forms whose test is a regression test: {'; '.join(forms)}."
+        f"Forms that have a regression test: {'; '.join(forms)}."
     )
 
 
@@ -66,13 +74,13 @@ def _differences(calls: Sequence[Record]) -> list[tuple[str, str, str, str]]:
 
 
 def _regressions(calls: Sequence[Record]) -> str:
-    """What is said above the counts that differ."""
+    """The sentence above the table of counts that differ."""
     count = sum(len(line["differs"]) for line in calls)
-    return f"Equal counts are tested for exactness; the {count} that differ have a regression test"
+    return f"Equal counts have an exactness test; the {count} that differ have a regression test"
 
 
 def _not_measured(name: str, calls: Sequence[Record]) -> str:
-    """A paragraph on the rows or kernels that the record lacks; "" if there are none."""
+    """A paragraph that lists rows or kernels without a record; "" if there are none."""
     from exactness.parts import groups
     from exactness.play import PARTS
 
@@ -96,8 +104,8 @@ def variant_counts(results: Record) -> str:
     text = f"{where(part)}.\n\n{_equal(calls)} calls: all counts equal."
     if earlier := part.get("earlier"):
         text += (
-            f" {earlier['calls']} of them are from commit {earlier['commit']}, which counted "
-            "neither matrices nor bulk copies; there are none in them."
+            f" {earlier['calls']} of them were measured at commit {earlier['commit']}, whose "
+            "record has no counts of matrix instructions and bulk copies; those calls use neither."
         )
     rows = Counter(" ".join(line["call"].split()[:2]) for line in calls)
     groups: dict[str, dict[tuple[str, str], list[tuple[int, int]]]] = {}
@@ -106,7 +114,7 @@ def variant_counts(results: Record) -> str:
         for count, pair in line["differs"].items():
             of_reason = groups.setdefault(why(line["call"], count), {})
             of_reason.setdefault((row, count), []).append(pair)
-    header = ("row", "count", "calls", "most off: predicted", "measured")
+    header = ("row", "count", "calls that differ", "worst case: predicted", "measured")
     parts = [f"{text} {_regressions(calls)}:"]
     for reason, found in groups.items():
         lines = []
@@ -121,16 +129,16 @@ def variant_counts(results: Record) -> str:
 def corpus_counts(results: Record) -> str:
     part = results["corpus"]
     lines = []
-    told = ""
+    last = ""
     for name, *rest in sorted(_differences(part["calls"]), key=lambda line: line[0]):
-        lines.append(("", "", *rest) if name == told else (name, EXPLAINED[name.strip("`")], *rest))
-        told = name
+        lines.append(("", "", *rest) if name == last else (name, EXPLAINED[name.strip("`")], *rest))
+        last = name
     left_out = "; ".join(f"`{name}`: {why}" for name, why in BY_SCHEDULE.items())
     header = ("kernel", "why", "count", "predicted", "measured")
     return (
         f"{where(part)}.\n\n{_equal(part['calls'])} kernels: all twenty counts equal. "
         f"{_regressions(part['calls'])}:\n\n{markdown(header, lines, 3)}\n\n"
-        f"Not compared, because the order in which threads run decides the count: {left_out}."
+        f"Not compared, because the count depends on the order in which threads run: {left_out}."
         + _not_measured("corpus", part["calls"])
     )
 
@@ -138,9 +146,9 @@ def corpus_counts(results: Record) -> str:
 def engine_counts(results: Record) -> str:
     part = results["engine"]
     kinds = {
-        "bulk copies of bytes": "bulk",
-        "boxes of tensors": "box",
-        "wgmma's operands": "wgmma",
+        "bulk copies (`cp.async.bulk`)": "bulk",
+        "tensor boxes (TMA)": "box",
+        "`wgmma` operands": "wgmma",
     }
     lines = []
     for what, begins in kinds.items():

@@ -1,13 +1,13 @@
-"""Everything that is measured on a GPU, in one script: build, tests, sanitizers, counters, timings.
+"""Runs all measurements on a GPU: build, tests, sanitizers, counters, timings.
 
     python benchmarks/gpu.py                       # all steps, in this order
     python benchmarks/gpu.py build tests           # some of them
     python benchmarks/gpu.py gemm transpose --commit abc1234
 
-Each step adds its part to benchmarks/results/<gpu>.json, out of which benchmarks/tables.py writes
-the README's tables; `exact` also writes a file of its own (validation/exact.py). Needs nvcc,
-PyTorch (for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu.
-`build` installs into a folder of its own (--site) without touching the network.
+Each step replaces its part of benchmarks/results/<gpu>.json, from which benchmarks/tables.py writes
+the README's tables. `exact` also writes its own file (validation/exact.py). Needs nvcc, PyTorch
+(for cuBLAS, and as a peer) and, for the sanitizers and `exact`, compute-sanitizer and ncu. `build`
+installs into a separate folder (--site) without network access.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ sys.path.append(str(ROOT / "validation"))
 STEPS = ("build", "tests", "sanitizers", "exact", "tune", "gemm", "transpose", "sweep", "overhead")
 STEPS = (*STEPS, "host", "portable", "limits")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-TF32_BITS = 10  # of each product that are right
+TF32_BITS = 10  # bits of precision of each product
 
 Record = dict[str, Any]
 
 
 def output_of(*command: str | Path) -> str:
-    """What a program prints; "" where it is not there or fails."""
+    """The output of a program; "" if it is missing or fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -49,7 +49,7 @@ def output_of(*command: str | Path) -> str:
     return done.stdout.strip()
 
 
-# ---- what was measured where
+# ---- machine and version of a measurement
 
 
 def nvidia_smi(*fields: str) -> list[str]:
@@ -69,7 +69,7 @@ def facts(commit: str | None) -> Record:
     }
     record: Record = dict(zip(fields, nvidia_smi(*fields.values()), strict=True))
     if not record["gpu"]:
-        raise SystemExit("nvidia-smi shows no GPU; this script measures one")
+        raise SystemExit("expected a GPU, but nvidia-smi shows none")
     release = re.search(r"release ([\d.]+)", output_of(os.environ.get("NVCC", "nvcc"), "--version"))
     changed = "+" if output_of("git", "status", "--porcelain", "--untracked-files=no") else ""
     return {
@@ -91,9 +91,9 @@ class Results:
         self.all: Record = records.load(self.path) if records.stored(self.path) else {}
 
     def add(self, step: str, part: Record) -> None:
-        # Steps may be run on different days: each part says for itself where it is from.
+        # Steps may be run on different days, so each part has its own facts.
         records.write(self.path, {**self.all, step: {**self.facts, **part}})
-        self.all = records.load(self.path)  # as tables.py will read it: lists, not tuples
+        self.all = records.load(self.path)  # as tables.py reads it: with lists for tuples
 
 
 # ---- build, tests, sanitizers
@@ -160,7 +160,7 @@ def sanitize(tool: str) -> tuple[Record, str]:
 
 
 def sanitizers() -> Record:
-    """Every variant under every tool, a process each; nothing is timed, so all at once."""
+    """Every variant under every tool, in parallel processes: nothing is timed."""
     with ThreadPoolExecutor(len(TOOLS)) as pool:
         found = dict(zip(TOOLS, pool.map(sanitize, TOOLS), strict=True))
     for tool, (record, text) in found.items():
@@ -172,7 +172,7 @@ def sanitizers() -> Record:
 
 
 def exact(folder: Path, commit: str | None, patterns: int) -> Record:
-    """Bank model and variants against Nsight Compute; its figures have a file of their own."""
+    """Bank model and variants against Nsight Compute; the counts go to a separate file."""
     command = [sys.executable, "validation/exact.py", "--results", str(folder)]
     command += ["--patterns", str(patterns), *(("--commit", commit) if commit else ())]
     done = subprocess.run(command, cwd=ROOT)
@@ -192,7 +192,7 @@ GEMM_SHAPES = [(1024,) * 3, (4096,) * 3, (4095, 4097, 4093), (8192,) * 3]
 def gemm_lines(
     shape: tuple[int, int, int], dtype: str, seconds: float, rates: dict[str, float]
 ) -> Iterator[Record]:
-    """Every rung on arrays that are on the GPU, each in turns with the cuBLAS of its accuracy.
+    """Every variant on GPU arrays, each interleaved with cuBLAS of the same accuracy.
 
     `rates`: operations a second of a rung, from one size to the next: what would take over 0.4
     seconds is left out.
@@ -214,7 +214,7 @@ def gemm_lines(
 
     def line(name: str, result, times: list[float], **more: Any) -> Record:
         timing = median_of(times)
-        # Relative Frobenius norm. cuBLAS in float64 is itself the reference.
+        # Relative Frobenius norm. cuBLAS in float64 is the reference.
         error = torch.linalg.norm(result.double() - reference) / torch.linalg.norm(reference)
         return {
             **{"variant": name, "dtype": dtype, "shape": shape, "params": {}, **timing},
@@ -259,7 +259,7 @@ def transpose(seconds: float) -> Record:
 
 
 def tune(folder: Path, commit: str) -> Record:
-    """Also writes timings.json beside the results: what smemkern/timings.json is to be."""
+    """Also writes timings.json next to the results: the new smemkern/timings.json."""
     import smemkern
     from smemkern import _timings
     from sweep import tune
@@ -309,15 +309,19 @@ def main() -> int:
         "steps", nargs="*", metavar="step", help=f"{', '.join(STEPS)}; default: all"
     )
     parser.add_argument(
-        "--commit", default=os.environ.get("SMEMKERN_COMMIT"), help="if no git is here"
+        "--commit",
+        default=os.environ.get("SMEMKERN_COMMIT"),
+        help="commit to record if git is not available",
     )
     parser.add_argument(
-        "--site", type=Path, default=ROOT / "build" / "gpu-site", help="install here"
+        "--site", type=Path, default=ROOT / "build" / "gpu-site", help="folder to install into"
     )
     parser.add_argument("--results", type=Path, default=records.RESULTS)
-    parser.add_argument("--patterns", type=int, default=120, help="of each operation, in exact")
     parser.add_argument(
-        "--seconds", type=float, default=0.1, help="for timing each gemm, and each transpose"
+        "--patterns", type=int, default=120, help="patterns per operation in `exact`"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.1, help="time budget of each gemm and each transpose"
     )
     parser.add_argument(
         "--pytest",

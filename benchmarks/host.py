@@ -1,9 +1,9 @@
-"""Arrays in ordinary memory: calls from NumPy to NumPy, beside CuPy, PyTorch and the bus.
+"""Calls with NumPy arrays in pageable memory, compared with CuPy, PyTorch and the bus.
 
-A step of gpu.py. Each line times whole calls by the clock, all peers in turns on the same data,
-the result's pages fresh each time, as an expression has them. `floor_ms` is what the bus takes, one
-way after the other at its measured rates, or the kernel alone, whichever is longer;
-`overlapped_floor_ms` lets both ways of the bus work at once.
+A step of gpu.py. Each line has wall-clock times of whole calls, interleaved with those of the peers
+on the same data. The result is newly allocated in each call, as in an expression. `floor_ms` is the
+larger of the kernel's time and that of all transfers without overlap, at measured rates.
+`overlapped_floor_ms` assumes transfers in both directions at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUS_BYTES = 256 << 20
 
 
 def bus(torch: Any) -> Record:
-    """GB/s between pinned memory and the GPU: in, out, and both at once (sum)."""
+    """GB/s between pinned memory and the GPU: to it, from it, and the sum of both at once."""
     host = [torch.empty(BUS_BYTES, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
     device = [torch.empty(BUS_BYTES, dtype=torch.uint8, device="cuda") for _ in range(2)]
     streams = [torch.cuda.Stream() for _ in range(2)]
@@ -50,7 +50,7 @@ def bus(torch: Any) -> Record:
 def times_in_turns(
     work: dict[str, Callable[[], object]], seconds: float, most: float = math.inf
 ) -> dict[str, list[float]]:
-    """Milliseconds of each, timed one after the other: three times at least, `most` at most."""
+    """Milliseconds of interleaved runs of each: at least three, at most `most`."""
     times: dict[str, list[float]] = {name: [] for name in work}
     for run in work.values():
         run()
@@ -118,7 +118,7 @@ def gemm_line(torch: Any, cupy: Any, n: int, rates: Record, seconds: float) -> R
         "overlapped_floor_ms": max(bus_ms, kernel_ms),
         "floor_ms": max(serial_ms, kernel_ms),
         "chosen": str(choice),
-        "error": float(error.max()),  # of the sum of |a||b|
+        "error": float(error.max()),  # relative to the sum of |a||b|
         "norm_error": float(np.linalg.norm(off) / np.linalg.norm(exact)),
     }
 
@@ -145,7 +145,7 @@ def transpose_line(
 
 
 def streamed_line(n: int, share: int) -> Record:
-    """A product in a part of the memory that it would take, beside all of it."""
+    """A product with 1/share of the device memory that it needs, and without a limit."""
     random = np.random.default_rng(n)
     a, b = matrix(random, n, n), matrix(random, n, n)
     limit = 3 * 4 * n * n // share

@@ -1,4 +1,4 @@
-"""The tables of NumPy arrays in and out, from the step `host` of benchmarks/gpu.py."""
+"""The tables of calls with NumPy arrays, from the step `host` of benchmarks/gpu.py."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from cells import Record, markdown, number, size, times, where
 
 NOT_YET = "Not yet measured."
 PEERS = {"cupy": "CuPy", "torch": "PyTorch", "torch_pinned": "PyTorch, pinned"}
-WITHIN = 1.3  # of the serial floor, from SIZE on
+# Goals, which a ✓ marks as met.
+WITHIN = 1.3  # times the serial floor, for n >= SIZE
 SIZE = 4096
 STREAMED = 0.85  # of the rate with all of the memory
-SEVERAL = {2: 1.8}  # times as fast as one GPU
+SEVERAL = {2: 1.8}  # speed-up over one GPU, by number of GPUs
 
 
 def _part(results: Record | None, name: str) -> list[Record]:
@@ -21,7 +22,7 @@ def _mark(text: str, good: bool) -> str:
 
 
 def summary(results: Record | None) -> str:
-    """For the README: three sizes."""
+    """For the README: milliseconds per call, three sizes."""
     lines = [line for line in _part(results, "gemm") if line["n"] in (512, 4096, 16384)]
     if not lines or results is None:
         return NOT_YET
@@ -34,12 +35,12 @@ def summary(results: Record | None) -> str:
 
 
 def products(results: Record | None) -> str:
-    """Square products of float32, beside the peers and what the bus allows."""
+    """Square products of float32, compared with the peers and with the limits of the bus."""
     lines = _part(results, "gemm")
     if not lines or results is None:
         return NOT_YET
     header = ("n", "smemkern", *PEERS.values(), "pinned arrays", "× best peer", 'accuracy="norm"')
-    header = (*header, "× best peer", "serial floor", "of it", "both ways at once", "kernel")
+    header = (*header, "× best peer", "serial floor", "× floor", "overlapped floor", "kernel")
     rows = []
     for line in lines:
         ms = line["ms"]
@@ -58,10 +59,12 @@ def products(results: Record | None) -> str:
         )
     bus = results["host"]["bus_gb_s"]
     return (
-        f"Milliseconds of whole calls, in turns. The bus moves {bus['in']:.0f} GB/s in, "
-        f"{bus['out']:.0f} out, {bus['both']:.0f} both ways at once; the serial floor is all bytes "
-        f"one way after the other, or the kernel. {where(results['host'])}.\n\n"
-        + markdown(header, rows, 0)
+        f"Milliseconds per call, interleaved. × best peer: time of the fastest peer over ours. The "
+        f"bus moves {bus['in']:.0f} GB/s to the GPU, {bus['out']:.0f} back, {bus['both']:.0f} in "
+        "both directions at once. Serial floor: the larger of the kernel's time and that of all "
+        "transfers without overlap; overlapped floor: the same with transfers in both directions "
+        "at once. "
+        f"{where(results['host'])}.\n\n" + markdown(header, rows, 0)
     )
 
 
@@ -69,7 +72,7 @@ def transposes(results: Record | None) -> str:
     lines = _part(results, "transpose")
     if not lines:
         return NOT_YET
-    header = ("shape", "smemkern", "CuPy", "PyTorch", "NumPy", "serial floor", "both ways at once")
+    header = ("shape", "smemkern", "CuPy", "PyTorch", "NumPy", "serial floor", "overlapped floor")
     names = ("smemkern", "cupy", "torch", "numpy")
     rows = [
         (
@@ -82,11 +85,11 @@ def transposes(results: Record | None) -> str:
 
 
 def limited(results: Record | None) -> str:
-    """With less memory than the matrices take."""
+    """Products with less device memory than the matrices need."""
     lines = _part(results, "streamed")
     if not lines:
         return NOT_YET
-    header = ("n", "memory, MB", "ms", "with all of it", "of that rate", "same bits")
+    header = ("n", "memory, MB", "ms", "ms, unlimited", "relative speed", "same bits")
     rows = []
     for line in lines:
         share = line["ms"]["whole"] / line["ms"]["streamed"]
@@ -101,8 +104,8 @@ def limited(results: Record | None) -> str:
 
 
 def several(results: Record) -> str:
-    """One product on several GPUs of one machine: what benchmarks/several.py wrote."""
-    header = ("product", "type", "GPUs", "ms", "× one", "TFLOP/s", "same bits")
+    """One product on several GPUs of one machine, from a record of benchmarks/several.py."""
+    header = ("product", "type", "GPUs", "ms", "× one GPU", "TFLOP/s", "same bits")
     rows = []
     for line in results["several"]:
         for count in sorted(line["ms"], key=int):

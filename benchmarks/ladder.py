@@ -1,12 +1,12 @@
-"""The ladder's rungs: what each reached, the ceiling above it, cuBLAS beside it.
+"""The GEMM ladder: throughput of each variant, its ceiling, and cuBLAS for comparison.
 
-    entries(results)      a rung each, in the groups that can be compared
-    picture(results)      docs/images/ladder.svg: the same bytes for the same figures
-    goals(results)        what GEMM on Hopper was to reach, and what it reaches
+    entries(results)      one entry per variant, in groups that can be compared
+    picture(results)      docs/images/ladder.svg; the bytes depend only on the figures
+    goals(results)        goals of GEMM on Hopper, and the results
 
-A ceiling is what the units that a rung computes with could do on every multiprocessor, at the
-highest clock, without a pause. (Tensor cores at their limit draw more power than the GPU has, and
-clocks fall: nobody comes near theirs.)
+A ceiling is the peak throughput of the units that a variant computes with, on all multiprocessors
+at the highest clock. Tensor cores cannot reach theirs: at full load they would exceed the GPU's
+power limit, so clocks fall.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Record = dict[str, Any]
 PICTURE = ROOT / "docs" / "images" / "ladder.svg"
 SQUARE, LARGE, ODD, LARGEST = [1024] * 3, [4096] * 3, [4095, 4097, 4093], [8192] * 3
 
-# Operations a clock and multiprocessor of sm_90 (NVIDIA's H100 whitepaper): of multiply-adds, and
-# of tensor cores. Rows whose name ends in x3 make three products of one.
+# Operations per clock and multiprocessor of sm_90 (NVIDIA's H100 whitepaper): of FMA units and of
+# tensor cores. Variants whose name ends in x3 compute three products for one.
 FFMA, DMMA, TF32, HALVES = 256, 256, 2048, 4096
 RATES = {
     **{"fp64": DMMA, "cuBLAS TF32": TF32, "tf32": TF32, "tf32x3": TF32 / 3, "mma_tf32x3": TF32 / 3},
@@ -49,7 +49,7 @@ TF32_BITS = 10
 
 
 def find(results: Record, step: str, variant: str, **what: Any) -> Record | None:
-    """The line of a variant with default parameters, or with those given."""
+    """The line of a variant, with default parameters unless `what` has others; None: not found."""
     wanted = {"variant": variant, "params": {}, **what}
     for line in results.get(step, {}).get("lines", ()):
         if all(line[key] == value for key, value in wanted.items()):
@@ -62,18 +62,18 @@ def value(line: Record | None, key: str) -> float:
 
 
 def own_dtype(name: str) -> str:
-    """The type that a rung is shown with: float32 where it takes it."""
+    """The type that the tables show for a variant: float32 if it supports that."""
     dtypes = table()["gemm", name].dtypes
     return "float32" if "float32" in dtypes else dtypes[0]
 
 
 def peer_of(name: str) -> str:
-    """The cuBLAS of the same accuracy."""
+    """The mode of cuBLAS with the same accuracy."""
     return "cuBLAS TF32" if table()["gemm", name].product_bits == TF32_BITS else "cuBLAS"
 
 
 def ratio(results: Record, line: Record | None) -> float:
-    """How many times as fast as its peer: in turns with it, where that was measured."""
+    """Speed relative to its peer, from interleaved runs where those were measured."""
     if line is None:
         return math.nan
     if "peer_ms" in line:
@@ -83,28 +83,28 @@ def ratio(results: Record, line: Record | None) -> float:
 
 
 def ceiling(results: Record, name: str, dtype: str) -> float:
-    """TFLOP/s; NaN on GPUs whose units are not known here."""
+    """TFLOP/s; NaN on GPUs whose rates are not listed here."""
     part = results["gemm"]
     if not any(gpu in part["gpu"] for gpu in OF_SM_90):
         return math.nan
     rate = RATES.get(name, OF_TYPE[dtype])
     if dtype == "float64" and name not in ("fp64", "cuBLAS"):
-        rate /= 2  # multiply-adds, outside of tensor cores
+        rate /= 2  # FMA units, not tensor cores
     return rate * part["multiprocessors"] * float(part["sm_clock_mhz"]) * 1e-6
 
 
-# ---- the rungs
+# ---- entries
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A bar of the picture. TFLOP/s."""
+    """A bar of the picture, in TFLOP/s."""
 
     group: str
     name: str
     tflops: float
     ceiling: float
-    of_peer: float  # 1: as fast as cuBLAS
+    of_peer: float  # speed relative to cuBLAS
 
 
 def _group(name: str) -> str:
@@ -117,9 +117,10 @@ def _group(name: str) -> str:
 
 
 def entries(results: Record) -> list[Entry]:
-    """The rungs measured at 4096^3, in the table's order; before each group its cuBLAS."""
+    """The variants measured at 4096^3, in the table's order; each group begins with cuBLAS."""
+    # The skinny variants are for few rows or columns, not for 4096.
     names = [name for op, name in table() if op == "gemm" and not name.startswith("skinny")]
-    found: list[Entry] = []  # without skinny, which 4096 rows are not for
+    found: list[Entry] = []
     groups = {
         "fp32": ("cuBLAS", ["float32"]),
         "fp32 of parts": ("cuBLAS", ["float32"]),
@@ -129,7 +130,7 @@ def entries(results: Record) -> list[Entry]:
     }
     for group, (peer, dtypes) in groups.items():
         rungs = [name for name in names if _group(name) == group]
-        if group == "fp64":  # and the rung below it, which is made of multiply-adds
+        if group == "fp64":  # also the variant that each differs from, which uses FMA units
             rungs = [r for name in rungs for r in (table()["gemm", name].differs_from, name) if r]
         for dtype in dtypes:
             own = [name for name in rungs if dtype in table()["gemm", name].dtypes]
@@ -153,7 +154,7 @@ def entries(results: Record) -> list[Entry]:
 
 
 def digest(results: Record) -> str:
-    """Of all that the picture shows: it stands in the picture, so that a stale one is found."""
+    """A hash of all that the picture shows. The picture contains it, which reveals a stale one."""
     shown = [
         [f"{x:.4g}" if isinstance(x, float) else x for x in astuple(e)] for e in entries(results)
     ]
@@ -164,7 +165,7 @@ def is_fresh(results: Record, file: Path = PICTURE) -> bool:
     return file.exists() and f"figures {digest(results)}" in file.read_text(encoding="utf-8")
 
 
-# Middle tones, which can be seen on white and on black.
+# Middle tones, visible on white and on black.
 COLOURS = {
     "fp32": "#2f81d6",
     "fp32 of parts": "#2fa3c7",
@@ -180,7 +181,7 @@ TITLES = {
     "16 bits": "float16 and bfloat16, fp32 sums",
     "fp64": "float64",
 }
-LEAST = 0.25  # TFLOP/s, where bars begin
+LEAST = 0.25  # TFLOP/s at the left end of bars
 
 
 def _places(rungs: Sequence[Entry]) -> Iterator[tuple[float, Entry]]:
@@ -247,7 +248,7 @@ def picture(results: Record, file: Path = PICTURE) -> None:
 
 # ---- the goals
 
-# Times as fast as the cuBLAS of the same accuracy, at squares and at the odd shape.
+# Speed relative to cuBLAS of the same accuracy: goal at squares, and at the odd shape.
 GOALS = {
     "simt": (1.10, 1.15),
     "tf32x3": (2.2, 2.0),
@@ -260,7 +261,7 @@ GOALS = {
 
 
 def goals(results: Record) -> list[tuple[str, ...]]:
-    """A line a variant: its peer, ratios at 4096, 8192 and the odd shape, the goal, errors."""
+    """One line per variant: peer, ratios at 4096, 8192 and the odd shape, goal, errors."""
     lines = []
     for name, (square, odd) in GOALS.items():
         dtype = own_dtype(name)
@@ -273,7 +274,7 @@ def goals(results: Record) -> list[tuple[str, ...]]:
             value(find(results, "gemm", who, dtype=dtype, shape=LARGE), "error")
             for who in (name, peer_of(name))
         ]
-        # cuBLAS in float64 is what errors are measured against.
+        # cuBLAS in float64 has no error here: it is the reference.
         cells += [f"{x:.2e}" if math.isfinite(x) and x > 0 else "–" for x in errors]
         lines.append(tuple(cells))
     return lines

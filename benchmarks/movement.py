@@ -1,8 +1,8 @@
-"""Transposes beside a copy of the same bytes, and beside cublasSgeam, PyTorch and CuPy.
+"""Compares transposes with a copy of the same size, and with cublasSgeam, PyTorch and CuPy.
 
-A step of gpu.py. Arrays are on the GPU, results are written in place, and all of one shape are
-timed in turns in one process (sweep.in_turns). `counted` needs no GPU: what each rung asks of the
-memories, counted on the emulator.
+A step of gpu.py. Arrays are on the GPU, and results go to existing arrays. All runs of one shape
+are interleaved in one process (sweep.in_turns). `counted` needs no GPU: it counts the memory
+accesses of each variant on the emulator.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Record = dict[str, Any]
 Shape = tuple[int, int]
 
 PEERS = ("cublasSgeam", "PyTorch", "CuPy")
-# Of the ladder: every rung. On the emulator, a whole number of tiles and an odd one.
+# Every variant: on the emulator over whole tiles and an odd shape, on the GPU over LADDER.
 COUNTED: list[Shape] = [(256, 256), (257, 259)]
 LADDER: list[Shape] = [(4096, 4096), (8192, 8192), (4097, 8191)]
-# Of `auto`: (batch, rows and columns).
+# For `auto`: shapes, and (batch, shape).
 SQUARES = [64, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 16384, 32768]
 ODD = [(4097, 8191), (4095, 4097), (1021, 1031), (8191, 8193), (12345, 6789), (3000, 5000)]
 ODD += [(63, 100_000), (100_000, 63), (2049, 2047)]
@@ -48,7 +48,7 @@ DTYPES = {"b8": "uint8", "b16": "int16", "b32": "float32", "b64": "float64", "b1
 
 
 def wanted(bits: str, batch: int, shape: Shape) -> float | None:
-    """The share of a copy's speed that `auto` is to reach; None: no goal but its peers."""
+    """The goal of `auto` as a share of a copy's speed; None: no goal."""
     large = min(shape) >= 8192 and len(set(shape)) == 1
     if bits == "b32" and large:
         return 0.97
@@ -57,7 +57,7 @@ def wanted(bits: str, batch: int, shape: Shape) -> float | None:
 
 
 def operands(torch: Any, bits: str, batch: int, shape: Shape) -> tuple[Any, Any]:
-    """x, of random bits that are no NaNs where they are floats, and y for its transpose."""
+    """x with random values (no NaNs), and y for its transpose."""
     dtype, lead = getattr(torch, DTYPES[bits]), (batch,) if batch > 1 else ()
     sizes = (*lead, *shape)
     if dtype.is_floating_point or dtype.is_complex:
@@ -68,7 +68,7 @@ def operands(torch: Any, bits: str, batch: int, shape: Shape) -> tuple[Any, Any]
 
 
 def geam(torch: Any, x: Any, y: Any) -> Callable[[], object]:
-    """cublasSgeam, out of the library that PyTorch has loaded; it sees columns where rows are."""
+    """cublasSgeam from the library that PyTorch has loaded. It takes matrices as column-major."""
     one = torch.ones(8, 8, device="cuda")
     (one @ one).sum().item()
     with open("/proc/self/maps") as maps:
@@ -117,7 +117,7 @@ def timed(torch: Any, work: dict[str, Callable[[], object]], seconds: float) -> 
 
 
 def ladder(seconds: float) -> list[Record]:
-    """Every rung, with every prebuilt set of parameters, beside its peers."""
+    """Every variant with every prebuilt set of parameters, and the peers."""
     import torch
 
     import smemkern
@@ -149,7 +149,7 @@ def ladder(seconds: float) -> list[Record]:
 
 
 def sweep(seconds: float) -> list[Record]:
-    """`auto` over all CALLS."""
+    """`auto` and the peers over all CALLS."""
     import torch
 
     import smemkern
@@ -178,7 +178,7 @@ def sweep(seconds: float) -> list[Record]:
 
 
 def in_place(seconds: float) -> list[Record]:
-    """Square matrices that are their own result, beside a copy of the same bytes."""
+    """In-place transposes of square matrices, compared with a copy of the same size."""
     import torch
 
     import smemkern
@@ -205,7 +205,7 @@ def in_place(seconds: float) -> list[Record]:
 
 
 def counted() -> list[Record]:
-    """Sectors and wavefronts of each rung, fp32, as multiples of the fewest there can be."""
+    """Sectors and wavefronts of each variant, fp32, from the emulator."""
     import smemkern
 
     lines = []

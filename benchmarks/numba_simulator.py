@@ -1,9 +1,9 @@
-"""The peer of benchmarks/emulator.py: Numba's CUDA simulator on the same technique, `tiled`.
+"""Times `tiled` on Numba's CUDA simulator, for comparison in benchmarks/emulator.py.
 
     NUMBA_ENABLE_CUDASIM=1 python benchmarks/numba_simulator.py 64
 
-Prints the seconds of one product of n x n fp32 matrices, n a multiple of TILE, best of a few. The
-simulator runs a thread of Python for each CUDA thread, so it is asked for small products only.
+Prints the seconds of one product of n x n fp32 matrices: the minimum of a few runs. n must be a
+multiple of TILE, and small: the simulator runs one Python thread per CUDA thread.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows for sm_80 and newer, from their PTX alone: what a GPU newer than every machine code gets.
+"""Runs variants for sm_80 and later from PTX alone, as on a GPU without matching machine code.
 
-A step of gpu.py. Machine code of sm_80 runs on 8.x only, so on a newer GPU it is PTX of compute_80
-that runs, compiled by the driver. The package is copied without its machine code, as
-SMEMKERN_CUDA_ARCHS=none builds it; every such row of GEMM runs from that copy, with its results
-checked, and the fast ones are timed beside their own machine code, in turns.
+A step of gpu.py. Machine code of sm_80 runs only on 8.x; on later GPUs the driver compiles the PTX
+of compute_80. This step copies the package without its machine code, as SMEMKERN_CUDA_ARCHS=none
+builds it. It checks the results of each GEMM variant for sm_80 from that copy, and times the fast
+ones interleaved with their machine code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMED = ("pipelined", "simt", "mma_tf32x3", "mma_fp16", "mma_bf16")
 
 @contextmanager
 def without_machine_code() -> Iterator[Path]:
-    """A folder for PYTHONPATH with a copy of the package that has PTX only."""
+    """A folder for PYTHONPATH with a copy of the package that contains only PTX."""
     import smemkern
 
     package = Path(smemkern.__file__).parent
@@ -41,7 +41,7 @@ def without_machine_code() -> Iterator[Path]:
 
 
 def checked(folder: Path) -> Record:
-    """Calls of each row, side by side, with the copy in `folder`, and how many are wrong."""
+    """The number of calls and of wrong results of each variant with the copy in `folder`."""
     import smemkern
 
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -77,7 +77,7 @@ def checked(folder: Path) -> Record:
 
 
 def timed(images: Path, seconds: float) -> list[Record]:
-    """Milliseconds from machine code and from PTX."""
+    """Milliseconds of interleaved runs from machine code and from PTX."""
     import torch
 
     import smemkern

@@ -1,7 +1,7 @@
-"""The records in benchmarks/results: every reader and writer of one goes through this file.
+"""Reads and writes the records in benchmarks/results; all other files use these functions.
 
 A record is JSON. A large one is compressed: NAME.json.xz in place of NAME.json, which
-`xz -dc FILE` prints. load() reads either, whichever of the two names it is given.
+`xz -dc FILE` prints. load() accepts either name and reads the file that exists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def first_line(*command: str) -> str:
 
 
 def facts() -> Record:
-    """Of this run, without a name of the machine."""
+    """Date, commit, CPU and Python of this run, without the name of the machine."""
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return {
         "date": datetime.date.today().isoformat(),
@@ -52,7 +52,7 @@ def facts() -> Record:
 
 
 def stored(path: Path) -> Path | None:
-    """The file that holds the record: this one, or the same in the other form."""
+    """The existing file of the record: plain or compressed; None if there is neither."""
     plain = path.with_name(path.name.removesuffix(".xz"))
     files = (plain, plain.with_name(plain.name + ".xz"))
     return next((file for file in files if file.exists()), None)
@@ -64,7 +64,7 @@ def load(path: Path) -> Record:
         raise FileNotFoundError(f"no record {path}, compressed or not")
     data = file.read_bytes()
     if file.suffix == ".xz":
-        import lzma  # some builds of Python lack it, and plain records do without
+        import lzma  # only here: some builds of Python lack it
 
         data = lzma.decompress(data)
     record: Record = json.loads(data)
@@ -72,7 +72,7 @@ def load(path: Path) -> Record:
 
 
 def save(path: Path, text: str) -> None:
-    """Writes JSON, compressed if the name ends in .xz, and removes the same in the other form."""
+    """Writes JSON, compressed if the name ends in .xz, and deletes the record's other form."""
     data = text.encode()
     if path.suffix == ".xz":
         import lzma
@@ -90,7 +90,7 @@ def write(path: Path, record: Record) -> None:
 
 
 def names(prefix: str) -> list[str]:
-    """The records in RESULTS whose names begin so, without .json or .json.xz."""
+    """Names of the records in RESULTS that begin with `prefix`, without .json or .json.xz."""
     return sorted({file.name.split(".json")[0] for file in RESULTS.glob(f"{prefix}*.json*")})
 
 
@@ -100,7 +100,7 @@ def read(name: str) -> Record | None:
 
 
 def put_row(path: Path, row: Record, *same: str) -> None:
-    """Adds the row to the file's, in place of the one that is equal in these fields."""
+    """Adds a row to the file, replacing the row that is equal in the fields `same`."""
     rows = load(path)["rows"] if stored(path) else []
     kept = [other for other in rows if any(other.get(key) != row[key] for key in same)]
     write(path, {"rows": sorted([*kept, row], key=lambda r: [str(r[key]) for key in same])})

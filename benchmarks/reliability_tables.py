@@ -1,4 +1,4 @@
-"""The counts and long runs of docs/reliability.md: out of the tests, and of benchmarks/results."""
+"""The generated parts of docs/reliability.md: counts of the tests, and records of long runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def made(record: Record) -> str:
 
 
 def run_of(name: str, say) -> str:
-    """What a record says, and when it was made; without one, nothing is claimed."""
+    """`say` of the record, with its date and commit; "not recorded yet" if there is none."""
     record = read(name)
     return f"{say(record)} ({made(record)})" if record else "not recorded yet"
 
 
-# ---- counted in the tests
+# ---- counts of the tests
 
 
 def wrong_calls() -> str:
@@ -40,19 +40,19 @@ def wrong_calls() -> str:
     on_gpu = re.findall(r"^row\(", (TESTS / "cuda" / "fake_wrong_calls.py").read_text(), re.M)
     lines = [
         (
-            f"{len(table.ALL)} wrong calls of every public function and "
-            f"{len(test_arguments.CALLS)} of `gemm`, `transpose` and `probe`, with `out` "
-            "compared byte by byte and a right call after each",
+            f"{len(table.ALL)} invalid calls of every public function and "
+            f"{len(test_arguments.CALLS)} of `gemm`, `transpose` and `probe`: `out` keeps every "
+            "byte, and a valid call after each is right",
             "`tests/test_wrong_calls.py` (its table is `wrong_calls.py`), "
             "`tests/test_arguments.py`",
         ),
         (
-            f"{len(on_gpu)} on arrays of a GPU: interfaces and DLPack tensors that lie about "
-            "address, shape, strides, type and device; freed arrays; wrong devices and streams",
+            f"{len(on_gpu)} on arrays of a GPU: interfaces and DLPack tensors with a false "
+            "address, shape, strides, type or device; freed arrays; wrong devices and streams",
             "`tests/cuda/test_faults.py::test_wrong_calls`",
         ),
     ]
-    return markdown(("promise", "test"), lines, 2)
+    return markdown(("guarantee", "test"), lines, 2)
 
 
 # ---- long runs
@@ -64,7 +64,7 @@ def driver_faults() -> str:
         calls = sum(sum(each.values()) for each in record["calls"].values())
         return (
             f"{len(record['calls'])} operations × {len(results)} results: {grouped(calls)} failing "
-            f"calls, each in a process of its own, {len(record['failed'])} not as promised"
+            f"calls, each in its own process, of which {len(record['failed'])} broke the guarantees"
         )
 
     return (
@@ -72,54 +72,56 @@ def driver_faults() -> str:
     )
 
 
-LOST = 'each call on that GPU: `LaunchError` that says "lost", with the first failure'
+LOST = 'each call on that GPU: `LaunchError` with "lost" and the first failure'
 
 
 def faults() -> str:
-    """Of a GPU, in words: the outcomes are looked at, the times are the record's."""
+    """The table of GPU faults: sentences with the outcomes and times of the record."""
     record = read("faults-h200")
     cases = record["cases"]
 
     def raised(case: str, what: str = "a kernel") -> str:
-        told = cases[case][what]
-        return f"`{told['raised']}`" if "raised" in told else "right" if told["right"] else "wrong"
+        found = cases[case][what]
+        if "raised" in found:
+            return f"`{found['raised']}`"
+        return "right" if found["right"] else "wrong"
 
     def late(case: str, what: str) -> str:
         return f"{raised(case, what)} {1e3 * cases[case][what]['seconds_late']:.1f} ms after"
 
     def after(case: str) -> str:
-        told = cases[case]["afterwards"].values()
-        return "right" if all(each.get("right") for each in told) else "not right"
+        found = cases[case]["afterwards"].values()
+        return "results right" if all(each.get("right") for each in found) else "results wrong"
 
     def unchanged(case: str) -> str:
-        return "no array written" if cases[case]["its array"] else "an array written"
+        return "no array written" if cases[case]["its array"] else "an array was written"
 
     product, fork = cases["ctrl_c_in_a_product"], cases["fork"]
     waits = product["afterwards"]["the next kernel"]["seconds"]
     lines = [
         (
-            "another library holds the GPU's memory",
+            "another library occupies the GPU's memory",
             raised("out_of_memory"),
             f"{raised('out_of_memory', 'once it is free')}, once it is free",
         ),
         (
-            "a kernel traps, or leaves its arrays, in host memory",
+            "a kernel on host arrays traps or accesses memory outside its arrays",
             f"{raised('trap')}, {raised('illegal_address')}; {unchanged('trap')}",
-            f"{LOST}; the emulator and a new process work",
+            f"{LOST}; the emulator works, and so does a new process",
         ),
         (
-            "the same on arrays of the GPU, which are not waited for",
+            "the same on GPU arrays, where calls return before the kernel ends",
             f"returns ({raised('illegal_address_on_the_gpu')}); half a second later "
             f"{raised('illegal_address_on_the_gpu', 'half a second later')}: an earlier kernel "
             "failed",
             "as above",
         ),
         (
-            "a kernel that takes too long, `timeout=0.25`",
+            "a kernel exceeds `timeout=0.25`",
             f"{raised('timeout')} after {cases['timeout']['a kernel']['seconds']:.4f} s, "
             f"{unchanged('timeout')}",
-            "the GPU goes on until the kernel ends: the next call waits for it if it needs what "
-            f"the kernel holds; {after('timeout')}",
+            "the GPU continues until the kernel ends. The next call waits for that if it needs "
+            f"memory that the kernel uses; {after('timeout')}",
         ),
         (
             "the process ends while such a kernel runs",
@@ -133,18 +135,19 @@ def faults() -> str:
             after("ctrl_c_in_a_kernel"),
         ),
         (
-            f"Ctrl-C in a product in blocks ({product['a product']['shape'][0]}³, the slowest row)",
+            f"Ctrl-C in a product that is computed in blocks "
+            f"({product['a product']['shape'][0]}³, the slowest variant)",
             f"{late('ctrl_c_in_a_product', 'a product')} the signal, "
             f"{product['its part of out']:.0%} of `out` written",
-            f"the GPU works off what was queued, here for {waits:.0f} s: a call that needs it "
-            f"waits so long; {after('ctrl_c_in_a_product')}",
+            f"the GPU finishes the queued work, here in {waits:.0f} s, and later calls on it wait "
+            f"for that; {after('ctrl_c_in_a_product')}",
         ),
         (
             "fork before the first use, after it, and spawn",
             f"{raised('fork', 'before the first use')}; refused in "
-            f"{1e3 * fork['after it']['GPU']['seconds']:.1f} ms, with what to do in place of it; "
-            f"{raised('spawn', 'two processes')}",
-            f"{after('fork')}, in parent and child (there on the emulator)",
+            f"{1e3 * fork['after it']['GPU']['seconds']:.1f} ms, with a message that says what to "
+            f"do; {raised('spawn', 'two processes')}",
+            f"{after('fork')}, in the parent and in the child (there on the emulator)",
         ),
     ]
     commits = " and ".join(sorted({case["commit"] for case in cases.values()}))
@@ -158,7 +161,7 @@ def leaks() -> str:
     def say(record: Record) -> str:
         return (
             f"{grouped(record['end'] - record['begin'])} bytes more in use after "
-            f"{grouped(record['calls'])} calls, right and wrong, than after "
+            f"{grouped(record['calls'])} calls, valid and invalid, than after "
             f"{grouped(record['calls'] // 10)}; Python {record['python']}"
         )
 
@@ -186,11 +189,12 @@ def fuzz() -> str:
     )
 
 
-RUNS = {  # of validation/sanitized.py
-    "address": "the suite, AddressSanitizer and UBSan, Python's memory from malloc",
-    "leaks": "`validation/leaks.py`, LeakSanitizer; reports: of leaks by the extension",
-    "thread": "`validation/load.py`, ThreadSanitizer",
-    "driver": "`tests/cuda/fake_threads.py`, ThreadSanitizer, on the fake driver's two GPUs",
+# What each kind of validation/sanitized.py runs.
+RUNS = {
+    "address": "the test suite under AddressSanitizer and UBSan; Python allocates with malloc",
+    "leaks": "`validation/leaks.py` under LeakSanitizer; only leaks of the extension are reports",
+    "thread": "`validation/load.py` under ThreadSanitizer",
+    "driver": "`tests/cuda/fake_threads.py` under ThreadSanitizer, on two GPUs of the fake driver",
 }
 
 
@@ -205,7 +209,7 @@ def sanitizers() -> str:
     compilers = sorted({row["compiler"] for row in rows.values()})
     cores = sorted({f"{row['cpu']}, {row['cores']} cores" for row in rows.values()})
     where = f"\n\n{'; '.join([*compilers, *cores])}; no GPU." if rows else ""
-    return markdown(("kind", "what runs", "what ran", "reports"), lines, 3) + where
+    return markdown(("kind", "what runs", "recorded run", "reports"), lines, 3) + where
 
 
 def load() -> str:
@@ -213,14 +217,14 @@ def load() -> str:
         small, many = record["calls"][0], record["at_once"]
         kept = [each["in_use_mb"] for each in many.get("rounds", ())]
         memory = (
-            f"; malloc holds {kept[0]:.1f} MB after a fifth of the time and {kept[-1]:.1f} at its "
-            "end, the caches empty"
+            f"; memory in use by malloc, with empty caches: {kept[0]:.1f} MB after a fifth of "
+            f"the time, {kept[-1]:.1f} MB at the end"
             if kept
             else ""
         )
         return (
-            f"{grouped(small['count'])} small calls: {small['grown_mb']:.1f} MB more, "
-            f"{small['us']:.1f} µs in the median, {small['us_first']:.1f} in the first twentieth "
+            f"{grouped(small['count'])} small calls: memory grows by {small['grown_mb']:.1f} MB; "
+            f"median {small['us']:.1f} µs per call, {small['us_first']:.1f} in the first twentieth "
             f"and {small['us_last']:.1f} in the last. {many['threads']} threads for "
             f"{grouped(many['seconds'])} seconds: {grouped(many['calls'])} calls, "
             f"{len(many['failed'])} wrong{memory}"
@@ -228,14 +232,14 @@ def load() -> str:
 
     names = {
         "load-emu": "the emulator",
-        "load-emu-free-threaded": "the same without a GIL (3.14t)",
+        "load-emu-free-threaded": "the emulator, without a GIL (3.14t)",
         "load-cuda": "an H200",
     }
     lines = [
         (where, f"{say(record)} ({made(record)})" if (record := read(name)) else "not recorded yet")
         for name, where in names.items()
     ]
-    return markdown(("`validation/load.py`", "what came of it"), lines, 2)
+    return markdown(("`validation/load.py` on", "result"), lines, 2)
 
 
 def pythons() -> str:
@@ -256,7 +260,7 @@ def pythons() -> str:
         "version",
         "NumPy",
         "part of the suite",
-        "processes ended",
+        "exit of processes",
         "date",
         "commit",
     )

@@ -1,4 +1,4 @@
-"""The parameter sets that the build compiled ahead, so that a benchmark needs no compiler."""
+"""The variants and the parameter sets that the build compiled: benchmarks need no compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Appended: the installed smemkern must be found before the one of the source tree.
+# Appended, not prepended: the installed smemkern must shadow the one in the source tree.
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
@@ -21,6 +21,6 @@ def table() -> dict[tuple[str, str], registry.Row]:
 
 
 def parameter_sets(row) -> list[dict[str, int]]:
-    """The sets of a row (or of a smemkern.Variant): the default first, as {}."""
+    """The parameter sets of a row (or of a smemkern.Variant): first the default, as {}."""
     default, *others = table()[row.op, row.name].prebuilt
     return [{}, *({k: v for k, v in s.items() if v != default[k]} for s in others)]

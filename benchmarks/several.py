@@ -1,11 +1,11 @@
-"""Several GPUs of one host: what is right there, and what a product gains by them.
+"""Several GPUs of one host: correctness, and the speed-up of products.
 
     python benchmarks/several.py                 # writes benchmarks/results/<gpu>-x<count>.json
     python benchmarks/several.py --seconds 20 --commit abc1234
 
-Each of n GPUs reads all of one operand and a part of the other: (1 + 1/n) K N elements over the
-bus, beside 2 M N K / n operations. So only large products are bound by computing on all of them;
-the smaller ones are here to show what the bus allows. Needs PyTorch.
+Each of n GPUs reads all of one operand and 1/n of the other: (1 + 1/n) K N elements over the bus,
+for 2 M N K / n operations. So only large products are compute-bound on all GPUs. The smaller ones
+show the limit of the bus. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from host import times_in_turns
 
 Record = dict[str, Any]
 
-SIZES = [  # dtype, M, N, K; where they are bound by the bus on one GPU too, for comparison
+# (dtype, M, N, K); some are limited by the bus even on one GPU, for comparison.
+SIZES = [
     ("float32", 8192, 8192, 8192),
     ("float32", 16384, 16384, 16384),
     ("float32", 32768, 16384, 16384),
@@ -45,7 +46,7 @@ SIZES = [  # dtype, M, N, K; where they are bound by the bus on one GPU too, for
 
 
 def on_host(*shape: int, dtype: str = "float32") -> np.ndarray:
-    """Random values in ordinary memory; a GPU makes them, for a host takes minutes."""
+    """Random values in pageable memory, generated on a GPU: the host would need minutes."""
     made = np.empty(shape, dtype)
     rows = max(1, (1 << 28) // max(1, made[:1].size))
     for first in range(0, shape[0], rows):
@@ -54,12 +55,12 @@ def on_host(*shape: int, dtype: str = "float32") -> np.ndarray:
     return made
 
 
-# ---- what is right
+# ---- correctness
 
 
 @contextmanager
 def untouched() -> Iterator[None]:
-    """The caller's device and streams are what they were."""
+    """Checks that the current device and streams are the same afterwards."""
 
     def now() -> list[int]:
         streams = [torch.cuda.current_stream(i) for i in range(torch.cuda.device_count())]
@@ -71,7 +72,7 @@ def untouched() -> Iterator[None]:
 
 
 def host_arrays(last: int, everyone: list[int]) -> None:
-    """One GPU by its number, or all of them: the same bits."""
+    """One named GPU and all GPUs give the same bits."""
     for dtype, shape_a, shape_b in (
         ("float32", (3000, 700), (700, 1111)),
         ("float64", (130, 2000), (2000, 4097)),
@@ -98,7 +99,7 @@ def host_arrays(last: int, everyone: list[int]) -> None:
 
 
 def device_arrays(last: int) -> None:
-    """Arrays of any GPU are used there, whichever is the current one."""
+    """GPU arrays are processed on their own GPU, whichever is current."""
     with torch.cuda.device(last):
         a, b = torch.randn(500, 300, device="cuda"), torch.randn(300, 400, device="cuda")
         stream = torch.cuda.Stream()
@@ -112,7 +113,7 @@ def device_arrays(last: int) -> None:
     with torch.cuda.device(last), torch.cuda.stream(stream):
         torch.cuda._sleep(100_000_000)
         c = smemkern.gemm(a, b)
-        assert not stream.query(), "a call on device arrays waits"
+        assert not stream.query(), "a call on device arrays blocked until the result was ready"
     stream.synchronize()
     assert torch.allclose(c, a @ b, atol=1e-2)
     assert torch.equal(smemkern.transpose(a), a.T)
@@ -151,18 +152,18 @@ def other_libraries(last: int) -> None:
 
 
 def interrupted(everyone: list[int]) -> None:
-    """Ctrl-C ends the parts on all GPUs, long before their kernels; later calls are right."""
+    """Ctrl-C stops the call on all GPUs, long before their kernels end; later calls are right."""
     a = on_host(8192, 8192)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     start = time.perf_counter()
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
-        smemkern.gemm(a, a, variant="naive", devices=everyone)  # a second, and more
+        smemkern.gemm(a, a, variant="naive", devices=everyone)  # takes more than a second
     except KeyboardInterrupt:
         took = time.perf_counter() - start - 0.3
         assert took < 0.5, f"interrupted {took * 1e3:.0f} ms after the signal"
     else:
-        raise AssertionError("the product was made, and nobody heard")
+        raise AssertionError("expected KeyboardInterrupt, but the product was completed")
     finally:
         signal.signal(signal.SIGALRM, before)
     want = smemkern.gemm(a[:300], a, device="cuda:0")
@@ -170,7 +171,7 @@ def interrupted(everyone: list[int]) -> None:
 
 
 def check() -> Record:
-    """Names of what is right, and messages of what is not."""
+    """The result of each check by its name: "right", or the error."""
     everyone = list(range(torch.cuda.device_count()))
     last = everyone[-1]
     result: Record = {}
@@ -191,11 +192,11 @@ def check() -> Record:
     return result
 
 
-# ---- what it gains
+# ---- speed-up
 
 
 def in_turns(work: dict[str, Callable[[], object]], seconds: float) -> Record:
-    """Milliseconds of each, one after the other: the median, and the least."""
+    """Milliseconds of interleaved runs: the median and the minimum of each."""
     times = times_in_turns(work, seconds)
     return {
         "ms": {n: statistics.median(all_times) for n, all_times in times.items()},
@@ -233,9 +234,9 @@ def line(dtype: str, sizes: tuple[int, int, int], counts: list[int], seconds: fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=records.RESULTS)
-    parser.add_argument("--seconds", type=float, default=120, help="after which no line is begun")
-    parser.add_argument("--each", type=float, default=2.0, help="seconds of a line")
-    parser.add_argument("--scale", type=int, default=1, help="divides all sizes, to try it")
+    parser.add_argument("--seconds", type=float, default=120, help="start no line after that time")
+    parser.add_argument("--each", type=float, default=2.0, help="seconds per line")
+    parser.add_argument("--scale", type=int, default=1, help="divide all sizes, for a trial run")
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     given = parser.parse_args()
     start = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Every shape counts: gemm by `auto` beside cuBLAS (through PyTorch), over shapes and layouts.
+"""Compares gemm with `auto` and cuBLAS (through PyTorch) over many shapes and layouts.
 
-A step of gpu.py. Arrays are on the GPU, results are written in place, times are between CUDA events
-and so hold whatever a call puts on the stream: packing too. The two are timed in turns.
+A step of gpu.py. Arrays are on the GPU, and results go to existing arrays. Times are between CUDA
+events, so they include all that a call enqueues, also packing. Runs of the two are interleaved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shape = tuple[int, int, int]
 SQUARES = [64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384]
 PRIMES = [(61, 67, 71), (127, 131, 137), (251, 257, 263), (509, 521, 523), (1021, 1031, 1033)]
 PRIMES += [(2039, 2053, 2063), (4093, 4099, 4111), (4095, 4097, 4093), (8191, 8209, 8219)]
-# (M, N, K): tall, wide, small K, large K, few rows or columns, what networks ask for
+# (M, N, K): tall, wide, small K, large K, few rows or columns, shapes of neural networks
 OTHERS = [
     *[(16384, 256, 1024), (65536, 128, 256), (100000, 64, 64), (32768, 1024, 512)],
     *[(256, 16384, 1024), (128, 65536, 256), (64, 100000, 64), (1024, 32768, 512)],
@@ -50,11 +50,11 @@ OTHERS = [
 ]
 BATCHES = [(16, (128, 128, 128)), (64, (256, 256, 64)), (8, (1024, 1024, 1024)), (96, (77, 77, 64))]
 LAYOUTS = ("NN", "NT", "TN", "TT")
-CYCLES_A_SECOND = 2e9  # about; of torch.cuda._sleep
+CYCLES_PER_SECOND = 2e9  # approximate clock of torch.cuda._sleep
 
 
 def shapes() -> Iterator[tuple[int, Shape, str]]:
-    """Batch, shape and layout: all of them as NN, some in every layout."""
+    """(batch, shape, layout): every shape as NN, some in all layouts."""
     for shape in [(n, n, n) for n in SQUARES] + PRIMES + OTHERS:
         yield 1, shape, "NN"
     for shape in [(512,) * 3, (4096,) * 3, (4095, 4097, 4093), (2048, 300, 1000), (33, 4096, 511)]:
@@ -75,10 +75,10 @@ def operands(torch: Any, batch: int, shape: Shape, layout: str, dtype: Any) -> t
 
 
 def in_turns(torch: Any, work: list[Callable[[], object]], seconds: float) -> list[list[float]]:
-    """Milliseconds of the runs of each, timed one after the other, again and again.
+    """Milliseconds of each run of each function; runs are interleaved.
 
-    The GPU sleeps until a batch of runs is queued, so that times are the GPU's: what a call costs
-    the host is measured by `overhead`.
+    The GPU sleeps until a batch of runs is enqueued, so that times exclude the host's. `overhead`
+    measures those.
     """
     for one in work:
         one()
@@ -90,7 +90,7 @@ def in_turns(torch: Any, work: list[Callable[[], object]], seconds: float) -> li
     torch.cuda.synchronize()
     once = max(time.perf_counter() - started, 1e-5)
     runs = min(max(int(seconds / once), 3), 48)
-    batch = 16  # runs of each; the driver's queue holds some hundred launches
+    batch = 16  # runs of each function: the driver's queue holds some hundred launches
     times: list[list[float]] = [[] for _ in work]
     for first in range(0, runs, batch):
         events = [
@@ -98,7 +98,7 @@ def in_turns(torch: Any, work: list[Callable[[], object]], seconds: float) -> li
             for _ in range(min(batch, runs - first))
         ]
         wait = 2 * queued * len(events) if once < 0.01 else 0.0
-        torch.cuda._sleep(int(min(wait, 0.05) * CYCLES_A_SECOND))
+        torch.cuda._sleep(int(min(wait, 0.05) * CYCLES_PER_SECOND))
         for row in events:
             for one, (start, stop) in zip(work, row, strict=True):
                 start.record()
@@ -156,7 +156,7 @@ def sweep(seconds: float = 0.15, dtypes: tuple[str, ...] = ("float32",)) -> Reco
 
 
 def tune(seconds: float = 0.03) -> Record:
-    """The table that `auto` predicts by, fitted to times of all its rows, and how well it fits."""
+    """Times all variants, and fits the table from which `auto` predicts; with the fit's errors."""
     import torch
 
     import smemkern
@@ -192,7 +192,7 @@ def tune(seconds: float = 0.03) -> Record:
 
 
 def calls_on_device_arrays() -> dict[str, Callable[[], object]]:
-    """Small products that only queue their work, by us and by the arrays' own libraries."""
+    """Small products that return after enqueueing, by smemkern and by the arrays' own libraries."""
     import smemkern
 
     calls: dict[str, Callable[[], object]] = {}
@@ -213,8 +213,10 @@ def calls_on_device_arrays() -> dict[str, Callable[[], object]]:
 
 
 def overhead(rounds: int = 100, batch: int = 50) -> Record:
-    """Microseconds of host time a call takes that only queues its work: medians of batches that
-    take turns, so that a processor that speeds up or slows down does so for all of them."""
+    """Microseconds of host time per call that only enqueues its work.
+
+    Medians of interleaved batches, so that changes of the CPU's clock affect all calls alike.
+    """
     import torch
 
     calls = calls_on_device_arrays()

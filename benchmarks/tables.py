@@ -1,11 +1,11 @@
-"""Writes the README's tables and picture, and those of pages below docs, out of
-benchmarks/results/*.json; counts of docs/reliability.md out of the tests; the lists of
-csrc/kernels/README.md out of variants.toml.
+"""Generates the tables of README.md and of pages below docs, and the README's picture.
 
-    python benchmarks/tables.py            # rewrite what stands between the markers
+    python benchmarks/tables.py            # rewrite the text between the markers
     python benchmarks/tables.py --check    # fail if that would change anything
 
-No number is written by hand: what is not in a results file is not claimed.
+Measurements come from benchmarks/results/*.json, the counts of docs/reliability.md from the tests,
+and the lists of csrc/kernels/README.md from variants.toml. No number is written by hand: a result
+that is in no file is not claimed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
 
 def read(of: str) -> list[Record]:
-    """All results that begin so, a file each."""
+    """All records whose names begin with `of`, one per file."""
     return [record for name in records.names(f"{of}-") if (record := records.read(name))]
 
 
 def gpus() -> list[Record]:
-    """What benchmarks/gpu.py wrote, a file a GPU."""
+    """The records of benchmarks/gpu.py, one per GPU."""
     return read("nvidia")
 
 
@@ -59,7 +59,7 @@ def is_clean(results: Record) -> bool:
 
 
 def rungs(results: Record | None, *, brief: bool = False) -> str:
-    """GEMM: a row for each set of parameters that was measured; in brief, a row a variant."""
+    """GEMM: one row per measured set of parameters; if brief, one row per variant."""
     names = [name for op, name in table() if op == "gemm"]
     steps = {name: table()["gemm", name] for name in names}
     if results is None or "gemm" not in results:
@@ -108,17 +108,17 @@ def rungs(results: Record | None, *, brief: bool = False) -> str:
     )
     part = results["gemm"]
     said = (
-        "TFLOP/s, median of runs between CUDA events, operands on the device, N(0, 1) data. "
-        f"{where(part)}. cuBLAS through PyTorch {part['torch']}, in the same process; × cuBLAS: of "
-        f"the same accuracy, at {size(LARGE)}. "
+        "TFLOP/s, from the median time between CUDA events; operands on the device, N(0, 1) data. "
+        f"{where(part)}. cuBLAS through PyTorch {part['torch']}, in the same process. × cuBLAS: "
+        f"speed relative to cuBLAS of the same accuracy, at {size(LARGE)}. "
     )
     if brief:
         kept = ("variant", "what it is", "type", size(LARGE), size(ODD), "× cuBLAS")
         return f"{said.strip()}\n\n{markdown(kept, _columns(header, lines, kept), 3)}"
     return (
-        f"{said}Ceiling: what the units that a rung uses could do "
-        "at the highest clock without a pause. Error: relative Frobenius norm of the product of "
-        f"{size(LARGE)} against float64.\n\n" + markdown(header, lines, 3)
+        f"{said}Ceiling: peak throughput of the units that a variant computes with, at the highest "
+        f"clock. Error: relative Frobenius norm of the difference from a float64 product, at "
+        f"{size(LARGE)}.\n\n" + markdown(header, lines, 3)
     )
 
 
@@ -133,11 +133,11 @@ def goals(results: Record | None) -> str:
     if results is None or "gemm" not in results:
         return "Not yet measured."
     header = (
-        *("variant", "beside", *(size(shape) for shape in (LARGE, LARGEST, ODD))),
-        *("wanted", f"error, {size(LARGE)}", "cuBLAS' error"),
+        *("variant", "compared with", *(size(shape) for shape in (LARGE, LARGEST, ODD))),
+        *("goal", f"error, {size(LARGE)}", "error of cuBLAS"),
     )
     return (
-        "Times as fast as the cuBLAS of the same accuracy (✓: as wanted). "
+        "Speed relative to cuBLAS of the same accuracy (✓: the goal is met). "
         f"{where(results['gemm'])}.\n\n" + markdown(header, ladder.goals(results), 2)
     )
 
@@ -151,7 +151,7 @@ def _below(row: Any) -> str:
 
 
 def transposes(results: Record | None, *, brief: bool = False) -> str:
-    """A row for each set of parameters, with what the emulator counts; in brief, without that."""
+    """One row per set of parameters, with the emulator's counts; if brief, without them."""
     names = [name for op, name in table() if op == "transpose"]
     steps = {name: table()["transpose", name] for name in names}
     if results is None or "transpose" not in results:
@@ -185,20 +185,20 @@ def transposes(results: Record | None, *, brief: bool = False) -> str:
         for what in ("sectors read", "written", "wavefronts")
     ]
     said = (
-        "Four-byte elements; bytes read and written a second, as a share of a device copy of the "
-        "same bytes, in turns."
+        "Four-byte elements. Bytes read and written per second, as a share of those of a device "
+        "copy of the same size; runs are interleaved."
     )
     source = where(results["transpose"])
     if brief:
         return f"{said} {source}.\n\n{markdown(header, _columns(header, lines, header), 2)}"
     return (
-        f"{said} Behind that what the emulator counts: sectors and wavefronts, as multiples of the "
-        f"fewest. {source}.\n\n" + markdown((*header, *counts), lines, 2)
+        f"{said} The last columns are counted by the emulator: sectors and wavefronts, as "
+        f"multiples of the minimum. {source}.\n\n" + markdown((*header, *counts), lines, 2)
     )
 
 
 def _counts(results: Record, name: str) -> list[str]:
-    """Sectors and wavefronts of a rung, as multiples of the fewest."""
+    """Sectors and wavefronts of a variant, as multiples of the minimum."""
     cells = []
     for shape in movement.COUNTED:
         found = [
@@ -217,7 +217,7 @@ def _counts(results: Record, name: str) -> list[str]:
 
 
 def transpose_goals(results: Record | None) -> str:
-    """`auto` over all calls of benchmarks/movement.py."""
+    """`auto` and its peers, over all calls of benchmarks/movement.py."""
     calls = results.get("transpose", {}).get("sweep", ()) if results else ()
     if not calls:
         return "Not yet measured."
@@ -237,11 +237,11 @@ def transpose_goals(results: Record | None) -> str:
                 *(times(share) + mark, f"{wanted}" if wanted else "", *theirs),
             )
         )
-    header = ("shape", "elements", "µs", "of a copy", "wanted", *movement.PEERS)
+    header = ("shape", "elements", "µs", "share of a copy", "goal", *movement.PEERS)
     behind = sum(call["ahead"] < 1 for call in calls)
     return (
-        "`auto`, cublasSgeam, PyTorch and CuPy as shares of the speed of a device copy of the same "
-        f"bytes, in turns. {len(calls)} calls, {behind} behind a peer. "
+        "Speed of `auto`, cublasSgeam, PyTorch and CuPy as a share of that of a device copy of the "
+        f"same size, interleaved. {len(calls)} calls, of which {behind} are slower than a peer. "
         f"{where(results['transpose'])}.\n\n" + markdown(header, lines, 2)
     )
 
@@ -281,7 +281,7 @@ def emulator() -> str:
         )
         for line in record["lines"]
     ]
-    header = ("M warp instructions/s", "bare", "counting", "and looking for hazards")
+    header = ("M warp instructions/s", "execution only", "with counts", "with counts and hazards")
     parts = [
         f"{record['cpu']}, {record['threads']} threads, {record['date']}, "
         f"commit {record['commit'] or 'unknown'}; GEMM of 256³, transposes of 1024², fp32.",
@@ -291,14 +291,14 @@ def emulator() -> str:
         counting, hazards = (f"{peer['numba'] / peer[m]:.0f}" for m in modes[1:])
         parts.append(
             f"Numba's CUDA simulator takes {number(peer['numba'], 2)} s for `tiled` at "
-            f"{peer['n']}³: {counting} times as long as counting, {hazards} times as long as that "
-            "with hazards."
+            f"{peer['n']}³: {counting} times as long as the emulator with counts, {hazards} times "
+            "as long as with counts and hazards."
         )
     return "\n\n".join(parts)
 
 
 def numbers(op: str) -> str:
-    """All that was measured of an operation's rungs, without the column that says what each is."""
+    """All measurements of an operation's variants, without the column of descriptions."""
     by_op = {"gemm": rungs, "transpose": transposes}
     if op not in by_op:
         return ""
@@ -307,7 +307,7 @@ def numbers(op: str) -> str:
 
 
 def kernel_files() -> dict[str, str]:
-    """The tables of csrc/kernels/README.md: a line per row of variants.toml, in its order."""
+    """The tables of csrc/kernels/README.md: one line per row of variants.toml, in its order."""
     tables: dict[str, list[tuple[str, ...]]] = {}
     for row in table().values():
         ladder_of_op = "probes" if row.op == "probe" else f"{row.op} ladder"
@@ -329,7 +329,7 @@ def sections() -> dict[str, str]:
 
 
 def report(results: Record) -> str:
-    """What benchmarks/gpu.py prints at its end."""
+    """The report that benchmarks/gpu.py prints at its end."""
     return "\n\n".join(
         [rungs(results), goals(results), transposes(results), claims(results), checked(results)]
     )
@@ -340,7 +340,7 @@ def each(table: Callable[[Any], str], results: Iterable[Record | None]) -> str:
 
 
 def documents() -> dict[Path, dict[str, str]]:
-    """The files with marked parts, and what belongs into those."""
+    """The files with marked parts, and the text of each part by its name."""
     measured, counted = gpus() or [None], read("exactness")
     return {
         README: sections(),
@@ -373,17 +373,17 @@ def documents() -> dict[Path, dict[str, str]]:
 
 
 def rewritten(text: str, parts: dict[str, str] | None = None) -> str:
-    """A document with every part between <!-- begin: X --> and <!-- end: X --> made anew."""
+    """The document with the text between each <!-- begin: X --> and <!-- end: X --> replaced."""
     for name, part in (sections() if parts is None else parts).items():
         pattern = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.S)
         text, count = pattern.subn(lambda m, part=part: f"{m[1]}\n{part}\n\n{m[2]}", text)
         if count != 1:
-            raise SystemExit(f"there are {count} parts marked {name!r}; there should be one")
+            raise SystemExit(f"expected one part marked {name!r}, found {count}")
     return text
 
 
 def pictured() -> Record | None:
-    """Whose ladder is drawn: of several GPUs the first."""
+    """The record that the picture shows: that of the first GPU with GEMM results."""
     return next((results for results in gpus() if "gemm" in results), None)
 
 

@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 CUDA = HERE / "cuda"
 sys.path.insert(0, str(CUDA))
-from cuda_build import build  # noqa: E402
+from cuda_build import build, build_driver  # noqa: E402
 
 from checks import environment  # noqa: E402
 
@@ -23,8 +23,7 @@ def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     flags = ("-shared", "-fPIC", "-fvisibility=hidden")
     build(folder / "failing_allocator.so", [HERE / "faults" / "failing_allocator.c"], *flags)
-    driver = [*flags, "-Wl,-soname,libcuda.so.1"]
-    build(folder / "libcuda.so.1", sorted(CUDA.glob("fake_*.c")), *driver)
+    build_driver(folder)
     return folder
 
 

@@ -153,7 +153,8 @@ def test_parts_of_checks(tmp_path):
 
     Of simt and the rows by mma.sync some change nothing, for reasons that the harness asks for.
     """
-    found = record_of(tmp_path, "--kinds", "term,choice", "--each", "3")["mutants"]
+    options = ("--only-mutants", "--kinds", "term,choice", "--each", "3")
+    found = record_of(tmp_path, *options)["mutants"]
     ladder = [m for m in found if not m["image"].startswith(("gemm_simt", "gemm_mma"))]
     terms = [m for m in ladder if m["kind"] == "term" and m["image"].startswith("gemm")]
     assert len(terms) >= 25
@@ -198,6 +199,7 @@ def test_corrected_mistakes_are_clean(row):
 @needs_tree
 def test_a_result_read_before_it_is_written(tmp_path):
     """The branch on beta, one mutant of each image."""
-    found = record_of(tmp_path, "--kinds", "value", "--each", "1")["mutants"]
+    options = ("--only-mutants", "--kinds", "value", "--each", "1")
+    found = record_of(tmp_path, *options)["mutants"]
     assert len(found) >= 8
     assert all("uninitialised" in mutant["kinds"] for mutant in found), found

@@ -80,45 +80,64 @@ def test_launches_of_several_batches():
         assert smemkern.trace("gemm", *batches(), variant=variant).hazards == ()
 
 
-# In a process of its own: devices keep images by their name.
+# Each in a process of its own: devices keep images by their name.
 TRACE = """
-import json, sys
+import json, os, sys
 import smemkern
-from test_overlap import batches, operands
-folder, variant, order, keywords = sys.argv[1:]
-if folder:
-    smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
+from test_overlap import batches, found, operands
+variant, order, keywords, *folders = sys.argv[1:]
 given = operands(order) if order else batches()
-found = smemkern.trace("gemm", *given, variant=variant, **json.loads(keywords)).hazards
-print(json.dumps([(h.kind, h.file, h.message) for h in found]))
+for folder in folders:
+    if os.fork() == 0:
+        smemkern._core.configure(images=folder, kernels=smemkern._core.config()["kernels"])
+        print(json.dumps(found(given, variant, json.loads(keywords))), flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
-def hazards(folder, variant, order, keywords):
+def found(given, variant, keywords):
+    hazards = smemkern.trace("gemm", *given, variant=variant, **keywords).hazards
+    return [(h.kind, h.file, h.message) for h in hazards]
+
+
+def found_in_each(folders, variant, order, keywords):
     done = subprocess.run(
-        [sys.executable, "-c", TRACE, folder, variant, order, json.dumps(keywords)],
+        [sys.executable, "-c", TRACE, variant, order, json.dumps(keywords), *folders],
         cwd=Path(__file__).parent,
         env=environment(Path(__file__).parent),
         stdout=subprocess.PIPE,
         check=True,
         timeout=120,
     )
-    return json.loads(done.stdout)
+    of_each = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(of_each) == len(folders)
+    return of_each
+
+
+def write_mutant(folder, image, entry):
+    """The image, in a new folder, without the wait of one kernel."""
+    ptx = (IMAGES / f"{image}.ptx").read_text()
+    body = kernels(ptx)[entry]
+    mutant = ptx.replace(body, body.replace("griddepcontrol.wait;", ""))
+    assert mutant != ptx
+    folder.mkdir()
+    (folder / f"{image}.ptx").write_text(mutant)
+    return folder
 
 
 @pytest.mark.parametrize(("variant", "order", "keywords", "launches"), CASES[:-1])
 def test_a_missing_wait_is_found(tmp_path, variant, order, keywords, launches):
     image = smemkern._core.plan("gemm", operands(order), {"variant": variant, **keywords})["image"]
-    ptx = (IMAGES / f"{image}.ptx").read_text()
-    assert hazards("", variant, order, keywords) == []
-    for number, end in enumerate(launches):
-        body = kernels(ptx)[f"gemm_{variant}{end}"]
-        mutant = ptx.replace(body, body.replace("griddepcontrol.wait;", ""))
-        assert mutant != ptx
-        (tmp_path / f"{image}.ptx").write_text(mutant)
-        found = hazards(str(tmp_path), variant, order, keywords)
-        assert {kind for kind, *_ in found} == ({"overlap"} if number else set()), end
-        assert all("griddepcontrol.wait" in message for *_, message in found)
+    assert found(operands(order), variant, keywords) == []
+    folders = [
+        write_mutant(tmp_path / f"launch{number}", image, f"gemm_{variant}{end}")
+        for number, end in enumerate(launches)
+    ]
+    of_each = found_in_each(folders, variant, order, keywords)
+    for number, hazards in enumerate(of_each):
+        assert {kind for kind, *_ in hazards} == ({"overlap"} if number else set())
+        assert all("griddepcontrol.wait" in message for *_, message in hazards)
 
 
 def test_a_wait_covers_one_launch(tmp_path):
@@ -127,11 +146,8 @@ def test_a_wait_covers_one_launch(tmp_path):
     plan = smemkern._core.plan("gemm", batches(), keywords)
     ends = ["", "_reduce", "", "_reduce"]
     assert [one["entry"] for one in plan["launches"]] == [f"gemm_mma_tf32x3{e}" for e in ends]
-    assert hazards("", "mma_tf32x3", "", {"split": 2}) == []
-    ptx = (IMAGES / f"{plan['image']}.ptx").read_text()
-    body = kernels(ptx)["gemm_mma_tf32x3_reduce"]
-    mutant = ptx.replace(body, body.replace("griddepcontrol.wait;", ""))
-    (tmp_path / f"{plan['image']}.ptx").write_text(mutant)
-    found = hazards(str(tmp_path), "mma_tf32x3", "", {"split": 2})
-    files = {file.rpartition("/")[2] for _, file, _ in found}
+    assert found(batches(), "mma_tf32x3", {"split": 2}) == []
+    folder = write_mutant(tmp_path / "mutant", plan["image"], "gemm_mma_tf32x3_reduce")
+    [hazards] = found_in_each([folder], "mma_tf32x3", "", {"split": 2})
+    files = {file.rpartition("/")[2] for _, file, _ in hazards}
     assert files == {"split_k.cuh", "common.cuh"}  # sums read, and the next batch's written

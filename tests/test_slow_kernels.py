@@ -109,8 +109,8 @@ def test_timeout_is_kept(name, traced, capfd):
     assert not x.any()
 
 
-@pytest.mark.parametrize("name", ["fences and flags", "bulk loads"])
-def test_memory_of_a_trace(name):
+@pytest.mark.parametrize(("name", "most"), [("fences and flags", 2200), ("bulk loads", 1100)])
+def test_memory_of_a_trace(name, most):
     """What the search for hazards remembers is bounded, too: in a process of its own."""
     more, body, threads = SLOW[name]
     program = f"""
@@ -118,7 +118,7 @@ def test_memory_of_a_trace(name):
         k = smemkern.Kernel({HEAD + more + ENTRY.format(body=body)!r}, "k")
         x = numpy.zeros(16384, "u4")
         try:
-            smemkern.trace(k, 4, {threads}, x, max_instructions=200_000, timeout=6)
+            smemkern.trace(k, 4, {threads}, x, max_instructions=200_000, timeout=3)
             raised = "nothing"
         except (MemoryError, TimeoutError, smemkern.Error) as error:
             raised = type(error).__name__
@@ -129,4 +129,4 @@ def test_memory_of_a_trace(name):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     mebibytes, raised = done.stdout.split()
-    assert int(mebibytes) < 2200 and raised != "nothing", done.stdout
+    assert int(mebibytes) < most and raised != "nothing", done.stdout

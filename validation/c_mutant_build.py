@@ -1,8 +1,8 @@
 """A copy of the tree in which c_mutants.py changes a file of C, compiles it and links it.
 
 Everything is compiled once for the baseline instruction set alone (CPU_VARIANTS=0), so that a
-change to one of the emulator's vector files is not compiled three times. Of a mutant only what
-includes the changed file is compiled again; the other objects are linked as they are.
+change to one of the emulator's vector files is not compiled three times. For a mutant only
+sources that include the changed file are compiled again; the other objects are reused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FLAGS = ["-std=gnu17", "-w", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden"
 FLAGS += ["-DCPU_VARIANTS=0", '-DSMK_VERSION="0"', "-Icsrc", "-MMD"]
 FLAGS += [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
 FOLDERS = ("module", "pipeline", "core", "cuda", "emu")
-QUICK = ["-O1"]  # mutants; also what they are compared with
+QUICK = ["-O1"]  # for mutants, and for the originals they are compared with
 SANITIZED = [*QUICK, "-g1", "-fno-omit-frame-pointer", *KINDS["address"].flags.split()]
-# Returns that look alike stay apart, so that it is seen which tests a guard keeps out.
+# Equal returns are not merged, so that coverage shows which tests a guard rejects.
 FLAGGED = ["-O1", "-g", "-mllvm", "-simplifycfg-sink-common=false"]
 FLAGGED += ["-fsanitize-coverage=inline-bool-flag,pc-table,no-prune"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
@@ -34,7 +34,7 @@ COMPILE_SECONDS = 120
 
 
 class Equivalent(Exception):
-    """The mutant's objects are the original's."""
+    """The mutant's objects are identical to the original's."""
 
 
 class DoesNotCompile(Exception):
@@ -48,10 +48,10 @@ class Tree:
         self.extension = self.path / "smemkern" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
         self.ccache = ["ccache"] if shutil.which("ccache") else []
 
-    # ---- all of it, once
+    # ---- the complete build
 
     def prepare(self, workers: int) -> None:
-        """The copy, and an object of each file."""
+        """Copies the tree, and compiles each file."""
         copied(self.path)
         for kind in ("original", "original-sanitized"):
             shutil.rmtree(self.folder / kind, ignore_errors=True)
@@ -61,13 +61,13 @@ class Tree:
         self.write_compiler()
 
     def write_compiler(self) -> None:
-        """What tests that compile C call: a mutant is not refused for a warning."""
+        """A gcc for tests that compile C, with -Wno-error: warnings of a mutant are no failure."""
         wrapper = self.folder / "cc"
         wrapper.write_text(f'#!/bin/sh\nexec {" ".join(self.ccache)} gcc "$@" -Wno-error\n')
         wrapper.chmod(0o755)
 
     def sources(self) -> list[str]:
-        """Those that are compiled for themselves, in the tree."""
+        """The sources in the tree that are compiled separately."""
         files = [
             str(path.relative_to(self.path))
             for name in FOLDERS
@@ -92,7 +92,7 @@ class Tree:
                 text=True,
                 timeout=COMPILE_SECONDS,
             )
-            if done.returncode >= 0:  # else somebody has ended it
+            if done.returncode >= 0:  # else it was killed
                 break
         if done.returncode:
             raise DoesNotCompile(f"{done.returncode}: {done.stderr}")
@@ -108,13 +108,13 @@ class Tree:
         target = self.extension.with_suffix(".new")
         command = ["gcc", "-shared", *map(str, objects), *more, "-o", str(target), *LIBRARIES]
         subprocess.run(command, check=True, capture_output=True)
-        target.replace(self.extension)  # a process that has the old one mapped keeps it
+        target.replace(self.extension)  # processes that have mapped the old file keep it
 
     def link_reference(self) -> None:
         self.link([self.object_of("reference", source) for source in self.sources()])
 
     def link_flagged(self, workers: int) -> None:
-        """With a flag in each basic block, which is set when it runs."""
+        """Builds with a coverage flag per basic block."""
         self.compile_all("flagged", "clang", FLAGGED, workers)
         flags = self.folder / "flagged" / "flags.o"
         source = str(ROOT / "benchmarks" / "c_mutant_flags.c")
@@ -124,7 +124,7 @@ class Tree:
     # ---- one mutant
 
     def compiled_from(self, file: str) -> list[str]:
-        """The sources whose objects are made of the file."""
+        """The sources that include the file."""
         if file in self.sources():
             return [file]
         found = []
@@ -154,7 +154,7 @@ class Tree:
         self.link_mutant(site)
 
     def original_of(self, source: str) -> Path:
-        """As it is, compiled as its mutants are."""
+        """The original's objects, compiled with the flags of mutants."""
         return self.object_of("original-sanitized" if self.sanitized else "original", source)
 
     def link_mutant(self, site: Site) -> None:

@@ -28,11 +28,11 @@ import c_mutant_tests
 from c_mutant_build import Tree
 from sanitized import ROOT
 
-TEST_SECONDS = 40  # one that takes longer, with flags, is left out
+TEST_SECONDS = 40  # a test that takes longer with coverage flags is left out
 FILE_SECONDS = 900
-MOST = 250  # tests of a file: of more, which are one test over many sizes, an even sample
-# Which say nothing of the emulator, the planners or the module, or only by the clock, or by way
-# of a browser or a kernel of Jupyter.
+MOST = 250  # tests per file; larger files repeat one test over many sizes, and are sampled evenly
+# Tests that do not check the emulator, the planners or the module, or do so only by timing, in a
+# browser or in a Jupyter kernel.
 LEFT_OUT = (
     *("tests/building", "tests/test_explorer.py", "tests/test_notebooks.py"),
     *("tests/test_mutation.py", "tests/test_benchmark.py", "tests/test_docs.py"),
@@ -41,7 +41,7 @@ LEFT_OUT = (
     *("tests/test_c_mutants.py", "tests/test_completion.py"),
     "tests/test_api.py::test_import_is_cheap",
 )
-# They compile these files by themselves, which is not seen here.
+# These tests compile these files themselves, which coverage does not show.
 COMPILED = {
     "tests/pipeline/test_task_order": "csrc/pipeline/plan/",
     "tests/emu/test_guarded": "csrc/emu/base/guarded",
@@ -49,7 +49,7 @@ COMPILED = {
 
 
 class Flags:
-    """The flags of the extension in this process."""
+    """The coverage flags of the extension in this process."""
 
     def __init__(self, extension: Path, folder: Path) -> None:
         library = ctypes.CDLL(str(extension))
@@ -75,7 +75,7 @@ class Flags:
 
 
 class Recorder:
-    """A plugin: what each test that passes has run, and in how many seconds."""
+    """A pytest plugin that records the blocks and the seconds of each passing test."""
 
     def __init__(self, tree: Tree, folder: Path) -> None:
         self.tree, self.folder = tree, folder
@@ -125,13 +125,13 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def versions(folder: Path) -> list[Path]:
-    """One for each state of the C code that tests were measured with, the newest first."""
+    """Folders of measurements, one per state of the C code, the newest first."""
     found = folder.glob("reach/*/lines.npz")
     return [path.parent for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
 
 
 def known(folder: Path, tree: Path) -> dict[str, Path]:
-    """Where each test file was measured last, if it has not changed since."""
+    """The last measurement of each test file that has not changed since."""
     found: dict[str, Path] = {}
     for version in versions(folder):
         for path in version.glob("tests.*.npz"):
@@ -143,7 +143,7 @@ def known(folder: Path, tree: Path) -> dict[str, Path]:
 
 
 def measure(tree: Tree, workers: int) -> None:
-    """What tests run that are new or have changed; the others stay as they were measured."""
+    """Measures new and changed tests; keeps the measurements of the others."""
     todo = [file for file in test_files(tree.path) if file not in known(tree.folder, tree.path)]
     if not todo:
         return
@@ -182,7 +182,7 @@ def measure(tree: Tree, workers: int) -> None:
 
 
 def lines_of(tree: Tree) -> dict[str, np.ndarray]:
-    """files, and (file, line, block) of each place in the line table."""
+    """The files, and (file, line, block) of each entry of the line table."""
     library = ctypes.CDLL(str(tree.extension))
     bounds = [
         ctypes.c_void_p.in_dll(library, f"c_mutant_blocks{end}").value for end in ("", "_end")
@@ -213,7 +213,7 @@ def lines_of(tree: Tree) -> dict[str, np.ndarray]:
 
 
 class Version:
-    """What was measured with one state of the C code."""
+    """The measurements with one state of the C code."""
 
     def __init__(self, folder: Path, paths: list[Path]) -> None:
         self.folder = folder
@@ -229,7 +229,7 @@ class Version:
         self.moved: dict[str, dict[int, int]] = {}
 
     def lines(self, file: str, now: Path) -> dict[int, int]:
-        """Where the lines of the file that have stayed were then."""
+        """The former numbers of the file's unchanged lines."""
         if file not in self.moved:
             then = self.folder / file
             texts = [p.read_text().splitlines() if p.exists() else [] for p in (now / file, then)]
@@ -242,7 +242,7 @@ class Version:
         return self.moved[file]
 
     def tests(self, file: str, line: int, now: Path) -> dict[str, int]:
-        """Of each test: how many run that of the line's blocks which the fewest run of its own."""
+        """By test that runs the line: how many tests run the rarest block that it runs there."""
         lines = self.lines(file, now)
         for above in range(line, max(0, line - 12), -1):
             if blocks := self.rows.get((file, lines.get(above, 0))):
@@ -254,7 +254,7 @@ class Version:
 
 
 class Reach:
-    """What measure() has found."""
+    """The results of measure()."""
 
     def __init__(self, tree: Tree) -> None:
         self.sanitized = tree.sanitized
@@ -268,9 +268,11 @@ class Reach:
         }
 
     def tests(self, file: str, line: int) -> dict[str, int]:
-        """Those that run the line, or the nearest line above it that has instructions. The tree has
-        a mutant there, so the lines are those of the files as they are. With each: how many tests
-        run that part of the line which the fewest run of those that it does."""
+        """The tests that run the line, or the nearest line above it that has instructions.
+
+        For each: the number of tests of the rarest block that it runs there. The tree has a mutant
+        at the line, so line numbers are those of the original files.
+        """
         found = {name: n for v in self.versions for name, n in v.tests(file, line, ROOT).items()}
         compile_it = tuple(test for test, files in COMPILED.items() if file.startswith(files))
         return found | {

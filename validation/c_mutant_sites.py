@@ -1,4 +1,4 @@
-"""Where c_mutants.py can change a line of C, and into what.
+"""Finds the sites where c_mutants.py can mutate a line of C, and the replacements.
 
 Only function bodies have sites: no preprocessor line, no comment, no string, no table outside of a
 function, and nothing within the arguments of a call that forms a message.
@@ -25,7 +25,7 @@ TOKEN = re.compile(
       | (?P<sign>->|\+\+|--|<<=|>>=|<<|>>|[<>=!]=|&&|\|\||[-+*/%&|^]=|\.\.\.|.)""",
     re.VERBOSE | re.DOTALL,
 )
-# Their arguments are text and what is shown in it.
+# The arguments of these functions only form messages.
 MESSAGES = re.compile(
     r"PyErr_(Format|SetString|WarnFormat)|PyUnicode_FromFormat|(PyOS_)?snprintf|text_add|"
     r"(parser|smk|launch|warp|decode|lexer|decoder)_(fail|fault|unexpected|error|unknown)\w*|"
@@ -43,7 +43,7 @@ ROUNDINGS = {
     "ROUND_NEAREST_AWAY": "ROUND_NEAREST",
     **{f"{a}{f}": f"{b}{f}" for a, b in (("floor", "ceil"), ("ceil", "floor")) for f in ("", "f")},
 }
-# What an operator stands behind if it has a left operand.
+# The token before a binary operator is one of these.
 ENDS_OPERAND = re.compile(r"[\w\])]$")
 
 
@@ -78,7 +78,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def closing(every: list[Token]) -> dict[int, int]:
-    """The place of each bracket's other one."""
+    """The index of the matching bracket for each bracket."""
     pairs, opened = {}, []
     for k, token in enumerate(every):
         if token.kind == "sign" and token.text in "([{":
@@ -89,7 +89,7 @@ def closing(every: list[Token]) -> dict[int, int]:
 
 
 def bodies(every: list[Token], pairs: dict[int, int]) -> list[range]:
-    """Of functions: braces outside of all others, behind a parenthesis."""
+    """Bodies of functions: outermost braces that follow a parenthesis."""
     found, k = [], 0
     while k < len(every):
         if every[k].text == "{" and k in pairs:
@@ -127,7 +127,7 @@ class File:
         return self.tokens[k].text if 0 <= k < len(self.tokens) else ""
 
     def add(self, operator: str, first: int, last: int, after: str) -> None:
-        """Tokens first to last become `after`; the lines below stay where they are."""
+        """Replaces tokens first to last with `after`; later lines keep their numbers."""
         start, end = self.tokens[first].start, self.tokens[last].end
         before = self.text[start:end]
         line = self.text.count("\n", 0, start) + 1
@@ -152,11 +152,11 @@ class File:
             self.name_at(k, before, behind)
 
     def is_type(self, k: int) -> bool:
-        """Whether an operator behind it is none: (x *)&y."""
+        """Whether the operator after it is unary because of a cast: (x *)&y."""
         return self.text_at(k) == ")" and self.text_at(k - 1) == "*"
 
     def sum(self, k: int) -> None:
-        """One more or less that is left out, or n - 1 that makes a division round up."""
+        """Removes + 1 or - 1, or the n - 1 that makes a division round up."""
         operator = self.text_at(k)
         if self.text_at(k + 1).rstrip("uUlL") == "1" and not re.match(
             r"<<|[*/%.]", self.text_at(k + 2)
@@ -203,7 +203,7 @@ class File:
                 self.add("bound", k, k, spelt(value - 1))
 
     def is_index(self, k: int) -> bool:
-        """Whether it is one, and not the size of an array that is declared: type name[2][n]."""
+        """Whether it is an index, not the size in a declaration: type name[2][n]."""
         if self.text_at(k - 1) != "[" or self.text_at(k + 1) != "]":
             return False
         first = k - 1
@@ -235,7 +235,7 @@ class File:
         self.add("negated condition", opens, closes, f"(!({inside}))")
 
     def guard(self, k: int, closes: int) -> None:
-        """if (x) return ...; and the like, without an else."""
+        """Removes if (x) return ...; and similar statements without an else."""
         first = closes + 2 if self.text_at(closes + 1) == "{" else closes + 1
         if self.text_at(first) not in ("return", "continue", "break", "goto"):
             return
@@ -250,7 +250,7 @@ class File:
             self.add("dropped guard", k, end, ";")
 
     def call(self, k: int, before: str) -> None:
-        """A statement that is a call."""
+        """Removes a statement that is a call."""
         end = self.pairs[k + 1]
         if self.text_at(end + 1) != ";":
             return
@@ -276,7 +276,7 @@ def mutate(text: str, site: Site) -> str:
 
 
 def shown(text: str, site: Site) -> tuple[str, str]:
-    """The lines that change, before and after."""
+    """The changed lines, before and after."""
     first = text.rfind("\n", 0, site.start) + 1
     last = text.find("\n", site.end)
     old = text[first:last]

@@ -29,12 +29,12 @@ class Outcome(NamedTuple):
     """how: "passed", "failed", "crashed", "hung" or "broken" (no test could be collected)."""
 
     how: str
-    test: str  # the one that ended the run
+    test: str  # the test that ended the run
     seconds: float
 
 
 class Selection:
-    """A plugin: only these tests, in this order; says which one runs."""
+    """A pytest plugin that runs only these tests, in this order, and logs the current one."""
 
     def __init__(self, chosen: Sequence[str], log: int) -> None:
         self.place = {name: k for k, name in enumerate(chosen)}
@@ -74,8 +74,11 @@ def forked(
     limit: Callable[[str], float],
     memory: int | None = MEMORY,
 ) -> tuple[int | None, list[str], float]:
-    """work(log) in a child within the tree: its status (None: it took longer than limit(the last
-    line of its log) for one more line), the lines of its log, seconds."""
+    """Runs work(log) in a child process within the tree.
+
+    Returns its status, the lines of its log, and its seconds. The status is None if it exceeded
+    limit(last line of its log) before the next line.
+    """
     began = time.monotonic()
     reads, writes = os.pipe()
     child = os.fork()
@@ -124,7 +127,7 @@ def forked(
 def run(
     tree: Path, chosen: Sequence[str], seconds: dict[str, float], memory: int | None = MEMORY
 ) -> Outcome:
-    """The tests in their order, up to the first that fails; seconds: what each takes."""
+    """Runs the tests in order, up to the first failure; seconds: their usual times."""
     scratch = tree.parent / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
@@ -140,7 +143,7 @@ def run(
 
     for _ in range(3):
         status, lines, took = forked(tree, work, scratch / "output", limit, memory)
-        if status != -signal.SIGKILL:  # which a mutant does not send itself
+        if status != -signal.SIGKILL:  # a mutant does not send SIGKILL itself
             break
     failed = [line.split(" ", 1)[1] for line in lines if line.startswith("failed ")]
     last = lines[-1].split(" ", 1)[1] if lines else "import"

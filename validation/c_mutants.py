@@ -1,23 +1,24 @@
-"""How good are the tests of our C? Changes one place at a time of csrc/emu, csrc/core, csrc/module.
+"""Mutation testing of the C code in csrc/emu, csrc/core and csrc/module.
 
     python validation/c_mutants.py --measure           # which test runs which line; needs clang
     python validation/c_mutants.py --count 300 --seed 21   # resumes; writes results/c-mutants.json
-    python validation/c_mutants.py --again --measure   # survivors once more, and tests as they are
+    python validation/c_mutants.py --again --measure   # survivors again, with the current tests
     python validation/c_mutants.py --sanitized         # survivors with AddressSanitizer and UBSan
     python validation/c_mutants.py --only csrc/emu/machine/barrier.c --count 20 --results F
 
-(mutation.py mutates kernels, to try the hazard detector.) c_mutant_sites.py says what changes: a
-comparison, a bound, a mask, a rounding, one more or less, a call or a guard that goes, a condition
-negated, && for ||. Mutants are drawn by seed from all such places. Each is compiled and linked in
-build/c_mutants, a copy of the tree, and the tests that run its line run there, quickest and best
-killers first, until one fails: ten seconds' worth, with --again five minutes'. A mutant is
+(mutation.py mutates kernels, to test the hazard detector.) c_mutant_sites.py has the operators:
+comparisons, bounds, masks, roundings, off by one, removed calls and guards, negated conditions, &&
+for ||. Mutants are drawn with a seed from all sites. Each is compiled and linked in
+build/c_mutants, a copy of the tree. The tests that run its line run there until one fails: first
+those that are quick and likely to fail, up to FIRST_SECONDS, with --again also THEN_SECONDS more.
+A mutant is
 
-    killed       by a test that fails, crashes, or takes too long, and passes without the mutant;
-                 with --sanitized also by a report about the file that changed
-    survived     no test fails that runs the line; it needs a reason in c_mutant_reasons.py
+    killed       a test fails, crashes or exceeds its time limit, but passes without the mutant;
+                 with --sanitized, a report about the mutated file also counts
+    survived     no test that runs the line fails; it needs a reason in c_mutant_reasons.py
 
-One that does not compile, or into the same machine code, does not count, and another is drawn; nor
-does one that no input can tell from the original, as c_mutant_reasons.py shows.
+Mutants that do not compile, or compile to the same machine code, do not count, and others are
+drawn. Neither do those that c_mutant_reasons.py lists as equivalent to the original.
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ from sanitized import KINDS, LEFT_OUT, ROOT, path_of
 
 RESULTS = records.RESULTS / "c-mutants.json"
 FOLDER = ROOT / "build" / "c_mutants"
-FIRST_SECONDS, FIRST_FILES = 20, 6  # of the tests that come first, on a busy machine
-FEW, MOST_FEW = 10, 80  # of so many tests of a line one that alone runs a part of it comes first
-LEAKS = ("tests/test_references.py", "tests/test_module_cache.py")  # for calls that are left out
-THEN_SECONDS = 300  # of those after them, with --again
+FIRST_SECONDS, FIRST_FILES = 20, 6  # of the first tests; generous, for a busy machine
+FEW, MOST_FEW = (
+    10,
+    80,
+)  # a test comes first if its block of the line runs in under 1/FEW of the line's tests
+LEAKS = ("tests/test_references.py", "tests/test_module_cache.py")  # for removed calls
+THEN_SECONDS = 300  # of the tests after them, with --again
 Record = dict[str, Any]
 
 
@@ -60,7 +64,7 @@ Record = dict[str, Any]
 
 
 class Choice:
-    """The tests that run a mutant's line, in the order in which they are likely to kill it."""
+    """The tests that run a mutant's line, the most likely killers first."""
 
     def __init__(self, reach: Reach, records: list[Record], first: list[str]) -> None:
         self.reach, self.first, self.distrusted = reach, tuple(first), set[str]()
@@ -77,8 +81,8 @@ class Choice:
                 self.killers.setdefault(place, Counter())[killer] += 1
 
     def worth(self, file: str, tests: list[str], site: Site, all_tests: int) -> float:
-        """More: a file that has killed others like it, and more of whose tests run the line than of
-        all files' tests do."""
+        """Priority of a test file: higher if it killed mutants nearby, if an above-average share of
+        its tests runs the line, and if those are quick."""
         here = self.killers.get(site.file, Counter())[file]
         near = self.killers.get(site.file.rpartition("/")[0], Counter())[file]
         share = len(tests) / max(1, self.of_file[file])
@@ -89,7 +93,7 @@ class Choice:
     def ordered(self, site: Site) -> list[str]:
         groups: dict[str, list[str]] = {}
         every = self.reach.tests(site.file, site.line)
-        if not every and self.first:  # the line table knows nothing of the line
+        if not every and self.first:  # the line table lacks this line
             every = {name: 1 for name in self.reach.seconds if name.startswith(self.first)}
         for name in every:
             if name not in self.distrusted and not name.startswith(self.left_out):
@@ -101,7 +105,7 @@ class Choice:
             tests.sort(key=lambda name: max(1, round(self.reach.seconds.get(name, 5))))
         first = self.in_turns([groups[file] for file in files[:FIRST_FILES]])
         then = self.in_turns([groups[file] for file in files[FIRST_FILES:]])
-        # What a guard keeps out is tested by the few that it does keep out.
+        # Tests that take a rare path through the line, such as a guard's return.
         few = [name for name in first + then if every[name] * FEW < len(every)]
         rarest = sorted(few, key=lambda name: every[name])[:MOST_FEW]
         leaks = [n for n in first + then if n.startswith(LEAKS)] if "call" in site.operator else []
@@ -171,7 +175,7 @@ class Trial:
         return c_mutant_tests.run(self.tree.path, chosen, self.choice.reach.seconds, memory)
 
     def passes_without(self, test: str, site: Site) -> bool:
-        """Whether the test passes with the file as it is. What is no test's name is an import."""
+        """Whether the test passes without the mutant. A name that is no test's means an import."""
         if test in self.trusted or "::" not in test:
             return True
         mutant = (self.tree.path / site.file).read_bytes()
@@ -181,7 +185,7 @@ class Trial:
         if outcome.how == "passed":
             self.trusted.add(test)
         else:
-            print(f"not to be trusted: {test} ({outcome.how} without a mutant)", flush=True)
+            print(f"unreliable test: {test} ({outcome.how} without a mutant)", flush=True)
             (self.tree.path / site.file).write_bytes(mutant)
             self.tree.link_mutant(site)
         return outcome.how == "passed"
@@ -190,12 +194,11 @@ class Trial:
 # ---- all of them
 
 
-Key = tuple[str, str, str, int]  # file, the line before and after, which of those alike
+Key = tuple[str, str, str, int]  # file, line before, line after, index among equal ones
 
 
 def drawn(seed: int, only: list[str]) -> dict[Key, Site]:
-    """Every site, in the order of the draw: that of a hash, so that code that comes or goes
-    elsewhere changes nothing about it."""
+    """All sites, ordered by a hash, so that changes of other code do not change the order."""
     texts: dict[str, str] = {}
     found: dict[tuple[str, ...], list[Site]] = {}
     for site in c_mutant_sites.every_site(ROOT):
@@ -221,7 +224,7 @@ def counts(record: Record) -> bool:
 
 
 class Journal:
-    """A line for each mutant, written at once: what stops early has not been for nothing."""
+    """A log with one line per mutant, written at once: an interrupted run keeps its results."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -240,7 +243,7 @@ class Journal:
             out.write(json.dumps(record) + "\n")
 
     def mutants(self, order: dict[Key, Site], count: int) -> list[Record]:
-        """Of the draw the first so many that count, as far as they have been tried."""
+        """The first so many mutants of the draw that count, as far as they were tried."""
         found: list[Record] = []
         for place in order:
             if place not in self.records or len(found) == count:
@@ -254,7 +257,7 @@ Draw = Iterator[tuple[Key, Site]]
 
 
 def untried(order: dict[Key, Site], journal: Journal, count: int) -> Draw:
-    """What is to be tried until there are so many; whoever takes one adds its record."""
+    """Yields sites until so many mutants count; the caller adds the record of each."""
     found = 0
     for place, site in order.items():
         if found == count:
@@ -303,7 +306,7 @@ def summary(options: argparse.Namespace, order: dict[Key, Site], journal: Journa
 
 
 def write(record: Record, path: Path) -> None:
-    """JSON with a line for each mutant."""
+    """JSON with one line per mutant."""
     lines = ",\n".join(f"  {json.dumps(line)}" for line in record["records"])
     text = json.dumps({**record, "records": []}, indent=1)
     records.save(path, text.replace('"records": []', f'"records": [\n{lines}\n ]') + "\n")
@@ -325,14 +328,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--first", nargs="*", default=[], metavar="TEST", help="these come first")
-    parser.add_argument("--measure", action="store_true", help="tests that are new or have changed")
-    parser.add_argument("--again", action="store_true", help="what survived, with more tests")
     parser.add_argument(
-        "--sanitized", action="store_true", help="what survived, with AddressSanitizer and UBSan"
+        "--first", nargs="*", default=[], metavar="TEST", help="run these tests first"
+    )
+    parser.add_argument("--measure", action="store_true", help="measure new and changed tests")
+    parser.add_argument("--again", action="store_true", help="retry survivors with more tests")
+    parser.add_argument(
+        "--sanitized", action="store_true", help="retry survivors with AddressSanitizer and UBSan"
     )
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--workers", type=int, default=1, help="compilers at a time")
+    parser.add_argument("--workers", type=int, default=1, help="parallel compilers")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--commit", default=os.environ.get("SMEMKERN_COMMIT"))
     options = parser.parse_args()

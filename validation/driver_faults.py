@@ -23,7 +23,7 @@ TESTS = records.ROOT / "tests"
 CUDA = TESTS / "cuda"
 sys.path += [str(CUDA), str(TESTS), str(records.ROOT)]
 
-from cuda_build import build  # noqa: E402
+from cuda_build import build_driver  # noqa: E402
 from test_faults import ALL_RESULTS, OPERATIONS  # noqa: E402
 
 from checks import environment  # noqa: E402
@@ -48,8 +48,7 @@ def main() -> int:
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "libcuda.so.1")
-        flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1"]
-        build(library, sorted(CUDA.glob("fake_*.c")), *flags)
+        build_driver(Path(folder))
         for operation in OPERATIONS:
             for result in ALL_RESULTS:
                 reached, wrong = run(library, operation, result)

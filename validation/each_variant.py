@@ -1,6 +1,6 @@
-"""Runs every variant once, on small shapes that do not fit its tiles, and checks each result.
+"""Runs every variant on small shapes that are no multiple of its tiles, and checks each result.
 
-What benchmarks/gpu.py puts under compute-sanitizer; also a quick check by hand:
+benchmarks/gpu.py runs it under compute-sanitizer. It is also a quick manual check:
 
     python validation/each_variant.py --device cuda
 """
@@ -21,21 +21,21 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from rows import parameter_sets
 from smemkern.reference import gemm_bound
 
-# Off every tile, below one tile, one tile and a bit, a single element, nothing to add up.
+# Not a multiple of any tile, smaller than a tile, slightly larger, a single element, K = 0.
 GEMM_SHAPES = [(67, 45, 31), (5, 129, 7), (64, 64, 64), (130, 66, 36), (1, 1, 1), (33, 17, 0)]
 TRANSPOSE_SHAPES = [(67, 45), (1, 129), (64, 64), (130, 33), (1, 1)]
 PROBE_ELEMENTS = 5000
 
-# What each tool of compute-sanitizer reports though it is right: sanitizer_limits.py shows both in
-# kernels of ten lines. racecheck does not carry what __syncwarp orders into the mbarrier arrival of
-# one lane, by which a warp of `fp64` says that it has read a tile; initcheck does not see what
-# cp.async.bulk stores, by which these rows' results leave where their rows are aligned.
+# False positives of compute-sanitizer; sanitizer_limits.py shows both in kernels of ten lines.
+# racecheck: in `fp64` one lane arrives at an mbarrier for the whole warp after __syncwarp, and the
+# tool misses that this orders the other lanes' reads. initcheck: it misses stores by
+# cp.async.bulk, which these variants use for results with aligned rows.
 LEFT_OUT = {
     "racecheck": ("fp64",),
     "initcheck": ("tf32", "tf32x3", "fp16x3", "fp16", "bf16"),
 }
 
-# A call's description, and its error in units of what rounding explains.
+# (description of a call, its error relative to the rounding error bound).
 Checked = Iterator[tuple[str, float]]
 
 

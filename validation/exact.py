@@ -1,14 +1,13 @@
-"""Is the bank model exact? Thousands of random requests, every variant, the corpus of user kernels,
-bulk copies and wgmma, under Nsight Compute.
+"""Compares the emulator's counts with Nsight Compute: random requests, variants, user kernels, TMA.
 
     python validation/exact.py --results DIR --seed 1 --patterns 120
     python validation/exact.py --results DIR --only corpus                       # or an operation
     python validation/exact.py --again benchmarks/results/exactness-h200.json.xz # with no GPU
 
-Writes DIR/exactness-<gpu>.json.xz: for each operation the counts that were measured and predicted,
-of patterns that the seed gives back; for each call of the other parts what differs. What --only
-leaves out stays as it is in that file. Needs ncu and a GPU whose counters may be read.
-benchmarks/tables.py makes docs/exactness.md's tables out of it.
+Writes DIR/exactness-<gpu>.json.xz: for each operation the measured and predicted counts of
+patterns, which the seed reproduces; for each call of the other parts (variants, corpus, bulk copies
+and wgmma) the differences. Parts that --only leaves out are kept. Needs ncu and access to the GPU's
+counters. benchmarks/tables.py generates the tables of docs/exactness.md from the record.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ sys.path += [
     str(HERE),
     str(HERE.parent / "benchmarks"),
     str(HERE.parent),
-]  # the installed smemkern is found first
+]  # appended: the installed smemkern is found first
 
 import records  # noqa: E402
 from exactness.nsight import measure  # noqa: E402
@@ -42,7 +41,7 @@ from exactness.play import PARTS  # noqa: E402
 from exactness.predict import predicted  # noqa: E402
 
 Record = dict[str, Any]
-CHUNK = 600  # launches under one ncu
+CHUNK = 600  # launches per run of ncu
 
 
 def play(*arguments: str) -> list[str]:
@@ -54,7 +53,7 @@ def number(text: str) -> float:
 
 
 def operations(chosen: Sequence[Operation], seed: int, count: int, folder: Path) -> Record:
-    """Of operations that have the same counters."""
+    """Measures operations that have the same counters."""
     sass = sass_metrics(chosen[0].kind) if chosen[0].space == "shared" else []
     hardware = hardware_metrics(chosen[0])
     plan = [
@@ -89,7 +88,7 @@ def operations(chosen: Sequence[Operation], seed: int, count: int, folder: Path)
             if hardware:
                 total = number(row[hardware[0]]) - sum(number(row[m]) for m in hardware[1:])
                 if launch.operation.space == "global" and launch.operation.kind == "load":
-                    total -= 4 * depth  # the table of offsets is read too
+                    total -= 4 * depth  # loads of the table of offsets
                 into[1] += launch.digits(total)
     return {o.name: record(o, plan, *counted[o.name]) for o in chosen}
 
@@ -119,7 +118,7 @@ def compare(operation: Operation, patterns: Sequence, measured: dict[str, list[i
 
 
 def again(path: Path) -> None:
-    """Compares what was measured with what the rules say today; needs no GPU."""
+    """Compares measured counts with the current rules; needs no GPU."""
     old = records.load(path)
     for name, row in old["operations"].items():
         patterns = draw(OPERATIONS[name], old["seed"], row["patterns"])
@@ -131,7 +130,7 @@ def again(path: Path) -> None:
 
 
 def kinds(only: Sequence[str]) -> list[list[Operation]]:
-    """Operations that share their counters, together."""
+    """The operations, grouped by their counters."""
     groups: dict[tuple[str, ...], list[Operation]] = {}
     for o in (*SHARED, *GLOBAL):
         if only and o.name not in only:
@@ -158,8 +157,8 @@ def calls(name: str, part: Part, folder: Path) -> list[Record]:
 
 
 def exactness(about: Record, old: Record, options: argparse.Namespace) -> Record:
-    """The record of the GPU: `old` with what is measured now in its place."""
-    # The program under ncu finds the same packages as this one.
+    """The record of the GPU: `old`, with the parts that are measured now replaced."""
+    # The program under ncu must find the same packages as this one.
     here = [str(HERE), *sys.path]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, here)))
     only = options.only
@@ -179,7 +178,7 @@ def exactness(about: Record, old: Record, options: argparse.Namespace) -> Record
 
 
 def write(path: Path, record: Record) -> None:
-    """One line an operation and a call, so that a change of one is a change of one line."""
+    """JSON with one line per operation and call, so that diffs are small."""
     parts = []
     for key, value in record.items():
         if key == "operations":

@@ -1,11 +1,11 @@
-"""What a real GPU's faults look like from Python: each in a process of its own, measured and kept.
+"""Provokes faults of a real GPU, each in its own process, and records what Python calls raise.
 
     python validation/faults.py                   # all of them, into results/faults-<gpu>.json
-    python validation/faults.py --only trap fork  # some, into the same
+    python validation/faults.py --only trap fork  # some, into the same file
 
-A case notes what each call raised and after how long: the one that meets the fault, the same
-process's next ones, and whether a new process finds the GPU as before. Nothing but NumPy is needed.
-The tests run it on the fake driver, whose kernels of the same names stand for these.
+For each call a case records the exception and the time: for the failing call, for later calls of
+the same process, and for a new process, where the GPU must work. Needs only NumPy. The tests run
+this on the fake driver, which simulates kernels of the same names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import smemkern  # noqa: E402
 
 Record = dict[str, Any]
 MB = 1 << 20
-SECONDS = 120  # of a case, at most
+SECONDS = 120  # limit per case
 PTX = """
 .version 7.0
 .target sm_80
@@ -75,7 +75,7 @@ A = np.arange(35, dtype="f4").reshape(5, 7)
 
 
 def attempt(call: Callable[[], Any]) -> Record:
-    """What a call raises, or whether what it returns is true, and the seconds that it takes."""
+    """The exception of a call, or whether its result is true, and the seconds it takes."""
     start = time.perf_counter()
     try:
         record = {"right": bool(call())}
@@ -108,16 +108,16 @@ def afterwards() -> Record:
     }
 
 
-# ---- the driver beside smemkern, in the same context
+# ---- direct calls of the driver in the context that smemkern uses
 
 
 @contextlib.contextmanager
 def driver() -> Iterator[Callable[..., int]]:
-    """call(name, *arguments) of libcuda, in the first GPU's context."""
+    """call(name, *arguments), which calls libcuda in the primary context of the first GPU."""
     library = ctypes.CDLL("libcuda.so.1")
 
     def call(name: str, *arguments: Any) -> int:
-        # The name without a version is the interface of 2007: 32 bits of address.
+        # Names without the suffix _v2 are the interface of 2007, with 32-bit addresses.
         return (getattr(library, f"{name}_v2", None) or getattr(library, name))(*arguments)
 
     context = ctypes.c_void_p()
@@ -132,7 +132,7 @@ def driver() -> Iterator[Callable[..., int]]:
 
 
 def fill(call: Callable[..., int], keep: int) -> list[ctypes.c_uint64]:
-    """Blocks that leave about `keep` bytes of the GPU's memory."""
+    """Allocates all GPU memory but about `keep` bytes."""
     blocks, size = [], 1 << 36
     while size >= keep // 2:
         block = ctypes.c_uint64()
@@ -144,7 +144,7 @@ def fill(call: Callable[..., int], keep: int) -> list[ctypes.c_uint64]:
 
 
 class OnGpu:
-    """Some floats there, as other libraries show theirs."""
+    """Floats on the GPU with the __cuda_array_interface__ of other libraries."""
 
     def __init__(self, call: Callable[..., int], count: int) -> None:
         self.address, self.count = ctypes.c_uint64(), count
@@ -161,7 +161,7 @@ class OnGpu:
 
 
 def out_of_memory() -> Record:
-    """Another library holds all but some 32 MB, and 3 x 64 MB are wanted."""
+    """Another library occupies all but some 32 MB, and a call needs 3 x 64 MB."""
     assert adds()
     with driver() as call:
         blocks = fill(call, 32 * MB)
@@ -191,7 +191,7 @@ def illegal_address() -> Record:
 
 
 def illegal_address_on_the_gpu() -> Record:
-    """Arrays that are on the GPU are not waited for: a later call meets the fault."""
+    """Calls on GPU arrays return before the kernel ends, so a later call raises the error."""
     assert adds()
     with driver() as call:
         x = OnGpu(call, 4)
@@ -203,7 +203,7 @@ def illegal_address_on_the_gpu() -> Record:
 
 
 def timeout() -> Record:
-    """The call comes back; the kernel goes on, and the next one waits for it or does not."""
+    """The call returns and the kernel continues; the next call may have to wait for it."""
     assert adds()
     x = np.full(4, 7, "f4")
     record = {
@@ -214,18 +214,18 @@ def timeout() -> Record:
 
 
 def exit_while_it_runs() -> Record:
-    """Nothing else happens in this process; how long it takes is noted outside."""
+    """The process exits at once; the parent measures the time."""
     x = np.full(4, 7, "f4")
     return {"a kernel": attempt(lambda: spins(x, PATIENCE))}
 
 
 def interrupted(call: Callable[[], Any], after: float) -> Record:
-    """With a SIGINT after so many seconds: also how long it took from there."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    """Like attempt, with a SIGINT after so many seconds; also the time from the signal on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT
     timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     record = attempt(call)
-    with contextlib.suppress(KeyboardInterrupt):  # of a call that was quicker
+    with contextlib.suppress(KeyboardInterrupt):  # the signal may come after the call
         timer.join()
         time.sleep(0.01)
     return record | {"seconds_late": round(record["seconds"] - after, 4)}
@@ -239,7 +239,7 @@ def ctrl_c_in_a_kernel() -> Record:
 
 
 def ctrl_c_in_a_product(n: int) -> Record:
-    """In blocks, from host memory; `out` may hold part of the result."""
+    """A product of host arrays in blocks; `out` may have part of the result."""
     a, out = np.ones((n, n), "f4"), np.zeros((n, n), "f4")
     assert multiplies()
     run = lambda: smemkern.gemm(a, a, out=out, variant="naive", device="cuda") is out  # noqa: E731
@@ -307,12 +307,12 @@ def one(name: str, size: int) -> None:
 
 
 def portable(printed: str) -> str:
-    """Without the folder that the tree lies in here."""
+    """The text without the path of this tree."""
     return printed.replace(f"{HERE.parent}{os.sep}", "")
 
 
 def in_process(name: str, size: int) -> Record:
-    """One case; how its process ended is part of what is noted."""
+    """Runs one case in a process; the record includes the exit status."""
     start = time.perf_counter()
     try:
         done = subprocess.run(
@@ -363,7 +363,7 @@ def main() -> int:
             "right": new.get("afterwards", {}).get("the next kernel", {}).get("right", False),
         }
         print(json.dumps({name: cases[name]}, indent=1), flush=True)
-        # After each: a run that is cut off leaves what it has.
+        # After each case, so that an interrupted run keeps its results.
         records.write(path, {**facts, "cases": known | cases})
     good = [case["status"] == 0 and case["a new process"]["right"] for case in cases.values()]
     return 0 if all(good) else 1

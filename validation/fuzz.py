@@ -1,13 +1,13 @@
-"""A long run of a fuzz target under libFuzzer, and what came of it as a row of a record.
+"""A long run of a fuzz target under libFuzzer; adds the results as a row of a record.
 
     python validation/fuzz.py fuzz_ptx --seed 7001 --seconds 3600 [--folder FOLDER]
     python validation/fuzz.py fuzz_core --seed 8001 --executions 2000000 --workers 2
 
-Builds the targets in FOLDER by tests/fuzz/build.py (needs clang), and begins with the inputs that
-FOLDER/found-TARGET has of earlier runs. Each worker is a process with a seed of its own, counted
-from --seed; a report ends it, and the others go on. What ended it is in FOLDER/reports-TARGET, its
-log in FOLDER. Adds a row to RESULTS/fuzz.json: another run of the same seed and commit takes its
-place. Fails if there was a report.
+Builds the targets in FOLDER with tests/fuzz/build.py (needs clang), and starts from the inputs that
+earlier runs stored in FOLDER/found-TARGET. Each worker is a process with its own seed: --seed, the
+next, and so on. A report ends its worker only. The input goes to FOLDER/reports-TARGET, the log to
+FOLDER. Adds a row to RESULTS/fuzz.json, replacing that of the same seed and commit. Fails if there
+was a report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPORTS = {"out_of_memory": "libFuzzer: out-of-memory", "timeouts": "libFuzzer: 
 
 
 def outcome(logs: list[str]) -> records.Record:
-    """Of workers' logs: what they have run together, and how many of them ended by a report."""
+    """Totals from the workers' logs, and how many workers ended with a report."""
     executed, edges = ([regex.findall(log) for log in logs] for regex in (EXECUTED, EDGES))
     if not all(executed):
         raise SystemExit(f"libFuzzer did not run:\n{logs[0][-3000:]}")
@@ -48,7 +48,7 @@ def outcome(logs: list[str]) -> records.Record:
 
 
 def commands(program: Path, folder: Path, options: argparse.Namespace) -> list[list[str]]:
-    """One for each worker."""
+    """The command line of each worker."""
     found, reports = (folder / f"{what}-{options.target}" for what in ("found", "reports"))
     found.mkdir(exist_ok=True)
     reports.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def commands(program: Path, folder: Path, options: argparse.Namespace) -> list[l
 
 
 def run(commands: list[list[str]], logs: list[Path]) -> float:
-    """All at once, until the last one ends: the seconds that it took."""
+    """Runs all at once; returns the seconds until the last one ended."""
     started, processes = time.monotonic(), []
     try:
         for command, log in zip(commands, logs, strict=True):

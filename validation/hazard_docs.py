@@ -1,4 +1,4 @@
-"""Writes into docs/hazards.md what smemkern says, and what others say of the same kernels.
+"""Writes the tables of docs/hazards.md: findings of smemkern and of other tools.
 
 python validation/hazard_docs.py
 """
@@ -23,16 +23,18 @@ WHAT = {
     "wait": "cp.async wait",
     "commit": "cp.async commit",
     "arrival": "mbarrier arrival",
-    "expect": "mbarrier arrival that announces bytes",
+    "expect": "mbarrier arrive.expect_tx",
     "phase": "mbarrier wait",
     "init": "mbarrier init",
-    "proxy": "fence, commit or wait of TMA and wgmma",
+    "proxy": "fence, commit or wait for TMA or wgmma",
     "bounds": "bounds check",
     "value": "choice of a value",
     "term": "term of a compound check",
     "choice": "check without a branch",
 }
 VERDICTS = ("reported", "endless", "harmless", "unseen", "unreported")
+# Verdicts of the record whose column has another title.
+TITLES = {"unseen": "out of scope"}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -47,7 +49,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]], align: str) -> 
 
 
 def mistakes() -> str:
-    """Each mistake with its message."""
+    """Each example mistake with the message that it raises."""
     parts = []
     for mistake in smemkern.mistakes.rows():
         try:
@@ -64,17 +66,17 @@ def mutation() -> str:
         (WHAT[kind], *(counts.get(v, 0) for v in VERDICTS))
         for kind, counts in record["figures"].items()
     ]
-    head = ("removed", *VERDICTS)
+    head = ("removed", *(TITLES.get(v, v) for v in VERDICTS))
     return (
         f"{table(head, rows, 'l' + 'r' * len(VERDICTS))}\n\n"
-        f"{record['images']} images. The unmutated kernels: "
+        f"{record['images']} images. Unmutated kernels: "
         f"{sum(one['runs'] for one in clean)} runs, {sum(one['findings'] for one in clean)} "
         f"findings, {sum(one['wrong'] for one in clean)} wrong results."
     )
 
 
 def reasons() -> str:
-    """The removals that nobody has to report: where they stand, and why."""
+    """The removals that need no report: their source lines, and the reasons."""
     lines: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in read("mutation")["mutants"]:
         if mutant["verdict"] in ("harmless", "unseen"):
@@ -85,20 +87,23 @@ def reasons() -> str:
     ]
     shown = [(at.replace(".cu:", ":"), why) for at, why in rows]
     return table(
-        ("line of csrc/kernels (removals)", "why its removal changes nothing"), shown, "ll"
+        ("source line in csrc/kernels (number of removals)", "why the removal is not reported"),
+        shown,
+        "ll",
     )
 
 
 def of(found: list[bool]) -> str:
-    """3 of 4, as a cell."""
+    """A cell such as "3 of 4"."""
     return f"{sum(found)} of {len(found)}" if found else "not run"
 
 
 def sanitizer() -> str:
-    """The same mutants: smemkern, compute-sanitizer, and a plain run on the GPU."""
+    """The same mutants under smemkern, under compute-sanitizer, and in a plain run on the GPU."""
     record = read("mutation-sanitizer")
     ours = {f"{m['image']}:{m['ptx_line']}": m for m in read("mutation")["mutants"]}
-    later = record["reported_over_more_shapes_only"]  # than the GPU ran: no comparison
+    # smemkern reports these only over shapes that the GPU has not run: not comparable.
+    later = record["reported_over_more_shapes_only"]
     rows = []
     for kind, what in WHAT.items():
         runs = [r for r in record["runs"] if r["name"] in ours]
@@ -113,21 +118,22 @@ def sanitizer() -> str:
         cells.append(of([bool(r.get("wrong")) or bool(r.get("failed")) for r in plain]))
         rows.append((what, *cells))
     head = ("removed", "smemkern", *TOOLS, "result wrong on the GPU")
-    return f"{table(head, rows, 'lrrrrrr')}\n\n{record['device']}; {record['version']}."
+    tool = f"compute-sanitizer {record['version']}"
+    return f"{table(head, rows, 'lrrrrrr')}\n\n{record['device']}; {tool}."
 
 
 def others() -> str:
-    """The mistakes, and OpenCL twins: everybody."""
+    """The example mistakes under each tool; Oclgrind runs equivalent OpenCL kernels."""
     sanitized = {(r["name"], r["tool"]): r for r in read("mutation-sanitizer")["runs"]}
     opencl = read("mutation-oclgrind")
-    twins = {r["kernel"]: r for r in opencl["runs"] if r["removed"] == "none"}
+    ports = {r["kernel"]: r for r in opencl["runs"] if r["removed"] == "none"}
     rows = []
     for mistake in smemkern.mistakes.rows():
         runs = [sanitized[key] for tool in TOOLS if (key := (mistake.name, tool)) in sanitized]
         by = ", ".join(run["tool"] for run in runs if run["reported"])
         by = by or ("nothing" if runs else "not run")
-        twin = twins.get(mistake.name)
-        said = ", ".join(twin["kinds"]) or "nothing" if twin else "no twin"
+        port = ports.get(mistake.name)
+        said = ", ".join(port["kinds"]) or "nothing" if port else "no OpenCL version"
         kinds = ", ".join(sorted({hazard.kind for hazard in mistake.trace().hazards}))
         rows.append((mistake.name, kinds, by, said))
     names = {m.name for m in smemkern.mistakes.rows()}
@@ -138,8 +144,8 @@ def others() -> str:
     kernels = len({r["kernel"] for r in opencl["runs"]} - names)
     return (
         table(("mistake", "smemkern", "compute-sanitizer", "Oclgrind"), rows, "llll")
-        + f"\n\nOclgrind {opencl['version']} on the twins of {kernels} kernels: barriers "
-        f"{of(found['barrier'])}, bounds checks {of(found['bounds'])}, "
+        + f"\n\nOclgrind {opencl['version']} on the OpenCL versions of {kernels} kernels reports: "
+        f"barriers {of(found['barrier'])}, bounds checks {of(found['bounds'])}, "
         f"unmutated {of(found['none'])}."
     )
 

@@ -1,9 +1,9 @@
-"""Ten thousand calls, right and wrong: whether memory is as large at the end as near the start.
+"""Checks that ten thousand valid and invalid calls do not use more and more memory.
 
     python validation/leaks.py [--calls 10000] [--results FOLDER]
 
-Prints the bytes that malloc has handed out, after a tenth of the calls and at the end, and writes
-them to FOLDER/leaks.json.
+Prints the bytes that are allocated with malloc after a tenth of the calls and at the end, and
+writes them to FOLDER/leaks.json.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A million small calls, and many threads at once: is memory flat, is nothing slower, is all right?
+"""A million small calls, then many threads at once: checks memory, speed and results.
 
     python validation/load.py --device emu                   # writes results/load-emu.json
     python3.14t -W error validation/load.py --count 20000    # and load-emu-free-threaded.json
     python validation/load.py --device cuda --threads 32 --seconds 120
 
-Threads run the random calls of tests/soak_cases.py, each checked against NumPy, and those of
-load_calls.py, which are of everything else, from seeds of their own. On a GPU a part of them also
-runs on streams of its own, with PyTorch's arrays if it is there.
-Memory is the process's resident set, and what malloc has handed out once the caches are empty.
+Each thread has its own seed. It runs the random calls of tests/soak_cases.py, each checked against
+NumPy, and those of load_calls.py for the rest of the API. On a GPU some threads also use their own
+streams, with PyTorch's arrays if PyTorch is installed. Memory is the resident set of the process,
+and the bytes that are allocated with malloc after the caches are emptied.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from rows import parameter_sets  # noqa: E402
 from soak import MOST  # noqa: E402
 
 Record = dict[str, Any]
-PARTS = 20  # of the calls: the time and the memory of each
-ROUNDS = 5  # of the threads: the memory after each
+PARTS = 20  # of the calls, each with its time and memory
+ROUNDS = 5  # of the threads, each with the memory after it
 
 
 def resident_mb() -> float:
@@ -56,7 +56,7 @@ def resident_mb() -> float:
 
 
 def call_of(device: str, where: str) -> Callable[[], Any]:
-    """One small product, of arrays in host memory or on the GPU."""
+    """A function that computes one small product of host or GPU arrays."""
     a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(12, dtype="f4").reshape(3, 4)
     if where == "host":
         out = np.empty((2, 4), "f4")
@@ -90,7 +90,7 @@ def calls(device: str, where: str, count: int) -> Record:
 
 
 def on_streams(seed: int) -> str:
-    """Products on a stream of the thread's own, of arrays that stay on the GPU."""
+    """Products of GPU arrays on the thread's own stream."""
     import torch
 
     generator = torch.Generator(device="cuda").manual_seed(seed)
@@ -107,11 +107,11 @@ def on_streams(seed: int) -> str:
 def together(
     device: str, seeds: list[int], seconds: float, streams: bool, most: int
 ) -> tuple[int, list[Record]]:
-    """Calls by a thread for each seed until the time is over: how many, and what failed."""
+    """Runs calls in one thread per seed until the time is over: their number, and the failures."""
     failed: list[Record] = []
     done = [0] * len(seeds)
     end = 0.0
-    ready = threading.Barrier(len(seeds) + 1)  # to start so many takes a while
+    ready = threading.Barrier(len(seeds) + 1)  # starting many threads takes a while
 
     def work(number: int) -> None:
         ready.wait()
@@ -141,7 +141,7 @@ def together(
 
 
 def at_once(device: str, threads: int, seconds: float, streams: bool, most: int) -> Record:
-    """Rounds of calls by all threads, after each of which what is kept on purpose is given back."""
+    """Rounds of calls by all threads; the caches are emptied after each."""
     seeds, rounds = list(range(threads)), []
     for _ in range(ROUNDS):
         calls, failed = together(device, seeds, seconds / ROUNDS, streams, most)

@@ -1,7 +1,7 @@
-"""Calls of everything that is not a random product or transpose, each with what it must give.
+"""Calls of the API other than random products and transposes, each with the expected result.
 
-For validation/load.py, which runs them from many threads at once. All threads share KERNEL and
-RACE; some calls make a kernel of their own, forget what is kept, or are wrong.
+validation/load.py runs them from many threads at once. All threads share KERNEL and RACE; some
+calls compile their own kernel, empty the caches, or are invalid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import smemkern
 from smemkern import reference
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
-# z[i] = x[i] + value, as often as `rounds` says.
+# z[i] = x[i] + value, repeated `rounds` times.
 ADDS = (
     HEAD
     + """// {number}
@@ -153,5 +153,5 @@ CALLS = (
 
 
 def check(random: Random, device: str) -> None:
-    """One of them."""
+    """Runs one random call and checks its result."""
     random.choice(CALLS)(random, device)

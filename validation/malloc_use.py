@@ -1,4 +1,4 @@
-"""How much memory malloc has handed out: for validation/leaks.py, load.py and the tests."""
+"""The memory in use by malloc, for validation/leaks.py, load.py and the tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Mallinfo(ctypes.Structure):
 
 
 def used() -> int:
-    """Bytes that malloc has handed out, pages of their own included."""
+    """Bytes that are allocated with malloc, including blocks with their own mapping."""
     ask = ctypes.CDLL(None).mallinfo2
     ask.restype = Mallinfo
     info = ask()

@@ -243,11 +243,11 @@ def verdict(kinds: Counter[str], wrong: int) -> str:
 
 
 def run(
-    every: list[Image], workers: int, kinds: list[str], each: int | None
+    every: list[Image], workers: int, kinds: list[str], each: int | None, clean_too: bool
 ) -> tuple[dict[str, Record], list[Record]]:
     """Of each image, what it is like unmutated, and a line for each mutant."""
     removed = [m for i in every for m in [m for m in mutants(i) if m.kind in kinds][:each]]
-    todo: list[Mutant | Image] = [*every, *removed]
+    todo: list[Mutant | Image] = [*(every if clean_too else ()), *removed]
     context = multiprocessing.get_context("fork")
     with context.Pool(workers, maxtasksperchild=1) as pool:
         results = pool.map(outcome, todo, chunksize=1)
@@ -321,19 +321,20 @@ def main() -> int:
     )
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--each", type=int, help="mutants of an image, at most")
+    parser.add_argument("--only-mutants", action="store_true", help="not the kernels as they are")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     every, kinds = images(options.fast), options.kinds.split(",")
-    again, clean, lines = every, {}, []
+    again, clean, lines, clean_too = every, {}, [], not options.only_mutants
     if options.only is not None:
         again = [i for i in every if {i.variant, own(i)} & set(options.only)]
     if options.only is not None and records.stored(options.results):
         old = records.load(options.results)
         kept = {i.name for i in every} - {i.name for i in again}
-        clean = {name: one for name, one in old["unmutated"].items() if name in kept}
+        clean = {n: one for n, one in old["unmutated"].items() if n in kept or not clean_too}
         lines = [line for line in old["mutants"] if line["image"] in kept]
-    new_clean, new_lines = run(again, options.workers, kinds, options.each)
+    new_clean, new_lines = run(again, options.workers, kinds, options.each, clean_too)
     record = record_of(every, clean | new_clean, lines + new_lines)
     print(json.dumps({k: record[k] for k in ("images", "figures")}, indent=1))
     for line in record["mutants"]:

@@ -1,4 +1,4 @@
-"""What a mutant has to get right: calls of its row over small, odd shapes, and their results."""
+"""The calls that a mutant must compute correctly: small, odd shapes, with expected results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import smemkern
 from rows import table
 from smemkern import reference
 
-# Odd, with every remainder of the vectors and of the unrolled loops; tiles with one row or column;
-# a last row in each part of a tile, beside a last column that is not the tile's; aligned rows of
-# which a tile has only a part; more tiles than stages; more than fits into shared memory.
+# Odd sizes, with every remainder of the vector widths and unrolled loops; tiles with one row or
+# column; a last row in each part of a tile, with a last column that is not the tile's; aligned rows
+# that a tile covers only in part; more tiles than stages; more than fits into shared memory.
 SHAPES = {
     "gemm": [
         *[(67, 45, 31), (64, 64, 64), (5, 129, 7), (33, 17, 0)],
@@ -27,11 +27,11 @@ SHAPES = {
     ],
     "probe": [(1000,), (9001,), (5,), (65,), (60001,)],
 }
-# A kernel with a way of its own for whole tiles: aligned, and not; with edges that move inwards.
+# A kernel with a separate path for whole tiles: aligned and unaligned; edge tiles moved inwards.
 WHOLE_TILES = {
     "simt": [(256, 128, 36), (260, 132, 33), (256, 128, 32), (300, 45, 20), (45, 300, 20)]
 }
-# Kernels whose tiles are long, or have a ring of them: K that takes several, and more than stages.
+# Kernels with long tiles or a ring of stages: K of several tiles, and of more tiles than stages.
 LONG = {
     **dict.fromkeys(("mma_fp16", "mma_bf16"), [(65, 64, 264), (65, 66, 263), (66, 64, 31)]),
     "mma_tf32x3": [(65, 45, 50), (65, 45, 170), (65, 44, 172), (66, 64, 31)],
@@ -41,27 +41,27 @@ LONG = {
     **dict.fromkeys(("fp16", "bf16"), [(65, 64, 520), (130, 45, 519)]),
     "fp64": [(65, 64, 136), (65, 45, 135)],
 }
-# Rows of few rows or columns: as many as each kernel takes, aligned and odd; K of some rounds, and
-# of more than the ring of the thin operand holds.
+# Skinny variants: as many rows or columns as each kernel supports, aligned and odd; K of several
+# iterations, and of more than the ring of the thin operand holds.
 SKINNY = [
     *[(1, 300, 1100), (2, 70, 1031), (4, 131, 530), (8, 67, 1060), (16, 140, 530), (13, 65, 519)],
     *[(300, 1, 600), (70, 3, 1031), (131, 16, 530), (1, 1, 2100)],
 ]
 ROUNDS = [(m, n, k) for m in (1, 2, 4, 8, 16) for n, k in ((40, 1040), (40, 17000), (41, 17001))]
-# Of kernels for columns: aligned rows; odd ones that end in each stage of a ring; several panels.
+# For column-major kernels: aligned; odd sizes that end in each stage of a ring; several panels.
 ORDERED = [(64, 72, 40), (67, 45, 31), (67, 45, 180), (67, 45, 150), (67, 45, 90), (35, 45, 300)]
-# Parts of K, which a second kernel adds up; many parts are shared by its threads.
+# Split-K, where a second kernel adds the parts; if there are many, its threads share them.
 SPLIT = [(67, 45, 300, 2), (67, 45, 300, 3), (1, 70, 2100, 3), (3, 45, 2100, 30)]
 SPLIT_AND_ADD = [(5, 64, 2100, 31), (3, 45, 600, 5)]
-# Rows of which only the order of accesses is taken apart (mutation.py): these shapes will do.
+# Variants of which only synchronisation is removed (mutation.py): these shapes are enough.
 ORDER_ONLY = ("skinny", "skinny_mma", "fp64", "tma", "tf32", "tf32x3", "fp16x3", "fp16", "bf16")
 ORDER_ONLY += ("sliced_k", "small_k", "sector_aligned")
 FEW = [(67, 45, 31), (130, 132, 20)]
-# Kernels whose blocks, of which there are 132, make tile after tile: K in steps of so many.
+# Persistent kernels, with 132 blocks that loop over tiles: the tile size along K.
 PERSISTENT = {"tf32": 32, "tf32x3": 32, "fp16x3": 64, "fp16": 64, "bf16": 64}
-# Run-time parameters with which a kernel does what it is there for.
+# Run-time parameters that exercise the purpose of a kernel.
 RUNTIME = {"stride_read": {"stride": 3}}
-OLD = 2.0  # what C holds in the calls that add to it
+OLD = 2.0  # the value of C in calls with beta != 0
 
 
 class Image(NamedTuple):
@@ -110,7 +110,7 @@ def planned(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> 
 
 
 def takes(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> bool:
-    """False for a probe that reads more elements than there are."""
+    """Whether the variant accepts the call; False for a probe of too many elements."""
     try:
         planned(image, given, keywords)
     except ValueError:
@@ -119,13 +119,13 @@ def takes(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> bo
 
 
 def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
-    """(arguments, keywords) of each call that a mutant has to get right."""
+    """(arguments, keywords) of each call that a mutant must compute correctly."""
     rng = np.random.default_rng(3)
     row = table()[image.op, image.variant]
     every = {"variant": image.variant, **image.params}
     gemm = image.variant if image.op == "gemm" else ""
-    whole = {**every, "split": 1} if row.rate else every  # all of K in one block
-    by_order = row.rate or row.wgmma or gemm == "small_k"  # has kernels of its own for columns
+    whole = {**every, "split": 1} if row.rate else every  # no split-K
+    by_order = row.rate or row.wgmma or gemm == "small_k"  # has separate column-major kernels
     for shape in (*LONG.get(gemm, ()), *(ROUNDS if row.skinny else ())):
         yield arguments(image, shape, rng), whole
     for shape in (
@@ -158,5 +158,5 @@ def calls(image: Image) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
 
 
 def launches(image: Image, given: list[np.ndarray], keywords: dict[str, Any]) -> set[str]:
-    """The kernels of a call."""
+    """The names of the kernels that a call launches."""
     return {launch["entry"] for launch in planned(image, given, keywords)["launches"]}

@@ -1,16 +1,15 @@
-"""What orders accesses in a kernel, and what becomes of it without: an instruction less, or a
-weaker one in its place.
+"""Removes an instruction that orders accesses in a kernel, or replaces it with a weaker one.
 
-    barrier  __syncthreads, __syncwarp, barriers of some threads
-    wait     cp.async waits
-    commit   cp.async commits
-    arrival  mbarrier arrivals, by threads and by their cp.async copies; of the latter also an
-             arrival that does not wait for them
-    expect   arrivals that announce bytes; also an arrival that announces none
-    phase    waits for a phase of an mbarrier
-    init     mbarrier.init
-    proxy    fences between the generic and the asynchronous proxy, wgmma's fence, commit and wait,
-             commit and wait of bulk stores
+barrier  __syncthreads, __syncwarp, barriers of a subset of threads
+wait     cp.async waits
+commit   cp.async commits
+arrival  mbarrier arrivals; cp.async.mbarrier.arrive is also replaced by an arrival that does
+         not wait for the copies
+expect   mbarrier.arrive.expect_tx; also replaced by an arrival without a transaction count
+phase    waits for a phase of an mbarrier
+init     mbarrier.init
+proxy    fences between the generic and the asynchronous proxy, wgmma's fence, commit and wait,
+         commit and wait of bulk stores
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from collections.abc import Iterator
 ARRIVAL = r"cp\.async\.mbarrier\.arrive\S*\s+(?P<at>\[[^]]*\]);"
 EXPECT = r"mbarrier\.arrive\.expect_tx\S*\s+_,\s*(?P<at>\[[^]]*\]),.*"
 PLAIN = "mbarrier.arrive.shared::cta.b64 _, {};"
-# kind, pattern, what can stand there instead
+# (kind, pattern, replacements)
 ORDER = [
     ("barrier", r"bar(rier)?\..*", [""]),
     ("wait", r"cp\.async\.wait.*", [""]),
@@ -42,7 +41,7 @@ KINDS = tuple(dict.fromkeys(kind for kind, _, _ in ORDER))
 
 
 def removals(text: str) -> Iterator[tuple[str, str]]:
-    """(kind, what stands there instead) of an instruction."""
+    """(kind, replacement) for each mutation of an instruction."""
     for kind, pattern, instead in ORDER:
         if m := re.fullmatch(pattern, text):
             for other in instead:

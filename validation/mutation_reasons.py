@@ -1,6 +1,7 @@
-"""Why a removal that nobody reports changes no result: a reason for each source line it stands at.
+"""Why a removal that is not reported changes no result: one reason per source line.
 
-mutation.py looks a line up here by its file and its text, and fails where it finds no reason.
+mutation.py looks up each such removal by the file and the text of its source line. It fails if
+there is no reason.
 """
 
 from __future__ import annotations
@@ -10,84 +11,91 @@ import re
 from rows import ROOT
 
 ZEROS = (
-    "Only K = 0 takes this branch. Without it one round runs: its copies have tests of their own "
-    "and write zeros, which add nothing."
+    "Only K = 0 takes this branch. Without it the loop runs once; its copies have their own bounds "
+    "checks and write zeros, which add nothing."
 )
 LAST_ROUND = (
-    "Skips the copy of a tile past K. Its loads have tests of their own and read nothing; what "
-    "they store goes to a buffer that is not read again."
+    "Skips the copy of a tile past K. Its loads have their own bounds checks and read nothing; "
+    "what they store goes to a buffer that is not read again."
 )
-ALWAYS = "Passes a loop that every thread enters, whatever the arguments are: never taken."
+ALWAYS = "Skips a loop that every thread enters, whatever the arguments are: never taken."
 UNROLLED = (
-    "Of a loop that the compiler unrolled by four and whose rounds are a constant multiple of "
-    "four: in the part for the rest, where no thread comes, or past the unrolled part, never taken."
+    "In a loop that the compiler unrolled by four and whose constant trip count is a multiple of "
+    "four: either in the remainder loop, which no thread enters, or after the unrolled part, where "
+    "it is never taken."
 )
 WIDE = (
-    "Chooses 16-byte accesses where all of a tile exists and is aligned. Without it the narrow "
-    "form runs, which is right everywhere."
+    "Selects 16-byte accesses if the whole tile exists and is aligned. Without it the narrow path "
+    "runs, which is right for every tile."
 )
-LAST_ROWS = "The warp stores nothing by way of shared memory after the last of its rows of C."
+LAST_ROWS = "After its last rows of C the warp stores nothing more through shared memory."
 TWICE = (
-    "One check decides how many bytes are copied and from where. Without it for one of the two, "
-    "either 0 bytes are read or the array's first element, which exists: no thread uses it, or it "
-    "is multiplied by 0 (wrong only for an infinity or a NaN). Without it for both is reported."
+    "One check decides both how many bytes are copied and from which address. Without it for one "
+    "of the two, the copy reads either 0 bytes or the array's first element, which exists: that "
+    "value is not used, or it is multiplied by 0 (wrong only for an infinity or a NaN). Removing "
+    "the check for both is reported."
 )
 NEXT_ROW = (
-    "Of a copy whose rows always have rows of the matrix below them: past K it reads the start of "
-    "the next row, which exists and is multiplied by 0 (wrong only for an infinity or a NaN)."
+    "In a copy of rows that always have another row of the matrix below them: past K it reads the "
+    "start of the next row, which exists and is multiplied by 0 (wrong only for an infinity or a "
+    "NaN)."
 )
 
 WARP_READS = (
-    "What the warp has read there is wgmma's, which is the whole warp's, and lane 0 arrives when "
-    "that is done."
+    "Only wgmma has read this stage, as an operation of the whole warp; lane 0 arrives after it "
+    "has completed."
 )
 SUMS = (
-    "Orders wgmma's registers: the emulator has the sums at once (above). What wgmma reads in "
-    "shared memory is waited for elsewhere, too."
+    "Orders wgmma's accumulator registers; the emulator computes the sums immediately (see above). "
+    "Other instructions also wait for wgmma's reads of shared memory."
 )
 NOT_REACHED = (
-    "Of a stage of the ring, or of a block's next tile, that no shape comes to which launches this "
-    "kernel: 132 blocks take 132 tiles before one has a second, and of a second one the last steps "
-    "have free stages."
+    "For a stage of the ring, or a block's next tile, that no tested shape of this kernel reaches. "
+    "There are 132 blocks, so a block gets a second tile only if there are more than 132 tiles; "
+    "the last steps of a second tile find free stages."
 )
 
 NUMBERS = (
-    "No hazard: it says which numbers are added up, which part of K or whether C has been added. "
-    "The result is another, and no access is out of order or out of bounds."
+    "Not a hazard: it selects which numbers are added, which part of K, or whether C is added. The "
+    "result differs, but no access is out of order or out of bounds."
 )
 LARGE = (
-    "Where a part of K ends, or keeps a number within 32 bits, which no shape here needs: at most "
-    "other numbers are added up."
+    "Limits a part of K to the end of K, or a number to 32 bits, which no shape here needs. At "
+    "most, other numbers are added."
 )
 TWICE_MADE = (
-    "Of a block that moved inwards at an edge: it makes elements of its neighbour's once more, "
-    "from the same numbers."
+    "For a block that was moved inwards at an edge: it computes elements of its neighbour a second "
+    "time, from the same numbers."
 )
 PAST_K = (
-    "Loads for the tile past the last one, which nobody uses: past the end of its row A goes on "
-    "with the next one."
+    "Loads for the tile past the last one, which is not used: past the end of a row of A they read "
+    "the next row."
 )
 OWN_ONLY = (
-    "Of one row along K (`gemm_skinny_1_along`): a thread reads only what it has put there itself."
+    "For one row along K (`gemm_skinny_1_along`): each thread reads only values that it stored "
+    "itself."
 )
 TWICE_STORED = (
-    "The first of a thread's columns always exists; and where all do, they would only be read and "
-    "stored one by one, and then as a vector once more."
+    "A thread's first column always exists. If all its columns exist, they would only be read and "
+    "stored one by one, and then again as a vector."
 )
-NOT_TALL = "Cuts the last band of tiles; no shape has as many tiles in a column as a band."
+NOT_TALL = (
+    "Shortens the last band of tiles; no tested shape has as many tiles per column as a band."
+)
 NEVER_PART = (
-    "Where rows of C are aligned and end on 16 bytes, a vector of it is all in or all out: never "
-    "taken."
+    "If the rows of C are aligned and end on 16 bytes, a vector lies entirely inside or entirely "
+    "outside: never taken."
 )
 NEVER_NAN = (
-    "Only a sum that is NaN is computed again; past the matrix sums are of zeros, and never NaN."
+    "Only a sum that is NaN is computed again; sums outside the matrix add zeros and are never NaN."
 )
 FIRST_TILE = (
-    "The first tile of K takes what is left of K by its length, so one end of it is checked for "
-    "nothing."
+    "The first tile of K is as long as the remainder of K, so the check at one of its ends is "
+    "redundant."
 )
 WGMMA = r"tf32|tf32x3|fp16x3|fp16|bf16"
-# (what is removed, file, text of the line, why, and if need be which rows): the first that matches.
+# (kind of removal, file, text of the source line, reason, optionally the variants), all but the
+# reason as regular expressions. The first match counts.
 REASONS = [
     (
         "bounds",
@@ -159,13 +167,15 @@ REASONS = [
 ]
 
 
-# What the emulator cannot show, and what is no hazard.
+# Removals whose effect the emulator cannot show, or that are not hazards.
 UNSEEN = (SUMS, NUMBERS, LARGE)
 
 
 def text_of(source: str) -> str:
-    """The line of csrc/kernels that "file:line" names; "" of the toolkit's headers, and of lines
-    that a file of today has no longer."""
+    """The text of line "file:line" below csrc/kernels.
+
+    "" for headers of the toolkit, and for lines past the end of the current file.
+    """
     file, line = source.split(":")
     paths = [ROOT / "csrc" / "kernels" / folder / file for folder in ("", "library", "include")]
     path = next((path for path in paths if path.exists()), None)
@@ -174,7 +184,7 @@ def text_of(source: str) -> str:
 
 
 def reason(row: str, kind: str, removed: str, source: str) -> str:
-    """Why that instruction of a row, which stands there, can go; "" if nobody has said."""
+    """Why this instruction of the variant `row`, from line `source`, can go; "" if unexplained."""
     what, text = f"{kind} {removed}", text_of(source)
     for removals, file, pattern, why, *rows in REASONS:
         here = re.match(file, source) and re.search(pattern, text)

@@ -1,13 +1,14 @@
-"""What can be removed from the checks of a kernel that are not a branch of their own.
+"""Removes parts of checks in PTX, and checks that are not branches.
 
-`row < M && col < N` is two setp and one and.pred or or.pred: each side of it is a term, and without
-one term the other side is all of the check. Where a check only chooses a number, such as how many
-bytes a cp.async reads and from where, there is no branch at all but selp or min. Without the check
-the number is the one that it allows: of selp the side that is not 0, of min either side, and so of
-a selp without a 0 that no other one explains.
+`row < M && col < N` compiles to two setp and one and.pred or or.pred. Each operand of the latter is
+a term; removing one term leaves the other as the whole check. A check that only selects a number,
+such as the byte count and the address of a cp.async, compiles to selp or min instead of a branch.
+Removing it always gives the value of a passed check: for selp the operand that is not 0, for min
+either operand. If a selp has no operand 0, and no other selp with the same predicate has one, each
+operand is tried.
 
-Not touched: selp of floats, which chooses between results, and max, which the compiler makes from
-how often a loop runs.
+Not mutated: selp of floats, which selects between results, and max, which the compiler generates
+for trip counts of loops.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 class Removal(NamedTuple):
     line: int  # index into the lines of the PTX
     kind: str  # "term" or "choice"
-    instead: str  # the instruction that stands there now
+    instead: str  # the replacement
 
 
 class Instruction(NamedTuple):
@@ -35,7 +36,7 @@ INTEGER = r"[bsu](32|64)"
 
 
 def instructions(lines: list[str], opcodes: str) -> list[Instruction]:
-    """Those without a guard whose opcode matches."""
+    """The instructions without a predicate guard whose opcode matches."""
     found = []
     for n, line in enumerate(lines):
         m = re.match(WHOLE, line)
@@ -58,7 +59,7 @@ def removals(lines: list[str]) -> Iterator[Removal]:
         known = predicate in allows
         for side in (first if allows[predicate] else second,) if known else (first, second):
             yield Removal(line, "choice", f"mov{opcode.removeprefix('selp')} {to}, {side};")
-    # One check behind several choices, such as a size and an address, goes as a whole too.
+    # If several selp use one check, such as for a size and an address, also remove it for all.
     uses = Counter(choice.operands[3] for choice in choices)
     for line, _, (predicate, *_) in instructions(lines, r"setp\..*"):
         if uses[predicate] > 1 and predicate in allows:

@@ -1,11 +1,11 @@
-"""Other Pythons: the extension built for each, a part of the suite, processes that end in calls.
+"""Builds the extension for other Pythons, and runs part of the suite and exit tests there.
 
     python validation/pythons.py ~/.pyenv/versions/3.1*/bin/python /opt/3.14t/bin/python3.14t
 
-A Python without NumPy and what the tests need gets an environment of its own below --folder, which
-also holds the copy of the tree that is built; keep it, and the next run compiles little. Needs the
-images that an ordinary build has made. What other Pythons have in benchmarks/results/pythons.json
-stays there.
+A Python without the packages that the tests need gets a virtual environment below --folder. That
+folder also has the copy of the tree that is built; if it is kept, the next run compiles little.
+Needs the kernel images of an ordinary build. Rows of other Pythons in
+benchmarks/results/pythons.json are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from test_shutdown import START, WORKS  # noqa: E402
 
 TESTS = [f"tests/test_{n}.py" for n in "shutdown api processes kernel sandbox long_texts".split()]
 TESTS += [f"tests/emu/test_emu_{n}.py" for n in "calls control errors memory print warp".split()]
-# The version of what is installed, which this tree is not; a limit of time, for an idle machine.
+# Left out: a test of the installed version (this tree is not installed), and a time limit.
 LEFT_OUT = "tests/test_api.py::test_version", "tests/test_api.py::test_import_is_cheap"
 NEEDED = "numpy>=2 pytest pytest-xdist hypothesis ml_dtypes setuptools>=77".split()
 PRESENT = "import numpy, pytest, xdist, hypothesis, ml_dtypes, setuptools"
@@ -53,7 +53,7 @@ def called(python: Path, *words: str) -> str:
 
 
 def with_packages(python: Path, folder: Path) -> Path:
-    """The same, or one in an environment that has what is needed."""
+    """This Python if it has the packages, else that of a virtual environment with them."""
     if subprocess.run([python, "-c", PRESENT], capture_output=True).returncode == 0:
         return python
     version = called(python, "-c", "import sys; print(sys.version.split()[0], sys.abiflags)")
@@ -86,7 +86,7 @@ def found_in(tree: Path) -> dict[str, str]:
 
 
 def exits(python: Path, tree: Path, runs: int) -> dict[str, Any]:
-    """Processes with four daemon threads in calls, that end at any moment: status by status."""
+    """Exit statuses, counted, of processes that exit while four daemon threads are in calls."""
     statuses: Counter[str] = Counter()
     for _ in range(runs):
         for work in WORKS.values():

@@ -1,19 +1,19 @@
-"""Random PTX modules on the emulator, on a GPU and in the model; modules with mistakes are refused.
+"""Random PTX modules on the emulator, a GPU and a Python model; invalid modules are rejected.
 
     python validation/random_modules.py --count 20000 --mistakes 20000
     python validation/random_modules.py --show 17       # one module, without a GPU
     python validation/random_modules.py --show-mistake 17
 
-tests/emu/module_writer.py says what a module is, and module_mistakes.py what a mistake. What the
-entries leave and print is compared bit for bit, as random_programs.py does with programs: with the
-GPU, and but for one checksum with the model in Python. The record keeps digests of the first ones.
-Modules with a mistake run on the emulator only, so without a GPU too (--count 0): the record counts
-how each kind ends. A process that dies of one is a failure, and so
-is a mistake without any meaning that is not refused.
+tests/emu/module_writer.py generates modules, and module_mistakes.py adds mistakes. As in
+random_programs.py, results and printed text of the entries are compared bit for bit: with the GPU,
+and except for one checksum with the Python model. The record has digests of the first modules.
+Modules with mistakes run only on the emulator, so they need no GPU (--count 0). The record counts
+the outcomes of each kind of mistake. A crash of the process is a failure, and so is a meaningless
+module that is accepted.
 
-A kernel that leaves memory breaks its process's use of the GPU, and one that does not end keeps it:
-modules run in processes, --part, and those behind one that fails run in another. The record is
-written as they end.
+An access outside memory makes the GPU unusable for its process, and an endless kernel occupies it.
+So modules run in separate processes (--part); after a failure a new process continues. The record
+is written as processes end.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from random_programs import (  # noqa: E402
 from records import load, stored, write  # noqa: E402
 
 TOGETHER = 100
-SECONDS = 150  # of a process; some of them wait for one that does not end
+SECONDS = 150  # per process; some of them wait for an endless one
 
 
 def unoptimised(module: Module) -> modules.Left:
-    """What the entries leave on the GPU as ptxas -O0 compiles them."""
+    """The results of the entries on the GPU, compiled with ptxas -O0."""
     import cupy
 
     text, given = module.text(), cupy.asarray(modules.inputs(module))
@@ -70,13 +70,13 @@ def unoptimised(module: Module) -> modules.Left:
 
 
 def right_unoptimised(module: Module, emu: modules.Left) -> bool:
-    """Whether it leaves, as ptxas -O0 compiles it, what the emulator and the model leave."""
+    """Whether code of ptxas -O0 gives the results of the emulator and of the model."""
     wrong = modules.differences(emu, modules.model(module), True)
     return not wrong and not modules.differences(emu, unoptimised(module))
 
 
 def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
-    """The digest on the emulator, and what is different."""
+    """The digest of the emulator's results, and the difference from the others."""
     module = Module(seed)
 
     def both() -> list[modules.Left]:
@@ -108,7 +108,7 @@ def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
 
 
 def print_part(some: range, apart: int) -> None:
-    """A line for each module, up to one that fails."""
+    """Prints one line per module, up to the first failure."""
     differ = 0
     for seed in some:
         record: Record = {"digest": "", "differs": None, "error": None}
@@ -123,7 +123,7 @@ def print_part(some: range, apart: int) -> None:
 
 
 def said_apart(*arguments: str) -> tuple[list[Any], str]:
-    """The lines of JSON that this script prints in a process of its own, and how that ends."""
+    """Runs this script in a process; returns its lines of JSON, and how it ended."""
     command = [sys.executable, __file__, *arguments]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, timeout=SECONDS)
@@ -134,7 +134,7 @@ def said_apart(*arguments: str) -> tuple[list[Any], str]:
 
 
 def part(some: range, apart: int) -> Record:
-    """What print_part says of them, in as many processes as it takes."""
+    """The lines of print_part for all these modules, with a new process after each failure."""
     found: Record = {"differ": [], "errors": [], "digests": []}
     while some:
         span = f"{some.start}:{some.stop}"
@@ -152,7 +152,7 @@ def part(some: range, apart: int) -> Record:
 
 
 def run_modules(options: argparse.Namespace, path: Path, kept: Record) -> bool:
-    """Writes the record, with what is kept of the one before, as parts end."""
+    """Runs the modules, and updates the record after each part."""
     starts = range(options.seed, options.seed + options.count, TOGETHER)
     parts = [range(k, min(k + TOGETHER, starts.stop)) for k in starts]
     found: list[Record] = []
@@ -166,7 +166,7 @@ def run_modules(options: argparse.Namespace, path: Path, kept: Record) -> bool:
 
 
 def count_mistakes(options: argparse.Namespace) -> Record:
-    """How modules with mistakes end."""
+    """Counts the outcomes of modules with mistakes."""
     options.count = options.mistakes
     found = [e for f in seeds.in_parts(mistakes.run_apart, options, TOGETHER) for e in f]
     kinds: dict[str, Counter[str]] = {}
@@ -206,7 +206,7 @@ def main() -> int:
         os._exit(0)
     if options.part:
         print_part(range(*map(int, options.part.split(":"))), options.apart)
-        os._exit(0)  # Python's own end would wait for a kernel that has none
+        os._exit(0)  # a normal exit would wait for an endless kernel
     path, failed = options.results / "random-modules.json", False
     record: Record = load(path) if stored(path) else {}
     if options.count:

@@ -3,10 +3,10 @@
     python validation/random_programs.py --count 20000     # writes results/random-programs.json
     python validation/random_programs.py --show 17         # one program, without a GPU
 
-tests/emu/random_programs.py says what a program is. One that differs is taken apart, statement by
-statement, until what is left is needed to show the difference; if the two agree when ptxas does not
-optimise, the difference is its optimiser's. The record keeps a digest of the first programs and of
-what they leave, so that tests can compare where there is no GPU. Needs ptxas and CuPy for that.
+tests/emu/program_writer.py generates the programs. If a program differs, statements are removed as
+long as it still differs. If emulator and GPU agree on code of ptxas -O0, the optimiser of ptxas
+causes the difference. The record has digests of the first programs and of their results, so that
+tests can compare without a GPU. Needs ptxas and CuPy.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ import seeds  # noqa: E402
 
 Record = dict[str, Any]
 KEPT = 2000  # programs whose digests the record keeps
-TAKEN_APART = 8  # differences that a process takes apart, unless it is told otherwise
-TOGETHER = 50  # programs a process takes at a time
+TAKEN_APART = 8  # differences that a process minimises by default
+TOGETHER = 50  # programs per process at a time
 
 
 def digest(seed: int, ptx: str, left: bytes) -> str:
-    """Of a program's text, and of what it leaves."""
+    """A digest of a program's text, and of its results."""
     return f"{zlib.crc32(ptx.encode()):08x}{hashlib.sha256(left).hexdigest()[:8]}"
 
 
 def smaller(body: list[Any], differs: Callable[[], bool]) -> None:
-    """Takes statements out of body, in place, as long as the program still differs."""
+    """Removes statements from body, in place, as long as the program still differs."""
     for k in reversed(range(len(body))):
         taken = body.pop(k)
         if not differs():
@@ -75,7 +75,7 @@ def compiled_unoptimised(ptx: str, entry: str) -> Any:
 
 
 def unoptimised(ptx: str, seed: int) -> np.ndarray:
-    """What the program leaves on the GPU as ptxas -O0 compiles it."""
+    """The program's results on the GPU, compiled with ptxas -O0."""
     import cupy
 
     values, sums = programs.inputs(seed), np.zeros(2 * programs.TOTALS, np.uint32)
@@ -87,14 +87,14 @@ def unoptimised(ptx: str, seed: int) -> np.ndarray:
 
 
 def ran(seed: int, body: list[Any]) -> tuple[str, np.ndarray, np.ndarray]:
-    """The program's text, and what it leaves on the emulator and on the GPU."""
+    """The program's text, and its results on the emulator and on the GPU."""
     ptx = programs.module({"program": body})
     emu, gpu = (programs.run(ptx, "program", seed, device) for device in ("emu", "cuda"))
     return ptx, emu, gpu
 
 
 def difference(seed: int, apart: bool) -> tuple[str, Record | None]:
-    """The digest on the emulator, and what is different."""
+    """The digest of the emulator's results, and the difference from the GPU's."""
     body = programs.statements(seed)
     ptx, emu, gpu = ran(seed, body)
     kept, registers = digest(seed, ptx, emu.tobytes()), programs.differences(emu, gpu)
@@ -114,14 +114,14 @@ def part(some: range, apart: int) -> Record:
             kept, differs = difference(seed, len(found["differ"]) < apart)
             found["digests"].append(kept)
             found["differ"] += [differs] if differs else []
-        except Exception as error:  # one program's must not end the others
+        except Exception as error:  # the other programs must still run
             found["digests"].append("")
             found["errors"].append({"seed": seed, "error": str(error)[:300]})
     return found
 
 
 def recorded(found: list[Record], options: argparse.Namespace) -> Record:
-    """What all parts have found."""
+    """The record that merges all parts."""
     from gpu import facts
 
     return {
@@ -135,7 +135,7 @@ def recorded(found: list[Record], options: argparse.Namespace) -> Record:
 
 
 def summary(record: Record, path: Path, what: str) -> bool:
-    """Writes the record; says what is not explained, and whether anything is."""
+    """Writes the record, prints unexplained differences, and returns whether there are any."""
     records.write(path, record)
     unexplained, failed = (
         [one for one in record[which] if not one.get("optimiser")] for which in ("differ", "errors")

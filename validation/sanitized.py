@@ -1,4 +1,4 @@
-"""The extension under a sanitizer: a copy of the tree, built with it, where tests or calls run.
+"""Builds a copy of the tree with a sanitizer, and runs tests or calls there.
 
     python validation/sanitized.py address                 # the suite: AddressSanitizer, UBSan
     python validation/sanitized.py address --folder F -- tests/test_gemm.py -n 1
@@ -6,12 +6,12 @@
     python validation/sanitized.py thread -- --count 40 --most 12  # load.py: ThreadSanitizer
     python validation/sanitized.py driver -- 60 16          # the fake driver's threads, with it too
 
-What stands behind -- is for pytest, leaks.py, load.py or tests/cuda/fake_threads.py. Needs gcc and
-the images that an ordinary build has made; --folder keeps the copy, so that the next run compiles
-little. Python itself is as it always is: its memory comes from malloc, where AddressSanitizer sees
-it. ThreadSanitizer says most with a free-threaded Python. Ends with the reports, if there are any,
-and fails then. A report of UBSan ends the process that it is about, and with it a test. --results
-FOLDER adds a row to FOLDER/sanitizers.json, in place of an earlier one of that kind.
+Arguments after -- go to pytest, leaks.py, load.py or tests/cuda/fake_threads.py. Needs gcc, and the
+kernel images of an ordinary build. --folder keeps the copy, so that the next run compiles little.
+Python is not instrumented, but allocates with malloc, which AddressSanitizer intercepts.
+ThreadSanitizer finds most with a free-threaded Python. Prints reports at the end, and fails if
+there are any. A report of UBSan ends its process, and so fails the test. --results FOLDER adds a
+row to FOLDER/sanitizers.json, replacing an earlier one of the same kind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Sanitizer(NamedTuple):
 
 
 BOTH = "-fsanitize=address,undefined -fno-sanitize-recover=undefined", ("libasan.so", "libubsan.so")
-# Locks inside Python and NumPy are not seen; what their code does to memory is not looked at.
+# Python and NumPy are not instrumented: neither their locks nor their memory accesses are seen.
 THREAD = Sanitizer(
     *("-fsanitize=thread", ("libtsan.so",)),
     {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:history_size=4"},
@@ -61,30 +61,30 @@ KINDS = {
     "thread": THREAD,
     "driver": THREAD,
 }
-# Of the suite, what cannot be as it is under AddressSanitizer.
+# Tests that cannot run under AddressSanitizer, and the reasons.
 LEFT_OUT = {
-    "tests/test_explorer.py": "starts a browser, which does not come up with the sanitizer in it",
-    "tests/test_api.py::test_import_is_cheap": "a limit of time",
-    "tests/test_allocations.py": "puts an allocator of its own in the sanitizer's place",
+    "tests/test_explorer.py": "starts a browser, which does not start with the sanitizer preloaded",
+    "tests/test_api.py::test_import_is_cheap": "has a time limit",
+    "tests/test_allocations.py": "replaces the sanitizer's allocator with its own",
     "tests/test_sandbox.py::test_no_kernel_takes_all_memory": (
-        "measures the process's memory, of which the sanitizer takes most"
+        "measures the process's memory, most of which the sanitizer uses"
     ),
 }
 
 
 def copied(folder: Path) -> None:
-    """What git has of the tree, and what an ordinary build has made of the kernels."""
+    """Copies the files that git tracks, and the kernel images of an ordinary build."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     made = [
         p.relative_to(ROOT) for n in ("images", "kernels") for p in ROOT.glob(f"smemkern/{n}/**/*")
     ]
     if not made:
-        raise SystemExit("no kernel images here: pip install -e . first")
+        raise SystemExit("found no kernel images: run `pip install -e .` first")
     for name in [*listed.stdout.decode().split("\0")[:-1], *made, "build/images.json"]:
         source, target = ROOT / name, folder / name
         if source.is_file() and not (target.exists() and filecmp.cmp(source, target, False)):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)  # new, so that what is made of it is made anew
+            shutil.copyfile(source, target)  # with a new time, so that its targets are rebuilt
 
 
 def built(folder: Path, kind: str) -> None:
@@ -133,13 +133,13 @@ def command_of(kind: str, reports: Path, given: list[str]) -> list[str]:
 
 
 def ours(report: str) -> list[str]:
-    """Of LeakSanitizer's leaks those that the extension asked for; Python keeps some to its end."""
+    """LeakSanitizer's leaks with the extension in the stack: Python never frees some of its own."""
     leaks = re.split(r"\n(?=(?:Direct|Indirect) leak)", report)[1:]
     return [leak for leak in leaks if "_core.cpython" in leak]
 
 
 def shown(command: list[str], **keywords: object) -> tuple[int, list[str]]:
-    """Runs it, and shows what it prints: its status, and the last of these lines."""
+    """Runs a command and prints its output; returns its status and the last lines."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keywords
     )
@@ -151,7 +151,7 @@ def shown(command: list[str], **keywords: object) -> tuple[int, list[str]]:
 
 
 def outcome(kind: str, lines: list[str], folder: Path) -> str:
-    """How much ran, in the words of what did."""
+    """The line of the output that says how much ran."""
     if kind == "thread":
         [path] = folder.glob("load-emu*.json")
         load = records.load(path)["at_once"]
@@ -187,7 +187,7 @@ def main() -> int:
         texts = [path.read_text(errors="replace") for path in sorted(reports.iterdir())]
         if options.kind == "leaks":
             texts = [leak for text in texts for leak in ours(text)]
-            status = 0  # LeakSanitizer's, for what Python keeps
+            status = 0  # LeakSanitizer's, for memory that Python never frees
         for text in texts:
             print(text)
         print(f"{len(texts)} reports of {options.kind}; status {status}")

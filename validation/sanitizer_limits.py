@@ -1,7 +1,7 @@
-"""What compute-sanitizer does not follow: textbook kernels (sanitizer_limits.cu) under its tools.
+"""Limits of compute-sanitizer, shown with textbook kernels (sanitizer_limits.cu).
 
-A step of gpu.py. The rows that each_variant.py leaves out of a tool are those that do what this
-shows the tool to report in a kernel of ten lines that is right, beside one that is wrong.
+A step of gpu.py. For each limit there is a correct kernel of ten lines that a tool reports, and a
+wrong one for comparison. each_variant.py skips the variants that do the same under that tool.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 Record = dict[str, Any]
 SOURCE = Path(__file__).with_suffix(".cu")
-CASES = [  # tool, kernel, whether it is right
+CASES = [  # (tool, kernel, whether the kernel is correct)
     *[("racecheck", f"race {mode}", True) for mode in ("store", "store_elected", "wait_arrive")],
     *[("racecheck", f"race {mode}", True) for mode in ("noinc", "noinc_elected", "primitives")],
     *[("racecheck", "race group", True), ("racecheck", "race nothing", False)],
@@ -39,7 +39,7 @@ def watched(program: Path, tool: str, kernel: str, right: bool) -> Record:
 
 
 def limits() -> Record:
-    """How many errors each tool reports of each kernel, and how many elements are wrong."""
+    """The errors that each tool reports for each kernel, and the number of wrong elements."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "limits")
         nvcc = os.environ.get("NVCC", "nvcc")

@@ -1,11 +1,11 @@
-"""What compute-sanitizer says about the mutants of mutation.py and about smemkern.mistakes.
+"""Runs the mutants of mutation.py and smemkern.mistakes under compute-sanitizer.
 
     python validation/sanitizer_mutants.py --seconds 360    # on a GPU; resumes where it stopped
     python validation/sanitizer_mutants.py --device emu     # no sanitizer: tries the script itself
 
-A process for each mutant and tool, because a fault ends the CUDA context; as many at a time as
-there are cores. The file is written after each one, so that what stops early has not been for
-nothing: first come barriers, waits and commits, then the mistakes, then bounds in random order.
+Each mutant and tool has its own process, because a fault destroys the CUDA context; one process per
+core runs at a time. The record is written after each, so an interrupted run keeps its results.
+Barriers, waits and commits come first, then the mistakes, then bounds in random order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SAMPLED = ("bounds", "value")
 
 
 def jobs() -> list[tuple[str, str]]:
-    """(name, tool) in the order of what matters; the tool "" is a run without any."""
+    """(name, tool), the most important first; tool "" is a run without any tool."""
     every = [m for image in mutation.images(True) for m in mutation.mutants(image)]
     order = [m for m in every if m.kind in ORDERING]
     others = [m for m in every if m.kind in SAMPLED]
@@ -54,7 +54,7 @@ def jobs() -> list[tuple[str, str]]:
 
 
 def call(name: str, device: str) -> dict[str, Any]:
-    """The runs that a tool watches, and how many of them went wrong."""
+    """Executes the runs under a tool, and counts wrong results."""
     for row in smemkern.mistakes.rows():
         if row.name == name:
             kernel = smemkern._core.Kernel(row.ptx, row.name)
@@ -77,7 +77,7 @@ def call(name: str, device: str) -> dict[str, Any]:
 
 
 def watch(name: str, tool: str, device: str) -> dict[str, Any]:
-    """One process: whether the tool reports anything, how often and what, as it says itself."""
+    """Runs one process; returns the number and the text of the tool's reports."""
     sanitizer = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
     if tool == "initcheck":
         sanitizer += ["--print-limit", "3"]

@@ -1,4 +1,4 @@
-"""What runs over many seeds share: their options, and the processes that take them part by part."""
+"""Common parts of runs over many seeds: command line options, and a pool of processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser, count: int) -> None:
 def in_parts(
     work: Callable[..., Any], options: argparse.Namespace, together: int, *more: object
 ) -> list[Any]:
-    """work(seeds, *more) of so many seeds at a time, in the order of the seeds."""
+    """Results of work(seeds, *more) for chunks of seeds, in the order of the seeds."""
     end = options.seed + options.count
     starts = range(options.seed, end, together)
     parts = [(range(first, min(first + together, end)), *more) for first in starts]

@@ -1,9 +1,9 @@
-"""Thousands of random calls, each checked against NumPy: what tests/test_soak.py samples.
+"""Thousands of random calls, each checked against NumPy; tests/test_soak.py runs a sample.
 
     python validation/soak.py --count 100000 --device cuda    # writes results/soak-cuda.json
     python validation/soak.py --again 17 --device emu         # one call, by its seed
 
-tests/soak_cases.py says what a call is. Seed s of the record is call s of the run.
+tests/soak_cases.py generates the calls. Call s of the run has seed s.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import records  # noqa: E402
 import seeds  # noqa: E402
 import soak_cases  # noqa: E402
 
-MOST = {"cuda": 260, "emu": 70}  # of a dimension
-TOGETHER = 250  # calls a process takes at a time
+MOST = {"cuda": 260, "emu": 70}  # largest dimension
+TOGETHER = 250  # calls per process at a time
 
 
 def call(seed: int, device: str) -> str:
@@ -44,7 +44,7 @@ def part(some: range, device: str) -> list[dict[str, Any]]:
     for seed in some:
         try:
             call(seed, device)
-        except Exception as error:  # one call's must not end the others
+        except Exception as error:  # the other calls must still run
             failed.append({"seed": seed, "error": f"{type(error).__name__}: {error}"[:300]})
     return failed
 

@@ -1,9 +1,9 @@
-"""What loads through tensor maps of TFLOAT32 and of FLOAT32_FTZ make of floats, on a GPU.
+"""Measures how TMA loads with type TFLOAT32 or FLOAT32_FTZ round floats on a GPU.
 
     python validation/tensor_rounding.py      # writes results/tensor-rounding.json
 
-csrc/emu/isa/tensor_map.c has the rules that the counts here confirm: each element that a GPU loads
-is compared, bit for bit, with several candidates. Elements are drawn in four classes. The bits of a
+The counts confirm the rules in csrc/emu/isa/tensor_map.c: each element that a GPU loads is
+compared, bit for bit, with several candidates. Elements are drawn in four classes. The bits of a
 mantissa that TF32 drops are a tie, next to a tie, or random. The driver encodes the maps, since
 smemkern.TensorMap has no such types. Needs CuPy.
 """
@@ -53,7 +53,7 @@ WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0; @!%p1 bra WAIT;
 
 
 def inputs(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
-    """Bits of floats by class."""
+    """Random floats, as bits, by class."""
     n = rows * ROW
     half = 1 << DROPPED - 1
     near = np.array([0, 1, half - 1, half, half + 1, 2 * half - 1], "u4")
@@ -73,7 +73,7 @@ def inputs(rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
 
 
 def candidates(x: np.ndarray) -> dict[str, np.ndarray]:
-    """What a load might make of the bits."""
+    """Possible results of a load of these bits."""
     keep, half = np.uint32(0xFFFFFFFF << DROPPED & 0xFFFFFFFF), np.uint32(1 << DROPPED - 1)
     odd = x >> np.uint32(DROPPED) & np.uint32(1)
     finite = (x & np.uint32(0x7F800000)) != 0x7F800000
@@ -91,7 +91,7 @@ def candidates(x: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def encoded(kind: int, pointer: int, rows: int) -> bytes:
-    """The CUtensorMap of rows of floats, a row in a box."""
+    """The CUtensorMap of a matrix of floats, with one row per box."""
     words, place = ctypes.c_uint64 * 1, ctypes.create_string_buffer(128 + 64)
     to = (ctypes.addressof(place) + 63) & ~63
     driver = ctypes.CDLL("libcuda.so.1")

@@ -1,8 +1,7 @@
-"""The comment that a kernel opens with, as Markdown: pictures stay as they are, prose flows.
+"""Converts a kernel's first comment to Markdown: pictures are kept, lines of prose are joined.
 
-A line that begins with two spaces or has three inside belongs to a picture, unless it goes on with
-a "- " item above it; what begins with a capital and a colon ("Banks:") is a paragraph with that as
-its head.
+A line that begins with two spaces, or contains three in a row, belongs to a picture, unless it
+continues a "- " item. A paragraph may begin with a word and a colon ("Banks:"), its heading.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ _NAME = re.compile(
 
 
 def comment_of(source: str) -> list[str]:
-    """The lines of the first comment, without its stars."""
+    """The lines of the first comment, without the asterisks."""
     text = source[source.index("/*") + 2 : source.index("*/")]
     lines = [re.sub(r"^ \*( |$)", "", line.rstrip()) for line in text.split("\n")]
     return [lines[0].removeprefix(" "), *lines[1:]]
 
 
 def code_of(source: str) -> list[str]:
-    """The lines behind it."""
+    """The lines after the first comment."""
     return source[source.index("*/") + 2 :].strip("\n").splitlines()
 
 
 def _prose(text: str) -> str:
-    """Escaped, with what is code as code."""
+    """Prose with Markdown escaped and code marked as code."""
     parts = _NAME.split(text)
     return "".join(
         f"`{part}`" if at % 2 else re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", part)

@@ -1,6 +1,6 @@
-"""The numbers of benchmarks/results/ that belong to one technique, as Markdown tables.
+"""Markdown tables of the results of one technique, from benchmarks/results/.
 
-What was not measured is not claimed: a technique without results has no table.
+A technique without results has no table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRANSPOSED = ([4096, 4096], [8192, 8192], [4097, 8191])
 
 
 def _sets(lines: list[dict[str, Any]], name: str) -> list[tuple[str, dict[str, int]]]:
-    """(dtype, parameters) that were measured of a variant."""
+    """(dtype, parameters) of each measurement of a variant."""
     found = []
     for line in lines:
         if line["variant"] == name and (line["dtype"], line["params"]) not in found:
@@ -76,7 +76,7 @@ def _transpose(results: dict[str, Any], row: Variant, below: str | None) -> str:
 
 
 def measured(row: Variant, below: str | None) -> str:
-    """Of each GPU that has results."""
+    """The tables of a variant, one per GPU with results."""
     by_op = {"gemm": _gemm, "transpose": _transpose}
     if row.op not in by_op:
         return ""

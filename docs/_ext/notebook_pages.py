@@ -1,7 +1,7 @@
-"""Pages of the notebooks, as they were executed and committed: nothing runs here.
+"""Converts the committed notebooks, with their stored outputs, to pages; executes nothing.
 
-Code, what it printed and its pictures become Markdown of the site, so that they are found by its
-search, read on a phone and need nothing but the browser. The file itself is linked at the top.
+Code, output and pictures become Markdown pages, which the site's search finds and any browser
+shows. Each page begins with a link to the notebook.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-SHOWN = ("text/html", "text/markdown", "image/png", "text/plain")  # the first that there is
+SHOWN = ("text/html", "text/markdown", "image/png", "text/plain")  # in order of preference
 
 
 def write(notebooks: Path, folder: Path) -> list[str]:
-    """A page for each notebook into the folder, three below the repository; their names."""
+    """Writes one page per notebook into the folder, three levels deep; returns their names."""
     (folder / "images").mkdir(parents=True)
     files = sorted(notebooks.glob("[0-9]*.ipynb"))
     for file in files:
@@ -44,7 +44,7 @@ def page(notebook: dict[str, Any], name: str, folder: Path) -> str:
 
 
 def linked(text: str) -> str:
-    """Links of a file in notebooks/, seen from the page."""
+    """The text with links that are relative to notebooks/ made relative to the page."""
     text = re.sub(r"\]\((\d\d_\w+)\.ipynb\)", r"](\1.md)", text)
     return text.replace("](../docs/", "](../../")
 

@@ -1,11 +1,11 @@
-"""How the reference reads docstrings, which are plain text.
+"""Converts docstrings, which are plain text, for the API reference.
 
-- Bars, stars and underscores are themselves, lines with columns of spaces in them stay as they are,
-  and attributes that share a line ("blocks, grid_blocks : int") are told one by one.
-- A page that is named by its file (docs/models.md) is linked to.
-- Named tuples and dataclasses get their fields, with the comments that stand beside them in the
-  code (`width: int  # bytes a lane`), in place of namedtuple's "Alias for field number 3".
-- Modules in C have no place in the index of sources.
+- Bars, asterisks and underscores are escaped, lines with aligned columns are kept, and attributes
+  that share a line ("blocks, grid_blocks : int") are split.
+- The name of a page's file (docs/models.md) becomes a link.
+- Fields of named tuples and dataclasses are described by the comments next to them in the code
+  (`width: int  # bytes per lane`), not by namedtuple's "Alias for field number 3".
+- Modules in C are left out of the index of sources.
 - The build fails when a public name of the package is on no page of the reference.
 """
 
@@ -47,7 +47,7 @@ _SHARED = re.compile(r"(\w+(?:, \w+)+) : (.+)")
 
 
 def _one_by_one(lines: list[str]) -> list[str]:
-    """Attributes that share a line, each with the text that follows it."""
+    """Splits attributes that share a line; each gets the text that follows."""
     text: list[str] = []
     at, inside = 0, False
     while at < len(lines):
@@ -66,14 +66,14 @@ def _one_by_one(lines: list[str]) -> list[str]:
 
 
 def _plain(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
-    """Before napoleon reads them."""
-    if what in ("property", "attribute") and lines:  # else what is before a colon is the type
+    """Escapes a docstring before napoleon parses it."""
+    if what in ("property", "attribute") and lines:  # else text before a colon would be the type
         lines[0] = lines[0].replace(": ", " \u2013 ", 1)
     text: list[str] = []
-    columns: int | None = None  # how far the lines are indented that have them
+    columns: int | None = None  # indentation of lines with columns
     for line in _one_by_one(lines):
         if line.startswith("Source: ") and text[-1:] == [""] and "Notes" not in text:
-            text += ["Notes", "-----"]  # else it belongs to the section above
+            text += ["Notes", "-----"]  # else it would belong to the previous section
         indent = len(line) - len(line.lstrip())
         example = line.lstrip().startswith((">>>", "..."))
         if columns is not None and indent < columns:
@@ -94,7 +94,7 @@ def _described(_app: Any, what: str, _name: str, cls: Any, _options: Any, lines:
     if what != "class" or not (hasattr(cls, "_fields") or hasattr(cls, "__dataclass_fields__")):
         return
     if any(line.startswith((".. attribute::", ":ivar", ":var")) for line in lines):
-        return  # the docstring has told
+        return  # the docstring has them
     lines.append("")
     for name, kind, comment in fields(cls):
         if not name.startswith("_"):
@@ -110,7 +110,7 @@ def _skip(_app: Any, _what: str, name: str, member: Any, skip: bool, _options: A
 
 
 def _sourceless(app: Any) -> list[Any]:
-    """Sphinx's index of sources would link to modules in C, whose text it does not have."""
+    """Removes modules in C from Sphinx's index of sources, which has no text of them."""
     modules = getattr(app.env, "_viewcode_modules", {})
     for name in [name for name, source in modules.items() if not source]:
         del modules[name]

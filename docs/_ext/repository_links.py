@@ -1,9 +1,9 @@
-"""What is right in the repository becomes right in the site: links, and the ends of examples.
+"""Adapts links of the repository, and the ends of examples, to the site.
 
-bank-explorer.html is no page of Sphinx, but a file that is copied beside the pages. CHANGELOG.md
-and CONTRIBUTING.md, above docs/, and the kernels have pages that are made at build time. A link
-that shows a file's name shows its title. Examples end with a blank line for doctest's sake. What
-else of the repository is linked to can be downloaded, but for folders.
+bank-explorer.html is not a Sphinx page; it is copied to the site. CHANGELOG.md, CONTRIBUTING.md and
+the kernels have pages that are generated at build time. A link whose text is a file name shows the
+page's title instead. Examples end with a blank line, which doctest needs. Other linked files of the
+repository become downloads, but folders do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What optional packages have to be for their modules to be read where they are not installed."""
+"""Replacements for optional packages, so that modules that need them can be imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def _custom_op(*_args: Any, **_kw: Any) -> Any:
-    """torch.library.custom_op, but the function stays what it is."""
+    """torch.library.custom_op that returns the function unchanged."""
 
     def keep(function: Any) -> Any:
         function.register_fake = function.register_autograd = lambda *args, **kw: None

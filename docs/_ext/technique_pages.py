@@ -1,9 +1,8 @@
-"""Writes docs/generated/ before Sphinx reads it: a page a technique, and what else comes from code,
-the notebooks among them (notebook_pages.py).
+"""Writes docs/generated/ before Sphinx reads it: one page per technique, and the notebooks' pages.
 
-A page is the registry's row, the kernel's first comment, what changed in the code since the rung
-below, a trace on the emulator, and what benchmarks/results/ measured. The whole trace is a page of
-its own beside it (Trace.to_html).
+A page has the registry's row, the kernel's first comment, the difference of the code from the
+variant that it builds on, a trace on the emulator, and results of benchmarks/results/. The complete
+trace is a separate page (Trace.to_html). notebook_pages.py writes the pages of the notebooks.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ ABOUT = {
     "transpose": "Every byte is read once and written once, so a copy is the ceiling.",
     "probe": "Kernels that show one thing about memory each.",
 }
-MOST_CHANGED = 60  # lines of a difference that is worth showing
+MOST_CHANGED = 60  # lines; a longer difference is not shown
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns: int = 1) -> str:
-    """The first columns are text, and so is the one named "source"; the others are numbers."""
+    """A table; the first columns and the one named "source" are text, the others numbers."""
     rule = [
         "---" if at < text_columns or name == "source" else "--:" for at, name in enumerate(header)
     ]
@@ -54,7 +53,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], text_columns:
 
 
 def code(text: str) -> str:
-    """Inline code in a table's cell."""
+    """Text as inline code in a table cell."""
     if not text:
         return ""
     fence = "``" if "`" in text else "`"
@@ -69,7 +68,7 @@ def page_of(op: str, name: str) -> str:
 
 
 def operands(row: Variant) -> tuple[tuple[Any, ...], str]:
-    """Arrays for a small call, and the words for it."""
+    """Arrays for a small call, and its description."""
     rng = np.random.default_rng(0)
     if row.op == "transpose":
         return (rng.standard_normal((256, 256), dtype=np.float32),), "256 x 256 float32"
@@ -81,7 +80,7 @@ def operands(row: Variant) -> tuple[tuple[Any, ...], str]:
 
 
 def counted_lines(trace: Trace) -> str:
-    """Each line of the source that moves data, with what that costs."""
+    """Source lines that move data, with their costs."""
     rows = []
     for file, lines in listing(trace).items():
         for line in lines:
@@ -172,7 +171,7 @@ def parameters(row: Variant) -> str:
 
 
 def difference(row: Variant, rows: dict[str, Variant]) -> str:
-    """The code beside that of the rung below, where they are alike enough to be compared."""
+    """The difference from the code of the variant below, if it is small enough to be useful."""
     if row.differs_from is None:
         return ""
     below = rows[row.differs_from]
@@ -198,7 +197,7 @@ def technique(row: Variant, rows: dict[str, Variant]) -> str:
 
 
 def kernel(row: Variant) -> str:
-    """The source behind the comment, which is above already."""
+    """The source without the first comment, which the page has above."""
     lines = code_of(row.source)
     first = len(row.source.splitlines()) - len(lines) + 1
     return (
@@ -211,7 +210,7 @@ def kernel(row: Variant) -> str:
 
 
 def ladder_of(op: str, of_op: dict[str, Variant]) -> str:
-    """The page of an operation: its techniques, and what they reached."""
+    """The page of an operation: its techniques and their results."""
     lines = [
         (f"[{row.name}]({page_of(op, row.name)}.md)", row.summary, ", ".join(row.dtypes))
         for row in of_op.values()
@@ -241,7 +240,7 @@ def overview(rows: dict[str, dict[str, Variant]]) -> str:
 
 
 def command_line() -> str:
-    """What --help says."""
+    """The page with the output of --help."""
     parts = ["# Every command\n\nWhat `--help` says.\n"]
     for name in ("", *COMMANDS):
         command = [sys.executable, "-m", "smemkern", *([name] if name else []), "--help"]
@@ -255,13 +254,13 @@ def command_line() -> str:
 
 
 def from_above(text: str) -> str:
-    """Text of a file beside docs/, with its links seen from docs/generated/."""
+    """Text of a file next to docs/, with links relative to docs/generated/."""
     text = re.sub(r"\]\((?!https?:|#)", "](../../", text)
     return text.replace("](../../docs/", "](../")
 
 
 def notebooks() -> str:
-    """The README's section, above the pages of the notebooks."""
+    """The index page of the notebooks, with the README's section."""
     names = notebook_pages.write(DOCS.parent / "notebooks", GENERATED / "notebooks")
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     section = re.search(r"^## (Notebooks\n.*?)(?=^## )", readme, re.M | re.S)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cuda_build import HERE, SOURCES, build
+from cuda_build import HERE, SOURCES, build, build_driver
 
 from checks import environment
 
@@ -34,8 +34,7 @@ def fake_driver(build_directory: Path) -> Path:
     """A directory that holds a libcuda.so.1."""
     directory = build_directory / "fake"
     directory.mkdir()
-    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1"]
-    build(directory / "libcuda.so.1", sorted(HERE.glob("fake_*.c")), *flags)
+    build_driver(directory)
     return directory
 
 

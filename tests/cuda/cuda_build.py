@@ -24,3 +24,9 @@ def build(target: Path, sources: Sequence[Path], *flags: str) -> None:
     command = [compiler, "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
     command += [*flags, *map(str, sources), "-o", str(target), "-pthread", "-ldl", "-lm"]
     subprocess.run(command, check=True)
+
+
+def build_driver(folder: Path) -> None:
+    """The fake driver. Its kernels are loops over arrays of megabytes: they are optimised."""
+    flags = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1"]
+    build(folder / "libcuda.so.1", sorted(HERE.glob("fake_*.c")), *flags)

@@ -3,6 +3,7 @@
  */
 #include "fake_internal.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 typedef struct block {
@@ -31,6 +32,17 @@ static void take_time(void) {
     nanosleep(&(struct timespec){.tv_nsec = fake_cuda.allocation_ms * 1000000L}, NULL);
 }
 
+/* Large ones in huge pages: all of the memory is written at once, and half of a short process's
+ * time would go into page faults.
+ */
+static void *new_memory(size_t bytes) {
+    enum { HUGE = 2 << 20 };
+    if (bytes < HUGE) return malloc(bytes);
+    void *memory = aligned_alloc(HUGE, (bytes + HUGE - 1) / HUGE * HUGE);
+    if (memory) madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
 static CUresult allocate(CUdeviceptr *address, size_t bytes, bool pooled) {
     if (bytes == 0) return fail(INVALID_VALUE);
     block *b = blocks;
@@ -42,7 +54,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, bool pooled) {
         if (bytes > fake_cuda.total_bytes - fake_cuda.used_bytes - fake_cuda.held_bytes)
             return CUDA_ERROR_OUT_OF_MEMORY;
         b = calloc(1, sizeof *b);
-        *b = (block){.memory = malloc(bytes), .bytes = bytes, .pooled = pooled, .next = blocks};
+        *b = (block){.memory = new_memory(bytes), .bytes = bytes, .pooled = pooled, .next = blocks};
         blocks = b;
         fake_cuda.fresh_blocks++;
     }
@@ -180,7 +192,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     CALL(cuMemHostAlloc);
     if (!bytes || flags) return fail(INVALID_VALUE);
     pinned *b = calloc(1, sizeof *b);
-    *b = (pinned){malloc(bytes), bytes, false, all_pinned};
+    *b = (pinned){new_memory(bytes), bytes, false, all_pinned};
     memset(b->memory, 0xff, bytes);
     all_pinned = b;
     fake_cuda.pinned_bytes += bytes;

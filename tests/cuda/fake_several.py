@@ -53,9 +53,9 @@ def several() -> None:
 def common() -> None:
     """What all GPUs read goes through pinned memory once, and over one bus; over each, where they
     do not reach each other's memory."""
-    a, b = floats(4100, 4), floats(4, 4200)
-    before = floats(4100, 4200)
-    cases = (a, b, a), (a, b[:, :4000], b[:, :4000]), (a[::-1], b, a)
+    a, b = floats(2100, 4), floats(4, 2200)
+    before = floats(2100, 2200)
+    cases = (a, b, a), (a, b[:, :2000], b[:, :2000]), (a[::-1], b, a)
     for fake.no_peers, (x, y, of_all) in itertools.product((True, False), cases):
         whole = gemm(x, y)
         once = x.nbytes + y.nbytes
@@ -72,7 +72,7 @@ def common() -> None:
             assert moved.bytes_staged == once + out.nbytes
             now = fake.bytes_in, fake.bytes_peer
             assert np.array_equal(np.subtract(now, counted), (moved.bytes_in, moved.bytes_peer))
-    shared = pinned(4100, 4)  # staged too, as each would read it from there
+    shared = pinned(2100, 4)  # staged too, as each would read it from there
     shared[:] = a
     for devices, staged in (([0], 0), ([0, 1], a.nbytes)):
         smemkern.gemm(shared, b, variant="naive", devices=devices, out=before)

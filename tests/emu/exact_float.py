@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import isqrt
 
 NEAREST, ZERO, DOWN, UP, AWAY = "rn", "rz", "rm", "rp", "rna"
@@ -56,26 +56,26 @@ class Format:
     nan: int
     has_infinity: bool = True
 
-    @property
+    @cached_property
     def bits(self) -> int:
         return 1 + self.exponent + self.mantissa
 
-    @property
+    @cached_property
     def sign_bit(self) -> int:
         return 1 << (self.bits - 1)
 
-    @property
+    @cached_property
     def bias(self) -> int:
         return (1 << (self.exponent - 1)) - 1
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         """The bits of infinity; of a format without, of what stands in its place."""
         if not self.has_infinity:
             return self.nan
         return ((1 << self.exponent) - 1) << self.mantissa
 
-    @property
+    @cached_property
     def largest(self) -> int:
         return self.infinity - 1
 

@@ -1,1 +1,1 @@
-"""Is the bank model exact? Random requests, counted by Nsight Compute and by the emulator."""
+"""Compares the emulator's counts with those of Nsight Compute."""

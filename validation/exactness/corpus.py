@@ -1,7 +1,7 @@
-"""The corpus of user kernels (tests/corpus): what is launched, what is predicted.
+"""The corpus of user kernels (tests/corpus): launches and predicted counts.
 
-The counts of a case are the sums over its launches. They are the variants' counts and those of the
-instructions that variants do not have.
+The counts of a case are sums over its launches: those of variants.py, and counts of instructions
+that no variant uses.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def launches(case: Case) -> list[Launch]:
 
 
 def each(case: Case, how: Callable[..., Any], **keywords: Any) -> list[Any]:
-    """how(kernel, grid, block, *args, ...) of each launch."""
+    """Calls how(kernel, grid, block, *args, ...) for each launch."""
     return [
         how(
             kernel(case, launch.name),

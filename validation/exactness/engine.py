@@ -1,8 +1,8 @@
-"""What the copy engine moves, and what wgmma reads: requests of both, drawn from a seed.
+"""Bulk copies and wgmma, drawn from a seed.
 
-A copy loads from one place and stores to another, through shared memory: bytes, or a box of a
-matrix. Its counts are sectors of global memory. A product's are wavefronts of the operands that it
-reads by descriptor.
+A copy loads bytes, or a box of a matrix, into shared memory and stores them elsewhere; its counts
+are sectors of global memory. The counts of wgmma are wavefronts of the operands that it reads from
+shared memory through descriptors.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def counts(trace: smemkern.Trace) -> dict[str, int]:
 
 class Call(Protocol):
     def launch(self) -> tuple[smemkern.Kernel, int, list[Any]]:
-        """The kernel, its threads (in one block) and its arguments."""
+        """(kernel, threads of its only block, arguments)."""
 
 
 PTX = """
@@ -162,7 +162,7 @@ def calls() -> Iterator[Call]:
     for _ in range(COPIES):
         shape = (int(rng.integers(1, 70)), 4 * int(rng.integers(1, 50)))
         box = (int(rng.integers(1, 17)), 4 * int(rng.integers(1, 17)))
-        # Loads may begin before the matrix does, and both may end behind it.
+        # Loads may begin before the start of the matrix; loads and stores may end past its end.
         source = (int(rng.integers(-8, shape[0])), 4 * int(rng.integers(-4, shape[1] // 4)))
         target = (int(rng.integers(0, shape[0])), 4 * int(rng.integers(0, shape[1] // 4)))
         yield Tensor(shape, box, source, target)

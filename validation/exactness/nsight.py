@@ -13,7 +13,7 @@ NCU = ("ncu", "--clock-control", "none", "--cache-control", "none", "--csv", "--
 def measure(
     command: Sequence[str], metrics: Sequence[str], folder: Path, timeout: float = 500
 ) -> list[dict[str, str]]:
-    """A dictionary of "Kernel Name" and the metrics for each launch, in order of launching."""
+    """One dictionary per launch, in order: "Kernel Name" and the metrics."""
     log = folder / "ncu.csv"
     options = ["--print-units", "base", "--metrics", ",".join(metrics), "--log-file", str(log)]
     done = subprocess.run(
@@ -29,4 +29,4 @@ def measure(
         said = "\n".join(line for line in lines if not line.startswith('"'))
         raise SystemExit(f"ncu failed ({done.returncode}):\n{done.stdout[-3000:]}\n{said[-3000:]}")
     rows = list(csv.DictReader(table))
-    return rows[1:]  # the first one holds the units
+    return rows[1:]  # the first row has the units

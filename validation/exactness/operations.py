@@ -1,4 +1,4 @@
-"""Every operation that is compared with the hardware: its PTX, what it counts as, and its counters.
+"""The operations that are compared with the hardware: PTX, kind and counters.
 
 An operation is one PTX instruction, run by one warp. `%a` is the lane's shared address, `%g` its
 global address, `%s` where a copy reads; `%v`, `%w` and `%h` are registers of 32, 64 and 16 bits;
@@ -16,14 +16,14 @@ WINDOW = 32768  # bytes of shared memory that patterns draw from
 class Operation:
     name: str
     ptx: str
-    width: int  # bytes a lane, or a row of a matrix
+    width: int  # bytes per lane, or per matrix row
     kind: str  # "load", "store", "ldmatrix", "stmatrix", "atomic", "copy_async"
     results: tuple[str, ...] = ()
-    lanes: int = 32  # that bring an address
+    lanes: int = 32  # that supply an address
     space: str = "shared"
-    full: bool = False  # the whole warp has to take part
-    after: str = ""  # run once, behind the loop
-    modelled: bool = False  # the rule is known not to cover everything the hardware does
+    full: bool = False  # all lanes must be active
+    after: str = ""  # run once, after the loop
+    modelled: bool = False  # the rule is known to be incomplete
 
 
 def _vector(letter: str, n: int) -> tuple[str, tuple[str, ...]]:
@@ -32,7 +32,7 @@ def _vector(letter: str, n: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _moves(space: str, register: str) -> list[Operation]:
-    """Plain loads and stores: each width, and each way of writing it."""
+    """Plain loads and stores of each width, in each PTX form."""
     out = []
     for count, bits in [
         *((1, b) for b in (8, 16, 32, 64)),
@@ -108,7 +108,7 @@ ATOMS = [  # operation, type, register
     ("cas", "b16", "h"),
 ]
 WIDTHS = {"v": 4, "w": 8, "h": 2}
-# Loops that leave early if there is nothing to change, or that compare values with other lanes'.
+# Loops that end early if nothing changes, or that compare values of lanes.
 BY_VALUE = {"min_u64", "max_s64", "and_b64", "add_f16", "cas_b16"}
 
 
@@ -144,7 +144,7 @@ def _atomics(space: str, register: str) -> list[Operation]:
 
 
 def _counting() -> list[Operation]:
-    """Adding one, or counting without an end, whose result nobody wants: ATOMS.POPC.INC."""
+    """Add 1, or inc without wrapping, with an unused result: ptxas emits ATOMS.POPC.INC."""
     return [
         Operation(name, f"{ptx};", 4, "atomic")
         for name, ptx in [

@@ -1,4 +1,4 @@
-"""What is compared call by call: the variants, the corpus of user kernels, the copy engine."""
+"""Parts that are compared per call: variants, user kernels, bulk copies and wgmma."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Record = dict[str, Any]
-Formula = Mapping[str, int]  # counters of Nsight Compute, and how often each is added
+Formula = Mapping[str, int]  # counters of Nsight Compute, with factors
 
 
 class Part(NamedTuple):
     calls: Callable[[], Iterator[Any]]
     name: Callable[[Any], str]
-    group: Callable[[Any], str]  # the calls that one test compares
+    group: Callable[[Any], str]  # the name of the test that compares a call
     run: Callable[[Any, str], None]  # on a device
-    launches: Callable[[Any], int]  # how many kernels that is
-    predicted: Callable[[Any], dict[str, int]]  # by the names of the counters
+    launches: Callable[[Any], int]  # number of kernels of a call
+    predicted: Callable[[Any], dict[str, int]]  # by name of the count
     counters: dict[str, Formula]
 
 
@@ -24,7 +24,7 @@ def metrics(part: Part) -> list[str]:
 
 
 def totals(part: Part, rows: Sequence[Mapping[str, float]]) -> dict[str, int]:
-    """The counts of the launches of one call."""
+    """The counts of one call, summed over its launches."""
     return {
         what: int(sum(row[name] * times for row in rows for name, times in formula.items()))
         for what, formula in part.counters.items()
@@ -32,7 +32,7 @@ def totals(part: Part, rows: Sequence[Mapping[str, float]]) -> dict[str, int]:
 
 
 def compared(part: Part, call: Any, measured: Mapping[str, int]) -> Record:
-    """One call: what was measured; and what was predicted, where that is another number."""
+    """One call: the measured counts, and (predicted, measured) of those that differ."""
     said = part.predicted(call)
     return {
         "call": part.name(call),
@@ -49,9 +49,9 @@ def groups(part: Part) -> dict[str, list[Any]]:
 
 
 def compared_again(part: Part, lines: Iterable[Record]) -> list[Record]:
-    """The same of counts that have been measured before."""
+    """The same for stored measurements."""
     measured = {line["call"]: line["measured"] for line in lines}
-    # Runs from before a counter came in lack it, and it is one of the last.
+    # Older runs lack counters that were added later, which are the last ones.
     return [
         compared(part, call, dict(zip(part.counters, measured[part.name(call)], strict=False)))
         for call in part.calls()

@@ -1,7 +1,7 @@
-"""Seeded requests of the kinds that kernels make, and of kinds that nobody makes.
+"""Random requests from a seed: typical of kernels, and unusual ones.
 
-A pattern is 32 byte offsets into a window, multiples of the width, -1 for a lane that takes no
-part; and 32 offsets where a copy reads.
+A pattern has 32 byte offsets into a window, multiples of the width, with -1 for an inactive lane.
+It has 32 more offsets for the source of a copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _strided(rng: np.random.Generator) -> np.ndarray:
 
 
 def _tile(rng: np.random.Generator) -> np.ndarray:
-    """Lanes as a small matrix, with a pitch each way."""
+    """Lanes as a small matrix with a pitch per dimension."""
     columns = 2 ** rng.integers(0, 6)
     down, across = rng.integers(0, 70, 2)
     return LANES // columns * down + LANES % columns * across
@@ -53,7 +53,7 @@ def _clustered(rng: np.random.Generator) -> np.ndarray:
 
 
 def _paired(rng: np.random.Generator) -> np.ndarray:
-    """Lanes that differ in one bit of their number share an address; now and then one does not."""
+    """Lanes whose numbers differ in one bit share an address, with a few exceptions."""
     by = 2 ** rng.integers(0, 5)
     items = _random(rng)
     items = items[LANES & ~by]
@@ -63,7 +63,7 @@ def _paired(rng: np.random.Generator) -> np.ndarray:
 
 
 def _one_bank(rng: np.random.Generator) -> np.ndarray:
-    """All in one or two banks, some of them the same word."""
+    """All lanes in one or two banks, some at the same word."""
     step = rng.choice([8, 16, 32, 64, 128])
     return rng.integers(0, rng.integers(2, 40), 32) * step + rng.integers(0, 2, 32) * rng.integers(
         0, 9
@@ -100,7 +100,7 @@ def _mask(rng: np.random.Generator) -> np.ndarray:
 
 
 def _source(rng: np.random.Generator, width: int, target: np.ndarray) -> np.ndarray:
-    """Where a copy reads: mostly rows of neighbouring bytes, as kernels do."""
+    """Source offsets of a copy: mostly rows of contiguous bytes, as in kernels."""
     kind = rng.integers(0, 6)
     if kind < 2:
         items = LANES + (0 if kind == 0 else rng.integers(0, 64))
@@ -129,9 +129,9 @@ def pattern(rng: np.random.Generator, operation: Operation) -> np.ndarray:
 
 
 def draw(operation: Operation, seed: int, count: int) -> np.ndarray:
-    """`count` patterns of an operation: the same ones for the same seed, whatever else is drawn.
+    """`count` patterns of an operation, which depend only on the seed and the operation.
 
-    Shape (count, 2, 32): where the lanes access, and where a copy reads.
+    Shape (count, 2, 32): offsets of the access, and of the source of a copy.
     """
     key = int.from_bytes(operation.name.encode(), "little")
     rng = np.random.default_rng([seed, key % 2**64, key >> 64 & (2**64 - 1)])

@@ -1,6 +1,6 @@
-"""Launches a plan: the program that Nsight Compute watches.
+"""Launches a plan; Nsight Compute profiles this program.
 
-python -m exactness.play PLAN.npz [--device cuda]     # patterns: an operation a launch
+python -m exactness.play PLAN.npz [--device cuda]     # patterns: one operation per launch
 python -m exactness.play variants                     # every shipped variant
 python -m exactness.play corpus                       # the corpus of user kernels
 python -m exactness.play engine                       # bulk copies and wgmma

@@ -1,4 +1,4 @@
-"""What the emulator says of a pattern: a trace of the very kernel that is measured."""
+"""The emulator's count of a pattern, from a trace of the measured kernel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import smemkern
 from .operations import OPERATIONS, WINDOW, Operation
 from .play import KEY, compiled
 
-# A row of a matrix costs what a store of 16 bytes a lane costs (csrc/emu/cost/banks.h).
+# A matrix row costs as much as a store of 16 bytes per lane (csrc/emu/cost/banks.h).
 ROW_STORE = OPERATIONS["st_v4_b32"]
 
 
 def predicted(operation: Operation, pattern: np.ndarray) -> int:
-    """Wavefronts of one request to shared memory, or sectors of one to global memory."""
+    """Wavefronts per request to shared memory, or sectors per request to global memory."""
     table = np.ascontiguousarray(pattern[None])
     try:
         trace = _trace(operation, table)
@@ -26,7 +26,7 @@ def predicted(operation: Operation, pattern: np.ndarray) -> int:
         return sum(row.wavefronts for row in _trace(ROW_STORE, table).shared)
     if operation.space == "shared":
         return sum(row.wavefronts for row in trace.shared)
-    # The table of offsets is read with loads of 4 sectors.
+    # Loads of the table of offsets take 4 sectors each.
     sectors = sum(row.sectors for row in trace.global_)
     return sectors - 4
 

@@ -1,9 +1,9 @@
-"""One kernel an operation: a warp runs it over a few patterns, each so many times.
+"""One kernel per operation: a warp runs it on several patterns, each with its repeat count.
 
-The table holds 32 offsets for each pattern, a negative one leaving the lane out, and 32 more of
-where a copy reads. Repeats 1, B, B * B, ... let one launch carry several patterns: the digits of
-the count in base B are theirs. The address changes by `zero` each time, which ptxas cannot know to
-be 0, so that it stays in the loop.
+The table has 32 offsets per pattern, negative for an inactive lane, and 32 more for the source of a
+copy. The repeat counts 1, B, B * B, ... allow several patterns per launch: their counts are the
+digits in base B of the total. Each iteration adds `zero` to the address. Its value is 0, but only
+at run time, so ptxas cannot move the operation out of the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _use(register: str) -> str:
 
 
 def kernel(operation: Operation, patterns: int) -> tuple[str, str]:
-    """The PTX and the name of its entry."""
+    """(PTX, name of the entry)."""
     name = f"exact_{operation.name}"
     uses = "\n    ".join(_use(register) for register in operation.results)
 

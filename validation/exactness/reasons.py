@@ -1,51 +1,51 @@
-"""Which kernels and calls are not compared yet or at all, which differ, and why."""
+"""Kernels and calls whose counts are not compared, or differ from a GPU's, and the reasons."""
 
 from __future__ import annotations
 
 import re
 
-# Not compared: how often these try, or where they write, is decided by who comes first.
+# Not compared: the order in which threads run decides how often these retry, or where they write.
 BY_SCHEDULE = {
-    "spin_lock": "threads try until they have the lock",
-    "scan_look_back": "blocks read until their predecessors have published",
-    "union_find": "trees are united in the order of arrival",
-    "bfs": "who claims a node is who comes first",
-    "compact_ballot-many": "warps write where the one before has left off",
-    "string_search": "matches are written in the order of arrival",
-    "atomics_double": "a loop of compare-and-swap",
+    "spin_lock": "threads retry until they hold the lock",
+    "scan_look_back": "blocks poll until their predecessors have published",
+    "union_find": "trees are merged in the order in which threads arrive",
+    "bfs": "the first thread that reaches a node claims it",
+    "compact_ballot-many": "each warp writes where the previous one stopped",
+    "string_search": "matches are written in the order in which threads find them",
+    "atomics_double": "a compare-and-swap loop",
 }
 
 # Compared, and different.
 EXPLAINED = {
-    "k_means": "float atomics are a loop, which goes round again where warps meet: modelled",
-    "argmax": "64-bit `atomicMax` is a loop, which ends early where nothing changes: modelled",
+    "k_means": "float atomics are a retry loop, which repeats if warps collide: modelled",
+    "argmax": "64-bit `atomicMax` is a loop, which ends early if nothing changes: modelled",
     "spmv_scalar": "ptxas unrolls the loop; lanes whose rows differ in length leave it at "
-    "different places, and their loads become requests of their own",
+    "different places, and their loads become separate requests",
     "histogram_match": "the source loads `x[i]` twice, ptxas once",
-    "global_state": "a variable of the module begins on a sector there, and not here",
-    "recursion": "the counter has 20 requests more than the two stores that the machine code makes",
+    "global_state": "a module variable is aligned to a sector on the GPU, but not in the emulator",
+    "recursion": "the hardware counts 20 requests more than the two stores of the machine code",
 }
 
-# The same of the variants: row, counts.
+# The same for variants: (pattern of the row, counts, reason).
 COPIES = ("cp.async wavefronts", "global load sectors")
 LOADS = ("shared load wavefronts", "shared load requests")
 OF_VARIANTS = [
     (
         r"pipelined|mma_\w+|fp64|sliced_k|small_k",
         COPIES,
-        "copies through `cp.async` of which some lanes read nothing, or half a sector: modelled",
+        "`cp.async` copies in which some lanes read nothing, or half a sector: modelled",
     ),
     (
         r"mma_tf32x3|fp64|tf32|tf32x3|fp16x3",
         LOADS,
-        "where rows of C are odd it is stored from shared memory; the PTX loads for columns past "
-        "the edge too, ptxas only what is stored",
+        "if rows of C have an odd length, C is staged in shared memory; the PTX also loads columns "
+        "past the edge, ptxas loads only what is stored",
     ),
 ]
 
 
 def not_measured(what: str, only: str) -> str:
-    """What is said of an operation, a variant or a kernel that the record does not have."""
+    """The message for an operation, a variant or a kernel that the record lacks."""
     return (
         f"not measured yet: {what}. On a machine with a GPU and Nsight Compute, "
         f"`python validation/exact.py --only {only}` adds it to the GPU's record"
@@ -53,7 +53,7 @@ def not_measured(what: str, only: str) -> str:
 
 
 def why(call: str, count: str) -> str:
-    """Why a count of a call of a variant differs; "" if nobody has said."""
+    """Why a count differs for this call of a variant; "" if unexplained."""
     row = call.split()[1]
     for rows, counts, reason in OF_VARIANTS:
         if re.fullmatch(rows, row) and count in counts:

@@ -1,4 +1,4 @@
-"""The shipped variants, on whole tiles and odd shapes: what is launched, what is predicted."""
+"""The shipped variants on whole tiles and odd shapes: launches and predicted counts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from . import engine
 from .parts import Part
 
 GEMM_SHAPES = [(128, 128, 64), (67, 45, 31), (130, 66, 36)]
-# Of rows for few rows or columns, from each side of the large operand.
+# For the skinny variants: few rows, and few columns.
 SKINNY_SHAPES = [(1, 300, 257), (5, 136, 72), (16, 256, 264), (300, 3, 100), (40, 45, 31)]
-# Of rows that have a kernel of their own for columns, or can cut K into parts.
+# For variants with separate column-major kernels, or with split-K.
 ORDERS = ["NT", "TN", "TT"]
 ORDER_SHAPES = [(136, 72, 40), (67, 45, 31)]
 SPLIT_SHAPE, SPLIT = (67, 45, 300), 2
@@ -33,7 +33,7 @@ class Call:
     params: dict[str, int]
     dtype: str
     shape: tuple[int, ...]
-    order: str = "NN"  # of A and B: T lies column by column
+    order: str = "NN"  # of A and B: T is column-major
 
     def operands(self) -> list[np.ndarray]:
         rng = np.random.default_rng(len(self.variant))
@@ -73,7 +73,7 @@ class Call:
 
 
 def on_gpu(x: np.ndarray) -> Any:
-    """There with the same strides: the host's arrays are laid out anew on their way."""
+    """A copy on the GPU with the same strides: a call on host arrays would change the layout."""
     import torch
 
     if x.dtype.kind in "fc":
@@ -108,8 +108,8 @@ GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 
 REQUESTS = "smsp__sass_inst_executed_op_{}.sum"
 
-# What is compared. LDGSTS, cp.async's instruction, counts as a global load; of one none of whose
-# lanes takes part the counter says 32 wavefronts, which nothing moves.
+# The compared counts. LDGSTS, the instruction of cp.async, counts as a global load. If no lane of
+# it is active, the counter shows 32 wavefronts, although no data is moved.
 COUNTERS = {
     "shared load wavefronts": {SASS.format("ld"): 1},
     "shared store wavefronts": {SASS.format("st"): 1},
@@ -141,7 +141,7 @@ def global_(trace: smemkern.Trace, field: str, *ops: str) -> int:
 
 
 def counts(trace: smemkern.Trace) -> dict[str, int]:
-    """What COUNTERS should say of a call."""
+    """The predicted values of COUNTERS for a call."""
     return {
         "shared load wavefronts": shared(trace, "machine_wavefronts", "load"),
         "shared store wavefronts": shared(trace, "machine_wavefronts", "store"),
