@@ -1,5 +1,5 @@
-/* Cancellation of long work: parsing and decoding of PTX, launches on the emulator, and waits for a GPU
- * poll about every 50 ms.
+/* Cancellation of long work: parsing and decoding of PTX, launches on the emulator, and waits for
+ * a GPU poll about every 50 ms.
  *
  * Hold no lock while polling: the caller's poll may run any code, including another call.
  */

@@ -1,5 +1,5 @@
-/* Plans rows whose kernels read A and B by TMA (kernels/include/wgmma_gemm.cuh, gemm_tma.cu). A plan has up
- * to 4 launches:
+/* Plans rows whose kernels read A and B by TMA (kernels/include/wgmma_gemm.cuh,
+ * gemm_tma.cu). A plan has up to 4 launches:
  *
  *     <entry>_largest   two terms, A not K-major: finds the largest element of each row of A
  *     <entry>_pack      packs operands that TMA cannot read in place or that have two terms; finds

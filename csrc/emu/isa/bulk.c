@@ -1,5 +1,5 @@
-/* Bulk copies of bytes: cp.async.bulk, cp.reduce.async.bulk, cp.async.mbarrier.arrive. bulk_queue.c says
- * when they take effect. */
+/* Bulk copies of bytes: cp.async.bulk, cp.reduce.async.bulk, cp.async.mbarrier.arrive.
+ * bulk_queue.c says when they take effect. */
 #include "bulk.h"
 
 #include "../base/lanes.h"
