@@ -49,7 +49,6 @@ static void arrive(detector *d, const emu_sync *e) {
     if (!e->arrive_only) b->waiting[warp] |= e->lanes;
     b->clock[warp] = e->clock;
     b->has_thread_count = e->threads != 0;
-    b->arrive_only |= e->arrive_only;
     if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes);
 }
 

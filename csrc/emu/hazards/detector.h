@@ -28,7 +28,7 @@
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
-    bool acquires, releases;
+    bool releases;
     bool stores; /* st: the stored value is available */
     bool bulk;   /* a bulk copy: writes through the asynchronous proxy */
 } site;
@@ -90,7 +90,6 @@ typedef struct barrier_arrivals {
     uint8_t arrival_lane[MAX_WARPS];                 /* ... and its first lane */
     uint32_t clock[MAX_WARPS];
     bool has_thread_count; /* for some threads of the block */
-    bool arrive_only;      /* some arrivals did not wait */
 } barrier_arrivals;
 
 /* ---- the job, and one host thread of a launch ---- */

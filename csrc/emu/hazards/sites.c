@@ -16,7 +16,6 @@ static site classify(const ptx_instruction *p) {
                   .access_kind = atomic   ? ATOMIC
                                  : strong ? STRONG
                                           : WEAK,
-                  .acquires = p->has & acquires,
                   .releases = p->has & releases,
                   .stores = p->op == PTX_OP_st,
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};

@@ -225,7 +225,6 @@ smk_code decode_function(program *p, program_set *set, smk_status *status) {
         goto out;
     }
     resolve_targets(&dc);
-    p->decoded = true;
 out:
     free(dc.first);
     free(dc.reconverges);

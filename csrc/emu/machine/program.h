@@ -36,7 +36,6 @@ typedef struct program {
     const ptx_function *function;
     struct emu_module *module;
     bool observed; /* memory handlers report to the observer */
-    bool decoded;
     insn *code;
     struct vectorized *vectorized; /* per PTX instruction; only of an observed program */
     uint32_t frame_bytes;
