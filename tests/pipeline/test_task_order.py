@@ -2,7 +2,7 @@
 
 recorded_pipelines.txt has, for each variant, the number of pipelines that plan_sweep.c planned, of
 those that reuse device memory, of those among them with prepacked operands, the number of all
-tasks, and a digest of the tasks. After an intended change of plans:
+tasks, and a digest of the tasks. After a new row, or an intended change of plans:
 
     python tests/pipeline/test_task_order.py     # rewrites the file; review the difference
 """
@@ -40,7 +40,8 @@ def test_pipelines_of_every_row(tmp_path: Path) -> None:
     numbers = [line.rpartition(": ")[2].split()[:3] for line in output.splitlines()]
     pipelines, reusing, prepacked = (sum(map(int, column)) for column in zip(*numbers, strict=True))
     assert pipelines > 10_000 and reusing > 10_000 and prepacked > 50
-    assert output == RECORD.read_text()
+    again = "a new row, or an intended change? python tests/pipeline/test_task_order.py"
+    assert output == RECORD.read_text(), again
 
 
 if __name__ == "__main__":
