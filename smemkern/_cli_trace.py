@@ -104,6 +104,12 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
         "--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (0)"
     )
     parser.add_argument(
+        "--cluster", type=_extent, metavar="X[,Y[,Z]]", help="blocks per cluster: 2, or 2,2"
+    )
+    parser.add_argument(
+        "--cooperative", action="store_true", help="all blocks are resident at the same time"
+    )
+    parser.add_argument(
         "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
     )
 
@@ -147,7 +153,12 @@ def kernel_call(
         )
     kernel = _core.Kernel(source, chosen.kernel, tuple(chosen.option))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
-    return kernel, args, {"shared_bytes": chosen.shared_bytes}
+    launch = {
+        "shared_bytes": chosen.shared_bytes,
+        "cluster": chosen.cluster,
+        "cooperative": chosen.cooperative,
+    }
+    return kernel, args, launch
 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:

@@ -75,6 +75,8 @@ class Kernel:
         stream: Any = None,
         timeout: float | None = None,
         max_instructions: int | None = None,
+        cluster: _Extent | None = None,
+        cooperative: bool = False,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -52,6 +52,8 @@ typedef struct smk_pointer {
 typedef struct smk_launch {
     const char *entry;
     uint32_t grid[3], block[3];
+    uint32_t cluster[3]; /* blocks per cluster; [0] 0: as the kernel states, or 1 */
+    bool cooperative;    /* all blocks are resident at the same time */
     size_t shared_bytes; /* dynamic shared memory */
     /* May start before the previous launch of the job has ended (programmatic dependent launch,
      * for code of sm_90 or newer); the kernel itself waits for that launch. False for the first

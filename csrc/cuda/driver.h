@@ -44,7 +44,8 @@ typedef enum CUfunction_attribute {
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_PTX_VERSION = 5, /* virtual architecture it was compiled for: 90 */
-    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 } CUfunction_attribute;
 
 typedef enum CUpointer_attribute {
@@ -102,6 +103,8 @@ typedef struct CUmemAccessDesc {
 } CUmemAccessDesc;
 
 typedef enum CUlaunchAttributeID {
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 } CUlaunchAttributeID;
 
@@ -109,7 +112,8 @@ typedef struct CUlaunchAttribute {
     CUlaunchAttributeID id;
     char padding[4];
     union {
-        int allowed; /* programmaticStreamSerializationAllowed */
+        int allowed; /* programmaticStreamSerializationAllowed, cooperative */
+        unsigned cluster[3];
         char bytes[64];
     } value;
 } CUlaunchAttribute;

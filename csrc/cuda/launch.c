@@ -42,6 +42,19 @@ static bool may_overlap(const device *d, const smk_launch *launch, int virtual_s
     return launch->overlaps && virtual_sm >= OLDEST_SM && d->cu->version >= OLDEST_DRIVER;
 }
 
+/* Clusters of more than 8 blocks need an opt-in per function. */
+static smk_code allow_cluster(device *d, CUfunction function, const smk_launch *l,
+                              smk_status *status) {
+    enum { PORTABLE_BLOCKS = 8 };
+    if (l->cluster[0] * l->cluster[1] * l->cluster[2] <= PORTABLE_BLOCKS) return SMK_OK;
+    CUresult result =
+        d->cu->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    if (!result) return SMK_OK;
+    return device_fail(d, result, SMK_LAUNCH, status,
+                       "cuFuncSetAttribute of kernel \"%s\" for clusters of (%u, %u, %u) blocks",
+                       l->entry, l->cluster[0], l->cluster[1], l->cluster[2]);
+}
+
 smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status) {
     const smk_launch *launches = plan->job->launches;
     const size_t n = plan->job->n_launches;
@@ -57,6 +70,7 @@ smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status
         CUfunction handle;
         if (module_function(d, m, launches[i].entry, shared, &handle, &virtual_sm, status))
             return status->code;
+        if (allow_cluster(d, handle, &launches[i], status)) return status->code;
         for (size_t j = i; j < n; j++)
             if (!strcmp(launches[j].entry, launches[i].entry))
                 plan->functions[j] =
@@ -124,18 +138,34 @@ static smk_code launch_fail(device *d, const launch_plan *plan, size_t i, CUresu
                        plan->job->args_bytes, registers, threads);
 }
 
+enum { MAX_ATTRIBUTES = 3 };
+
+static unsigned list_attributes(const smk_launch *l, bool overlaps, CUlaunchAttribute *out) {
+    unsigned n = 0;
+    if (overlaps)
+        out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                       .value.allowed = 1};
+    if (l->cooperative)
+        out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.allowed = 1};
+    if (l->cluster[0])
+        out[n++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
+    return n;
+}
+
 smk_code launch_all(device *d, const launch_plan *plan, smk_status *status) {
     const smk_job *job = plan->job;
     for (size_t i = 0; i < job->n_launches; i++) {
         const smk_launch *l = &job->launches[i];
-        CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                     .value.allowed = 1};
+        CUlaunchAttribute attributes[MAX_ATTRIBUTES];
+        const unsigned n = list_attributes(l, plan->functions[i].overlaps, attributes);
         const CUlaunchConfig config = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
                                        .block = {l->block[0], l->block[1], l->block[2]},
                                        .shared_bytes = (unsigned)l->shared_bytes,
                                        .stream = plan->stream,
-                                       .attributes = &overlap,
-                                       .n_attributes = plan->functions[i].overlaps};
+                                       .attributes = attributes,
+                                       .n_attributes = n};
         CUresult result = d->cu->cuLaunchKernelEx(&config, plan->functions[i].handle,
                                                   plan->parameters + i * job->n_parameters, NULL);
         if (result) return launch_fail(d, plan, i, result, status);

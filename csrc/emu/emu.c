@@ -138,7 +138,7 @@ static smk_code map_buffers(const smk_job *job, region *regions, smk_status *sta
         }
         const bool writable = !b->host || b->access & SMK_OUT;
         regions[REGION_BUFFERS + k] =
-            (region){host, b->bytes, PTX_GLOBAL, writable, b->access == SMK_OUT};
+            (region){host, b->bytes, PTX_GLOBAL, writable, b->access == SMK_OUT, 0};
     }
     return SMK_OK;
 }
@@ -270,8 +270,8 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
         goto out;
     }
     regions[REGION_LOCAL].space = PTX_LOCAL;
-    regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false, false};
-    regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true, false};
+    regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false, false, 0};
+    regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true, false, 0};
     code = map_buffers(job, regions, status);
     if (!code)
         code = job->trace ? run_traced(job, observed, regions, status)

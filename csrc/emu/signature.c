@@ -67,6 +67,26 @@ static smk_code find_entry(const ptx_module *module, const char *name, const ptx
     return SMK_OK;
 }
 
+static bool reads_workspace(const ptx_function *f) {
+    for (uint32_t k = 0; k < f->n_instructions; k++)
+        for (uint32_t n = 0; n < f->instructions[k].n_operands; n++) {
+            const ptx_operand *o = &f->instructions[k].operands[n];
+            if (o->kind == PTX_SPECIAL &&
+                (o->special == PTX_SPECIAL_ENVREG1 || o->special == PTX_SPECIAL_ENVREG2))
+                return true;
+        }
+    return false;
+}
+
+/* Whether the kernel, or a device function of its module, synchronises the grid as cooperative
+ * groups do. */
+static bool is_cooperative(const ptx_module *module, const ptx_function *entry) {
+    bool reads = reads_workspace(entry);
+    for (uint32_t k = 0; k < module->n_functions; k++)
+        reads |= !module->functions[k]->is_entry && reads_workspace(module->functions[k]);
+    return reads;
+}
+
 smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
                             int (*poll)(void *poll_arg), void *poll_arg, emu_signature *out,
                             smk_status *status) {
@@ -92,6 +112,7 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
     out->n_parameters = f->n_parameters;
     out->args_bytes = f->parameters_bytes;
     out->static_shared_bytes = f->shared_bytes;
+    out->cooperative = is_cooperative(module, f);
     for (uint32_t i = 0; i < f->n_parameters; i++) {
         const ptx_variable *v = f->parameters[i];
         out->parameters[i] = (emu_parameter){.offset = (uint32_t)v->offset,

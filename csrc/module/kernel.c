@@ -170,18 +170,21 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device",           "stream",
-                               "timeout",      "max_instructions", NULL};
+    static const uint32_t cluster_limit[] = {16, 16, 16};
+    static char *keywords[] = {"shared_bytes",     "device",  "stream",      "timeout",
+                               "max_instructions", "cluster", "cooperative", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
     PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
-    PyObject *limit_given = Py_None;
+    PyObject *limit_given = Py_None, *cluster_given = Py_None;
+    int cooperative = 0;
     uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOO:Kernel", keywords,
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOOp:Kernel", keywords,
                                                      &shared_bytes, &device_given, &stream_given,
-                                                     &timeout_given, &limit_given);
+                                                     &timeout_given, &limit_given, &cluster_given,
+                                                     &cooperative);
     Py_XDECREF(none);
     if (!parsed || read_limit(limit_given, &max_instructions)) return NULL;
     if (n < 2) {
@@ -192,9 +195,13 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         return PyErr_Format(PyExc_ValueError, "shared_bytes must not be negative, but is %zd",
                             shared_bytes);
     }
-    smk_launch launch = {.entry = self->signature.entry, .shared_bytes = (size_t)shared_bytes};
+    smk_launch launch = {.entry = self->signature.entry,
+                         .cooperative = cooperative || self->signature.cooperative,
+                         .shared_bytes = (size_t)shared_bytes};
     if (read_extent(PyTuple_GET_ITEM(args, 0), "grid", grid_limit, launch.grid) ||
-        read_extent(PyTuple_GET_ITEM(args, 1), "block", block_limit, launch.block)) {
+        read_extent(PyTuple_GET_ITEM(args, 1), "block", block_limit, launch.block) ||
+        (cluster_given != Py_None &&
+         read_extent(cluster_given, "cluster", cluster_limit, launch.cluster))) {
         return NULL;
     }
     uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
@@ -312,7 +319,7 @@ static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
     "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
-    "timeout=None, max_instructions=None).\n\n"
+    "timeout=None, max_instructions=None, cluster=None, cooperative=False).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -354,7 +361,13 @@ static const char kernel_doc[] =
     "    occupies its GPU until the process ends. With a timeout the call waits for the kernel.\n"
     "max_instructions : int, optional\n"
     "    On the emulator: LaunchError once the call has run more warp instructions (checked at\n"
-    "    least every 4096 instructions of a warp). For kernels that may never end.\n\n"
+    "    least every 4096 instructions of a warp). For kernels that may never end.\n"
+    "cluster : int or tuple of up to 3, optional\n"
+    "    Blocks per cluster. None: as the kernel states (__cluster_dims__), else 1. At most 8,\n"
+    "    or 16 on the emulator and on GPUs that allow it.\n"
+    "cooperative : bool\n"
+    "    A cooperative launch: all blocks are resident at the same time. A kernel that calls\n"
+    "    grid.sync() of cooperative groups is always launched so.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

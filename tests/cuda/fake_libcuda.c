@@ -375,8 +375,16 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         return fail(INVALID_VALUE);
     for (unsigned i = 0; i < config->n_attributes; i++) {
         const CUlaunchAttribute *attribute = &config->attributes[i];
+        if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            for (int k = 0; k < 3; k++)
+                if (!attribute->value.cluster[k] || grid[k] % attribute->value.cluster[k])
+                    return fail(INVALID_VALUE);
+            continue;
+        }
+        if (attribute->value.allowed != 1) return fail(INVALID_VALUE);
+        if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) continue;
         if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-            attribute->value.allowed != 1 || !stream->has_launched)
+            !stream->has_launched)
             return fail(INVALID_VALUE);
         fake_cuda.overlapping++;
     }

@@ -244,7 +244,7 @@ def test_misuse_is_named(nvrtc, body, message):
 @pytest.mark.parametrize(
     "text",
     [
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.multicast::cluster"
         " [t], [%d0], 16, [b], %h0;",
         "cp.async.bulk.shared::cluster.shared::cta.bulk_group [t], [t], 16;",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.cas.b32 [%d0], [t], 16;",

@@ -1,4 +1,4 @@
-"""What kernels for thread block clusters ask of the emulator, which runs clusters of one block."""
+"""Clusters of one block; test_emu_clusters.py has larger ones."""
 
 from __future__ import annotations
 
@@ -88,15 +88,8 @@ def test_addresses_and_ranks_of_the_only_block():
     assert (run(body, 1) == 100).all()
 
 
-def test_another_rank_is_refused():
-    with pytest.raises(smemkern.LaunchError, match="block 3 of the cluster"):
-        run("mov.u32 %r1, tile; mov.u32 %r2, 3; mapa.shared::cluster.u32 %r3, %r1, %r2;", 1)
-
-
-def test_clusters_of_blocks_are_refused():
-    ptx = KERNEL.replace("BODY", "").replace("cluster 1, 1, 1", "cluster 2, 1, 1")
-    k = smemkern.Kernel(ptx, "k")
+def test_another_rank_is_a_fault():
     with pytest.raises(
-        smemkern.UnsupportedInstructionError, match=r"clusters of \(2, 1, 1\) blocks"
+        smemkern.LaunchError, match="block 3 of the cluster, whose ranks are 0 to 0"
     ):
-        k(2, 32, np.zeros(64, "i4"), device="emu")
+        run("mov.u32 %r1, tile; mov.u32 %r2, 3; mapa.shared::cluster.u32 %r3, %r1, %r2;", 1)

@@ -1,7 +1,7 @@
 /* atom and red. Active lanes are processed in ascending order.
  *
- * A block runs on one host thread, so shared memory is updated with plain loads and stores. Global
- * memory is shared with other host threads, so it is updated by compare-and-swap.
+ * All blocks of a cluster run on one host thread, so shared memory is updated with plain loads and
+ * stores. Global memory is shared with other host threads, so it is updated by compare-and-swap.
  */
 #include <string.h>
 
@@ -207,8 +207,10 @@ static atomic_reduction reduction_of(const atomic_form *form, bool shared) {
                               shared};
 }
 
-atomic_reduction atomic_take_reduction(decoder *dc, bool shared) {
-    return reduction_of(take_form(dc), shared);
+atomic_reduction atomic_take_reduction(decoder *dc, bool shared, ptx_type *type) {
+    const atomic_form *form = take_form(dc);
+    *type = form ? form->type : PTX_NO_TYPE;
+    return reduction_of(form, shared);
 }
 
 atomic_reduction atomic_find_reduction(const char *op, ptx_type type, bool shared) {

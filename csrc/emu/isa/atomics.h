@@ -16,9 +16,9 @@ typedef struct atomic_reduction {
     bool shared;
 } atomic_reduction;
 
-/* Takes the type and operation of a reduction from the modifiers, such as .add.u32. combine is NULL
- * if there is none. cas and exch are not reductions. */
-atomic_reduction atomic_take_reduction(decoder *dc, bool shared);
+/* Takes the *type and operation of a reduction from the modifiers, such as .add.u32. combine is
+ * NULL if there is none. cas and exch are not reductions. */
+atomic_reduction atomic_take_reduction(decoder *dc, bool shared, ptx_type *type);
 /* The reduction with that name and type. combine is NULL if there is none. */
 atomic_reduction atomic_find_reduction(const char *op, ptx_type type, bool shared);
 /* Reduces value into the element at `at`, which must be aligned. */

@@ -13,8 +13,10 @@ static const insn *exec_arrival(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const uint64_t address = lane_address(w, i, lane);
-        if (!(i->flags ? mbarrier_check : mbarrier_add_pending)(w, i, lane, address)) return NULL;
-        const bulk_copy spec = {.kind = BULK_ARRIVAL, .barrier = REGION_OFFSET(address)};
+        if (!(i->flags ? mbarrier_check : mbarrier_add_pending)(w, i, lane, PTX_SHARED, address))
+            return NULL;
+        const bulk_copy spec = {
+            .kind = BULK_ARRIVAL, .owner = w->block, .barrier = WINDOW_OFFSET(address)};
         if (!bulk_append(w, i, lane, &spec)) return NULL;
     }
     return i + 1;
@@ -37,7 +39,9 @@ typedef struct bulk_form {
     decoded_address to, from, barrier;
     uint32_t size; /* frame offset */
     bulk_kind kind;
-    ptx_space from_space;
+    ptx_space from_space, to_space; /* to_space: of a load */
+    bool multicast;
+    uint32_t mask; /* frame offset */
     atomic_reduction reduction;
 } bulk_form;
 
@@ -46,7 +50,7 @@ static const insn *exec_bulk(warp *w, const insn *i) {
     const bool load = f->kind == BULK_LOAD;
     /* The PTX ISA does not require clusters here, but an H200 (driver 580) raises an illegal
      * instruction without them. */
-    if (f->from_space == PTX_SHARED && !w->block->launch->program->function->cluster[0])
+    if (f->from_space == PTX_SHARED && !w->block->launch->explicit_cluster)
         return warp_fault(
             w, i, SMK_LAUNCH, w->active,
             "a bulk copy from shared memory to the cluster's shared memory in a kernel "
@@ -65,7 +69,6 @@ static const insn *exec_bulk(warp *w, const insn *i) {
                               bytes, (unsigned long long)global, (unsigned long long)shared,
                               TILE_CHUNK);
         bulk_copy spec = {.kind = f->kind,
-                          .shared = REGION_OFFSET(shared),
                           .bytes = bytes,
                           .reduction = f->reduction,
                           .tile = {.space = load ? f->from_space : PTX_GLOBAL,
@@ -74,13 +77,12 @@ static const insn *exec_bulk(warp *w, const insn *i) {
                                    .element_bytes = TILE_CHUNK,
                                    .count = {bytes / TILE_CHUNK},
                                    .size = {bytes / TILE_CHUNK}}};
-        if (load) {
-            const uint64_t barrier = decoded_lane_address(w, &f->barrier, lane);
-            if (!mbarrier_check(w, i, lane, barrier)) return NULL;
-            spec.barrier = REGION_OFFSET(barrier);
-        }
-        if (!bulk_check_shared(w, i, lane, &spec.tile, shared, bytes, load) ||
-            !bulk_issue(w, i, lane, &spec))
+        const bulk_place place = {.space = load ? f->to_space : PTX_SHARED,
+                                  .shared = shared,
+                                  .barrier = load ? decoded_lane_address(w, &f->barrier, lane) : 0,
+                                  .multicast = f->multicast,
+                                  .ranks = f->multicast ? U16(w, f->mask)[lane] : 0};
+        if (!bulk_locate(w, i, lane, place, &spec) || !bulk_issue(w, i, lane, &place, &spec))
             return NULL;
     }
     return i + 1;
@@ -93,14 +95,16 @@ uint32_t bulk_take_hints(decoder *dc, const ptx_instruction *p) {
 
 /* Takes .dst.src and the completion mechanism. The latter tells loads (mbarrier) from stores
  * (bulk_group). Loads write shared memory, stores go from .shared::cta to .global. */
-static bool take_direction(decoder *dc, bulk_kind *kind, ptx_space *from) {
+static bool take_direction(decoder *dc, bulk_form *f) {
     const bool global = decode_take(dc, "global");
     const bool cluster = decode_take(dc, "shared::cluster");
     const bool cta = decode_take(dc, "shared::cta");
-    *from = global ? PTX_GLOBAL : PTX_SHARED;
     if (global + cluster + cta != 2) return false;
     const bool load = decode_take(dc, "mbarrier::complete_tx::bytes");
-    *kind = load ? BULK_LOAD : BULK_STORE;
+    f->from_space = global ? PTX_GLOBAL : PTX_SHARED;
+    f->to_space = cluster ? PTX_SHARED_CLUSTER : PTX_SHARED;
+    f->kind = load ? BULK_LOAD : BULK_STORE;
+    f->multicast = load && global && cluster && decode_take(dc, "multicast::cluster");
     return load != decode_take(dc, "bulk_group") && (load || (global && cta));
 }
 
@@ -108,11 +112,12 @@ exec_fn bulk_select(decoder *dc, const ptx_instruction *p, insn *out) {
     bulk_form *f = decode_alloc(dc, sizeof *f);
     const uint32_t n = bulk_take_hints(dc, p);
     const ptx_operand *o = p->operands;
-    if (!take_direction(dc, &f->kind, &f->from_space) || n != 3u + (f->kind == BULK_LOAD) ||
+    if (!take_direction(dc, f) || n != 3u + (f->kind == BULK_LOAD) + f->multicast ||
         !decode_address(dc, &o[0], &f->to) || !decode_address(dc, &o[1], &f->from))
         return NULL;
     f->size = decode_source(dc, &o[2], PTX_U32);
     if (f->kind == BULK_LOAD && !decode_address(dc, &o[3], &f->barrier)) return NULL;
+    if (f->multicast) f->mask = decode_source(dc, &o[4], PTX_U16);
     out->width = TILE_CHUNK;
     out->count = 1;
     out->extra = f;
@@ -123,7 +128,8 @@ exec_fn bulk_reduce_select(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!bulk_select(dc, p, out)) return NULL;
     bulk_form *f = (bulk_form *)out->extra;
     decode_take(dc, "noftz");
-    f->reduction = atomic_take_reduction(dc, f->kind == BULK_LOAD);
+    ptx_type type;
+    f->reduction = atomic_take_reduction(dc, f->kind == BULK_LOAD, &type);
     return f->reduction.combine ? exec_bulk : NULL;
 }
 

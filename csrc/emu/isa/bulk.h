@@ -17,10 +17,11 @@ typedef struct bulk_copy {
     warp *warp; /* the warp, instruction and lane that issued the copy ... */
     const insn *instruction;
     int lane;
-    uint64_t clock;   /* ... and the warp's clock at issue */
-    uint64_t barrier; /* the mbarrier's offset in shared memory */
-    uint32_t group;   /* number of groups that the thread had committed before */
-    uint64_t shared;  /* offset of the copy's bytes in shared memory */
+    uint64_t clock;      /* ... and the warp's clock at issue */
+    struct block *owner; /* the block whose shared memory it reads or writes; it has its mbarrier */
+    uint64_t barrier;    /* the mbarrier's offset in shared memory */
+    uint32_t group;      /* number of groups that the thread had committed before */
+    uint64_t shared;     /* offset of the copy's bytes in shared memory */
     uint32_t bytes;
     tile tile;
     atomic_reduction reduction; /* of a reducing copy; combine is NULL for plain copies */
@@ -30,15 +31,24 @@ typedef struct bulk_copy {
 
 /* ---- for instructions ---- */
 
-/* Adds a copy of `spec` to the queue. NULL after a fault. */
+/* Adds a copy of `spec` to its owner's queue. NULL after a fault. */
 bulk_copy *bulk_append(warp *w, const insn *i, int lane, const bulk_copy *spec);
 
-/* Queues the copy that `spec` describes. A load reads its box now, a store at its wait. False after
- * a fault. */
-bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *spec);
-/* Bounds-checks the copy's shared memory, one 16-byte chunk at a time. False after a fault. */
-bool bulk_check_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
-                       uint32_t bytes, bool write);
+/* Where the operands of a copy say that it goes. */
+typedef struct bulk_place {
+    ptx_space space; /* of both addresses */
+    uint64_t shared;
+    uint64_t barrier; /* of a load */
+    bool multicast;   /* of a load: to the same offsets in each ... */
+    uint32_t ranks;   /* ... of these blocks of the cluster, as bits */
+} bulk_place;
+
+/* Checks the shared memory of a copy and the mbarrier of a load, and sets spec->owner, .shared and
+ * .barrier. Of a multicast it takes the first block. False after a fault. */
+bool bulk_locate(warp *w, const insn *i, int lane, bulk_place place, bulk_copy *spec);
+/* Queues the copy, and a multicast's copies to the other blocks. A load reads its box now, a store
+ * at its wait. False after a fault. */
+bool bulk_issue(warp *w, const insn *i, int lane, const bulk_place *place, const bulk_copy *spec);
 exec_fn bulk_select_group(decoder *dc, const ptx_instruction *p, insn *out);
 
 /* Takes .L2::cache_hint, whose policy is the last operand. Returns the number of the other

@@ -7,7 +7,8 @@
  *   store   Does nothing until a wait covers its group: wait_group.read reads shared memory,
  *           wait_group writes global memory. The end of the block performs all remaining stores.
  *
- * Bulk groups are per thread.
+ * Bulk groups are per thread. A copy is in the queue of the block whose shared memory it accesses,
+ * which may be another block of the cluster than the one that issued it.
  */
 #include "bulk.h"
 
@@ -17,6 +18,7 @@
 #include "../base/lanes.h"
 #include "../machine/machine.h"
 #include "copy_async.h"
+#include "mbarrier.h"
 
 /* ---- the queue ---- */
 
@@ -39,7 +41,7 @@ void bulk_clear(block *b) {
 }
 
 bulk_copy *bulk_append(warp *w, const insn *i, int lane, const bulk_copy *spec) {
-    block *b = w->block;
+    block *b = spec->owner;
     if (!block_goes_on(b)) return NULL;
     const size_t size = sizeof(bulk_copy) + spec->bytes;
     bulk_copy *copy = block_charge(b, size) ? malloc(size) : NULL;
@@ -59,22 +61,86 @@ bulk_copy *bulk_append(warp *w, const insn *i, int lane, const bulk_copy *spec) 
     return copy;
 }
 
-bool bulk_check_shared(warp *w, const insn *i, int lane, const tile *t, uint64_t shared,
-                       uint32_t bytes, bool write) {
-    for (uint32_t at = 0; at < bytes; at += TILE_CHUNK)
-        if (!lane_reach(w, i, PTX_SHARED, lane, tile_chunk(t, shared, at), TILE_CHUNK, write))
-            return false;
+/* Bounds-checks the copy's shared memory, one 16-byte chunk at a time. */
+static bool check_shared(warp *w, const insn *i, int lane, const bulk_place *place,
+                         const bulk_copy *spec) {
+    const bool write = spec->kind == BULK_LOAD;
+    for (uint32_t at = 0, n; at < spec->bytes; at += n) {
+        n = spec->bytes - at < TILE_CHUNK ? spec->bytes - at : TILE_CHUNK;
+        const uint64_t chunk = tile_chunk(&spec->tile, place->shared, at);
+        if (!lane_reach(w, i, place->space, lane, chunk, n, write)) return false;
+    }
     return true;
 }
 
-bool bulk_issue(warp *w, const insn *i, int lane, const bulk_copy *spec) {
+static bool check_mask(warp *w, const insn *i, int lane, const bulk_place *place) {
+    const uint32_t n = w->block->launch->cluster_blocks;
+    if (!place->multicast || (place->ranks && !(place->ranks >> n))) return true;
+    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+               "a multicast with block mask 0x%x; the cluster has %u blocks, so the mask must be "
+               "1 to 0x%x",
+               place->ranks, n, (1u << n) - 1);
+    return false;
+}
+
+static uint64_t in_window(int rank, uint64_t address) {
+    return WINDOW_BASE(rank) + WINDOW_OFFSET(address);
+}
+
+bool bulk_locate(warp *w, const insn *i, int lane, bulk_place place, bulk_copy *spec) {
+    const bool load = spec->kind == BULK_LOAD;
+    if (!check_mask(w, i, lane, &place)) return false;
+    if (place.multicast) {
+        place.shared = in_window(first_lane(place.ranks), place.shared);
+        place.barrier = in_window(first_lane(place.ranks), place.barrier);
+    }
+    if ((load && !mbarrier_check(w, i, lane, place.space, place.barrier)) ||
+        !check_shared(w, i, lane, &place, spec))
+        return false;
+    spec->shared = WINDOW_OFFSET(place.shared);
+    spec->barrier = WINDOW_OFFSET(place.barrier);
+    spec->owner = load ? shared_owner(w, place.space, place.barrier) : w->block;
+    const block *to = spec->bytes ? shared_owner(w, place.space, place.shared) : spec->owner;
+    if (spec->owner == to) return true;
+    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+               "an asynchronous copy to block %u of the cluster completes on an mbarrier of block "
+               "%u; both must be in the same block's shared memory",
+               to->rank, spec->owner->rank);
+    return false;
+}
+
+static void report_shared(const warp *w, const insn *i, int lane, const bulk_copy *spec) {
+    const bool load = spec->kind == BULK_LOAD;
+    tile_report_shared(w, i, lane, spec->owner->window + spec->shared, spec->bytes,
+                       load ? EMU_BULK_WRITE : EMU_BULK_READ);
+}
+
+/* The other copies of a multicast, whose first one is `first`. */
+static bool issue_to_others(warp *w, const insn *i, int lane, const bulk_place *place,
+                            const bulk_copy *first) {
+    const uint32_t others = place->ranks & (place->ranks - 1);
+    for (uint32_t left = place->multicast ? others : 0; left; left &= left - 1) {
+        bulk_copy spec = *first;
+        const bulk_place there = {.space = place->space,
+                                  .shared = in_window(first_lane(left), place->shared),
+                                  .barrier = in_window(first_lane(left), place->barrier)};
+        if (!bulk_locate(w, i, lane, there, &spec)) return false;
+        bulk_copy *copy = bulk_append(w, i, lane, &spec);
+        if (!copy) return false;
+        memcpy(copy->data, first->data, first->bytes);
+        report_shared(w, i, lane, &spec);
+    }
+    return true;
+}
+
+bool bulk_issue(warp *w, const insn *i, int lane, const bulk_place *place, const bulk_copy *spec) {
     bulk_copy *copy = bulk_append(w, i, lane, spec);
     if (!copy) return false;
     const bool load = spec->kind == BULK_LOAD;
     tile_report(w, i, lane, &spec->tile, spec->shared, load ? EMU_BULK_READ : EMU_BULK_WRITE);
-    tile_report_shared(w, i, lane, spec->shared, spec->bytes,
-                       load ? EMU_BULK_WRITE : EMU_BULK_READ);
-    return !load || tile_read(w, i, lane, &spec->tile, copy->data);
+    report_shared(w, i, lane, spec);
+    if (load && !tile_read(w, i, lane, &spec->tile, copy->data)) return false;
+    return issue_to_others(w, i, lane, place, copy);
 }
 
 /* ---- loads ---- */
@@ -86,11 +152,12 @@ static void complete_copy(block *b, const bulk_copy *copy) {
     }
     for (uint32_t at = 0; at < copy->bytes; at += TILE_CHUNK) {
         unsigned char *to = b->shared + tile_chunk(&copy->tile, copy->shared, at);
+        const uint32_t left = copy->bytes - at, n = left < TILE_CHUNK ? left : TILE_CHUNK;
         if (!copy->reduction.combine) {
-            memcpy(to, copy->data + at, TILE_CHUNK);
+            memcpy(to, copy->data + at, n);
             continue;
         }
-        for (uint32_t k = 0; k < TILE_CHUNK; k += copy->reduction.width) {
+        for (uint32_t k = 0; k < n; k += copy->reduction.width) {
             uint64_t value = 0;
             memcpy(&value, copy->data + at + k, copy->reduction.width);
             atomic_reduce(&copy->reduction, to + k, value);
@@ -118,6 +185,7 @@ bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *
         observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
                                              .ptx = copy->instruction->ptx,
                                              .lanes = 1u << copy->lane,
+                                             .owner = b->rank,
                                              .object = (uint32_t)copy->barrier,
                                              .address = load ? &copy->shared : NULL,
                                              .width = copy->bytes});
@@ -159,6 +227,7 @@ static const insn *exec_wait(warp *w, const insn *i) {
             observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
                                         .ptx = copy->instruction->ptx,
                                         .lanes = 1u << copy->lane,
+                                        .owner = b->rank,
                                         .address = &copy->shared,
                                         .width = copy->bytes});
         if (i->flags) {
@@ -178,8 +247,19 @@ static const insn *exec_commit(warp *w, const insn *i) {
     return i + 1;
 }
 
+/* Other blocks' copies into shared memory that is no more. */
+static bool fault_if_foreign(const block *b, const bulk_copy *copy) {
+    if (copy->warp->block == b || atomic_load(&b->launch->stop)) return false;
+    warp_fault(copy->warp, copy->instruction, SMK_LAUNCH, 1u << copy->lane,
+               "block %u of the cluster has exited before this copy into its shared memory has "
+               "completed; it must wait for the copy's mbarrier",
+               b->rank);
+    return true;
+}
+
 void bulk_end_block(block *b) {
     while (b->bulk) {
+        if (fault_if_foreign(b, b->bulk)) break;
         if (b->bulk->kind == BULK_STORE && !write_destination(b, b->bulk)) break;
         unlink_copy(b, &b->bulk);
     }

@@ -33,6 +33,7 @@ enum { COUNT_BITS = 20, MAX_COUNT = (1 << COUNT_BITS) - 1, TX_SHIFT = 40, TX_BIT
 #define INIT_TAG_MASK (3ull << 62)
 
 typedef struct mbarrier {
+    block *owner; /* the block whose shared memory it is in, at this offset */
     unsigned char *at;
     uint64_t offset;
     uint32_t pending, expected;
@@ -61,7 +62,8 @@ static void end_phase_if_complete(mbarrier *o) {
 }
 
 /* Completes copies in flight if the phase completes with them. */
-static void complete_copies(block *b, mbarrier *o) {
+static void complete_copies(mbarrier *o) {
+    block *b = o->owner;
     uint32_t arrivals;
     int64_t bytes;
     bulk_in_flight(b, o->offset, &arrivals, &bytes);
@@ -82,21 +84,32 @@ static void decode_mbarrier(uint64_t bits, mbarrier *o) {
     o->phase = bits & PHASE_BIT;
 }
 
-static bool load_mbarrier(warp *w, const insn *i, int lane, uint64_t address, mbarrier *o) {
+/* Finds the 8 bytes of an mbarrier; false after a fault. */
+static bool reach_mbarrier(warp *w, const insn *i, int lane, ptx_space space, uint64_t address,
+                           mbarrier *o) {
+    o->at = lane_reach(w, i, space, lane, address, sizeof(uint64_t), true);
+    if (!o->at) return false;
+    o->owner = shared_owner(w, space, address);
+    o->offset = (uint64_t)(o->at - o->owner->shared);
+    return true;
+}
+
+static bool load_mbarrier(warp *w, const insn *i, int lane, ptx_space space, uint64_t address,
+                          mbarrier *o) {
     uint64_t bits;
-    o->at = lane_reach(w, i, PTX_SHARED, lane, address, sizeof bits, true);
-    if (!o->at || (w->block->bulk && !block_goes_on(w->block))) return false;
+    if (!reach_mbarrier(w, i, lane, space, address, o) ||
+        (o->owner->bulk && !block_goes_on(w->block)))
+        return false;
     memcpy(&bits, o->at, sizeof bits);
     if ((bits & INIT_TAG_MASK) != INIT_TAG) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "there is no mbarrier at 0x%llx of shared memory: it was not initialised "
                    "(mbarrier.init), or was overwritten",
-                   (unsigned long long)REGION_OFFSET(address));
+                   (unsigned long long)WINDOW_OFFSET(address));
         return false;
     }
-    o->offset = (uint64_t)(o->at - w->block->shared);
     decode_mbarrier(bits, o);
-    complete_copies(w->block, o);
+    complete_copies(o);
     return true;
 }
 
@@ -110,9 +123,11 @@ static bool add_tx(warp *w, const insn *i, int lane, mbarrier *o, int64_t bytes)
 }
 
 static void report(const warp *w, const insn *i, int lane, const mbarrier *o, emu_sync_kind kind) {
-    observe_event(
-        w, (emu_sync){
-               .kind = kind, .ptx = i->ptx, .lanes = 1u << lane, .object = (uint32_t)o->offset});
+    observe_event(w, (emu_sync){.kind = kind,
+                                .ptx = i->ptx,
+                                .lanes = 1u << lane,
+                                .object = (uint32_t)o->offset,
+                                .owner = o->owner->rank});
 }
 
 static bool arrive(warp *w, const insn *i, int lane, mbarrier *o, uint32_t count,
@@ -132,9 +147,9 @@ static bool arrive(warp *w, const insn *i, int lane, mbarrier *o, uint32_t count
     return true;
 }
 
-bool mbarrier_check(warp *w, const insn *i, int lane, uint64_t address) {
+bool mbarrier_check(warp *w, const insn *i, int lane, ptx_space space, uint64_t address) {
     mbarrier o;
-    return load_mbarrier(w, i, lane, address, &o);
+    return load_mbarrier(w, i, lane, space, address, &o);
 }
 
 void mbarrier_describe(const warp *w, char *out, size_t size) {
@@ -156,9 +171,9 @@ void mbarrier_describe(const warp *w, char *out, size_t size) {
                  -(long long)o.tx_count);
 }
 
-bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address) {
+bool mbarrier_add_pending(warp *w, const insn *i, int lane, ptx_space space, uint64_t address) {
     mbarrier o;
-    if (!load_mbarrier(w, i, lane, address, &o)) return false;
+    if (!load_mbarrier(w, i, lane, space, address, &o)) return false;
     if (o.pending == MAX_COUNT) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane, "an mbarrier holds at most %d pending arrivals",
                    MAX_COUNT);
@@ -169,7 +184,12 @@ bool mbarrier_add_pending(warp *w, const insn *i, int lane, uint64_t address) {
     return true;
 }
 
-/* ---- instructions. insn: address in a, wide, imm; state or predicate in d; operand in b ---- */
+/* ---- instructions. insn: address in a, wide, imm, space; state or predicate in d; operand in
+ * b ---- */
+
+static bool load_operand(warp *w, const insn *i, int lane, mbarrier *o) {
+    return load_mbarrier(w, i, lane, (ptx_space)i->space, lane_address(w, i, lane), o);
+}
 
 enum arrive_flags {
     ARRIVE_DROP = 1,
@@ -183,13 +203,12 @@ static const insn *exec_init(warp *w, const insn *i) {
         const int lane = first_lane(lanes);
         const uint32_t count = U32(w, i->b)[lane];
         mbarrier o = {.pending = count, .expected = count};
-        o.at = lane_reach(w, i, PTX_SHARED, lane, lane_address(w, i, lane), 8, true);
-        if (!o.at) return NULL;
+        if (!reach_mbarrier(w, i, lane, (ptx_space)i->space, lane_address(w, i, lane), &o))
+            return NULL;
         if (count < 1 || count > MAX_COUNT)
             return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                               "mbarrier.init with a count of %u; it must be 1 to %d", count,
                               MAX_COUNT);
-        o.offset = (uint64_t)(o.at - w->block->shared);
         store_mbarrier(&o);
         report(w, i, lane, &o, EMU_MBARRIER_INIT);
     }
@@ -202,8 +221,8 @@ static const insn *exec_inval(warp *w, const insn *i) {
         mbarrier o;
         uint32_t arrivals;
         int64_t bytes;
-        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
-        bulk_in_flight(w->block, o.offset, &arrivals, &bytes);
+        if (!load_operand(w, i, lane, &o)) return NULL;
+        bulk_in_flight(o.owner, o.offset, &arrivals, &bytes);
         if (arrivals || bytes)
             return warp_fault(
                 w, i, SMK_LAUNCH, 1u << lane,
@@ -220,7 +239,12 @@ static const insn *exec_arrive(warp *w, const insn *i) {
         const uint32_t operand = i->count ? U32(w, i->b)[lane] : 1;
         const uint32_t count = i->flags & ARRIVE_EXPECT_TX ? 1 : operand;
         mbarrier o;
-        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        if (!load_operand(w, i, lane, &o)) return NULL;
+        if (i->flags & ARRIVE_STATE && o.owner != w->block)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                              "an arrival at an mbarrier of block %u of the cluster returns its "
+                              "state; only an mbarrier of the own block has one",
+                              o.owner->rank);
         const uint64_t state = encode_mbarrier(&o);
         if (i->flags & ARRIVE_EXPECT_TX && !add_tx(w, i, lane, &o, operand)) return NULL;
         if (i->flags & ARRIVE_DROP) o.expected -= count < o.expected ? count : o.expected;
@@ -237,7 +261,7 @@ static const insn *exec_tx(warp *w, const insn *i) {
         const int lane = first_lane(lanes);
         const int64_t bytes = U32(w, i->b)[lane];
         mbarrier o;
-        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        if (!load_operand(w, i, lane, &o)) return NULL;
         if (!add_tx(w, i, lane, &o, i->flags ? -bytes : bytes)) return NULL;
         if (i->flags) end_phase_if_complete(&o);
         store_mbarrier(&o);
@@ -252,7 +276,7 @@ static const insn *exec_test(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         mbarrier o;
-        if (!load_mbarrier(w, i, lane, lane_address(w, i, lane), &o)) return NULL;
+        if (!load_operand(w, i, lane, &o)) return NULL;
         const bool waited_phase =
             i->flags & TEST_PARITY ? U32(w, i->b)[lane] & 1 : (U64(w, i->b)[lane] & PHASE_BIT) != 0;
         if (o.phase == waited_phase) {
@@ -282,12 +306,22 @@ static bool take_address(decoder *dc, const ptx_operand *o, insn *out) {
     return true;
 }
 
-/* Without a space modifier the address is generic; the mbarrier is in shared memory either way. */
-static void take_qualifiers(decoder *dc) {
-    static const char *const known[] = {"release", "acquire", "relaxed",     "cta",
-                                        "cluster", "shared",  "shared::cta", "shared::cluster"};
+/* Whether other blocks of the cluster may do this to the mbarrier: arrivals, announced bytes. */
+static bool can_be_remote(const ptx_instruction *p) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (!strncmp(p->modifiers[k], "arrive", 6) || strstr(p->modifiers[k], "_tx")) return true;
+    return false;
+}
+
+/* Takes the space of the mbarrier. Without a modifier the address is generic; it is in shared
+ * memory either way. */
+static bool take_qualifiers(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const char *const known[] = {"release", "acquire", "relaxed", "cta", "cluster"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         decode_take(dc, known[k]);
+    const ptx_space given = decode_take_space(dc), remote = PTX_SHARED_CLUSTER;
+    out->space = (uint8_t)(given != PTX_GENERIC ? given : can_be_remote(p) ? remote : PTX_SHARED);
+    return out->space == PTX_SHARED || (out->space == remote && can_be_remote(p));
 }
 
 static exec_fn select_arrive(decoder *dc, const ptx_instruction *p, insn *out, uint8_t flags) {
@@ -325,7 +359,7 @@ static exec_fn select_test(decoder *dc, const ptx_instruction *p, insn *out, uin
 
 static exec_fn select_mbarrier(decoder *dc, const ptx_instruction *p, insn *out) {
     const ptx_operand *o = p->operands;
-    take_qualifiers(dc);
+    if (!take_qualifiers(dc, p, out)) return NULL;
     if (decode_take(dc, "arrive")) return select_arrive(dc, p, out, 0);
     if (decode_take(dc, "arrive_drop")) return select_arrive(dc, p, out, ARRIVE_DROP);
     if (decode_take(dc, "test_wait")) return select_test(dc, p, out, 0);

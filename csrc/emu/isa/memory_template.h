@@ -51,9 +51,9 @@ INLINE void store_element(unsigned char *to, uint32_t width, uint64_t value) {
 INLINE unsigned char *host_span(const warp *w, const insn *i, bool shared, uint64_t address,
                                 uint64_t span, uint32_t bytes, bool write) {
     const uint64_t id = shared ? REGION_SHARED : REGION_OF(address);
-    const uint64_t offset = shared ? address : REGION_OFFSET(address);
     if (!shared && id >= w->block->launch->n_regions) return NULL;
     const region *r = &w->block->regions[id];
+    const uint64_t offset = (shared ? address : REGION_OFFSET(address)) - r->base;
     if (!shared && r->space != (ptx_space)i->space && (ptx_space)i->space != PTX_GENERIC)
         return NULL;
     if (r->size < span || offset > r->size - span || offset & (bytes - 1)) return NULL;
@@ -65,10 +65,12 @@ INLINE unsigned char *host_span(const warp *w, const insn *i, bool shared, uint6
  * 0). NULL: use memory_any.c. */
 INLINE unsigned char *host_lanes(const warp *w, const insn *i, bool shared, bool wide,
                                  uint32_t bytes, bool write, uint64_t *offset) {
-    uint64_t base = 0, highest = 0, bits = 0;
+    uint64_t base = w->block->window, highest = 0, bits = 0;
     if (!shared) {
         const int lane = first_lane(w->active);
-        base = lane_address(w, i, lane) & ~(REGION_BASE(1) - 1);
+        const uint64_t first = lane_address(w, i, lane);
+        const bool in_shared = REGION_OF(first) == REGION_SHARED;
+        base = first & ~((in_shared ? WINDOW_BASE(1) : REGION_BASE(1)) - 1);
     }
     for (int l = 0; l < LANES; l++) {
         const uint64_t address = wide ? U64(w, i->a)[l] + (uint64_t)i->imm

@@ -15,6 +15,7 @@ typedef struct tensor_form {
     decoded_address map, shared, barrier;
     uint32_t rank;
     uint32_t start[TILE_RANK]; /* frame offsets */
+    ptx_space space;           /* of shared memory, and of a load's mbarrier */
     bool multicast;
     uint32_t mask;      /* frame offset */
     const char *reduce; /* the operation's name; NULL: none */
@@ -56,7 +57,7 @@ static bool check_start(warp *w, const insn *i, int lane, const tile *t, bool lo
     return true;
 }
 
-static bool build_copy(warp *w, const insn *i, int lane, bulk_copy *spec) {
+static bool build_copy(warp *w, const insn *i, int lane, bulk_place *place, bulk_copy *spec) {
     const tensor_form *f = i->extra;
     int64_t start[TILE_RANK];
     smk_tensor_type type;
@@ -69,12 +70,11 @@ static bool build_copy(warp *w, const insn *i, int lane, bulk_copy *spec) {
         return false;
     if (!check_start(w, i, lane, &spec->tile, load)) return false;
     spec->bytes = tile_bytes(&spec->tile);
-    spec->shared = REGION_OFFSET(shared);
     if (shared % TILE_LINE) {
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "a tensor copy's box in shared memory begins at 0x%llx; it must begin at a "
                    "multiple of %d",
-                   (unsigned long long)REGION_OFFSET(shared), TILE_LINE);
+                   (unsigned long long)WINDOW_OFFSET(shared), TILE_LINE);
         return false;
     }
     if (f->reduce) {
@@ -85,19 +85,12 @@ static bool build_copy(warp *w, const insn *i, int lane, bulk_copy *spec) {
             return false;
         }
     }
-    if (f->multicast && U16(w, f->mask)[lane] != 1) {
-        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                   "a multicast with block mask 0x%x; the emulator runs clusters of one block, so "
-                   "the mask must be 1",
-                   U16(w, f->mask)[lane]);
-        return false;
-    }
-    if (load) {
-        const uint64_t barrier = decoded_lane_address(w, &f->barrier, lane);
-        spec->barrier = REGION_OFFSET(barrier);
-        if (!mbarrier_check(w, i, lane, barrier)) return false;
-    }
-    return bulk_check_shared(w, i, lane, &spec->tile, shared, spec->bytes, load);
+    *place = (bulk_place){.space = f->space,
+                          .shared = shared,
+                          .barrier = load ? decoded_lane_address(w, &f->barrier, lane) : 0,
+                          .multicast = f->multicast,
+                          .ranks = f->multicast ? U16(w, f->mask)[lane] : 0};
+    return bulk_locate(w, i, lane, *place, spec);
 }
 
 static const insn *exec_tensor(warp *w, const insn *i) {
@@ -105,7 +98,9 @@ static const insn *exec_tensor(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         bulk_copy spec = {.kind = f->kind};
-        if (!build_copy(w, i, lane, &spec) || !bulk_issue(w, i, lane, &spec)) return NULL;
+        bulk_place place;
+        if (!build_copy(w, i, lane, &place, &spec) || !bulk_issue(w, i, lane, &place, &spec))
+            return NULL;
     }
     return i + 1;
 }
@@ -151,10 +146,13 @@ static bool take_load(decoder *dc, const ptx_operand *o, uint32_t n, tensor_form
         !decode_address(dc, &o[0], &f->shared) || !decode_address(dc, &o[2], &f->barrier))
         return false;
     if (f->multicast) f->mask = decode_source(dc, &o[3], PTX_U16);
-    return decode_take(dc, "shared::cluster") || decode_take(dc, "shared::cta");
+    const bool cluster = decode_take(dc, "shared::cluster");
+    f->space = cluster ? PTX_SHARED_CLUSTER : PTX_SHARED;
+    return cluster || (!f->multicast && decode_take(dc, "shared::cta"));
 }
 
 static bool take_store(decoder *dc, const ptx_operand *o, uint32_t n, tensor_form *f) {
+    f->space = PTX_SHARED;
     return n == 2 && decode_take(dc, "bulk_group") && decode_take(dc, "global") &&
            decode_take(dc, "shared::cta") && take_tensor(dc, &o[0], f) &&
            decode_address(dc, &o[1], &f->shared);

@@ -4,7 +4,8 @@
  * and the barrier completes when enough warps are complete. Hardware since Volta does the same:
  * it waits for every thread that has not exited, and counts in whole warps.
  *
- * barrier.cluster is one more barrier of the block, because a cluster is one block here.
+ * barrier.cluster is one more barrier of each block, which completes when those of all the cluster's
+ * blocks are complete.
  */
 #include <string.h>
 
@@ -16,10 +17,18 @@
 enum reduction { RED_NONE, RED_POPC, RED_AND, RED_OR };
 
 /* insn.flags */
-enum { ARRIVE_ONLY = 4, NEGATED = 8, REDUCTION = 3 };
+enum { ARRIVE_ONLY = 4, NEGATED = 8, RELAXED = 16, REDUCTION = 3 };
 
-static bool is_complete(const block *b, const barrier *bar) {
+static bool has_all_warps(const block *b, uint32_t number) {
+    const barrier *bar = &b->barriers[number];
     return bar->complete_warps >= (bar->expected_warps ? bar->expected_warps : b->live_warps);
+}
+
+static bool is_complete(const block *b, uint32_t number) {
+    if (number != CLUSTER_BARRIER) return has_all_warps(b, number);
+    for (uint32_t k = 0; k < b->launch->cluster_blocks; k++)
+        if (!has_all_warps(b->peers[k], number)) return false;
+    return true;
 }
 
 static void write_reduction(const barrier *bar, unsigned char *slots, const insn *i,
@@ -35,9 +44,10 @@ static void write_reduction(const barrier *bar, unsigned char *slots, const insn
         ((uint32_t *)(slots + i->d))[__builtin_ctz(lanes)] = value;
 }
 
-/* The barrier completes: resumes the waiting splits and resets the barrier. */
-static void complete_barrier(block *b, uint32_t number) {
+/* Resumes the block's waiting splits and resets its barrier. */
+static void release_barrier(block *b, uint32_t number) {
     barrier *bar = &b->barriers[number];
+    if (!(b->used_barriers >> number & 1)) return;
     observe_event(&b->warps[0], (emu_sync){.kind = EMU_BARRIER_COMPLETE, .object = number});
     for (uint32_t k = 0; k < b->launch->n_warps; k++) {
         warp *w = &b->warps[k];
@@ -50,6 +60,15 @@ static void complete_barrier(block *b, uint32_t number) {
     }
     memset(bar, 0, sizeof *bar);
     b->used_barriers &= ~(1u << number);
+}
+
+static void complete_barrier(block *b, uint32_t number) {
+    if (number != CLUSTER_BARRIER) {
+        release_barrier(b, number);
+        return;
+    }
+    for (uint32_t k = 0; k < b->launch->cluster_blocks; k++)
+        release_barrier(b->peers[k], number);
 }
 
 static bool has_arrived(const warp *w, const barrier *bar) {
@@ -70,7 +89,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
     bar->arrived[w->index] |= w->active;
     if (!before && has_arrived(w, bar)) bar->complete_warps++;
     b->used_barriers |= 1u << number;
-    const bool done = is_complete(b, bar);
+    const bool done = is_complete(b, number);
     const emu_observer *observer = b->launch->observer;
     if (observer && observer->barrier)
         observer->barrier(b->observer_state, i->ptx, w->index, number, done);
@@ -79,7 +98,8 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
                                 .lanes = w->active,
                                 .object = number,
                                 .threads = threads,
-                                .arrive_only = i->flags & ARRIVE_ONLY});
+                                .arrive_only = i->flags & ARRIVE_ONLY,
+                                .relaxed = i->flags & RELAXED});
     if (done) {
         write_reduction(bar, w->frame, i, w->active);
         complete_barrier(b, number);
@@ -116,10 +136,18 @@ static const insn *exec_cluster_wait(warp *w, const insn *i) {
     return arrived & w->active ? split_wait(w, i, true, CLUSTER_BARRIER) : i + 1;
 }
 
+/* The barriers with arrivals, as bits: the block's, and its cluster's. */
+static uint32_t barriers_in_use(const block *b) {
+    uint32_t used = b->used_barriers;
+    for (uint32_t k = 0; k < b->launch->cluster_blocks; k++)
+        used |= b->peers[k]->used_barriers & 1u << CLUSTER_BARRIER;
+    return used;
+}
+
 void barrier_lanes_left(warp *w) {
     block *b = w->block;
     if (!w->alive) b->live_warps--;
-    for (uint32_t left = b->used_barriers; left; left &= left - 1) {
+    for (uint32_t left = barriers_in_use(b); left; left &= left - 1) {
         const uint32_t number = (uint32_t)__builtin_ctz(left);
         barrier *bar = &b->barriers[number];
         bar->complete_warps = 0;
@@ -127,7 +155,7 @@ void barrier_lanes_left(warp *w) {
         for (uint32_t k = 0; k < b->launch->n_warps; k++)
             if (has_arrived(&b->warps[k], bar) && (bar->expected_warps || b->warps[k].alive))
                 bar->complete_warps++;
-        if (is_complete(b, bar)) complete_barrier(b, number);
+        if (is_complete(b, number)) complete_barrier(b, number);
     }
 }
 
@@ -140,8 +168,8 @@ static exec_fn select_cluster_barrier(decoder *dc, const ptx_instruction *p, ins
         decode_take(dc, "acquire");
         return exec_cluster_wait;
     }
-    if (!decode_take(dc, "release")) decode_take(dc, "relaxed");
     out->flags = ARRIVE_ONLY;
+    if (!decode_take(dc, "release") && decode_take(dc, "relaxed")) out->flags |= RELAXED;
     return decode_take(dc, "arrive") ? exec_cluster_arrive : NULL;
 }
 

@@ -1,4 +1,4 @@
-/* A block: its warps, barriers and memory. One host thread runs it. */
+/* A block: its warps, barriers and memory. One host thread runs it (block_group.h). */
 #ifndef EMU_BLOCK_H
 #define EMU_BLOCK_H
 
@@ -10,7 +10,7 @@ enum {
     MAX_LOCAL_BYTES = 512 * 1024, /* per thread, as on a GPU */
     MAX_CALL_DEPTH = 256,
     N_NAMED_BARRIERS = 16,
-    CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster; a cluster is one block here */
+    CLUSTER_BARRIER = N_NAMED_BARRIERS, /* barrier.cluster: the block's part of it */
     N_BARRIERS
 };
 
@@ -26,13 +26,17 @@ typedef struct barrier {
     uint32_t n_threads;      /* bar.red: number of threads that have arrived */
 } barrier;
 
-/* The block that a host thread is running. Its memory is reused for one block after the other. */
+/* A block that a host thread is running. Its memory is reused for one block after the other. */
 typedef struct block {
     launch *launch;
     void *observer_state;
     const struct observe_functions *observing;
     uint32_t index[3];
     uint64_t linear;
+    uint32_t rank;        /* in its cluster */
+    struct block **peers; /* the cluster's blocks, by rank */
+    uint64_t window;      /* address of its shared memory (spaces.h) */
+    bool ended;           /* all its threads have exited */
     warp *warps;
     region *regions; /* the launch's, with this block's shared memory */
     unsigned char *shared;
@@ -46,18 +50,19 @@ typedef struct block {
     warp_split *free_splits;
     struct slab *slabs;
     struct bulk_copy *bulk, **bulk_end; /* list of bulk copies in flight, and its end */
-    uint64_t idle_rounds; /* consecutive rounds over all warps with nothing but failed try_waits */
     print_buffer printed;
     uint64_t charged;     /* bytes, of MAX_BLOCK_BYTES */
     void (*poll)(void *); /* stops the launch when it has to end */
     void *poll_arg;
 } block;
 
-block *block_new(launch *l, void *observer_state);
+/* The block of that rank in every cluster that it runs in. NULL: out of memory. */
+block *block_new(launch *l, uint32_t rank, void *observer_state);
 void block_free(block *b);
-/* Runs one block to its end. `poll` is called between slices, and sets the launch's `stop` if it
- * has to end. */
-void block_run(block *b, uint64_t linear, void (*poll)(void *), void *poll_arg);
+/* Makes it a block of the grid that has run nothing yet. False: out of memory. */
+bool block_begin(block *b, uint64_t linear);
+/* All its threads have exited, or the launch has been stopped. */
+void block_end(block *b);
 
 /* Polls. False: the launch has been stopped. Called between slices, and by instructions so slow
  * that a slice of them could take seconds. */

@@ -66,7 +66,7 @@ ptx_space decode_take_space(decoder *dc) {
         const char *spelling;
         ptx_space space;
     } spaces[] = {{"global", PTX_GLOBAL},      {"shared", PTX_SHARED},
-                  {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED},
+                  {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED_CLUSTER},
                   {"local", PTX_LOCAL},        {"const", PTX_CONST},
                   {"param", PTX_PARAM},        {"param::entry", PTX_PARAM},
                   {"param::func", PTX_PARAM}};
@@ -178,7 +178,7 @@ static uint64_t variable_address(decoder *dc, const ptx_variable *v, unsigned *k
     *kind = 0;
     switch (v->space) {
     case PTX_SHARED:
-        if (v->external) *kind = SLOT_DYNAMIC_SHARED;
+        *kind = v->external ? SLOT_DYNAMIC_SHARED : SLOT_SHARED_BASE;
         return v->external ? 0 : offset;
     case PTX_CONST: return REGION_BASE(REGION_CONST) + offset;
     case PTX_GLOBAL: return REGION_BASE(REGION_GLOBAL) + offset;

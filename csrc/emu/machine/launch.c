@@ -1,8 +1,8 @@
 /* A launch: limits, kernel parameters, and distribution of its blocks over host threads.
  *
  * The calling thread runs blocks like the others, and calls the job's poll every 50 ms. Host
- * threads take blocks in ascending order, so a block may wait for one with a lower number, as on
- * a GPU.
+ * threads take blocks (groups of them: block_group.h) in ascending order, so a block may wait for
+ * one with a lower number, as on a GPU.
  */
 #include <errno.h>
 #include <fenv.h>
@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "block.h"
+#include "block_group.h"
+#include "../base/device.h"
 #include "instruction_set.h"
 
 enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
@@ -71,12 +72,47 @@ static smk_code check_shape(const ptx_function *f, const smk_launch *shape, smk_
                 "(%u, %u, %u) (.reqntid)",
                 f->name, block[0], block[1], block[2], required[0], required[1] ? required[1] : 1,
                 required[2] ? required[2] : 1);
-    for (int k = 0; k < 3; k++)
-        if (f->cluster[k] > 1)
-            return smk_fail(status, SMK_UNSUPPORTED,
-                            "kernel %s was compiled for clusters of (%u, %u, %u) blocks; the "
-                            "emulator runs clusters of one block (__cluster_dims__(1, 1, 1))",
-                            f->name, f->cluster[0], f->cluster[1], f->cluster[2]);
+    return SMK_OK;
+}
+
+/* The size of the clusters: as the kernel states it, or the launch, or both. */
+static smk_code set_cluster(launch *l, const smk_launch *shape, smk_status *status) {
+    const ptx_function *f = l->program->function;
+    const uint32_t *own = f->cluster, *given = shape->cluster;
+    if (f->blocks_are_clusters)
+        return smk_fail(status, SMK_UNSUPPORTED,
+                        "kernel %s is .blocksareclusters (__block_size__): its grid counts "
+                        "clusters, which the emulator does not support; use __cluster_dims__",
+                        f->name);
+    if (own[0] && given[0] && memcmp(own, given, sizeof f->cluster))
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: clusters of (%u, %u, %u) blocks, but it was compiled for "
+                        "clusters of (%u, %u, %u) (__cluster_dims__ or .reqnctapercluster)",
+                        f->name, given[0], given[1], given[2], own[0], own[1], own[2]);
+    if (f->explicit_cluster && !own[0] && !given[0])
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s is .explicitcluster and does not state the size of its "
+                        "clusters; pass cluster=",
+                        f->name);
+    for (int k = 0; k < 3; k++) {
+        l->cluster[k] = own[0] ? own[k] : given[0] ? given[k] : 1;
+        if (l->cluster[k] < 1 || l->cluster[k] > MAX_CLUSTER_BLOCKS || l->grid[k] % l->cluster[k])
+            return smk_fail(status, SMK_LAUNCH,
+                            "kernel %s: grid (%u, %u, %u) in clusters of %u blocks in dimension "
+                            "%c; the size of clusters must divide the grid, and be 1 to %d",
+                            f->name, l->grid[0], l->grid[1], l->grid[2], l->cluster[k], 'x' + k,
+                            MAX_CLUSTER_BLOCKS);
+    }
+    l->cluster_blocks = l->cluster[0] * l->cluster[1] * l->cluster[2];
+    l->explicit_cluster = own[0] || given[0];
+    const uint32_t most = f->max_cluster_rank[0] ? f->max_cluster_rank[0] : MAX_CLUSTER_BLOCKS;
+    if (l->cluster_blocks > most || l->cluster_blocks > MAX_CLUSTER_BLOCKS)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: clusters of (%u, %u, %u), %u blocks; at most %u are possible%s",
+                        f->name, l->cluster[0], l->cluster[1], l->cluster[2], l->cluster_blocks,
+                        most < MAX_CLUSTER_BLOCKS ? most : MAX_CLUSTER_BLOCKS,
+                        most < MAX_CLUSTER_BLOCKS ? " (.maxclusterrank)"
+                                                  : " (8 on every GPU with clusters, 16 on some)");
     return SMK_OK;
 }
 
@@ -118,8 +154,70 @@ static bool may_overlap(const smk_job *job, const smk_launch *shape, const progr
     return exists && shape->overlaps && !strncmp(target, "sm_", 3) && atoi(target + 3) >= 90;
 }
 
-/* Selects the blocks to run. job->blocks numbers the blocks of all launches consecutively. */
-static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
+/* The number of the cluster of a block of the grid. */
+static uint64_t cluster_of(const launch *l, uint64_t linear) {
+    uint64_t cluster = 0, rows = 1;
+    for (int k = 0; k < 3; k++) {
+        cluster += linear % l->grid[k] / l->cluster[k] * rows;
+        linear /= l->grid[k];
+        rows *= l->grid[k] / l->cluster[k];
+    }
+    return cluster;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The groups to run. Clusters of which some blocks are selected run as a whole. False: out of
+ * memory. */
+static bool choose_clusters(launch *l) {
+    l->group_blocks = l->cooperative ? (uint32_t)l->n_blocks : l->cluster_blocks;
+    l->n_groups = l->n_blocks / l->group_blocks;
+    if (l->cooperative) return true;
+    if (!l->blocks || l->cluster_blocks == 1) return true;
+    l->clusters = calloc(l->n_blocks + 1, sizeof *l->clusters);
+    if (!l->clusters) return false;
+    for (uint64_t k = 0; k < l->n_blocks; k++)
+        l->clusters[k] = cluster_of(l, l->blocks[k] - l->first_block);
+    qsort(l->clusters, l->n_blocks, sizeof *l->clusters, compare_numbers);
+    l->n_groups = 0;
+    for (uint64_t k = 0; k < l->n_blocks; k++)
+        if (!k || l->clusters[k] != l->clusters[k - 1]) l->clusters[l->n_groups++] = l->clusters[k];
+    l->n_blocks = l->n_groups * l->cluster_blocks;
+    return true;
+}
+
+/* At most as many blocks as an H200 can hold at the same time. Registers, which ptxas allocates,
+ * can make that fewer. */
+static smk_code check_cooperative(const launch *l, const smk_job *job, smk_status *status) {
+    enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 228 * 1024, RESERVED_SHARED = 1024 };
+    const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    const uint64_t by_threads = SM_THREADS / (l->n_warps * LANES);
+    const uint64_t by_shared = SM_SHARED / (l->shared_bytes + RESERVED_SHARED);
+    uint64_t per_sm = by_threads < by_shared ? by_threads : by_shared;
+    if (per_sm > SM_BLOCKS) per_sm = SM_BLOCKS;
+    if (blocks > per_sm * EMU_MULTIPROCESSORS)
+        return smk_fail(status, SMK_LAUNCH,
+                        "kernel %s: a cooperative launch of %llu blocks; an H200 holds at most "
+                        "%llu at the same time (%d SMs with %llu blocks of %u warps and %llu bytes "
+                        "of shared memory each)",
+                        l->program->function->name, (unsigned long long)blocks,
+                        (unsigned long long)(per_sm * EMU_MULTIPROCESSORS), EMU_MULTIPROCESSORS,
+                        (unsigned long long)per_sm, l->n_warps,
+                        (unsigned long long)l->shared_bytes);
+    if (job->blocks)
+        return smk_fail(status, SMK_VALUE,
+                        "kernel %s: a cooperative launch runs all its blocks, as they wait for "
+                        "each other; leave blocks= out",
+                        l->program->function->name);
+    return SMK_OK;
+}
+
+/* Selects the blocks to run. job->blocks numbers the blocks of all launches consecutively. False:
+ * out of memory. */
+static bool set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
     const uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     l->n_blocks = all;
     if (job->blocks) {
@@ -134,11 +232,13 @@ static void set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
         l->blocks = job->blocks + begin;
         l->n_blocks = end - begin;
     }
+    if (!choose_clusters(l)) return false;
     if (job->trace) {
         job->trace->blocks += l->n_blocks;
         job->trace->grid_blocks += all;
         if (l->shared_bytes > job->trace->shared_bytes) job->trace->shared_bytes = l->shared_bytes;
     }
+    return true;
 }
 
 /* ---- parameters ---- */
@@ -213,15 +313,15 @@ static void run_host_thread(launch *l, void (*poll)(void *), void *poll_arg) {
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV); /* PTX's rounding and subnormals, whatever the caller has set */
     void *state = observer ? observer->fork(observer->self) : NULL;
-    block *b = observer && !state ? NULL : block_new(l, state);
-    if (!b) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
-    while (b && !atomic_load(&l->stop)) {
-        const uint64_t next = atomic_fetch_add(&l->next_block, 1);
-        if (next >= l->n_blocks) break;
-        block_run(b, l->blocks ? l->blocks[next] - l->first_block : next, poll, poll_arg);
-        if (l->finished) atomic_fetch_add(l->finished, 1);
+    block_group *g = observer && !state ? NULL : block_group_new(l, state);
+    if (!g) launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+    while (g && !atomic_load(&l->stop)) {
+        const uint64_t next = atomic_fetch_add(&l->next_group, 1);
+        if (next >= l->n_groups) break;
+        block_group_run(g, next, poll, poll_arg);
+        if (l->finished) atomic_fetch_add(l->finished, g->n_blocks);
     }
-    block_free(b);
+    block_group_free(g);
     if (state) {
         pthread_mutex_lock(&l->lock);
         observer->join(observer->self, state);
@@ -256,11 +356,11 @@ static void join_workers(host_threads *h) {
     pthread_mutex_unlock(&h->lock);
 }
 
-static unsigned host_thread_count(const smk_job *job, uint64_t n_blocks) {
+static unsigned host_thread_count(const smk_job *job, uint64_t n_groups) {
     long n = job->threads > 0 ? job->threads : sysconf(_SC_NPROCESSORS_ONLN);
     if (n < 1) n = 1;
     if (n > MAX_HOST_THREADS) n = MAX_HOST_THREADS;
-    return (uint64_t)n < n_blocks ? (unsigned)n : (unsigned)n_blocks;
+    return (uint64_t)n < n_groups ? (unsigned)n : (unsigned)n_groups;
 }
 
 static void run_blocks(launch *l, unsigned threads) {
@@ -314,11 +414,13 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
                 .max_instructions = job->max_instructions,
                 .slice = SLICE,
                 .status = status};
-    unsigned char *parameters = NULL;
+    unsigned char *parameters = NULL, *workspace = NULL;
     bool sequential = false;
     smk_code code = check_shape(f, shape, status);
     if (code) return code;
-    if (l.max_instructions && l.max_instructions < SLICE) l.slice = l.max_instructions;
+    l.cooperative = shape->cooperative;
+    if (l.cooperative) l.slice = COOPERATIVE_SLICE;
+    if (l.max_instructions && l.max_instructions < l.slice) l.slice = l.max_instructions;
     l.overlaps = may_overlap(job, shape, program);
     l.followed = may_overlap(job, shape + 1, program);
     memcpy(l.grid, shape->grid, sizeof l.grid);
@@ -326,25 +428,43 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     pthread_mutex_init(&l.lock, NULL);
     code = set_shared(&l, shape, status);
     if (code) goto out;
-    set_blocks(&l, job, shape);
+    code = set_cluster(&l, shape, status);
+    if (code) goto out;
     l.n_warps = (l.block[0] * l.block[1] * l.block[2] + LANES - 1) / LANES;
+    if (l.cooperative) code = check_cooperative(&l, job, status);
+    if (code) goto out;
+    if (!set_blocks(&l, job, shape)) {
+        code = smk_fail_memory(status, 0, "the clusters of a launch");
+        goto out;
+    }
     parameters = guarded_alloc(f->parameters_bytes);
     if (!parameters) {
         code = smk_fail_memory(status, f->parameters_bytes, "kernel parameters");
         goto out;
     }
-    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false};
+    workspace = guarded_zeros(l.cooperative ? GRID_WORKSPACE_BYTES : 0);
+    if (!workspace) {
+        code = smk_fail_memory(status, GRID_WORKSPACE_BYTES, "the grid's workspace");
+        goto out;
+    }
+    regions[REGION_GRID] =
+        (region){workspace, l.cooperative ? GRID_WORKSPACE_BYTES : 0, PTX_GLOBAL, true, false, 0};
+    regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false, 0};
     code = bind_parameters(job, shape, program, parameters, status);
+    if (!code && l.group_blocks > 1 && job->hazards)
+        code = smk_fail(status, SMK_UNSUPPORTED, "hazards of clusters"); /* TODO */
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {
-        run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_blocks));
+        run_blocks(&l, sequential ? 1 : host_thread_count(job, l.n_groups));
         if (observer && observer->finish) observer->finish(observer->self);
         print_end_launch(&l.printed, job->printed);
         code = status->code;
     }
 out:
     pthread_mutex_destroy(&l.lock);
+    free(l.clusters);
     guarded_free(parameters, f->parameters_bytes);
+    guarded_free(workspace, l.cooperative ? GRID_WORKSPACE_BYTES : 0);
     return code;
 }

@@ -16,17 +16,26 @@ enum {
     MAX_THREADS = 1024,
     MAX_WARPS = MAX_THREADS / LANES,
     MAX_SHARED_BYTES = 227 * 1024, /* opt-in limit per block on sm_90 */
-    SLICE = 4096                   /* instructions that a warp runs before the next warp does */
+    MAX_CLUSTER_BLOCKS = 16,
+    GRID_WORKSPACE_BYTES = 64,
+    COOPERATIVE_SLICE = 256, /* SLICE of a cooperative launch, whose blocks wait for each other */
+    SLICE = 4096             /* instructions that a warp runs before the next warp does */
 };
 
 /* One launch, shared by the host threads that run its blocks. */
 typedef struct launch {
     emu_module *module;
     const program *program;
-    uint32_t grid[3], block[3];
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t cluster_blocks;    /* blocks per cluster */
+    uint32_t group_blocks;      /* blocks that a host thread runs in turns (block_group.h) */
+    bool cooperative;           /* all blocks are resident together */
+    bool explicit_cluster;      /* the kernel or the launch states the size of clusters */
     uint64_t n_blocks;          /* to run */
+    uint64_t n_groups;          /* the same, as groups */
     _Atomic uint64_t *finished; /* if not NULL: incremented for each finished block */
     const uint64_t *blocks;     /* the blocks to run, in the job's numbering; NULL: all */
+    uint64_t *clusters;         /* the clusters to run, if they have several blocks; NULL: all */
     uint64_t first_block;       /* this launch's first block in that numbering */
     uint32_t n_warps;           /* per block */
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */
@@ -42,7 +51,7 @@ typedef struct launch {
     uint64_t max_instructions;     /* of all warps; 0: no limit */
     uint64_t slice;                /* instructions that a warp runs before the next warp does */
     _Atomic uint64_t instructions; /* executed so far, if there is a limit */
-    _Atomic uint64_t next_block;
+    _Atomic uint64_t next_group;
     _Atomic bool stop;
     pthread_mutex_t lock; /* of status, of printed, and of the observer's fault and join */
     smk_status *status;

@@ -36,6 +36,8 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
         .address = address,
         .step = b->observing->step(active, width, address),
         .block = {b->index[0], b->index[1], b->index[2]},
+        .rank = b->rank,
+        .owner = b->rank,
         .warp = w->index,
         .clock = (uint32_t)w->clock,
         .frame = operation == EMU_STORE && i->unobserved ? w->frame : NULL,
@@ -61,26 +63,41 @@ static ptx_space space_of(const block *b, uint64_t address) {
     return id < b->launch->n_regions ? b->regions[id].space : PTX_GLOBAL;
 }
 
-/* Reports one request per memory space that the lanes access. Only global addresses stay
- * addresses: in the other spaces they become offsets. */
+/* The bits of an address that tell its memory from others: the space, in shared memory also the
+ * window of the block. */
+static uint64_t memory_of(const block *b, uint64_t address) {
+    const ptx_space space = space_of(b, address);
+    return space == PTX_SHARED ? space | WINDOW_OF(address) << 8 : space;
+}
+
+/* Reports one request per memory that the lanes access. Only global addresses stay addresses: in
+ * the other spaces they become offsets. */
 static void report_by_space(const warp *w, const insn *i, emu_operation operation, uint32_t width,
                             lanes_u64 address, uint32_t active) {
     while (active) {
-        const ptx_space space = space_of(w->block, address[first_lane(active)]);
+        const uint64_t memory = memory_of(w->block, address[first_lane(active)]);
+        const ptx_space space = (ptx_space)(memory & 0xff);
         uint32_t here = 0;
         for (uint32_t left = active; left; left &= left - 1)
-            if (space_of(w->block, address[first_lane(left)]) == space) here |= left & -left;
+            if (memory_of(w->block, address[first_lane(left)]) == memory) here |= left & -left;
         lanes_u64 offset;
-        const uint64_t bits = space == PTX_GLOBAL ? ~(uint64_t)0 : REGION_BASE(1) - 1;
+        const uint64_t bits = space == PTX_GLOBAL   ? ~(uint64_t)0
+                              : space == PTX_SHARED ? WINDOW_BASE(1) - 1
+                                                    : REGION_BASE(1) - 1;
         for (int l = 0; l < LANES; l++)
             offset[l] = address[l] & bits;
-        report(w, i, space, operation, width, here, offset);
+        emu_request request = request_of(w, i, space, operation, width, here, offset);
+        request.owner = space == PTX_SHARED ? (uint32_t)(memory >> 8) : request.rank;
+        notify(w, &request);
         active &= ~here;
     }
 }
 
 void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation operation,
                     uint32_t width, lanes_u64 address, uint32_t active) {
+    if (space == PTX_SHARED && w->block->window)
+        for (int l = 0; l < LANES; l++)
+            address[l] = WINDOW_OFFSET(address[l]);
     if (space == PTX_SHARED || space == PTX_GLOBAL) {
         report(w, i, space, operation, width, active, address);
         return;
@@ -92,8 +109,11 @@ void observe_access(const warp *w, const insn *i, ptx_space space, emu_operation
 
 void observe_copy(const warp *w, const insn *i, const uint64_t *address, const uint64_t *source,
                   uint32_t reading) {
+    lanes_u64 offset;
+    for (int l = 0; l < LANES; l++)
+        offset[l] = WINDOW_OFFSET(address[l]);
     emu_request request =
-        request_of(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, i->width, w->active, address);
+        request_of(w, i, PTX_SHARED, EMU_COPY_ASYNC_WRITE, i->width, w->active, offset);
     request.source = source;
     request.reading = reading;
     notify(w, &request);
@@ -101,8 +121,15 @@ void observe_copy(const warp *w, const insn *i, const uint64_t *address, const u
 
 void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_operation operation,
                   uint32_t width, const uint64_t *address, uint32_t active) {
+    lanes_u64 offset;
     emu_request request = request_of(w, i, space, operation, width, active, address);
     request.bulk_lane = (uint32_t)lane;
+    if (space == PTX_SHARED) {
+        request.owner = (uint32_t)WINDOW_OF(address[first_lane(active)]);
+        for (int l = 0; l < LANES; l++)
+            offset[l] = WINDOW_OFFSET(address[l]);
+        request.address = offset;
+    }
     notify(w, &request);
 }
 
@@ -132,6 +159,7 @@ void observe_event(const warp *w, emu_sync event) {
     const emu_observer *observer = w->block->launch->observer;
     if (!observer || !observer->sync) return;
     event.warp = w->index;
+    event.rank = w->block->rank;
     event.clock = (uint32_t)w->clock;
     observer->sync(w->block->observer_state, &event);
     block_goes_on(w->block);

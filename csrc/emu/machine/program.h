@@ -13,7 +13,8 @@ enum { MAX_BLOCK_BYTES = 1 << 30 };
 /* Kinds of frame slots, beside ptx_special, whose value is set per launch, block, warp or call. */
 enum slot_kind {
     SLOT_LOCAL_BASE = PTX_N_SPECIALS, /* address of the frame's local variables */
-    SLOT_DYNAMIC_SHARED               /* offset of the launch's extern .shared array */
+    SLOT_SHARED_BASE,                 /* address of the block's shared memory */
+    SLOT_DYNAMIC_SHARED               /* address of the launch's extern .shared array */
 };
 
 typedef struct special_slot {

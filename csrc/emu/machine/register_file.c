@@ -40,23 +40,26 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_NTID_X: return l->block[0];
     case PTX_SPECIAL_NTID_Y: return l->block[1];
     case PTX_SPECIAL_NTID_Z: return l->block[2];
-    /* Every block is a cluster of one block. */
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CLUSTERID_X: return b->index[0];
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CLUSTERID_Y: return b->index[1];
-    case PTX_SPECIAL_CTAID_Z:
-    case PTX_SPECIAL_CLUSTERID_Z: return b->index[2];
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCLUSTERID_X: return l->grid[0];
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCLUSTERID_Y: return l->grid[1];
-    case PTX_SPECIAL_NCTAID_Z:
-    case PTX_SPECIAL_NCLUSTERID_Z: return l->grid[2];
-    case PTX_SPECIAL_CLUSTER_NCTARANK:
-    case PTX_SPECIAL_CLUSTER_NCTAID_X:
-    case PTX_SPECIAL_CLUSTER_NCTAID_Y:
-    case PTX_SPECIAL_CLUSTER_NCTAID_Z: return 1;
+    case PTX_SPECIAL_CTAID_X: return b->index[0];
+    case PTX_SPECIAL_CTAID_Y: return b->index[1];
+    case PTX_SPECIAL_CTAID_Z: return b->index[2];
+    case PTX_SPECIAL_NCTAID_X: return l->grid[0];
+    case PTX_SPECIAL_NCTAID_Y: return l->grid[1];
+    case PTX_SPECIAL_NCTAID_Z: return l->grid[2];
+    case PTX_SPECIAL_CLUSTERID_X: return b->index[0] / l->cluster[0];
+    case PTX_SPECIAL_CLUSTERID_Y: return b->index[1] / l->cluster[1];
+    case PTX_SPECIAL_CLUSTERID_Z: return b->index[2] / l->cluster[2];
+    case PTX_SPECIAL_NCLUSTERID_X: return l->grid[0] / l->cluster[0];
+    case PTX_SPECIAL_NCLUSTERID_Y: return l->grid[1] / l->cluster[1];
+    case PTX_SPECIAL_NCLUSTERID_Z: return l->grid[2] / l->cluster[2];
+    case PTX_SPECIAL_CLUSTER_CTAID_X: return b->index[0] % l->cluster[0];
+    case PTX_SPECIAL_CLUSTER_CTAID_Y: return b->index[1] % l->cluster[1];
+    case PTX_SPECIAL_CLUSTER_CTAID_Z: return b->index[2] % l->cluster[2];
+    case PTX_SPECIAL_CLUSTER_CTARANK: return b->rank;
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return l->cluster_blocks;
+    case PTX_SPECIAL_CLUSTER_NCTAID_X: return l->cluster[0];
+    case PTX_SPECIAL_CLUSTER_NCTAID_Y: return l->cluster[1];
+    case PTX_SPECIAL_CLUSTER_NCTAID_Z: return l->cluster[2];
     case PTX_SPECIAL_WARPID: return w->index;
     case PTX_SPECIAL_NWARPID: return MAX_WARPS;
     case PTX_SPECIAL_SMID: return b->linear % EMU_MULTIPROCESSORS;
@@ -65,9 +68,13 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_TOTAL_SMEM_SIZE:
     case PTX_SPECIAL_AGGR_SMEM_SIZE: return l->shared_bytes;
     case SLOT_LOCAL_BASE: return REGION_BASE(REGION_LOCAL) + f->local_base;
-    case SLOT_DYNAMIC_SHARED: return l->dynamic_shared_at;
-    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return l->program->function->cluster[0] != 0;
-    default: return 0; /* GRIDID, CLUSTER_CTARANK, CLUSTER_CTAID_* */
+    case SLOT_SHARED_BASE: return WINDOW_BASE(b->rank);
+    case SLOT_DYNAMIC_SHARED: return WINDOW_BASE(b->rank) + l->dynamic_shared_at;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return l->explicit_cluster;
+    /* The grid's workspace: cooperative groups synchronise a grid by its second word. */
+    case PTX_SPECIAL_ENVREG1: return (l->cooperative ? REGION_BASE(REGION_GRID) : 0) >> 32;
+    case PTX_SPECIAL_ENVREG2: return (uint32_t)(l->cooperative ? REGION_BASE(REGION_GRID) : 0);
+    default: return 0; /* GRIDID */
     }
 }
 
@@ -99,6 +106,9 @@ static bool changes_by_block(unsigned kind) {
     case PTX_SPECIAL_CLUSTERID_X:
     case PTX_SPECIAL_CLUSTERID_Y:
     case PTX_SPECIAL_CLUSTERID_Z:
+    case PTX_SPECIAL_CLUSTER_CTAID_X:
+    case PTX_SPECIAL_CLUSTER_CTAID_Y:
+    case PTX_SPECIAL_CLUSTER_CTAID_Z:
     case PTX_SPECIAL_SMID: return true;
     default: return false;
     }

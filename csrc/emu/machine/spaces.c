@@ -5,9 +5,13 @@
 
 #include "block.h"
 
-static const char *const space_names[] = {[PTX_GENERIC] = "generic", [PTX_GLOBAL] = "global",
-                                          [PTX_SHARED] = "shared",   [PTX_LOCAL] = "local",
-                                          [PTX_CONST] = "constant",  [PTX_PARAM] = "parameter"};
+static const char *const space_names[] = {[PTX_GENERIC] = "generic",
+                                          [PTX_GLOBAL] = "global",
+                                          [PTX_SHARED] = "shared",
+                                          [PTX_LOCAL] = "local",
+                                          [PTX_CONST] = "constant",
+                                          [PTX_PARAM] = "parameter",
+                                          [PTX_SHARED_CLUSTER] = "the cluster's shared"};
 
 static const char *region_name(uint64_t id) {
     switch (id) {
@@ -16,6 +20,7 @@ static const char *region_name(uint64_t id) {
     case REGION_CONST: return "constant memory";
     case REGION_PARAM: return "the kernel's parameters";
     case REGION_GLOBAL: return "the module's global variables";
+    case REGION_GRID: return "the grid's workspace";
     default: return "a buffer"; /* its number would depend on where the host keeps the arrays */
     }
 }
@@ -92,6 +97,75 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
                   bytes, space_names[space], shown, place);
 }
 
+/* ---- the shared memory of a cluster ---- */
+
+uint64_t own_shared_address(const block *b, uint64_t address) {
+    return WINDOW_OF(address) || REGION_OF(address) ? address : address + WINDOW_BASE(b->rank);
+}
+
+static uint64_t complete_address(const block *b, ptx_space space, uint64_t address) {
+    return space == PTX_SHARED ? own_shared_address(b, address) : address;
+}
+
+block *shared_owner(const warp *w, ptx_space space, uint64_t address) {
+    block *b = w->block;
+    if (b->launch->cluster_blocks == 1) return b;
+    return b->peers[WINDOW_OF(complete_address(b, space, address))];
+}
+
+static void report_bad_window(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
+                              uint32_t bytes, bool write) {
+    const launch *l = w->block->launch;
+    const uint64_t rank = WINDOW_OF(address), offset = WINDOW_OFFSET(address);
+    const char *verb = write ? "writes" : "reads";
+    emu_fault at = {
+        .kind = EMU_OUT_OF_BOUNDS, .address = REGION_BASE(REGION_SHARED) + offset, .width = bytes};
+    if (rank >= l->cluster_blocks)
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "out of bounds: the kernel %s %u bytes of shared memory at 0x%" PRIx64
+                      ", which is in none of the cluster's %u blocks",
+                      verb, bytes, REGION_OFFSET(address), l->cluster_blocks);
+    else if (space == PTX_SHARED && rank != w->block->rank)
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "a .shared::cta access of block %u of the cluster has the address 0x%" PRIx64
+                      ", which is in the shared memory of block %u; that takes .shared::cluster or "
+                      "a generic address",
+                      w->block->rank, REGION_OFFSET(address), (unsigned)rank);
+    else if (offset + bytes <= l->shared_bytes && offset % bytes) {
+        at.kind = EMU_MISALIGNED;
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "misaligned address: the kernel %s %u bytes of the shared memory of block %u "
+                      "of the cluster at 0x%" PRIx64 ", which is not a multiple of %u",
+                      verb, bytes, (unsigned)rank, offset, bytes);
+    } else
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "out of bounds: the kernel %s %u bytes at 0x%" PRIx64 " of the shared memory "
+                      "of block %u of the cluster, which has %" PRIu64 " bytes",
+                      verb, bytes, offset, (unsigned)rank, l->shared_bytes);
+}
+
+/* lane_reach for an address in shared memory, in a cluster of several blocks. */
+static unsigned char *reach_in_cluster(warp *w, const insn *i, ptx_space space, int lane,
+                                       uint64_t address, uint32_t bytes, bool write) {
+    const block *b = w->block;
+    const uint64_t full = complete_address(b, space, address);
+    const uint64_t rank = WINDOW_OF(full), offset = WINDOW_OFFSET(full);
+    const bool in_window = space == PTX_SHARED ? rank == b->rank : rank < b->launch->cluster_blocks;
+    const uint64_t size = b->launch->shared_bytes;
+    if (!in_window || size < bytes || offset > size - bytes || offset % bytes) {
+        report_bad_window(w, i, space, lane, full, bytes, write);
+        return NULL;
+    }
+    if (b->peers[rank]->ended) {
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "the kernel %s the shared memory of block %u of the cluster, which has exited; "
+                   "it must not exit before the others' last access (barrier.cluster)",
+                   write ? "writes" : "reads", (unsigned)rank);
+        return NULL;
+    }
+    return b->peers[rank]->shared + offset;
+}
+
 unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
                           uint32_t bytes, bool write) {
     const uint64_t full = space_address(space, address);
@@ -101,12 +175,16 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
         const bool space_matches = space == PTX_LOCAL || space == PTX_GENERIC || space == PTX_PARAM;
         if (space_matches && offset % bytes == 0 && offset + bytes <= w->local->size)
             return local_at(w->local, lane, offset);
+    } else if (id == REGION_SHARED && w->block->launch->cluster_blocks > 1 &&
+               (space == PTX_SHARED || space == PTX_SHARED_CLUSTER || space == PTX_GENERIC)) {
+        return reach_in_cluster(w, i, space, lane, address, bytes, write);
     } else if (id < w->block->launch->n_regions) {
         const region *r = &w->block->regions[id];
         /* ld.global may read constant memory: on a GPU it is part of global memory. nvcc relies
          * on this for pointers that it cannot trace. */
         const bool space_matches = space == PTX_GENERIC || r->space == space ||
-                                   (space == PTX_GLOBAL && r->space == PTX_CONST);
+                                   (space == PTX_GLOBAL && r->space == PTX_CONST) ||
+                                   (space == PTX_SHARED_CLUSTER && r->space == PTX_SHARED);
         if (space_matches && r->size >= bytes && offset <= r->size - bytes && offset % bytes == 0 &&
             (!write || r->writable))
             return r->host + offset;

@@ -5,8 +5,13 @@
  * address a kernel computes. A region starts at a multiple of 256 bytes, like cudaMalloc's
  * allocations, so sector counts do not depend on host addresses.
  *
- * .shared addresses are plain offsets, which kernels keep in 32 bits; cvta adds the region. In
- * all other spaces an address equals its generic address.
+ * .shared addresses are offsets, which kernels keep in 32 bits; cvta adds the region. In all other
+ * spaces an address equals its generic address.
+ *
+ * The shared memory of a cluster is one region, with a window of 16 MiB for each block. The bits
+ * from 24 up are the block's rank in the cluster, as in the addresses that mapa returns on Hopper;
+ * the bits below are the offset in the block's shared memory. A .shared::cta access may leave out
+ * its own block's rank.
  */
 #ifndef EMU_SPACES_H
 #define EMU_SPACES_H
@@ -14,7 +19,7 @@
 #include "insn.h"
 #include "../base/lanes.h"
 
-enum { REGION_SHIFT = 40 };
+enum { REGION_SHIFT = 40, WINDOW_SHIFT = 24 };
 
 enum region_id {
     REGION_NONE, /* of the null pointer */
@@ -24,6 +29,7 @@ enum region_id {
     REGION_PARAM,  /* the kernel's parameters */
     REGION_CODE,   /* addresses of functions; not readable */
     REGION_GLOBAL, /* module variables */
+    REGION_GRID,   /* the workspace of a cooperative launch */
     REGION_BUFFERS /* and up: the job's buffers */
 };
 
@@ -31,12 +37,18 @@ enum region_id {
 #define REGION_OF(address)     ((uint64_t)(address) >> REGION_SHIFT)
 #define REGION_OFFSET(address) ((uint64_t)(address) & (REGION_BASE(1) - 1))
 
+/* Of an address in shared memory: the block's rank in the cluster, and the offset. */
+#define WINDOW_BASE(rank)      ((uint64_t)(rank) << WINDOW_SHIFT)
+#define WINDOW_OF(address)     (REGION_OFFSET(address) >> WINDOW_SHIFT)
+#define WINDOW_OFFSET(address) ((uint64_t)(address) & (WINDOW_BASE(1) - 1))
+
 typedef struct region {
     unsigned char *host;
     uint64_t size; /* 0 for local memory, whose size lane_reach takes from local_memory */
     ptx_space space;
     bool writable;
     bool blank; /* uninitialized at the start: reading bytes before they are written is a hazard */
+    uint64_t base; /* its first offset: of shared memory the window of the block, else 0 */
 } region;
 
 /* The local memory of a warp's threads: 16-byte chunk c of lane l is at byte 16 * (32 * c + l).
@@ -63,8 +75,10 @@ static inline uint64_t local_run(uint64_t offset, uint64_t bytes) {
  * .local, ... */
 static inline uint64_t space_address(ptx_space space, uint64_t address) {
     static const uint8_t region_of_space[] = {
-        [PTX_GENERIC] = REGION_NONE, [PTX_GLOBAL] = REGION_NONE, [PTX_SHARED] = REGION_SHARED,
-        [PTX_LOCAL] = REGION_LOCAL,  [PTX_CONST] = REGION_CONST, [PTX_PARAM] = REGION_PARAM};
+        [PTX_GENERIC] = REGION_NONE,         [PTX_GLOBAL] = REGION_NONE,
+        [PTX_SHARED] = REGION_SHARED,        [PTX_LOCAL] = REGION_LOCAL,
+        [PTX_CONST] = REGION_CONST,          [PTX_PARAM] = REGION_PARAM,
+        [PTX_SHARED_CLUSTER] = REGION_SHARED};
     return REGION_OF(address) ? address : address + REGION_BASE(region_of_space[space]);
 }
 
@@ -72,5 +86,11 @@ static inline uint64_t space_address(ptx_space space, uint64_t address) {
  * alignment and write permission. NULL: warp_fault has been called. */
 unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uint64_t address,
                           uint32_t bytes, bool write);
+
+/* The block of the cluster whose shared memory an address is in. The address must have passed
+ * lane_reach with the same space. */
+struct block *shared_owner(const warp *w, ptx_space space, uint64_t address);
+/* The complete address of a .shared::cta address, which may lack the block's rank. */
+uint64_t own_shared_address(const struct block *b, uint64_t address);
 
 #endif

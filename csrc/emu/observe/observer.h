@@ -50,6 +50,8 @@ typedef struct emu_request {
     uint32_t filled;
     uint32_t bulk_lane; /* EMU_BULK_*: the lane that issued the copy; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
+    uint32_t rank;  /* of the block in its cluster ... */
+    uint32_t owner; /* ... and of the block whose shared memory is accessed */
     uint32_t warp;  /* in the block */
     uint32_t clock; /* instructions that the warp has run, modulo 2^32 */
     /* EMU_STORE: the stored values, as `elements` vectors of 32 lanes with slot_bytes per lane.
@@ -86,6 +88,9 @@ typedef struct emu_sync {
     uint32_t object;
     uint32_t threads; /* barriers: the instruction's thread count; 0: the whole block */
     bool arrive_only;
+    bool relaxed;   /* barriers: the arrival orders nothing */
+    uint32_t rank;  /* in the cluster, of the block whose warp it is ... */
+    uint32_t owner; /* ... and of the block whose shared memory `object` and `address` are in */
     const uint64_t *address; /* offsets in shared memory, and ... */
     uint32_t width;          /* ... bytes per lane: EMU_COPY_DONE and bulk copies */
 } emu_sync;

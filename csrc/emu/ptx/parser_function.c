@@ -77,7 +77,10 @@ static bool header_directives(parser *p, ptx_function *f) {
         uint32_t *extents = parser_at_dot(p, "maxntid")             ? f->max_threads
                             : parser_at_dot(p, "reqntid")           ? f->required_threads
                             : parser_at_dot(p, "reqnctapercluster") ? f->cluster
+                            : parser_at_dot(p, "maxclusterrank")    ? f->max_cluster_rank
                                                                     : NULL;
+        f->explicit_cluster |= parser_at_dot(p, "explicitcluster");
+        f->blocks_are_clusters |= parser_at_dot(p, "blocksareclusters");
         if (extents) extents[0] = extents[1] = extents[2] = 1;
         parser_advance(p);
         for (uint32_t i = 0; p->token.kind == TOKEN_NUMBER; i++) {

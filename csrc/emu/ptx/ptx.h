@@ -44,10 +44,12 @@ extern const unsigned char ptx_type_size[PTX_N_TYPES];
 typedef enum ptx_space {
     PTX_GENERIC,
     PTX_GLOBAL,
-    PTX_SHARED,
+    PTX_SHARED, /* .shared::cta */
     PTX_LOCAL,
     PTX_CONST,
-    PTX_PARAM
+    PTX_PARAM,
+    PTX_SHARED_CLUSTER, /* of instructions only */
+    PTX_N_SPACES
 } ptx_space;
 
 /* clang-format off */
@@ -73,6 +75,7 @@ typedef enum ptx_space {
     X(CLUSTER_CTAID_X, "cluster_ctaid.x") X(CLUSTER_CTAID_Y, "cluster_ctaid.y")                    \
     X(CLUSTER_CTAID_Z, "cluster_ctaid.z")                                                          \
     X(CLUSTER_NCTAID_X, "cluster_nctaid.x") X(CLUSTER_NCTAID_Y, "cluster_nctaid.y")                \
+    X(ENVREG1, "envreg1") X(ENVREG2, "envreg2")                                                   \
     X(CLUSTER_NCTAID_Z, "cluster_nctaid.z") X(IS_EXPLICIT_CLUSTER, "is_explicit_cluster")          \
     X(CLOCK_HI, "clock_hi") X(GLOBALTIMER_LO, "globaltimer_lo")                                    \
     X(GLOBALTIMER_HI, "globaltimer_hi") X(AGGR_SMEM_SIZE, "aggr_smem_size")                        \
@@ -220,6 +223,9 @@ typedef struct ptx_function {
     uint32_t frame_bytes;                         /* of all slots; a multiple of 256 */
     uint32_t max_threads[3], required_threads[3]; /* .maxntid, .reqntid; 0: not specified */
     uint32_t cluster[3];                          /* .reqnctapercluster; 0: not specified */
+    uint32_t max_cluster_rank[3];                 /* [0]: .maxclusterrank; 0: not specified */
+    bool explicit_cluster;                        /* .explicitcluster */
+    bool blocks_are_clusters;                     /* .blocksareclusters: the grid counts clusters */
 } ptx_function;
 
 typedef struct ptx_module {

@@ -1,0 +1,118 @@
+/* Runs a group of blocks: their warps run round-robin on one host thread until all have exited. */
+#include "block_group.h"
+
+#include <stdlib.h>
+
+/* More rounds of nothing but failed try_waits are a deadlock: only the group's own threads and
+ * copies can complete a phase of its mbarriers. */
+enum { MAX_IDLE_ROUNDS = 1 << 16 };
+
+block_group *block_group_new(launch *l, void *observer_state) {
+    block_group *g = calloc(1, sizeof *g + l->group_blocks * sizeof *g->blocks);
+    if (!g) return NULL;
+    g->launch = l;
+    g->n_blocks = l->group_blocks;
+    for (uint32_t k = 0; k < g->n_blocks; k++) {
+        block *b = g->blocks[k] = block_new(l, k % l->cluster_blocks, observer_state);
+        if (!b) {
+            block_group_free(g);
+            return NULL;
+        }
+        b->peers = &g->blocks[k - b->rank];
+    }
+    return g;
+}
+
+void block_group_free(block_group *g) {
+    for (uint32_t k = 0; g && k < g->n_blocks; k++)
+        block_free(g->blocks[k]);
+    free(g);
+}
+
+/* ---- which blocks ---- */
+
+/* The linear index of a block, from its cluster's number (x fastest) and its rank. */
+static uint64_t linear_index(const launch *l, uint64_t cluster, uint32_t rank) {
+    uint64_t linear = 0, rows = 1;
+    for (int k = 0; k < 3; k++) {
+        const uint64_t clusters = l->grid[k] / l->cluster[k];
+        const uint64_t at = cluster % clusters * l->cluster[k] + rank % l->cluster[k];
+        linear += at * rows;
+        rows *= l->grid[k];
+        cluster /= clusters;
+        rank /= l->cluster[k];
+    }
+    return linear;
+}
+
+static uint64_t nth_cluster(const launch *l, uint64_t n) {
+    if (l->clusters) return l->clusters[n];
+    return l->blocks && l->cluster_blocks == 1 ? l->blocks[n] - l->first_block : n;
+}
+
+static bool begin(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
+    const launch *l = g->launch;
+    const uint64_t first = number * (g->n_blocks / l->cluster_blocks);
+    g->idle_rounds = 0;
+    for (uint32_t k = 0; k < g->n_blocks; k++) {
+        block *b = g->blocks[k];
+        b->poll = poll;
+        b->poll_arg = poll_arg;
+        const uint64_t cluster = nth_cluster(l, first + k / l->cluster_blocks);
+        if (!block_begin(b, linear_index(l, cluster, b->rank))) return false;
+    }
+    return true;
+}
+
+/* ---- running ---- */
+
+/* One slice of each warp. Returns whether any could run; clears *only_failed_waits if one did more
+ * than a failed try_wait. */
+static bool run_round(block *b, bool *only_failed_waits) {
+    bool ran = false;
+    for (uint32_t k = 0; k < b->launch->n_warps; k++) {
+        warp *w = &b->warps[k];
+        if (!w->split && !w->ready) continue;
+        warp_run(w);
+        ran = true;
+        *only_failed_waits &= w->yielded;
+        if (!block_goes_on(b)) break;
+    }
+    return ran;
+}
+
+/* No warp can run. Releases lanes at reconvergence points; false: there are none. */
+static bool unblock(block_group *g) {
+    bool any = false;
+    for (uint32_t k = 0; k < g->n_blocks; k++)
+        for (uint32_t n = 0; !g->blocks[k]->ended && n < g->launch->n_warps; n++)
+            any |= split_unblock(&g->blocks[k]->warps[n]);
+    return any;
+}
+
+void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg) {
+    launch *l = g->launch;
+    if (!begin(g, number, poll, poll_arg)) {
+        launch_fail(l, SMK_MEMORY, "out of memory: the warps of a block");
+        return;
+    }
+    for (uint32_t running = g->n_blocks;
+         running && !atomic_load_explicit(&l->stop, memory_order_relaxed);) {
+        bool ran = false, only_failed_waits = true;
+        for (uint32_t k = 0; k < g->n_blocks; k++) {
+            block *b = g->blocks[k];
+            if (b->ended) continue;
+            ran |= run_round(b, &only_failed_waits);
+            if (atomic_load_explicit(&l->stop, memory_order_relaxed)) break;
+            if (b->live_warps) continue;
+            block_end(b);
+            running--;
+        }
+        if (!running) break;
+        g->idle_rounds = ran && only_failed_waits ? g->idle_rounds + 1 : 0;
+        const bool deadlock = ran ? g->idle_rounds > MAX_IDLE_ROUNDS : !unblock(g);
+        if (deadlock) fail_deadlock(g);
+    }
+    for (uint32_t k = 0; k < g->n_blocks; k++)
+        if (!g->blocks[k]->ended) block_end(g->blocks[k]);
+}

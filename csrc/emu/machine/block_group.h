@@ -1,0 +1,26 @@
+/* Blocks that are resident together: a cluster, or all blocks of a cooperative launch. One host
+ * thread runs them in turns, so that each can wait for the others, and nothing needs a lock. A
+ * block of any other launch is a group of its own. */
+#ifndef EMU_BLOCK_GROUP_H
+#define EMU_BLOCK_GROUP_H
+
+#include "block.h"
+
+typedef struct block_group {
+    launch *launch;
+    uint32_t n_blocks;
+    uint64_t idle_rounds; /* consecutive rounds over all warps with nothing but failed try_waits */
+    block *blocks[];      /* cluster by cluster, by rank */
+} block_group;
+
+/* NULL: out of memory. */
+block_group *block_group_new(launch *l, void *observer_state);
+void block_group_free(block_group *g);
+/* Runs one of the launch's groups to its end. `poll` is called between slices, and sets the
+ * launch's `stop` if it has to end. */
+void block_group_run(block_group *g, uint64_t number, void (*poll)(void *), void *poll_arg);
+
+/* No thread of the group can go on: fails the launch, and says who waits for what (deadlock.c). */
+void fail_deadlock(const block_group *g);
+
+#endif
