@@ -64,6 +64,10 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
         s->uninitialised_read[granule] = now;
 }
 
+static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
+    return is_morally_strong(&d->hazards->sites, earlier, now, epoch_time(earlier) < d->hb.begin);
+}
+
 /* Checks an access against the last write. */
 static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
                         const unsigned char *value) {
@@ -82,7 +86,7 @@ static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
             granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
         return;
     }
-    if (hb_before(&d->hb, e, epoch_thread(now)) || is_strong_pair(e, now)) return;
+    if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return;
     if (value && s->value && d->hazards->sites.sites[epoch_site(e)].stores &&
         !memcmp(value, &s->value[granule << s->shift], (size_t)1 << s->shift))
         return;
@@ -92,7 +96,7 @@ static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
 static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, epoch now) {
     const bool is_shared = s == &d->shared;
     if (!read || (is_shared && epoch_time(read) < d->hb.begin) ||
-        hb_before(&d->hb, read, epoch_thread(now)) || is_strong_pair(read, now))
+        hb_before(&d->hb, read, epoch_thread(now)) || are_morally_strong(d, read, now))
         return false;
     if (epoch_time(read) == TIME_IN_FLIGHT)
         granule_report(d, s, granule, SMK_HAZARD_ASYNC_WRITE, now, read);
