@@ -211,21 +211,18 @@ class Execution:
     def races(self) -> set[str]:
         """Locations with a data race: two conflicting accesses, not morally strong, that some order
         of the fences leaves without causality order."""
-        found: set[str] = set()
-        for base, _ in self.consistent():
-            for a, b in permutations(range(self.n), 2):
-                x, y = self.events[a], self.events[b]
-                if (
-                    x.kind == "W"
-                    and y.kind in "RW"
-                    and x.thread >= 0
-                    and y.thread >= 0
-                    and x.op.location == y.op.location
-                    and (a, b) not in self.strong
-                    and not {(a, b), (b, a)} & base
-                ):
-                    found.add(x.op.location)
-        return found
+        bases = [self.causality_base(sc) for sc in self.sc_orders()]
+        if len(bases) > 1:
+            bases = [base for base, _ in self.consistent()]
+        return {name for base in bases for name in self.unordered(base)}
+
+    def unordered(self, base: Pairs) -> Iterator[str]:
+        for a, b in permutations(range(self.n), 2):
+            x, y = self.events[a], self.events[b]
+            conflict = x.kind == "W" and y.kind in "RW" and x.op.location == y.op.location
+            if conflict and min(x.thread, y.thread) >= 0 and (a, b) not in self.strong:
+                if not {(a, b), (b, a)} & base:
+                    yield x.op.location
 
 
 # ---- of a sequentially consistent trace

@@ -59,7 +59,9 @@ typedef struct reader reader;
 /* A granule is a 4-byte word. The first access to part of a word changes all granules of the region
  * to single bytes. */
 typedef struct shadow {
-    shadow_rows epochs;        /* if fine_grained, `other_read` is the index of a list of readers */
+    /* If fine_grained, `other_read` is the index of a list of readers, and `read` a write before the
+     * last one (granule.c). */
+    shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
