@@ -49,7 +49,9 @@ static void arrive(detector *d, const emu_sync *e) {
     if (!e->arrive_only) b->waiting[warp] |= e->lanes;
     b->clock[warp] = e->clock;
     b->has_thread_count = e->threads != 0;
-    if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes);
+    const bool relaxed = e->ptx->has & PTX_HAS_RELAXED; /* barrier.cluster.arrive.relaxed */
+    b->has_relaxed |= relaxed;
+    if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes, relaxed);
 }
 
 static bool is_whole_block(const detector *d, const barrier_arrivals *b) {
@@ -79,7 +81,7 @@ static void complete(detector *d, uint32_t number) {
     for (uint32_t warp = 0; warp < d->launch->n_warps; warp++)
         if (b->waiting[warp]) d->barrier_clock[warp] = b->clock[warp];
     if (d->hb.fine_grained) hb_depart(&d->hb, number, b->waiting);
-    if (is_whole_block(d, b)) hb_barrier_all(&d->hb);
+    if (is_whole_block(d, b) && !b->has_relaxed) hb_barrier_all(&d->hb);
     memset(b, 0, sizeof *b);
     detector_set_limits(d);
 }

@@ -30,6 +30,13 @@ void detector_add_block(detector *d, const uint32_t block[3]) {
     memcpy(d->block_indices[d->n_blocks++], block, sizeof d->block_indices[0]);
 }
 
+bool is_morally_strong(const site_table *sites, epoch a, epoch b, bool is_other_block) {
+    if (epoch_kind(a) == WEAK || epoch_kind(b) == WEAK) return false;
+    return !is_other_block ||
+           (hb_reaches_other_blocks(sites->sites[epoch_site(a)].ordering.scope) &&
+            hb_reaches_other_blocks(sites->sites[epoch_site(b)].ordering.scope));
+}
+
 finding_op detector_op(const detector *d, epoch e) {
     finding_op op = {.ptx = d->hazards->sites.sites[epoch_site(e)].ptx, .thread = epoch_thread(e)};
     memcpy(op.block, d->block, sizeof op.block);

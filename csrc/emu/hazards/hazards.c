@@ -66,7 +66,7 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_BARRIER_ARRIVE:
     case EMU_BARRIER_COMPLETE: barrier_event(d, event); break;
     case EMU_WARP_SYNC: hb_sync_lanes(&d->hb, event->warp, event->lanes); break;
-    case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes); break;
+    case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes, site_ordering(event->ptx)); break;
     case EMU_LAUNCH_WAIT: overlap_wait(d, event->warp, event->lanes); break;
     case EMU_EXIT: d->alive[event->warp] &= ~event->lanes; break;
     case EMU_MBARRIER_INIT:
