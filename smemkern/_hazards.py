@@ -73,7 +73,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
-    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy")
+    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", "exited")
     element = None
     address = None
     if argument >= 0:
@@ -161,6 +161,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
         last, first = RACES[row.kind]
         if row.threads[0] == row.threads[1] and row.block == row.other_block:
             ways = "and nothing orders the two accesses"
+        elif row.block != row.other_block and space == "shared":
+            ways = "and nothing orders the blocks of the cluster (barrier.cluster, mbarriers)"
         elif row.block != row.other_block:
             ways = "and only atomics and fences order the blocks of a launch"
         elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
@@ -198,6 +200,12 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{here} accesses {where} in {own} without waiting for an earlier launch of "
             "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
             f"writes{again}"
+        )
+    if row.kind == "exited":
+        return (
+            f"{here} accesses {where} of block {_xyz(row.other_block)} in {own}, and nothing makes "
+            f"that block wait for it before its last thread exits at {there} "
+            f"(barrier.cluster){again}"
         )
     if row.kind == "proxy":
         return (

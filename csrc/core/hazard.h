@@ -21,7 +21,8 @@
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
     X(MISALIGNED, "misaligned")                                                                    \
-    X(SHARED_LIMIT, "shared-limit")
+    X(SHARED_LIMIT, "shared-limit")                                                                \
+    X(EXITED, "exited")
 
 typedef enum smk_hazard_kind {
 #define X(name, spelling) SMK_HAZARD_##name,

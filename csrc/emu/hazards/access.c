@@ -32,13 +32,12 @@ static bool is_in_flight(const emu_request *r, bool is_shared) {
 /* Limits for the write epoch that a load finds. An epoch of 0 does not pass where a read of
  * uninitialised contents is a hazard. */
 static const fast_path_limits *load_write_limits(const detector *d, const shadow *s) {
-    return s == &d->shared || s->starts_uninitialised ? &d->uninitialised_limits
-                                                      : &d->global_limits;
+    return s->is_shared || s->starts_uninitialised ? &d->uninitialised_limits : &d->global_limits;
 }
 
 static bool fast_row(detector *d, const shadow *s, uint64_t offset, uint32_t width,
                      epoch lane0_epoch, bool write) {
-    const bool is_shared = s == &d->shared;
+    const bool is_shared = s->is_shared;
     const uint64_t first = offset >> 2;
     shadow_rows rows = {.write = s->epochs.write + first};
     if (s->epochs.read) {
@@ -56,7 +55,7 @@ static bool fast_row(detector *d, const shadow *s, uint64_t offset, uint32_t wid
 
 static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch lane0_epoch,
                        bool write) {
-    const bool is_shared = s == &d->shared;
+    const bool is_shared = s->is_shared;
     const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
     if (write) return d->lanes->write(s->epochs, words, lane0_epoch, limits);
     if (d->lanes->read_shared(s->epochs.read_shared, words, detector_floor(d),
@@ -69,7 +68,7 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
 
 /* The fast path: all lanes access words of one region. False: take the slow path. */
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
-    const bool is_shared = s == &d->shared, write = writes(r->operation);
+    const bool is_shared = s->is_shared, write = writes(r->operation);
     if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC ||
         (write && s->has_uninitialised_read))
         return false;
@@ -96,7 +95,7 @@ static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lan
 }
 
 static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
-    const bool is_shared = s == &d->shared, write = writes(r->operation);
+    const bool is_shared = s->is_shared, write = writes(r->operation);
     const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
     const fast_path_limits *limits = is_shared ? &d->shared_limits : &d->global_limits;
     const fast_path_limits *write_limits = load_write_limits(d, s);
@@ -132,9 +131,9 @@ static void synchronise(detector *d, const emu_request *r, const site *accessed_
     for (uint32_t left = r->active; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left);
         const uint64_t first =
-            r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
+            r->address[lane] + (r->space == PTX_SHARED ? shared_object(r->owner) : 0);
         for (uint32_t k = 0; k < accessed_by->elements; k++) {
-            const hb_access a = {first + k * width, width, r->warp * LANES + lane,
+            const hb_access a = {first + k * width, width, d->hb.first + r->warp * LANES + lane,
                                  accessed_by->ordering};
             if (!strong) hb_weak_write(&d->hb, a.address);
             if (strong && r->operation != EMU_STORE) hb_strong_read(&d->hb, &a);
@@ -172,12 +171,14 @@ static shadow *global_shadow(detector *d, uint64_t address) {
 
 /* NULL: no shadow memory there, or out of memory. */
 static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
-    shadow *s = r->space == PTX_SHARED ? &d->shared : global_shadow(d, r->address[lane]);
+    shadow *s =
+        r->space == PTX_SHARED ? &d->members[r->owner].shared : global_shadow(d, r->address[lane]);
     if (s && !s->epochs.read && !writes(r->operation) && !shadow_add_readers(d, s)) return NULL;
     return s;
 }
 
 void access_request(detector *d, const emu_request *r) {
+    detector_switch(d, r->member);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
     const bool chunks = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
@@ -206,9 +207,38 @@ void access_request(detector *d, const emu_request *r) {
     }
 }
 
+/* Another member's access that no thread of this block has waited for may come after its exit. */
+static void check_exit(detector *d, const shadow *s, uint64_t granule, const vector_clock *known,
+                       epoch e) {
+    if (epoch_time(e) < d->hb.begin || !detector_is_other_member(d, e) ||
+        hb_covers(&d->hb, known, e))
+        return;
+    findings_add(&d->found, (finding){.kind = SMK_HAZARD_EXITED,
+                                      .op = detector_op(d, e),
+                                      .other = d->running->exit,
+                                      .address = s->base + (granule << s->shift),
+                                      .width = 1u << s->shift,
+                                      .count = 1});
+}
+
+/* The block has exited, and with it its shared memory. */
+static void check_exits(detector *d) {
+    const shadow *s = d->shared;
+    if (d->n_members == 1 || atomic_load(&d->launch->stop)) return;
+    vector_clock *known = hb_block_clock(&d->hb);
+    for (uint64_t k = 0; k < shadow_granules(s); k++) {
+        check_exit(d, s, k, known, s->epochs.write[k]);
+        for (uint32_t r = s->epochs.other_read ? (uint32_t)s->epochs.other_read[k] : 0; r;
+             r = d->readers[r].next)
+            check_exit(d, s, k, known, d->readers[r].e);
+    }
+    clock_unref(&d->hb, known);
+}
+
 void access_end_block(detector *d) {
-    shadow *s = &d->shared;
+    shadow *s = d->shared;
     const uint64_t n = shadow_granules(s);
+    check_exits(d);
     for (uint64_t k = 0; s->has_uninitialised_read && k < n; k++)
         if (epoch_time(s->uninitialised_read[k]) >= d->hb.begin)
             granule_report(d, s, k, SMK_HAZARD_UNINITIALISED, s->uninitialised_read[k], 0);

@@ -59,7 +59,7 @@ static void compare_writes(hazards *h, const detector *a, epoch of_a, const dete
                            uint64_t region, uint64_t offset, uint32_t bytes) {
     const bool values_known =
         h->sites.sites[epoch_site(of_a)].stores && h->sites.sites[epoch_site(of_b)].stores;
-    if (!of_a || !of_b || is_morally_strong(&h->sites, of_a, of_b, true) ||
+    if (!of_a || !of_b || is_morally_strong(&h->sites, of_a, of_b, SCOPE_GPU) ||
         (values_known && has_equal_values(a, b, region, offset, bytes)))
         return;
     const bool first = epoch_site(of_a) <= epoch_site(of_b);
@@ -82,7 +82,7 @@ static void compare_granule(hazards *h, const detector *writer, uint64_t region,
         for (int k = 0; k < 2; k++) {
             for (int m = 0; m < 2; m++)
                 compare_writes(h, writer, writes[k], d, other_writes[m], region, offset, bytes);
-            if (writes[k] && read && !is_morally_strong(&h->sites, writes[k], read, true))
+            if (writes[k] && read && !is_morally_strong(&h->sites, writes[k], read, SCOPE_GPU))
                 report_read(h, writer, writes[k], d, read, s->base + offset, bytes);
         }
     }

@@ -34,11 +34,17 @@ void async_fence(detector *d, const emu_sync *event) {
         d->proxy_fence[event->warp * LANES + (uint32_t)first_lane(left)] = d->hb.time;
 }
 
+/* The time of the last proxy fence of the thread whose access the epoch is. */
+static uint32_t last_fence(const detector *d, epoch e) {
+    const size_t threads = (size_t)d->launch->n_warps * LANES;
+    return d->all_proxy_fences[hb_member_of(&d->hb, e) * threads + epoch_thread(e)];
+}
+
 void async_check(detector *d, const shadow *s, uint64_t granule, epoch now) {
     const epoch e = s->epochs.write[granule];
     const uint32_t time = epoch_time(e);
     if (!e || time == TIME_IN_FLIGHT || time < d->hb.begin ||
-        d->hazards->sites.sites[epoch_site(e)].bulk || d->proxy_fence[epoch_thread(e)] >= time ||
+        d->hazards->sites.sites[epoch_site(e)].bulk || last_fence(d, e) >= time ||
         d->proxy_fence[epoch_thread(now)] >= time)
         return;
     granule_report(d, s, granule, SMK_HAZARD_PROXY, now, e);
@@ -51,7 +57,7 @@ enum { OBJECT_BYTES = 8 };
 /* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
  * through the asynchronous proxy. */
 static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
-    shadow *s = &d->shared;
+    shadow *s = &d->members[event->owner].shared;
     if (!s->epochs.read && !shadow_add_readers(d, s)) return;
     const bool initialises = event->kind == EMU_MBARRIER_INIT;
     const uint32_t site = find_site(d, event->ptx);
@@ -63,14 +69,16 @@ static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
             granule_write(d, s, k, now, &d->shared_limits, NULL);
         else if (event->address)
             async_check(d, s, k, now);
+        else if (event->owner != event->member) /* which must not exit before */
+            granule_read(d, s, k, now, &d->uninitialised_limits, &d->shared_limits);
         else
             granule_check(d, s, k, now);
     s->written |= initialises;
 }
 
 /* The thread's cp.async or bulk copies that are writing these bytes complete. */
-static void complete_writes(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
-    shadow *s = &d->shared;
+static void complete_writes(detector *d, shadow *s, uint32_t thread, uint64_t offset,
+                            uint64_t bytes) {
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; k < first + n; k++) {
         epoch *e = &s->epochs.write[k];
@@ -81,21 +89,24 @@ static void complete_writes(detector *d, uint32_t thread, uint64_t offset, uint6
 
 /* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
  * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that succeeds
- * an acquire operation. */
+ * an acquire operation. Their default scope is .cta, but programs use it for other blocks' mbarriers,
+ * too, so they count as .cluster. */
 void async_mbarrier(detector *d, const emu_sync *event) {
-    const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
+    const uint64_t object = shared_object(event->owner) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
         access_object(d, event, thread);
         if (event->kind == EMU_MBARRIER_INIT) continue;
         const bool relaxed = event->ptx && !event->address && event->ptx->has & PTX_HAS_RELAXED;
         const hb_access access = {
-            object, OBJECT_BYTES, thread, {SCOPE_CTA, !relaxed, !relaxed, false}};
+            object, OBJECT_BYTES, d->hb.first + thread, {SCOPE_CLUSTER, !relaxed, !relaxed, false}};
         if (event->kind == EMU_MBARRIER_WAIT) {
             hb_strong_read(&d->hb, &access);
             continue;
         }
-        if (event->address) complete_writes(d, thread, event->address[0], event->width);
+        if (event->address)
+            complete_writes(d, &d->members[event->owner].shared, thread, event->address[0],
+                            event->width);
         hb_strong_write(&d->hb, &access, true);
     }
     detector_set_limits(d);
@@ -106,13 +117,14 @@ void async_mbarrier(detector *d, const emu_sync *event) {
 void async_copy_done(detector *d, const emu_sync *event) {
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)first_lane(left);
-        complete_writes(d, event->warp * LANES + lane, event->address[lane], event->width);
+        complete_writes(d, d->shared, event->warp * LANES + lane, event->address[lane],
+                        event->width);
     }
 }
 
 /* The thread's bulk stores or wgmma that are reading these bytes complete. */
 static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
-    shadow *s = &d->shared;
+    shadow *s = d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
         for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {

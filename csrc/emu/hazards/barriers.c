@@ -80,7 +80,10 @@ static void complete(detector *d, uint32_t number) {
     check_complete(d, b);
     for (uint32_t warp = 0; warp < d->launch->n_warps; warp++)
         if (b->waiting[warp]) d->barrier_clock[warp] = b->clock[warp];
-    if (d->hb.fine_grained) hb_depart(&d->hb, number, b->waiting);
+    if (d->hb.fine_grained && number == CLUSTER_BARRIER)
+        hb_cluster_complete(&d->hb);
+    else if (d->hb.fine_grained)
+        hb_depart(&d->hb, number, b->waiting);
     if (is_whole_block(d, b) && !b->has_relaxed) hb_barrier_all(&d->hb);
     memset(b, 0, sizeof *b);
     detector_set_limits(d);

@@ -9,7 +9,7 @@
 
 #include "vector_clock.h"
 
-enum { MAX_VISITS = 1 << 15, ANY_THREAD = MAX_THREADS };
+enum { MAX_VISITS = 1 << 15, ANY_THREAD = INT32_MAX };
 
 struct block_release {
     block_release *next;     /* in all_releases */
@@ -127,8 +127,7 @@ static uint32_t add_visit(happens_before *hb, visit_list *list, visit v) {
 
 /* Whether what a thread acquired at this time is ordered before the other thread's next access. */
 static bool is_known(const happens_before *hb, uint32_t thread, uint32_t time, uint32_t other) {
-    return thread == ANY_THREAD || thread == other ||
-           hb_before(hb, epoch_make(time, 0, thread, WEAK), other);
+    return thread == ANY_THREAD || thread == other || hb_ordered(hb, time, thread, other);
 }
 
 /* ---- releases ---- */
@@ -266,7 +265,7 @@ static uint64_t block_at(const acquisitions *a, uint32_t time) {
 bool acquisitions_before(const happens_before *hb, epoch e, uint32_t thread) {
     const acquisitions *a = hb->acquisitions;
     for (uint32_t k = a->known_of[block_at(a, epoch_time(e))]; k; k = a->known[k].next)
-        if (a->known[k].clock->times[epoch_thread(e)] > epoch_time(e) &&
+        if (a->known[k].clock->times[hb_thread_of(hb, e)] > epoch_time(e) &&
             is_known(hb, a->known[k].thread, a->known[k].time, thread))
             return true;
     return false;

@@ -67,6 +67,7 @@ typedef struct shadow {
     uint64_t bytes;
     uint32_t shift;              /* a granule has 1 << shift bytes */
     uint64_t base;               /* address of the region */
+    bool is_shared;              /* shared memory of a block */
     bool written;                /* some epochs.write is set */
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
     bool has_uninitialised_read; /* in this block, not yet reported */
@@ -125,6 +126,18 @@ struct hazards {
     struct overlap *overlap; /* NULL: no launches that overlap */
 };
 
+/* One block of the group that runs (machine/block_group.h). */
+typedef struct member {
+    uint32_t block[3];
+    shadow shared;
+    uint32_t barrier_clock[MAX_WARPS]; /* the warp's clock at its last barrier */
+    uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
+    uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
+    uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */
+    barrier_arrivals barriers[N_BARRIERS];
+    finding_op exit; /* of its last thread */
+} member;
+
 /* The detector's state for one host thread of a launch. */
 typedef struct detector {
     struct detector *next;
@@ -132,19 +145,24 @@ typedef struct detector {
     const launch *launch;
     findings found;
     happens_before hb;
-    uint32_t block[3];
-    shadow shared;
-    shadow *regions; /* by region id; made at the first access */
-    reader *readers; /* [0]: unused */
+    member *members;
+    uint32_t n_members;
+    uint64_t n_groups; /* that have begun */
+    shadow *regions;   /* by region id; made at the first access */
+    reader *readers;   /* [0]: unused */
     uint32_t n_readers, readers_capacity, free_readers;
-    matrix_reads *matrix_reads;        /* by warp */
-    uint32_t *proxy_fence;             /* by thread: time of its last proxy fence */
-    uint32_t *last_run;                /* by warp and site: the warp's clock when it last ran it */
-    uint32_t barrier_clock[MAX_WARPS]; /* the warp's clock at its last barrier */
-    uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
-    uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
-    uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */
-    barrier_arrivals barriers[N_BARRIERS];
+    /* Of all members, one after the other. */
+    matrix_reads *all_matrix_reads; /* by warp */
+    uint32_t *all_proxy_fences;     /* by thread: time of its last proxy fence */
+    uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
+    /* Of the running member, which `running` is. detector_switch sets them. */
+    member *running;
+    uint32_t *block;
+    shadow *shared;
+    matrix_reads *matrix_reads;
+    uint32_t *proxy_fence, *last_run;
+    uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited;
+    barrier_arrivals *barriers;
     const ptx_function *last_function; /* of the last request ... */
     uint32_t last_first_site;          /* ... and its first site */
     uint32_t *block_begins;            /* first times of the blocks that this host thread ran ... */
@@ -161,11 +179,21 @@ typedef struct detector {
 
 /* ---- detector.c ---- */
 
-/* Remembers the block that begins, for detector_op. */
-void detector_add_block(detector *d, const uint32_t block[3]);
+/* Remembers a block whose turn begins at that time, for detector_op. */
+void detector_add_block(detector *d, uint32_t time, const uint32_t block[3]);
+
+/* A member of the group runs from now on. */
+void detector_switch(detector *d, uint32_t member);
+/* Whether the epoch is of another block of the running group. */
+bool detector_is_other_member(const detector *d, epoch e);
 
 /* Updates the limits of the fast paths; called after each synchronisation of the block. */
 void detector_set_limits(detector *d);
+
+/* The address, as a synchronisation object, of the start of a member's shared memory. */
+static inline uint64_t shared_object(uint32_t owner) {
+    return REGION_BASE(REGION_SHARED) + WINDOW_BASE(owner);
+}
 
 /* The epoch of time `floor`: an access with a smaller epoch is ordered before all threads. */
 static inline epoch detector_floor(const detector *d) {
@@ -173,8 +201,8 @@ static inline epoch detector_floor(const detector *d) {
 }
 
 /* Whether the accesses are morally strong: both are strong, and each one's scope includes the
- * other's thread. Such accesses do not race. The second one is by another block, or not. */
-bool is_morally_strong(const site_table *sites, epoch a, epoch b, bool is_other_block);
+ * other's thread: is at least `scope`. Such accesses do not race. */
+bool is_morally_strong(const site_table *sites, epoch a, epoch b, hb_scope scope);
 
 /* The instruction, thread and block of the epoch's access. */
 finding_op detector_op(const detector *d, epoch e);

@@ -28,7 +28,8 @@ static int32_t program_position(const detector *d, epoch e) {
 /* Which of two accesses comes first in the program. The order of this run does not decide it: other
  * warps or blocks could as well have run first. */
 static bool comes_first(const detector *d, epoch earlier, epoch now) {
-    if (epoch_time(earlier) < d->hb.begin) return epoch_site(earlier) <= epoch_site(now);
+    if (epoch_time(earlier) < d->hb.begin || detector_is_other_member(d, earlier))
+        return epoch_site(earlier) <= epoch_site(now);
     if (epoch_thread(earlier) / LANES == epoch_thread(now) / LANES) return true;
     return program_position(d, earlier) <= program_position(d, now);
 }
@@ -67,14 +68,14 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
 }
 
 static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
-    return is_morally_strong(&d->hazards->sites, earlier, now, epoch_time(earlier) < d->hb.begin);
+    return is_morally_strong(&d->hazards->sites, earlier, now, hb_scope_between(&d->hb, earlier));
 }
 
 /* Checks an access against the last write. */
 static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
                         const unsigned char *value) {
     const epoch e = s->epochs.write[granule];
-    const bool is_shared = s == &d->shared;
+    const bool is_shared = s->is_shared;
     if (epoch_time(e) == TIME_IN_FLIGHT) {
         granule_report(d, s, granule, now_writes ? SMK_HAZARD_ASYNC_WRITE : SMK_HAZARD_ASYNC_READ,
                        now, e);
@@ -98,14 +99,14 @@ static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
 /* Checks an access against the write before the last one. */
 static void check_displaced(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes) {
     const epoch e = s->epochs.read ? s->epochs.read[granule] : 0;
-    const bool is_past = s == &d->shared && epoch_time(e) < d->hb.begin;
+    const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
     if (!e || is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
         return;
     report_race(d, s, granule, e, true, now, now_writes);
 }
 
 static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, epoch now) {
-    const bool is_shared = s == &d->shared;
+    const bool is_shared = s->is_shared;
     if (!read || (is_shared && epoch_time(read) < d->hb.begin) ||
         hb_before(&d->hb, read, epoch_thread(now)) || are_morally_strong(d, read, now))
         return false;
@@ -235,7 +236,7 @@ static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
     const epoch before[] = {s->epochs.write[granule], s->epochs.read ? s->epochs.read[granule] : 0};
     for (int k = 0; epoch_kind(now) != WEAK && k < 2; k++) {
         const epoch e = before[k];
-        const bool is_past = s == &d->shared && epoch_time(e) < d->hb.begin;
+        const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
         if (!e || is_past || epoch_time(e) == TIME_IN_FLIGHT) continue;
         if (strength(d, e) >= strength(d, now) && hb_before(&d->hb, e, epoch_thread(now))) continue;
         if (!kept || strength(d, e) < strength(d, kept)) kept = e;

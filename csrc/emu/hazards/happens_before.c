@@ -9,41 +9,62 @@
 /* ---- creation, and a new block ---- */
 
 bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequential) {
+    const uint32_t threads = l->block[0] * l->block[1] * l->block[2], n = l->group_blocks;
     *hb = (happens_before){.time = 1,
-                           .n_threads = l->block[0] * l->block[1] * l->block[2],
-                           .n_warps = l->n_warps,
+                           .n_members = n,
+                           .cluster_blocks = l->cluster_blocks,
+                           .n_threads = n > 1 ? n * l->n_warps * LANES : threads,
+                           .n_warps = n * l->n_warps,
                            .fine_grained = fine_grained,
                            .sequential = sequential};
     if (fine_grained) {
+        hb->warp_floor = calloc(hb->n_warps, sizeof *hb->warp_floor);
         hb->lane_clocks = calloc(hb->n_warps, sizeof *hb->lane_clocks);
         hb->clocks = calloc(hb->n_threads, sizeof(vector_clock *));
-        if (!hb->lane_clocks || !hb->clocks || !release_acquire_init(hb)) return false;
+        hb->barriers = calloc((size_t)n * N_BARRIERS, sizeof(vector_clock *));
+        hb->completed = calloc(n, sizeof(vector_clock *));
+        if (!hb->warp_floor || !hb->lane_clocks || !hb->clocks || !hb->barriers || !hb->completed ||
+            !release_acquire_init(hb))
+            return false;
     }
-    return !sequential || acquisitions_init(hb, l->n_blocks);
+    return !sequential || acquisitions_init(hb, l->n_groups);
+}
+
+static void drop_clocks(happens_before *hb, vector_clock **clocks, size_t n) {
+    for (size_t k = 0; clocks && k < n; k++) {
+        clock_unref(hb, clocks[k]);
+        clocks[k] = NULL;
+    }
 }
 
 static void free_clocks(happens_before *hb) {
-    for (uint32_t t = 0; hb->clocks && t < hb->n_threads; t++) {
-        clock_unref(hb, hb->clocks[t]);
-        hb->clocks[t] = NULL;
-    }
+    drop_clocks(hb, hb->clocks, hb->n_threads);
+}
+
+static void drop_barriers(happens_before *hb) {
+    drop_clocks(hb, hb->barriers, (size_t)hb->n_members * N_BARRIERS);
+    drop_clocks(hb, hb->completed, hb->n_members);
 }
 
 void hb_free(happens_before *hb) {
     free_clocks(hb);
-    for (int k = 0; k < N_BARRIERS; k++)
-        clock_unref(hb, hb->barriers[k]);
+    drop_barriers(hb);
     release_acquire_free(hb);
     acquisitions_free(hb);
+    free(hb->warp_floor);
     free(hb->lane_clocks);
     free(hb->clocks);
+    free(hb->barriers);
+    free(hb->completed);
+    free(hb->turns);
 }
 
 bool hb_begin_block(happens_before *hb, uint64_t block) {
     const bool restarts = hb->time > TIME_IN_FLIGHT / 2;
     if (restarts) {
         hb->time = 0;
-        memset(hb->warp_floor, 0, sizeof hb->warp_floor);
+        hb->n_turns = 0;
+        if (hb->warp_floor) memset(hb->warp_floor, 0, hb->n_warps * sizeof *hb->warp_floor);
         if (hb->lane_clocks) memset(hb->lane_clocks, 0, hb->n_warps * sizeof *hb->lane_clocks);
     }
     hb->block = block;
@@ -51,39 +72,104 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
     if (hb->fine_grained) {
         free_clocks(hb);
         release_acquire_begin_block(hb);
-        for (int k = 0; k < N_BARRIERS; k++) {
-            clock_unref(hb, hb->barriers[k]);
-            hb->barriers[k] = NULL;
-        }
+        drop_barriers(hb);
     }
     if (hb->sequential) acquisitions_begin_block(hb);
     return !restarts;
 }
 
+/* ---- blocks that run in turns ---- */
+
+void hb_switch(happens_before *hb, uint32_t member) {
+    if (hb->n_turns == hb->turns_capacity) {
+        const size_t capacity = hb->turns_capacity ? 2 * hb->turns_capacity : 64;
+        hb_turn *larger = realloc(hb->turns, capacity * sizeof *larger);
+        if (!larger) {
+            hb->out_of_memory = true;
+            return;
+        }
+        hb->turns = larger;
+        hb->turns_capacity = capacity;
+    }
+    hb->member = member;
+    hb->first = member * (hb->n_threads / hb->n_members);
+    hb->turns[hb->n_turns++] = (hb_turn){++hb->time, member};
+}
+
+uint32_t hb_member_of(const happens_before *hb, epoch e) {
+    const uint32_t time = epoch_time(e);
+    if (!hb->n_turns || time >= hb->turns[hb->n_turns - 1].time) return hb->member;
+    size_t low = 0, high = hb->n_turns;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (hb->turns[middle].time <= time)
+            low = middle;
+        else
+            high = middle;
+    }
+    return hb->turns[low].member;
+}
+
+uint32_t hb_thread_of(const happens_before *hb, epoch e) {
+    if (hb->n_members == 1) return epoch_thread(e);
+    return hb_member_of(hb, e) * (hb->n_threads / hb->n_members) + epoch_thread(e);
+}
+
+hb_scope hb_scope_between(const happens_before *hb, epoch e) {
+    if (epoch_time(e) < hb->begin) return SCOPE_GPU;
+    const uint32_t other = hb->n_members > 1 ? hb_member_of(hb, e) : hb->member;
+    if (other == hb->member) return SCOPE_CTA;
+    const uint32_t size = hb->cluster_blocks;
+    return other / size == hb->member / size ? SCOPE_CLUSTER : SCOPE_GPU;
+}
+
 /* ---- the test ---- */
 
-bool hb_before(const happens_before *hb, epoch e, uint32_t thread) {
-    const uint32_t time = epoch_time(e), other = epoch_thread(e);
-    if (time < hb->begin) return hb->sequential && acquisitions_before(hb, e, thread);
+bool hb_ordered(const happens_before *hb, uint32_t time, uint32_t by, uint32_t thread) {
     if (time < hb->floor) return true;
     if (time == TIME_IN_FLIGHT) return false;
-    if (other == thread) return epoch_kind(e) != SEVERAL_STRONG || hb->fine_grained;
+    if (by == thread) return true;
     if (!hb->fine_grained) return false;
     const uint32_t warp = thread / LANES;
-    if (other / LANES == warp && (time < hb->warp_floor[warp] ||
-                                  time < hb->lane_clocks[warp][thread % LANES][other % LANES]))
+    if (by / LANES == warp &&
+        (time < hb->warp_floor[warp] || time < hb->lane_clocks[warp][thread % LANES][by % LANES]))
         return true;
-    return hb->clocks[thread] && time < hb->clocks[thread]->times[other];
+    return hb->clocks[thread] && time < hb->clocks[thread]->times[by];
+}
+
+bool hb_before(const happens_before *hb, epoch e, uint32_t thread) {
+    const uint32_t time = epoch_time(e), by = hb_thread_of(hb, e);
+    thread += hb->first;
+    if (time < hb->begin) return hb->sequential && acquisitions_before(hb, e, thread);
+    if (by == thread && time >= hb->floor && time != TIME_IN_FLIGHT)
+        return epoch_kind(e) != SEVERAL_STRONG || hb->fine_grained;
+    return hb_ordered(hb, time, by, thread);
+}
+
+vector_clock *hb_block_clock(happens_before *hb) {
+    const uint32_t n = hb->n_threads / hb->n_members;
+    vector_clock *all = NULL, *last = NULL;
+    for (uint32_t t = hb->first; t < hb->first + n; t++) {
+        if (hb->clocks[t] != last) clock_join(hb, &all, hb->clocks[t]);
+        last = hb->clocks[t];
+    }
+    return all;
+}
+
+bool hb_covers(const happens_before *hb, const vector_clock *c, epoch e) {
+    return c && epoch_time(e) < c->times[hb_thread_of(hb, e)];
 }
 
 /* ---- barriers ---- */
 
 void hb_barrier_all(happens_before *hb) {
+    if (hb->n_members > 1) return; /* the other blocks go on: hb_depart has ordered these threads */
     hb->floor = ++hb->time;
     if (hb->fine_grained) free_clocks(hb);
 }
 
 void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes) {
+    warp += hb->first / LANES;
     const uint32_t left = hb->n_threads - warp * LANES;
     const uint32_t all = left >= LANES ? FULL : (1u << left) - 1;
     const uint32_t now = ++hb->time;
@@ -118,41 +204,78 @@ void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes) {
     clock_unref(hb, joined);
 }
 
+/* The clock of a barrier of the running block. barrier.cluster has one per cluster, at its first
+ * member. */
+static vector_clock **barrier_clock(const happens_before *hb, uint32_t number) {
+    const uint32_t in_cluster = hb->member % hb->cluster_blocks;
+    const uint32_t member = number == CLUSTER_BARRIER ? hb->member - in_cluster : hb->member;
+    return &hb->barriers[(size_t)member * N_BARRIERS + number];
+}
+
 void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes, bool relaxed) {
+    vector_clock **released = barrier_clock(hb, barrier), *last = NULL;
     ++hb->time;
     for (; lanes; lanes &= lanes - 1) {
-        const uint32_t thread = warp * LANES + (uint32_t)__builtin_ctz(lanes);
+        const uint32_t thread = hb->first + warp * LANES + (uint32_t)__builtin_ctz(lanes);
         if (!relaxed) {
-            clock_join_thread(hb, &hb->barriers[barrier], thread);
+            const bool joined = last && hb->clocks[thread] == last;
+            (joined ? clock_join_own : clock_join_thread)(hb, released, thread);
+            last = hb->clocks[thread];
             continue;
         }
-        vector_clock *released = release_by_fence(hb, thread, REACH_BLOCK);
-        clock_join(hb, &hb->barriers[barrier], released);
-        clock_unref(hb, released);
+        vector_clock *by_fence = release_by_fence(hb, thread, REACH_BLOCK);
+        clock_join(hb, released, by_fence);
+        clock_unref(hb, by_fence);
+    }
+}
+
+/* These lanes acquire a clock. Lanes that share one still do afterwards: *before and *after are the
+ * clocks of the lane before. */
+static void acquire_lanes(happens_before *hb, uint32_t warp, uint32_t lanes, vector_clock *released,
+                          vector_clock **before, vector_clock **after) {
+    for (uint32_t todo = lanes; todo; todo &= todo - 1) {
+        vector_clock **c = &hb->clocks[warp * LANES + (uint32_t)__builtin_ctz(todo)];
+        if (!*after || *c != *before) {
+            clock_unref(hb, *after);
+            clock_unref(hb, *before);
+            *before = clock_ref(*c);
+            *after = clock_copy(hb, *before);
+            if (!*after) return;
+            clock_join_times(*after, released);
+        }
+        clock_unref(hb, *c);
+        *c = clock_ref(*after);
     }
 }
 
 void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited) {
-    vector_clock *const released_clock = hb->barriers[barrier];
+    vector_clock **at = barrier_clock(hb, barrier), *const released = *at;
+    vector_clock *before = NULL, *after = NULL;
+    const uint32_t first = hb->first / LANES, n = hb->n_warps / hb->n_members;
     ++hb->time;
-    for (uint32_t warp = 0; released_clock && warp < hb->n_warps; warp++) {
-        vector_clock *before = NULL, *after = NULL;
-        for (uint32_t todo = waited[warp]; todo; todo &= todo - 1) {
-            vector_clock **c = &hb->clocks[warp * LANES + (uint32_t)__builtin_ctz(todo)];
-            if (!after || *c != before) {
-                clock_unref(hb, after);
-                clock_unref(hb, before);
-                before = clock_ref(*c);
-                after = clock_copy(hb, before);
-                if (!after) break;
-                clock_join_times(after, released_clock);
-            }
-            clock_unref(hb, *c);
-            *c = clock_ref(after);
-        }
-        clock_unref(hb, after);
-        clock_unref(hb, before);
-    }
-    clock_unref(hb, released_clock);
-    hb->barriers[barrier] = NULL;
+    for (uint32_t warp = 0; released && warp < n; warp++)
+        acquire_lanes(hb, first + warp, waited[warp], released, &before, &after);
+    clock_unref(hb, after);
+    clock_unref(hb, before);
+    clock_unref(hb, released);
+    *at = NULL;
+}
+
+void hb_cluster_complete(happens_before *hb) {
+    vector_clock **at = barrier_clock(hb, CLUSTER_BARRIER);
+    ++hb->time;
+    if (!*at) return; /* the cluster's other blocks, and phases that release nothing */
+    vector_clock **completed = &hb->completed[hb->member - hb->member % hb->cluster_blocks];
+    clock_unref(hb, *completed);
+    *completed = *at;
+    *at = NULL;
+}
+
+void hb_cluster_wait(happens_before *hb, uint32_t warp, uint32_t lanes) {
+    vector_clock *released = hb->completed[hb->member - hb->member % hb->cluster_blocks];
+    vector_clock *before = NULL, *after = NULL;
+    ++hb->time;
+    if (released) acquire_lanes(hb, hb->first / LANES + warp, lanes, released, &before, &after);
+    clock_unref(hb, after);
+    clock_unref(hb, before);
 }

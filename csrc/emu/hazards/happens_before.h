@@ -19,6 +19,10 @@
  * chain of observations: a store begins a new one, a read-modify-write continues it. A release
  * pattern in the chain synchronises with a later acquire pattern if the scopes of both include the
  * other's thread.
+ *
+ * Blocks of a group (machine/block_group.h) run in turns. Then a vector clock has the threads of all
+ * of them, block after block, there is no floor but the group's begin, and each turn of a block has
+ * times of its own, which tell the block of an epoch.
  */
 #ifndef EMU_HAZARDS_HAPPENS_BEFORE_H
 #define EMU_HAZARDS_HAPPENS_BEFORE_H
@@ -100,7 +104,8 @@ typedef struct sync_object {
     uint64_t address;                       /* 0: an empty slot of the hash table */
     uint32_t width;                         /* of the last write */
     hb_scope scope;                         /* of the last write */
-    uint64_t block;                         /* of the last write */
+    uint64_t block;                         /* group of the last write ... */
+    uint32_t member;                        /* ... and the block in it */
     vector_clock *clocks[N_WAYS];           /* released by threads of that block */
     struct block_release *releases[N_WAYS]; /* the last one, for later blocks */
     /* The last release operation on this address, which later strong writes by its thread belong
@@ -118,26 +123,36 @@ typedef struct fence_record {
     uint32_t sc_time, sc_floor; /* of the last fence.sc */
 } fence_record;
 
+/* From this time on the block runs, until the next turn begins. */
+typedef struct hb_turn {
+    uint32_t time, member;
+} hb_turn;
+
 typedef struct happens_before {
-    uint32_t time;  /* the logical clock */
-    uint32_t begin; /* the running block's first time */
-    uint32_t floor; /* time of the last barrier of the whole block */
-    uint32_t n_threads, n_warps;
-    uint64_t block;    /* linear index of the running block */
+    uint32_t time;               /* the logical clock */
+    uint32_t begin;              /* the running block's first time */
+    uint32_t floor;              /* time of the last barrier of the whole block */
+    uint32_t n_threads, n_warps; /* of all blocks of the group */
+    uint64_t block;              /* number of the running group, in the order of their runs */
+    uint32_t n_members, cluster_blocks;
+    uint32_t member, first; /* the running block, and its first thread */
+    hb_turn *turns;         /* if there are several members; in ascending order */
+    size_t n_turns, turns_capacity;
     bool fine_grained; /* some synchronisation covers less than the block */
     bool sequential;   /* blocks synchronise with each other, so they run one after the other */
     bool out_of_memory;
     uint64_t bytes; /* of vector clocks and releases; at most MAX_HB_BYTES */
 
     /* If fine_grained: */
-    uint32_t warp_floor[MAX_WARPS];        /* time of the last __syncwarp of all lanes */
+    uint32_t *warp_floor;                  /* by warp: time of the last __syncwarp of all lanes */
     uint32_t (*lane_clocks)[LANES][LANES]; /* by warp, lane, other lane: as in a vector clock */
     vector_clock **clocks;                 /* by thread; NULL: nothing beyond the floor */
-    vector_clock *barriers[N_BARRIERS];    /* released by arrivals */
-    fence_record (*fences)[N_REACHES];     /* by thread */
-    vector_clock *(*observed)[N_WAYS];     /* by thread: read, but not acquired yet */
-    bool any_fence, any_fence_sc;          /* in this block */
-    sync_object *objects;                  /* hash table with open addressing */
+    vector_clock **barriers;               /* by member and barrier: released by arrivals */
+    vector_clock **completed; /* by member: what the last phase of barrier.cluster released */
+    fence_record (*fences)[N_REACHES]; /* by thread */
+    vector_clock *(*observed)[N_WAYS]; /* by thread: read, but not acquired yet */
+    bool any_fence, any_fence_sc;      /* in this block */
+    sync_object *objects;              /* hash table with open addressing */
     size_t n_objects, objects_capacity;
     /* If sequential: */
     struct acquisitions *acquisitions; /* of releases by earlier blocks */
@@ -151,8 +166,16 @@ void hb_free(happens_before *hb);
 /* False: the clock was about to overflow and has restarted, so the caller must clear all epochs. */
 bool hb_begin_block(happens_before *hb, uint64_t block);
 
+/* Another member of the group runs. Threads and warps are those of the running block, in all
+ * functions but hb_strong_read and hb_strong_write. */
+void hb_switch(happens_before *hb, uint32_t member);
+/* The member whose access the epoch is. */
+uint32_t hb_member_of(const happens_before *hb, epoch e);
+/* The narrowest scope that includes both the running block and the access. */
+hb_scope hb_scope_between(const happens_before *hb, epoch e);
+
 /* Whether all accesses that the epoch stands for are ordered before the thread's next access. The
- * epoch is of the running block or, if `sequential`, of any block. */
+ * epoch is of the running group or, if `sequential`, of any group. */
 bool hb_before(const happens_before *hb, epoch e, uint32_t thread);
 
 /* A barrier of all live threads of the block. */
@@ -163,6 +186,16 @@ void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);
  * A relaxed arrival releases only what an earlier fence of the thread does. */
 void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes, bool relaxed);
 void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited);
+/* barrier.cluster: the phase completes, and lanes that have waited for it acquire what was released.
+ * Arrivals are hb_arrive at CLUSTER_BARRIER. */
+void hb_cluster_complete(happens_before *hb);
+void hb_cluster_wait(happens_before *hb, uint32_t warp, uint32_t lanes);
+/* What some thread of the running block knows; NULL: nothing, or out of memory. The caller frees it
+ * by clock_unref. */
+vector_clock *hb_block_clock(happens_before *hb);
+void clock_unref(happens_before *hb, vector_clock *c);
+/* Whether another member's access is covered. */
+bool hb_covers(const happens_before *hb, const vector_clock *c, epoch e);
 /* Flags, atomics and mbarriers. A read-modify-write is a read and then a write. */
 void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ordering);
 void hb_strong_read(happens_before *hb, const hb_access *access);
@@ -172,7 +205,7 @@ void hb_weak_write(happens_before *hb, uint64_t address);
 
 /* Whether operations of this scope can synchronise with threads of other blocks. */
 static inline bool hb_reaches_other_blocks(hb_scope scope) {
-    return scope >= SCOPE_GPU; /* a cluster is one block here */
+    return scope >= SCOPE_GPU;
 }
 
 #endif

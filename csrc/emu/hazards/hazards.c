@@ -19,39 +19,53 @@
 
 /* ---- blocks ---- */
 
+static bool init_shared(detector *d, member *m) {
+    return shadow_init(&m->shared, REGION_BASE(REGION_SHARED), d->launch->shared_bytes,
+                       !(d->hazards->flags & SMK_EQUAL_WRITES));
+}
+
 /* The logical clock has restarted: epochs from before would look recent. */
 static void clear_epochs(detector *d) {
-    shadow_free(&d->shared);
+    for (uint32_t k = 0; k < d->n_members; k++) {
+        shadow_free(&d->members[k].shared);
+        d->out_of_memory |= !init_shared(d, &d->members[k]);
+    }
     for (uint32_t k = 0; k < d->launch->n_regions; k++)
         shadow_free(&d->regions[k]);
     d->epochs_cleared = true;
     d->n_blocks = 0;
-    memset(d->proxy_fence, 0, d->launch->n_warps * LANES * sizeof *d->proxy_fence);
-    d->out_of_memory |=
-        !shadow_init(&d->shared, REGION_BASE(REGION_SHARED), d->launch->shared_bytes,
-                     !(d->hazards->flags & SMK_EQUAL_WRITES));
+    memset(d->all_proxy_fences, 0,
+           (size_t)d->n_members * d->launch->n_warps * LANES * sizeof *d->all_proxy_fences);
 }
 
-static void on_block(void *state, const uint32_t block[3], bool begin) {
-    detector *d = state;
+static void begin_block(detector *d, const uint32_t block[3], uint32_t k) {
     const launch *l = d->launch;
-    if (!begin) {
-        access_end_block(d);
+    const uint32_t threads = l->block[0] * l->block[1] * l->block[2];
+    member *m = &d->members[k];
+    memcpy(m->block, block, sizeof m->block);
+    memset(m->barriers, 0, sizeof m->barriers);
+    m->exit = (finding_op){.ptx = NULL};
+    if (!k && !hb_begin_block(&d->hb, d->n_groups++)) clear_epochs(d);
+    d->running = NULL;
+    detector_switch(d, k);
+    for (uint32_t warp = 0; warp < l->n_warps; warp++) {
+        const uint32_t left = threads - warp * LANES;
+        d->initial_lanes[warp] = d->alive[warp] = left >= LANES ? FULL : (1u << left) - 1;
+        d->barrier_clock[warp] = d->launch_waited[warp] = 0;
+        d->matrix_reads[warp].n = 0;
+    }
+    if (d->n_members == 1) detector_add_block(d, d->hb.begin, block);
+    detector_set_limits(d);
+}
+
+static void on_block(void *state, const uint32_t block[3], uint32_t member, bool begin) {
+    detector *d = state;
+    if (begin) {
+        begin_block(d, block, member);
         return;
     }
-    memcpy(d->block, block, sizeof d->block);
-    const uint64_t linear =
-        block[0] + (uint64_t)l->grid[0] * (block[1] + (uint64_t)l->grid[1] * block[2]);
-    if (!hb_begin_block(&d->hb, linear)) clear_epochs(d);
-    for (uint32_t k = 0; k < l->n_warps; k++) {
-        const uint32_t threads = d->hb.n_threads - k * LANES;
-        d->initial_lanes[k] = d->alive[k] = threads >= LANES ? FULL : (1u << threads) - 1;
-        d->barrier_clock[k] = d->launch_waited[k] = 0;
-        d->matrix_reads[k].n = 0;
-    }
-    memset(d->barriers, 0, sizeof d->barriers);
-    detector_add_block(d, block);
-    detector_set_limits(d);
+    detector_switch(d, member);
+    access_end_block(d);
 }
 
 /* ---- events ---- */
@@ -60,15 +74,30 @@ static void on_memory(void *state, const emu_request *request) {
     access_request(state, request);
 }
 
+static void cluster_wait(detector *d, const emu_sync *event) {
+    if (d->hb.fine_grained) hb_cluster_wait(&d->hb, event->warp, event->lanes);
+    detector_set_limits(d);
+}
+
+static void on_exit_of(detector *d, const emu_sync *event) {
+    finding_op *exit = &d->running->exit;
+    d->alive[event->warp] &= ~event->lanes;
+    exit->ptx = event->ptx;
+    exit->thread = event->warp * LANES + (uint32_t)first_lane(event->lanes);
+    memcpy(exit->block, d->block, sizeof exit->block);
+}
+
 static void on_sync(void *state, const emu_sync *event) {
     detector *d = state;
+    detector_switch(d, event->member);
     switch (event->kind) {
     case EMU_BARRIER_ARRIVE:
     case EMU_BARRIER_COMPLETE: barrier_event(d, event); break;
     case EMU_WARP_SYNC: hb_sync_lanes(&d->hb, event->warp, event->lanes); break;
     case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes, site_ordering(event->ptx)); break;
     case EMU_LAUNCH_WAIT: overlap_wait(d, event->warp, event->lanes); break;
-    case EMU_EXIT: d->alive[event->warp] &= ~event->lanes; break;
+    case EMU_CLUSTER_WAIT: cluster_wait(d, event); break;
+    case EMU_EXIT: on_exit_of(d, event); break;
     case EMU_MBARRIER_INIT:
     case EMU_MBARRIER_ARRIVE:
     case EMU_MBARRIER_WAIT: async_mbarrier(d, event); break;
@@ -89,6 +118,7 @@ static void on_fault(void *self, const emu_fault *fault) {
     static const smk_hazard_kind kinds[] = {[EMU_OUT_OF_BOUNDS] = SMK_HAZARD_OUT_OF_BOUNDS,
                                             [EMU_MISALIGNED] = SMK_HAZARD_MISALIGNED,
                                             [EMU_DEADLOCK] = SMK_HAZARD_DEADLOCK,
+                                            [EMU_EXITED] = SMK_HAZARD_EXITED,
                                             [EMU_SHARED_LIMIT] = SMK_HAZARD_SHARED_LIMIT};
     hazards *h = self;
     finding f = {.kind = kinds[fault->kind],
@@ -98,6 +128,10 @@ static void on_fault(void *self, const emu_fault *fault) {
                  .count = 1,
                  .message = strdup(fault->message)};
     if (fault->block) memcpy(f.op.block, fault->block, sizeof f.op.block);
+    if (fault->other_ptx) {
+        f.other = (finding_op){.ptx = fault->other_ptx, .thread = fault->other_thread};
+        memcpy(f.other.block, fault->other_block, sizeof f.other.block);
+    }
     findings_add(&h->found, f);
     h->stopped = true;
 }
@@ -106,18 +140,21 @@ static void on_fault(void *self, const emu_fault *fault) {
 
 static void detector_free(detector *d) {
     if (!d) return;
+    const size_t n_warps = (size_t)d->n_members * d->launch->n_warps;
     hb_free(&d->hb);
-    shadow_free(&d->shared);
+    for (uint32_t k = 0; d->members && k < d->n_members; k++)
+        shadow_free(&d->members[k].shared);
     for (uint32_t k = 0; d->regions && k < d->launch->n_regions; k++)
         shadow_free(&d->regions[k]);
     findings_free(&d->found);
     free(d->regions);
     free(d->readers);
-    free(d->last_run);
-    free(d->proxy_fence);
-    for (uint32_t k = 0; d->matrix_reads && k < d->launch->n_warps; k++)
-        free(d->matrix_reads[k].offsets);
-    free(d->matrix_reads);
+    free(d->all_last_runs);
+    free(d->all_proxy_fences);
+    for (size_t k = 0; d->all_matrix_reads && k < n_warps; k++)
+        free(d->all_matrix_reads[k].offsets);
+    free(d->all_matrix_reads);
+    free(d->members);
     free(d->block_begins);
     free(d->block_indices);
     free(d);
@@ -133,13 +170,17 @@ static void *on_fork(void *self) {
     d->row = row_functions_for_cpu();
     d->lanes = lane_functions_for_cpu();
     d->regions = calloc(l->n_regions, sizeof *d->regions);
-    d->last_run = calloc((size_t)l->n_warps * h->sites.n, sizeof *d->last_run);
-    d->proxy_fence = calloc((size_t)l->n_warps * LANES, sizeof *d->proxy_fence);
-    d->matrix_reads = calloc(l->n_warps, sizeof *d->matrix_reads);
-    const bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) &&
-                         shadow_init(&d->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
-                                     !(h->flags & SMK_EQUAL_WRITES));
-    if (started && d->regions && d->last_run && d->proxy_fence && d->matrix_reads) return d;
+    d->n_members = l->group_blocks;
+    const size_t n_warps = (size_t)d->n_members * l->n_warps;
+    d->members = calloc(d->n_members, sizeof *d->members);
+    d->all_last_runs = calloc(n_warps * h->sites.n, sizeof *d->all_last_runs);
+    d->all_proxy_fences = calloc(n_warps * LANES, sizeof *d->all_proxy_fences);
+    d->all_matrix_reads = calloc(n_warps, sizeof *d->all_matrix_reads);
+    bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) && d->members;
+    for (uint32_t k = 0; started && k < d->n_members; k++)
+        started = init_shared(d, &d->members[k]);
+    if (started && d->regions && d->all_last_runs && d->all_proxy_fences && d->all_matrix_reads)
+        return d;
     detector_free(d);
     return NULL;
 }
@@ -184,6 +225,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     check_static_limit(h, l);
     if (!overlap_begin(h, l)) return false;
     if (!sites_read(&h->sites, l->module->ptx, l->program->function)) return false;
+    h->sites.fine_grained |= l->group_blocks > 1;
     *sequential |= h->sites.sequential;
     return true;
 }

@@ -92,7 +92,7 @@ void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ord
     const int n_reaches = hb_reaches_other_blocks(ordering.scope) ? N_REACHES : REACH_DEVICE;
     ++hb->time;
     for (; lanes; lanes &= lanes - 1) {
-        const uint32_t thread = warp * LANES + (uint32_t)__builtin_ctz(lanes);
+        const uint32_t thread = hb->first + warp * LANES + (uint32_t)__builtin_ctz(lanes);
         if (ordering.acquires) {
             acquire_observed(hb, thread, BY_RELEASE);
             if (ordering.sc) acquire_observed(hb, thread, BY_FENCE_SC);
@@ -179,8 +179,11 @@ static sync_object *find_object(happens_before *hb, uint64_t address, bool creat
 /* Whether the access and the last write of the object are morally strong. */
 static bool observes(const happens_before *hb, const sync_object *o, const hb_access *a) {
     if (!o->address || o->width != a->width) return false;
-    return o->block == hb->block ||
-           (hb_reaches_other_blocks(o->scope) && hb_reaches_other_blocks(a->ordering.scope));
+    const uint32_t size = hb->cluster_blocks;
+    if (o->block == hb->block && o->member == hb->member) return true;
+    if (o->block == hb->block && o->member / size == hb->member / size)
+        return o->scope >= SCOPE_CLUSTER && a->ordering.scope >= SCOPE_CLUSTER;
+    return (hb_reaches_other_blocks(o->scope) && hb_reaches_other_blocks(a->ordering.scope));
 }
 
 void hb_strong_read(happens_before *hb, const hb_access *a) {
@@ -264,6 +267,7 @@ void hb_strong_write(happens_before *hb, const hb_access *a, bool read_modify_wr
     o->width = a->width;
     o->scope = a->ordering.scope;
     o->block = hb->block;
+    o->member = hb->member;
     if (hb->any_fence) release_by_fences(hb, o, a);
     if (a->ordering.releases) release_operation(hb, o, a);
 }

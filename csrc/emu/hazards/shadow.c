@@ -47,7 +47,8 @@ static void epochs_free(const shadow *s, epoch *epochs) {
 }
 
 bool shadow_init(shadow *s, uint64_t base, uint64_t bytes, bool values) {
-    *s = (shadow){.bytes = bytes, .shift = 2, .base = base};
+    *s = (shadow){
+        .bytes = bytes, .shift = 2, .base = base, .is_shared = base == REGION_BASE(REGION_SHARED)};
     if (values) s->value = zeros_new(bytes + 1);
     s->epochs.write = epochs_new(s);
     if (s->epochs.write && (s->value || !values)) return true;

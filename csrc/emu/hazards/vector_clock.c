@@ -56,10 +56,15 @@ void clock_join(happens_before *hb, vector_clock **c, vector_clock *other) {
 }
 
 void clock_join_thread(happens_before *hb, vector_clock **c, uint32_t thread) {
+    vector_clock *to = clock_writable(hb, c);
+    if (to) clock_join_times(to, hb->clocks[thread]);
+    clock_join_own(hb, c, thread);
+}
+
+void clock_join_own(happens_before *hb, vector_clock **c, uint32_t thread) {
     const uint32_t warp = thread / LANES, lane = thread % LANES;
     vector_clock *to = clock_writable(hb, c);
     if (!to) return;
-    clock_join_times(to, hb->clocks[thread]);
     for (uint32_t l = 0; l < LANES && warp * LANES + l < hb->n_threads; l++) {
         const uint32_t a = hb->warp_floor[warp], b = hb->lane_clocks[warp][lane][l];
         uint32_t *time = &to->times[warp * LANES + l];

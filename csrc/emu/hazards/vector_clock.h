@@ -14,7 +14,6 @@ static inline vector_clock *clock_ref(vector_clock *c) {
     if (c) c->references++;
     return c;
 }
-void clock_unref(happens_before *hb, vector_clock *c);
 /* A copy with one reference, the caller's. NULL stands for all zeros. NULL: out of memory. */
 vector_clock *clock_copy(happens_before *hb, const vector_clock *c);
 /* *c as a clock that the caller may change; a copy if there are other references. NULL: out of
@@ -24,8 +23,15 @@ vector_clock *clock_writable(happens_before *hb, vector_clock **c);
 void clock_join_times(vector_clock *c, const vector_clock *other);
 /* Replaces *c by the maximum, which may be `other` itself. */
 void clock_join(happens_before *hb, vector_clock **c, vector_clock *other);
+/* The thread, counted in the group, of an epoch. */
+uint32_t hb_thread_of(const happens_before *hb, epoch e);
+/* hb_before for an access of the running group, with threads counted in the group. */
+bool hb_ordered(const happens_before *hb, uint32_t time, uint32_t by, uint32_t thread);
+
 /* Joins the thread's complete clock into *c: its vector clock, its lane clocks, its own time. */
 void clock_join_thread(happens_before *hb, vector_clock **c, uint32_t thread);
+/* The same without its vector clock. */
+void clock_join_own(happens_before *hb, vector_clock **c, uint32_t thread);
 
 /* ---- release_acquire.c ---- */
 

@@ -174,6 +174,17 @@ void bulk_in_flight(const block *b, uint64_t barrier, uint32_t *arrivals, int64_
     }
 }
 
+/* A copy from shared memory has read its source. */
+static void report_source(const bulk_copy *copy) {
+    const uint64_t offset = WINDOW_OFFSET(copy->tile.address);
+    observe_event(copy->warp, (emu_sync){.kind = EMU_BULK_SOURCE,
+                                         .ptx = copy->instruction->ptx,
+                                         .lanes = 1u << copy->lane,
+                                         .owner = copy->warp->block->member,
+                                         .address = &offset,
+                                         .width = copy->bytes});
+}
+
 bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *bytes) {
     for (bulk_copy **link = &b->bulk; *link; link = &(*link)->next) {
         const bulk_copy *copy = *link;
@@ -182,10 +193,11 @@ bool bulk_complete_one(block *b, uint64_t barrier, uint32_t *arrivals, int64_t *
         *bytes = copy->bytes;
         complete_copy(b, copy);
         const bool load = copy->kind == BULK_LOAD;
+        if (load && copy->tile.space == PTX_SHARED) report_source(copy);
         observe_event(copy->warp, (emu_sync){.kind = EMU_MBARRIER_ARRIVE,
                                              .ptx = copy->instruction->ptx,
                                              .lanes = 1u << copy->lane,
-                                             .owner = b->rank,
+                                             .owner = b->member,
                                              .object = (uint32_t)copy->barrier,
                                              .address = load ? &copy->shared : NULL,
                                              .width = copy->bytes});
@@ -227,7 +239,7 @@ static const insn *exec_wait(warp *w, const insn *i) {
             observe_event(w, (emu_sync){.kind = EMU_BULK_SOURCE,
                                         .ptx = copy->instruction->ptx,
                                         .lanes = 1u << copy->lane,
-                                        .owner = b->rank,
+                                        .owner = b->member,
                                         .address = &copy->shared,
                                         .width = copy->bytes});
         if (i->flags) {

@@ -180,7 +180,7 @@ static void report_done(const warp *w, const insn *i, const pending_copy *copy, 
     observe_event(w, (emu_sync){.kind = EMU_COPY_DONE,
                                 .ptx = i->ptx,
                                 .lanes = lanes,
-                                .owner = w->block->rank,
+                                .owner = w->block->member,
                                 .address = offset,
                                 .width = copy->bytes});
 }

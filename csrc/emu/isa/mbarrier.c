@@ -127,7 +127,7 @@ static void report(const warp *w, const insn *i, int lane, const mbarrier *o, em
                                 .ptx = i->ptx,
                                 .lanes = 1u << lane,
                                 .object = (uint32_t)o->offset,
-                                .owner = o->owner->rank});
+                                .owner = o->owner->member});
 }
 
 static bool arrive(warp *w, const insn *i, int lane, mbarrier *o, uint32_t count,

@@ -17,7 +17,7 @@
 enum reduction { RED_NONE, RED_POPC, RED_AND, RED_OR };
 
 /* insn.flags */
-enum { ARRIVE_ONLY = 4, NEGATED = 8, RELAXED = 16, REDUCTION = 3 };
+enum { ARRIVE_ONLY = 4, NEGATED = 8, REDUCTION = 3 };
 
 static bool has_all_warps(const block *b, uint32_t number) {
     const barrier *bar = &b->barriers[number];
@@ -54,6 +54,7 @@ static void release_barrier(block *b, uint32_t number) {
         for (warp_split *s = w->waiting, *next; s; s = next) {
             next = s->link;
             if (!s->at_barrier || s->waits_for != number) continue;
+            if (number == CLUSTER_BARRIER) observe_sync(w, s->next, EMU_CLUSTER_WAIT, s->active);
             write_reduction(bar, s->frame->slots, s->next, s->active);
             split_resume(w, s, s->next + 1);
         }
@@ -98,8 +99,7 @@ static const insn *arrive(warp *w, const insn *i, uint32_t number, uint32_t thre
                                 .lanes = w->active,
                                 .object = number,
                                 .threads = threads,
-                                .arrive_only = i->flags & ARRIVE_ONLY,
-                                .relaxed = i->flags & RELAXED});
+                                .arrive_only = i->flags & ARRIVE_ONLY});
     if (done) {
         write_reduction(bar, w->frame, i, w->active);
         complete_barrier(b, number);
@@ -133,7 +133,9 @@ static const insn *exec_cluster_arrive(warp *w, const insn *i) {
 /* A lane whose arrival is not in the current phase arrived in an earlier one, which is complete. */
 static const insn *exec_cluster_wait(warp *w, const insn *i) {
     const uint32_t arrived = w->block->barriers[CLUSTER_BARRIER].arrived[w->index];
-    return arrived & w->active ? split_wait(w, i, true, CLUSTER_BARRIER) : i + 1;
+    if (arrived & w->active) return split_wait(w, i, true, CLUSTER_BARRIER);
+    observe_sync(w, i, EMU_CLUSTER_WAIT, w->active);
+    return i + 1;
 }
 
 /* The barriers with arrivals, as bits: the block's, and its cluster's. */
@@ -169,7 +171,7 @@ static exec_fn select_cluster_barrier(decoder *dc, const ptx_instruction *p, ins
         return exec_cluster_wait;
     }
     out->flags = ARRIVE_ONLY;
-    if (!decode_take(dc, "release") && decode_take(dc, "relaxed")) out->flags |= RELAXED;
+    if (!decode_take(dc, "release")) decode_take(dc, "relaxed");
     return decode_take(dc, "arrive") ? exec_cluster_arrive : NULL;
 }
 

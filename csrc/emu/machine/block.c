@@ -24,13 +24,14 @@ bool block_charge(block *b, uint64_t bytes) {
     return false;
 }
 
-block *block_new(launch *l, uint32_t rank, void *observer_state) {
+block *block_new(launch *l, uint32_t member, void *observer_state) {
     block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->launch = l;
     b->observer_state = observer_state;
-    b->rank = rank;
-    b->window = WINDOW_BASE(rank);
+    b->member = member;
+    b->rank = member % l->cluster_blocks;
+    b->window = WINDOW_BASE(b->rank);
     b->observing = observe_functions_for_cpu();
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
@@ -113,14 +114,14 @@ bool block_begin(block *b, uint64_t linear) {
         w->ready = split_root(w, w->alive, b->frames[k]);
         if (!w->ready) return false;
     }
-    if (observer && observer->block) observer->block(b->observer_state, b->index, true);
+    if (observer && observer->block) observer->block(b->observer_state, b->index, b->member, true);
     return true;
 }
 
 void block_end(block *b) {
     const emu_observer *observer = b->launch->observer;
     b->launch->module->isa->end_copies(b);
-    if (observer && observer->block) observer->block(b->observer_state, b->index, false);
+    if (observer && observer->block) observer->block(b->observer_state, b->index, b->member, false);
     print_end_block(b);
     b->ended = true;
 }

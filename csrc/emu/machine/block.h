@@ -33,10 +33,13 @@ typedef struct block {
     const struct observe_functions *observing;
     uint32_t index[3];
     uint64_t linear;
-    uint32_t rank;        /* in its cluster */
-    struct block **peers; /* the cluster's blocks, by rank */
-    uint64_t window;      /* address of its shared memory (spaces.h) */
-    bool ended;           /* all its threads have exited */
+    uint32_t member;       /* of its group (block_group.h), counted from 0 */
+    uint32_t rank;         /* in its cluster */
+    struct block **peers;  /* the cluster's blocks, by rank */
+    uint64_t window;       /* address of its shared memory (spaces.h) */
+    bool ended;            /* all its threads have exited ... */
+    const insn *last_exit; /* ... the last of them here */
+    uint32_t last_exit_thread;
     warp *warps;
     region *regions; /* the launch's, with this block's shared memory */
     unsigned char *shared;
@@ -56,8 +59,8 @@ typedef struct block {
     void *poll_arg;
 } block;
 
-/* The block of that rank in every cluster that it runs in. NULL: out of memory. */
-block *block_new(launch *l, uint32_t rank, void *observer_state);
+/* That member of every group that it runs in. NULL: out of memory. */
+block *block_new(launch *l, uint32_t member, void *observer_state);
 void block_free(block *b);
 /* Makes it a block of the grid that has run nothing yet. False: out of memory. */
 bool block_begin(block *b, uint64_t linear);

@@ -93,11 +93,11 @@ static uint32_t leaving_lanes(const warp *w, const insn *i) {
 }
 
 const insn *exec_exit(warp *w, const insn *i) {
-    return split_leave(w, leaving_lanes(w, i), true, i + 1);
+    return split_leave(w, i, leaving_lanes(w, i), true);
 }
 
 static const insn *exec_return(warp *w, const insn *i) {
-    return split_leave(w, leaving_lanes(w, i), false, i + 1);
+    return split_leave(w, i, leaving_lanes(w, i), false);
 }
 
 static exec_fn select_exit(decoder *dc, const ptx_instruction *p, insn *out) {

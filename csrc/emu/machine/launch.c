@@ -451,8 +451,6 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         (region){workspace, l.cooperative ? GRID_WORKSPACE_BYTES : 0, PTX_GLOBAL, true, false, 0};
     regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false, 0};
     code = bind_parameters(job, shape, program, parameters, status);
-    if (!code && l.group_blocks > 1 && job->hazards)
-        code = smk_fail(status, SMK_UNSUPPORTED, "hazards of clusters"); /* TODO */
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {

@@ -36,8 +36,8 @@ static emu_request request_of(const warp *w, const insn *i, ptx_space space,
         .address = address,
         .step = b->observing->step(active, width, address),
         .block = {b->index[0], b->index[1], b->index[2]},
-        .rank = b->rank,
-        .owner = b->rank,
+        .member = b->member,
+        .owner = b->member,
         .warp = w->index,
         .clock = (uint32_t)w->clock,
         .frame = operation == EMU_STORE && i->unobserved ? w->frame : NULL,
@@ -61,6 +61,11 @@ static ptx_space space_of(const block *b, uint64_t address) {
     const uint64_t id = REGION_OF(address);
     if (id == REGION_LOCAL) return PTX_LOCAL;
     return id < b->launch->n_regions ? b->regions[id].space : PTX_GLOBAL;
+}
+
+/* The block, as a member of the group, whose shared memory an address is in. */
+static uint32_t member_of(const block *b, uint64_t address) {
+    return b->member - b->rank + (uint32_t)WINDOW_OF(address);
 }
 
 /* The bits of an address that tell its memory from others: the space, in shared memory also the
@@ -87,7 +92,7 @@ static void report_by_space(const warp *w, const insn *i, emu_operation operatio
         for (int l = 0; l < LANES; l++)
             offset[l] = address[l] & bits;
         emu_request request = request_of(w, i, space, operation, width, here, offset);
-        request.owner = space == PTX_SHARED ? (uint32_t)(memory >> 8) : request.rank;
+        if (space == PTX_SHARED) request.owner = member_of(w->block, address[first_lane(here)]);
         notify(w, &request);
         active &= ~here;
     }
@@ -125,7 +130,7 @@ void observe_bulk(const warp *w, const insn *i, int lane, ptx_space space, emu_o
     emu_request request = request_of(w, i, space, operation, width, active, address);
     request.bulk_lane = (uint32_t)lane;
     if (space == PTX_SHARED) {
-        request.owner = (uint32_t)WINDOW_OF(address[first_lane(active)]);
+        request.owner = member_of(w->block, address[first_lane(active)]);
         for (int l = 0; l < LANES; l++)
             offset[l] = WINDOW_OFFSET(address[l]);
         request.address = offset;
@@ -159,7 +164,7 @@ void observe_event(const warp *w, emu_sync event) {
     const emu_observer *observer = w->block->launch->observer;
     if (!observer || !observer->sync) return;
     event.warp = w->index;
-    event.rank = w->block->rank;
+    event.member = w->block->member;
     event.clock = (uint32_t)w->clock;
     observer->sync(w->block->observer_state, &event);
     block_goes_on(w->block);

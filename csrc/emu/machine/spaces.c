@@ -144,6 +144,22 @@ static void report_bad_window(warp *w, const insn *i, ptx_space space, int lane,
                       verb, bytes, offset, (unsigned)rank, l->shared_bytes);
 }
 
+static void report_exited(warp *w, const insn *i, int lane, const block *owner, uint64_t offset,
+                          uint32_t bytes, bool write) {
+    char position[256];
+    const emu_fault at = {.kind = EMU_EXITED,
+                          .other_ptx = owner->last_exit->ptx,
+                          .other_block = owner->index,
+                          .other_thread = owner->last_exit_thread,
+                          .address = REGION_BASE(REGION_SHARED) + offset,
+                          .width = bytes};
+    warp_fault_at(w, i, 1u << lane, &at,
+                  "the kernel %s the shared memory of block %u of the cluster, which has exited "
+                  "(%s); it must not exit before the others' last access (barrier.cluster)",
+                  write ? "writes" : "reads", owner->rank,
+                  source_position(owner->last_exit, position, sizeof position));
+}
+
 /* lane_reach for an address in shared memory, in a cluster of several blocks. */
 static unsigned char *reach_in_cluster(warp *w, const insn *i, ptx_space space, int lane,
                                        uint64_t address, uint32_t bytes, bool write) {
@@ -157,10 +173,7 @@ static unsigned char *reach_in_cluster(warp *w, const insn *i, ptx_space space, 
         return NULL;
     }
     if (b->peers[rank]->ended) {
-        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                   "the kernel %s the shared memory of block %u of the cluster, which has exited; "
-                   "it must not exit before the others' last access (barrier.cluster)",
-                   write ? "writes" : "reads", (unsigned)rank);
+        report_exited(w, i, lane, b->peers[rank], offset, bytes, write);
         return NULL;
     }
     return b->peers[rank]->shared + offset;

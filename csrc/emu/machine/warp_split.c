@@ -147,21 +147,23 @@ const insn *split_end(warp *w) {
     }
 }
 
-const insn *split_leave(warp *w, uint32_t lanes, bool exited, const insn *next) {
+const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited) {
     warp_split *const s = w->split;
     for (warp_split *up = s; up; up = up->parent) {
         up->active &= ~lanes;
         if (up->call && !exited) break;
     }
     if (exited) {
-        observe_sync(w, NULL, EMU_EXIT, lanes);
+        observe_sync(w, i, EMU_EXIT, lanes);
         w->alive &= ~lanes;
+        w->block->last_exit = i;
+        w->block->last_exit_thread = w->index * LANES + (uint32_t)__builtin_ctz(lanes);
         barrier_lanes_left(w);
         collective_lanes_left(w);
     }
     if (!s->active) return split_end(w);
     warp_set_active(w, s->active);
-    return next;
+    return i + 1;
 }
 
 const insn *split_wait(warp *w, const insn *i, bool at_barrier, uint32_t waits_for) {

@@ -50,10 +50,10 @@ typedef struct emu_request {
     uint32_t filled;
     uint32_t bulk_lane; /* EMU_BULK_*: the lane that issued the copy; EMU_MATRIX_READ: 0 */
     uint32_t block[3];
-    uint32_t rank;  /* of the block in its cluster ... */
-    uint32_t owner; /* ... and of the block whose shared memory is accessed */
-    uint32_t warp;  /* in the block */
-    uint32_t clock; /* instructions that the warp has run, modulo 2^32 */
+    uint32_t member; /* of its group (machine/block_group.h), the block ... */
+    uint32_t owner;  /* ... and the block whose shared memory is accessed */
+    uint32_t warp;   /* in the block */
+    uint32_t clock;  /* instructions that the warp has run, modulo 2^32 */
     /* EMU_STORE: the stored values, as `elements` vectors of 32 lanes with slot_bytes per lane.
      * NULL: not available. */
     const unsigned char *frame;
@@ -65,6 +65,7 @@ typedef struct emu_request {
 typedef enum emu_sync_kind {
     EMU_BARRIER_ARRIVE,   /* lanes arrive at barrier `object`, and wait unless `arrive_only` */
     EMU_BARRIER_COMPLETE, /* barrier `object` completes; lanes, warp and ptx are not valid */
+    EMU_CLUSTER_WAIT,     /* barrier.cluster.wait: the phase that lanes arrived in is complete */
     EMU_WARP_SYNC,        /* __syncwarp of these lanes */
     EMU_FENCE,            /* fence or membar: __threadfence and others */
     EMU_LAUNCH_WAIT,      /* griddepcontrol.wait: lanes waited for the previous launch */
@@ -88,9 +89,8 @@ typedef struct emu_sync {
     uint32_t object;
     uint32_t threads; /* barriers: the instruction's thread count; 0: the whole block */
     bool arrive_only;
-    bool relaxed;   /* barriers: the arrival orders nothing */
-    uint32_t rank;  /* in the cluster, of the block whose warp it is ... */
-    uint32_t owner; /* ... and of the block whose shared memory `object` and `address` are in */
+    uint32_t member; /* of its group, the block whose warp it is ... */
+    uint32_t owner;  /* ... and the block whose shared memory `object` and `address` are in */
     const uint64_t *address; /* offsets in shared memory, and ... */
     uint32_t width;          /* ... bytes per lane: EMU_COPY_DONE and bulk copies */
 } emu_sync;
@@ -100,15 +100,19 @@ typedef enum emu_fault_kind {
     EMU_OUT_OF_BOUNDS,
     EMU_MISALIGNED,
     EMU_DEADLOCK,
+    EMU_EXITED,      /* the block whose shared memory is accessed has exited */
     EMU_SHARED_LIMIT /* of the launch: no instruction, block or thread */
 } emu_fault_kind;
 
 typedef struct emu_fault {
     emu_fault_kind kind;
-    const ptx_instruction *ptx; /* NULL: none */
-    const uint32_t *block;      /* NULL: none */
-    uint32_t thread;            /* in the block */
-    uint64_t address;           /* generic (machine/spaces.h) */
+    const ptx_instruction *ptx;       /* NULL: none */
+    const uint32_t *block;            /* NULL: none */
+    uint32_t thread;                  /* in the block */
+    const ptx_instruction *other_ptx; /* EMU_EXITED: the exit, and whose; else NULL */
+    const uint32_t *other_block;
+    uint32_t other_thread;
+    uint64_t address; /* generic (machine/spaces.h) */
     uint32_t width;
     const char *message; /* valid during the call only */
 } emu_fault;
@@ -136,7 +140,8 @@ typedef struct emu_observer {
     void (*barrier)(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
                     bool complete);
     void (*sync)(void *state, const emu_sync *event);
-    void (*block)(void *state, const uint32_t block[3], bool begin);
+    /* All blocks of a group begin before the first of them runs; they end one by one. */
+    void (*block)(void *state, const uint32_t block[3], uint32_t member, bool begin);
     bool (*exhausted)(void *state); /* true: out of memory, and the launch must end */
     void (*fault)(void *self, const emu_fault *fault); /* called under the launch's lock */
 } emu_observer;

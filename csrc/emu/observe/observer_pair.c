@@ -70,9 +70,9 @@ static void on_sync(void *state, const emu_sync *event) {
     BOTH(s->pair, sync, s->first, s->second, event);
 }
 
-static void on_block(void *state, const uint32_t block[3], bool begin) {
+static void on_block(void *state, const uint32_t block[3], uint32_t member, bool begin) {
     const pair_state *s = state;
-    BOTH(s->pair, block, s->first, s->second, block, begin);
+    BOTH(s->pair, block, s->first, s->second, block, member, begin);
 }
 
 static bool on_exhausted(void *state) {
