@@ -6,7 +6,8 @@
 
 void detector_set_limits(detector *d) {
     const epoch begin = (epoch)d->hb.begin << EPOCH_TIME_SHIFT;
-    const epoch floor = (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
+    const uint32_t end = d->hb.min_end_floor; /* the slow path looks at threads that have exited */
+    const epoch floor = (epoch)(end < d->hb.floor ? end : d->hb.floor) << EPOCH_TIME_SHIFT;
     const epoch in_flight = (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT;
     d->uninitialised_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, 0};
     d->shared_limits = (fast_path_limits){0, floor, in_flight, 0};

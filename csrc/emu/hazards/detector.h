@@ -141,6 +141,7 @@ typedef struct detector {
     uint32_t *proxy_fence;             /* by thread: time of its last proxy fence */
     uint32_t *last_run;                /* by warp and site: the warp's clock when it last ran it */
     uint32_t barrier_clock[MAX_WARPS]; /* the warp's clock at its last barrier */
+    uint32_t last_access[MAX_WARPS];   /* the time of the warp's last access to memory */
     uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
     uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
     uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */

@@ -13,7 +13,10 @@ bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequen
                            .n_threads = l->block[0] * l->block[1] * l->block[2],
                            .n_warps = l->n_warps,
                            .fine_grained = fine_grained,
-                           .sequential = sequential};
+                           .sequential = sequential,
+                           .min_end_floor = ~0u};
+    hb->end_floors = calloc(hb->n_threads, sizeof *hb->end_floors);
+    if (!hb->end_floors) return false;
     if (fine_grained) {
         hb->lane_clocks = calloc(hb->n_warps, sizeof *hb->lane_clocks);
         hb->clocks = calloc(hb->n_threads, sizeof(vector_clock *));
@@ -36,6 +39,7 @@ void hb_free(happens_before *hb) {
     release_acquire_free(hb);
     acquisitions_free(hb);
     free(hb->lane_clocks);
+    free(hb->end_floors);
     free(hb->clocks);
 }
 
@@ -48,6 +52,8 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
     }
     hb->block = block;
     hb->begin = hb->floor = ++hb->time;
+    if (hb->min_end_floor != ~0u) memset(hb->end_floors, 0, hb->n_threads * sizeof *hb->end_floors);
+    hb->min_end_floor = ~0u;
     if (hb->fine_grained) {
         free_clocks(hb);
         release_acquire_begin_block(hb);
@@ -62,10 +68,17 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
 
 /* ---- the test ---- */
 
+/* Of an access that is older than the last barrier: whether its thread took part in a barrier after
+ * it. */
+static bool is_before_end(const happens_before *hb, epoch e, uint32_t thread) {
+    const uint32_t end = hb->end_floors[epoch_thread(e)];
+    return !end || epoch_time(e) < end || epoch_thread(e) == thread;
+}
+
 bool hb_before(const happens_before *hb, epoch e, uint32_t thread) {
     const uint32_t time = epoch_time(e), other = epoch_thread(e);
     if (time < hb->begin) return hb->sequential && acquisitions_before(hb, e, thread);
-    if (time < hb->floor) return true;
+    if (time < hb->floor) return time < hb->min_end_floor || is_before_end(hb, e, thread);
     if (time == TIME_IN_FLIGHT) return false;
     if (other == thread) return epoch_kind(e) != SEVERAL_STRONG || hb->fine_grained;
     if (!hb->fine_grained) return false;
@@ -77,6 +90,13 @@ bool hb_before(const happens_before *hb, epoch e, uint32_t thread) {
 }
 
 /* ---- barriers ---- */
+
+void hb_exit(happens_before *hb, uint32_t warp, uint32_t lanes, uint32_t last_access) {
+    if (last_access < hb->floor) return;
+    for (; lanes; lanes &= lanes - 1)
+        hb->end_floors[warp * LANES + (uint32_t)__builtin_ctz(lanes)] = hb->floor;
+    hb->min_end_floor = hb->floor < hb->min_end_floor ? hb->floor : hb->min_end_floor;
+}
 
 void hb_barrier_all(happens_before *hb) {
     hb->floor = ++hb->time;

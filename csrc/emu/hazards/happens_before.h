@@ -126,6 +126,10 @@ typedef struct happens_before {
     uint64_t block;    /* linear index of the running block */
     bool fine_grained; /* some synchronisation covers less than the block */
     bool sequential;   /* blocks synchronise with each other, so they run one after the other */
+    /* Barriers order nothing that a thread did between its last barrier and its end. By thread: the
+     * floor at the thread's end; 0: it is alive, or is known to have done nothing since. */
+    uint32_t *end_floors;
+    uint32_t min_end_floor; /* of those that are not 0; ~0: all are */
     bool out_of_memory;
     uint64_t bytes; /* of vector clocks and releases; at most MAX_HB_BYTES */
 
@@ -155,7 +159,9 @@ bool hb_begin_block(happens_before *hb, uint64_t block);
  * epoch is of the running block or, if `sequential`, of any block. */
 bool hb_before(const happens_before *hb, epoch e, uint32_t thread);
 
-/* A barrier of all live threads of the block. */
+/* Lanes exit; last_access: when their warp last accessed memory. */
+void hb_exit(happens_before *hb, uint32_t warp, uint32_t lanes, uint32_t last_access);
+/* A barrier of all live threads of the block; if fine_grained, of all threads. */
 void hb_barrier_all(happens_before *hb);
 /* A __syncwarp of these lanes. */
 void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);
