@@ -141,6 +141,7 @@ typedef struct happens_before {
     fence_record (*fences)[N_REACHES];     /* by thread */
     vector_clock *(*observed)[N_WAYS];     /* by thread: read, but not acquired yet */
     bool any_fence, any_fence_sc;          /* in this block */
+    bool any_fence_cta;                    /* ... that other blocks cannot synchronise with */
     sync_object *objects;                  /* hash table with open addressing */
     size_t n_objects, objects_capacity;
     /* If sequential: */
