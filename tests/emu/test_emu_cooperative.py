@@ -104,16 +104,16 @@ def test_as_many_blocks_as_fit(nvrtc, blocks, threads, shared):
 
 
 def test_all_blocks_must_run(nvrtc):
-    x = np.zeros(64, "i4")
+    k, x = kernel(STEPS), np.zeros(64, "i4")
     with pytest.raises(ValueError, match="cooperative launch runs all its blocks"):
-        smemkern.trace(kernel(STEPS), 2, 32, x, x.copy(), 1, blocks=1, hazards=False)
+        smemkern.trace(k, 2, 32, x, x.copy(), 1, blocks=1, hazards=False)
 
 
 def test_a_grid_barrier_that_one_block_leaves_out(nvrtc):
     source = STEPS.replace("for (int r", "if (blockIdx.x == 1) return; for (int r")
-    x = np.zeros(64, "i4")
+    k, x = kernel(source), np.zeros(64, "i4")
     with pytest.raises(smemkern.LaunchError, match="max_instructions"):
-        kernel(source)(2, 32, x, x.copy(), 1, max_instructions=20_000, device="emu")
+        k(2, 32, x, x.copy(), 1, max_instructions=20_000, device="emu")
 
 
 def test_without_a_cooperative_launch_there_is_no_workspace(nvrtc):

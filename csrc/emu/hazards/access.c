@@ -188,6 +188,7 @@ void access_request(detector *d, const emu_request *r) {
     const epoch lane0_epoch =
         epoch_make(d->hb.time, number, r->warp * LANES, (enum access_kind)accessed_by->access_kind);
     d->last_run[(size_t)r->warp * d->hazards->sites.n + number] = r->clock;
+    d->last_access[r->warp] = d->hb.time;
     const bool ends_chain = r->operation == EMU_STORE && d->hb.n_objects;
     if (d->hb.fine_grained && !chunks && (accessed_by->access_kind != WEAK || ends_chain))
         synchronise(d, r, accessed_by);

@@ -54,9 +54,12 @@ static void arrive(detector *d, const emu_sync *e) {
     if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes, relaxed);
 }
 
+/* A barrier without the threads that have exited does not order what these did. With fine-grained
+ * synchronisation hb_depart orders the others; else hb_before looks at who has exited. */
 static bool is_whole_block(const detector *d, const barrier_arrivals *b) {
+    const uint32_t *lanes = d->hb.fine_grained ? d->initial_lanes : d->alive;
     for (uint32_t warp = 0; warp < d->launch->n_warps; warp++)
-        if (d->alive[warp] & ~b->waiting[warp]) return false;
+        if (lanes[warp] & ~b->waiting[warp]) return false;
     return true;
 }
 

@@ -9,7 +9,7 @@
 
 #include "vector_clock.h"
 
-enum { MAX_VISITS = 1 << 15, ANY_THREAD = INT32_MAX };
+enum { MAX_VISITS = 1 << 12, ANY_THREAD = INT32_MAX };
 
 struct block_release {
     block_release *next;     /* in all_releases */
@@ -48,7 +48,8 @@ typedef struct visit_list {
 
 struct acquisitions {
     visit_list visits; /* by release */
-    visit_list roots;  /* releases that threads have acquired themselves; no list */
+    /* Acquired releases of earlier blocks, less those that come with another one; no list. */
+    visit_list roots;
     visit_list observed;
     uint32_t *observed_by;  /* by thread: a list in `observed` ... */
     uint32_t free_observed; /* ... and those that are in none */
@@ -201,7 +202,8 @@ void acquisitions_acquire(happens_before *hb, block_release *release, uint32_t t
     const uint32_t first = a->n_known;
     if (a->visits.n > MAX_VISITS) thread = ANY_THREAD;
     if (!release || visit_release(hb, release, thread)) return;
-    add_visit(hb, &a->roots, (visit){release, thread, hb->time, 0, 0});
+    if (release->block != hb->block)
+        add_visit(hb, &a->roots, (visit){release, thread, hb->time, 0, 0});
     release->to_visit = NULL;
     for (block_release *todo = release, *n; (n = todo);) {
         todo = n->to_visit;
@@ -209,6 +211,8 @@ void acquisitions_acquire(happens_before *hb, block_release *release, uint32_t t
         for (size_t k = 0; k < n->n_included; k++) {
             block_release *other = n->included[k];
             if (visit_release(hb, other, thread)) continue;
+            if (n->block == hb->block && other->block != hb->block)
+                add_visit(hb, &a->roots, (visit){other, thread, hb->time, 0, 0});
             other->to_visit = todo;
             todo = other;
         }

@@ -6,7 +6,8 @@
 
 void detector_set_limits(detector *d) {
     const epoch begin = (epoch)d->hb.begin << EPOCH_TIME_SHIFT;
-    const epoch floor = (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
+    const uint32_t end = d->hb.min_end_floor; /* the slow path looks at threads that have exited */
+    const epoch floor = (epoch)(end < d->hb.floor ? end : d->hb.floor) << EPOCH_TIME_SHIFT;
     const epoch in_flight = (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT;
     if (d->n_members > 1) { /* epochs of several blocks: no range of times is ordered */
         d->uninitialised_limits = (fast_path_limits){0};
@@ -48,6 +49,7 @@ static void set_running(detector *d, uint32_t k) {
     d->alive = m->alive;
     d->initial_lanes = m->initial_lanes;
     d->launch_waited = m->launch_waited;
+    d->last_access = m->last_access;
     d->barriers = m->barriers;
 }
 

@@ -134,6 +134,7 @@ typedef struct member {
     uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
     uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
     uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */
+    uint32_t last_access[MAX_WARPS];   /* the time of the warp's last access to memory */
     barrier_arrivals barriers[N_BARRIERS];
     finding_op exit; /* of its last thread */
 } member;
@@ -161,7 +162,7 @@ typedef struct detector {
     shadow *shared;
     matrix_reads *matrix_reads;
     uint32_t *proxy_fence, *last_run;
-    uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited;
+    uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited, *last_access;
     barrier_arrivals *barriers;
     const ptx_function *last_function; /* of the last request ... */
     uint32_t last_first_site;          /* ... and its first site */

@@ -16,7 +16,10 @@ bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequen
                            .n_threads = n > 1 ? n * l->n_warps * LANES : threads,
                            .n_warps = n * l->n_warps,
                            .fine_grained = fine_grained,
-                           .sequential = sequential};
+                           .sequential = sequential,
+                           .min_end_floor = ~0u};
+    hb->end_floors = calloc(hb->n_threads, sizeof *hb->end_floors);
+    if (!hb->end_floors) return false;
     if (fine_grained) {
         hb->warp_floor = calloc(hb->n_warps, sizeof *hb->warp_floor);
         hb->lane_clocks = calloc(hb->n_warps, sizeof *hb->lane_clocks);
@@ -53,6 +56,7 @@ void hb_free(happens_before *hb) {
     acquisitions_free(hb);
     free(hb->warp_floor);
     free(hb->lane_clocks);
+    free(hb->end_floors);
     free(hb->clocks);
     free(hb->barriers);
     free(hb->completed);
@@ -69,6 +73,8 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
     }
     hb->block = block;
     hb->begin = hb->floor = ++hb->time;
+    if (hb->min_end_floor != ~0u) memset(hb->end_floors, 0, hb->n_threads * sizeof *hb->end_floors);
+    hb->min_end_floor = ~0u;
     if (hb->fine_grained) {
         free_clocks(hb);
         release_acquire_begin_block(hb);
@@ -125,8 +131,15 @@ hb_scope hb_scope_between(const happens_before *hb, epoch e) {
 
 /* ---- the test ---- */
 
+/* Of an access that is older than the last barrier: whether its thread took part in a barrier after
+ * it. */
+static bool is_before_end(const happens_before *hb, uint32_t time, uint32_t by, uint32_t thread) {
+    const uint32_t end = hb->end_floors[by];
+    return !end || time < end || by == thread;
+}
+
 bool hb_ordered(const happens_before *hb, uint32_t time, uint32_t by, uint32_t thread) {
-    if (time < hb->floor) return true;
+    if (time < hb->floor) return time < hb->min_end_floor || is_before_end(hb, time, by, thread);
     if (time == TIME_IN_FLIGHT) return false;
     if (by == thread) return true;
     if (!hb->fine_grained) return false;
@@ -161,6 +174,13 @@ bool hb_covers(const happens_before *hb, const vector_clock *c, epoch e) {
 }
 
 /* ---- barriers ---- */
+
+void hb_exit(happens_before *hb, uint32_t warp, uint32_t lanes, uint32_t last_access) {
+    if (last_access < hb->floor || hb->n_members > 1) return;
+    for (; lanes; lanes &= lanes - 1)
+        hb->end_floors[warp * LANES + (uint32_t)__builtin_ctz(lanes)] = hb->floor;
+    hb->min_end_floor = hb->floor < hb->min_end_floor ? hb->floor : hb->min_end_floor;
+}
 
 void hb_barrier_all(happens_before *hb) {
     if (hb->n_members > 1) return; /* the other blocks go on: hb_depart has ordered these threads */

@@ -140,6 +140,10 @@ typedef struct happens_before {
     size_t n_turns, turns_capacity;
     bool fine_grained; /* some synchronisation covers less than the block */
     bool sequential;   /* blocks synchronise with each other, so they run one after the other */
+    /* Barriers order nothing that a thread did between its last barrier and its end. By thread: the
+     * floor at the thread's end; 0: it is alive, or is known to have done nothing since. */
+    uint32_t *end_floors;
+    uint32_t min_end_floor; /* of those that are not 0; ~0: all are */
     bool out_of_memory;
     uint64_t bytes; /* of vector clocks and releases; at most MAX_HB_BYTES */
 
@@ -152,6 +156,7 @@ typedef struct happens_before {
     fence_record (*fences)[N_REACHES]; /* by thread */
     vector_clock *(*observed)[N_WAYS]; /* by thread: read, but not acquired yet */
     bool any_fence, any_fence_sc;      /* in this block */
+    bool any_fence_cta;                /* ... that other blocks cannot synchronise with */
     sync_object *objects;              /* hash table with open addressing */
     size_t n_objects, objects_capacity;
     /* If sequential: */
@@ -178,7 +183,9 @@ hb_scope hb_scope_between(const happens_before *hb, epoch e);
  * epoch is of the running group or, if `sequential`, of any group. */
 bool hb_before(const happens_before *hb, epoch e, uint32_t thread);
 
-/* A barrier of all live threads of the block. */
+/* Lanes exit; last_access: when their warp last accessed memory. */
+void hb_exit(happens_before *hb, uint32_t warp, uint32_t lanes, uint32_t last_access);
+/* A barrier of all live threads of the block; if fine_grained, of all threads. */
 void hb_barrier_all(happens_before *hb);
 /* A __syncwarp of these lanes. */
 void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);

@@ -51,7 +51,7 @@ static void begin_block(detector *d, const uint32_t block[3], uint32_t k) {
     for (uint32_t warp = 0; warp < l->n_warps; warp++) {
         const uint32_t left = threads - warp * LANES;
         d->initial_lanes[warp] = d->alive[warp] = left >= LANES ? FULL : (1u << left) - 1;
-        d->barrier_clock[warp] = d->launch_waited[warp] = 0;
+        d->barrier_clock[warp] = d->launch_waited[warp] = d->last_access[warp] = 0;
         d->matrix_reads[warp].n = 0;
     }
     if (d->n_members == 1) detector_add_block(d, d->hb.begin, block);
@@ -82,6 +82,7 @@ static void cluster_wait(detector *d, const emu_sync *event) {
 static void on_exit_of(detector *d, const emu_sync *event) {
     finding_op *exit = &d->running->exit;
     d->alive[event->warp] &= ~event->lanes;
+    hb_exit(&d->hb, event->warp, event->lanes, d->last_access[event->warp]);
     exit->ptx = event->ptx;
     exit->thread = event->warp * LANES + (uint32_t)first_lane(event->lanes);
     memcpy(exit->block, d->block, sizeof exit->block);

@@ -38,7 +38,7 @@ void release_acquire_begin_block(happens_before *hb) {
             hb->fences[t][reach] = (fence_record){0};
         }
     }
-    hb->any_fence = hb->any_fence_sc = false;
+    hb->any_fence = hb->any_fence_sc = hb->any_fence_cta = false;
 }
 
 static void clear_clocks(happens_before *hb, sync_object *o) {
@@ -102,6 +102,7 @@ void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ord
         if (!ordering.releases) continue;
         hb->any_fence = true;
         hb->any_fence_sc |= ordering.sc;
+        hb->any_fence_cta |= n_reaches < N_REACHES;
         for (int reach = 0; reach < n_reaches; reach++)
             record_fence(hb, &hb->fences[thread][reach], thread, ordering.sc);
     }
@@ -233,7 +234,10 @@ static void release_by_fences(happens_before *hb, sync_object *o, const hb_acces
         [BY_RELEASE] = release_by_fence, [BY_FENCE_SC] = release_by_fence_sc};
     for (int way = 0; way < N_WAYS; way++) {
         vector_clock *for_block = release_of[way](hb, a->thread, REACH_BLOCK);
-        vector_clock *for_device = reaches ? release_of[way](hb, a->thread, REACH_DEVICE) : NULL;
+        vector_clock *for_device = !reaches ? NULL
+                                   : !hb->any_fence_cta
+                                       ? clock_ref(for_block)
+                                       : release_of[way](hb, a->thread, REACH_DEVICE);
         add_release(hb, o, way, for_block, for_device);
         clock_unref(hb, for_block);
         clock_unref(hb, for_device);

@@ -75,12 +75,18 @@ static bool check_shared(warp *w, const insn *i, int lane, const bulk_place *pla
 
 static bool check_mask(warp *w, const insn *i, int lane, const bulk_place *place) {
     const uint32_t n = w->block->launch->cluster_blocks;
-    if (!place->multicast || (place->ranks && !(place->ranks >> n))) return true;
-    warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-               "a multicast with block mask 0x%x; the cluster has %u blocks, so the mask must be "
-               "1 to 0x%x",
-               place->ranks, n, (1u << n) - 1);
+    if (!(place->ranks >> n)) return true;
+    warp_fault(
+        w, i, SMK_LAUNCH, 1u << lane,
+        "a multicast with block mask 0x%x; the cluster has %u blocks, so the mask must be at "
+        "most 0x%x",
+        place->ranks, n, (1u << n) - 1);
     return false;
+}
+
+/* As on an H200, a multicast to no block copies nothing. */
+static bool is_empty(const bulk_place *place) {
+    return place->multicast && !place->ranks;
 }
 
 static uint64_t in_window(int rank, uint64_t address) {
@@ -90,6 +96,7 @@ static uint64_t in_window(int rank, uint64_t address) {
 bool bulk_locate(warp *w, const insn *i, int lane, bulk_place place, bulk_copy *spec) {
     const bool load = spec->kind == BULK_LOAD;
     if (!check_mask(w, i, lane, &place)) return false;
+    if (is_empty(&place)) return true;
     if (place.multicast) {
         place.shared = in_window(first_lane(place.ranks), place.shared);
         place.barrier = in_window(first_lane(place.ranks), place.barrier);
@@ -134,6 +141,7 @@ static bool issue_to_others(warp *w, const insn *i, int lane, const bulk_place *
 }
 
 bool bulk_issue(warp *w, const insn *i, int lane, const bulk_place *place, const bulk_copy *spec) {
+    if (is_empty(place)) return true;
     bulk_copy *copy = bulk_append(w, i, lane, spec);
     if (!copy) return false;
     const bool load = spec->kind == BULK_LOAD;
