@@ -19,11 +19,13 @@ typedef struct meaning {
 #define REMEDY_UPDATE    "Install a newer NVIDIA driver"
 #define REMEDY_MISMATCH "The kernel module and libcuda differ in version: reboot, or reinstall both"
 #define REMEDY_PTX      "Install a newer NVIDIA driver, or the NVRTC of the driver's own version"
-#define REMEDY_NO_BINARY "Add this GPU to SMEMKERN_CUDA_ARCHS and build again, or pass PTX"
-#define REMEDY_IMAGE     "Pass PTX text or a fat binary made for this GPU"
-#define REMEDY_JIT       "The driver's JIT compiler is disabled or missing: pass machine code"
-#define REMEDY_RESOURCES "Use fewer threads per block, fewer registers or less shared memory"
-#define REMEDY_SANITIZER "compute-sanitizer, or device=\"emu\", shows the thread and the address"
+#define REMEDY_NO_BINARY   "Add this GPU to SMEMKERN_CUDA_ARCHS and build again, or pass PTX"
+#define REMEDY_IMAGE       "Pass PTX text or a fat binary made for this GPU"
+#define REMEDY_JIT         "The driver's JIT compiler is disabled or missing: pass machine code"
+#define REMEDY_RESOURCES   "Use fewer threads per block, fewer registers or less shared memory"
+#define REMEDY_COOPERATIVE "All blocks must fit on the GPU at the same time: launch fewer of them"
+#define REMEDY_CLUSTER     "Pass the size of clusters that divides the grid, at most 8 or 16 blocks"
+#define REMEDY_SANITIZER   "compute-sanitizer, or device=\"emu\", shows the thread and the address"
 #define REMEDY_TIMEOUT   "The GPU drives a display, which limits run time: launch less work at once"
 #define REMEDY_HARDWARE  "A hardware fault: see dmesg for its Xid, and reset the GPU"
 #define REMEDY_DESTROYED "Another library reset the device (cudaDeviceReset)"
@@ -64,7 +66,7 @@ static const meaning meanings[] = {
     {717, SMK_LAUNCH, true, REMEDY_SANITIZER},              /* INVALID_ADDRESS_SPACE */
     {718, SMK_LAUNCH, true, REMEDY_SANITIZER},              /* INVALID_PC */
     {719, SMK_LAUNCH, true, REMEDY_SANITIZER},              /* LAUNCH_FAILED */
-    {720, SMK_LAUNCH, false, REMEDY_RESOURCES},             /* COOPERATIVE_LAUNCH_TOO_LARGE */
+    {720, SMK_LAUNCH, false, REMEDY_COOPERATIVE},           /* COOPERATIVE_LAUNCH_TOO_LARGE */
     {721, SMK_LAUNCH, true, REMEDY_SANITIZER},              /* TENSOR_MEMORY_LEAK */
     {802, SMK_NO_DEVICE, false, REMEDY_FABRIC},             /* SYSTEM_NOT_READY */
     {803, SMK_DRIVER_TOO_OLD, false, REMEDY_MISMATCH},      /* SYSTEM_DRIVER_MISMATCH */
@@ -76,7 +78,7 @@ static const meaning meanings[] = {
     {901, SMK_VALUE, false, REMEDY_CAPTURE},                /* STREAM_CAPTURE_INVALIDATED */
     {906, SMK_VALUE, false, REMEDY_CAPTURE},                /* STREAM_CAPTURE_IMPLICIT */
     {911, SMK_LAUNCH, true, REMEDY_HARDWARE},               /* EXTERNAL_DEVICE */
-    {912, SMK_LAUNCH, false, REMEDY_RESOURCES},             /* INVALID_CLUSTER_SIZE */
+    {912, SMK_LAUNCH, false, REMEDY_CLUSTER},               /* INVALID_CLUSTER_SIZE */
 };
 
 static const meaning *find_meaning(CUresult result) {

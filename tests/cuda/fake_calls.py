@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from fake_arrays import create
+from fake_arrays import create, kernel
 from fake_flows import fake, floats, gemm, transpose
 
 import smemkern
@@ -66,7 +66,16 @@ def timed() -> None:
     assert fake.launches - launches >= 4 * len(lines)
 
 
-CASES = (numbered, callers_stream, predicted, timed)
+def clusters() -> None:
+    """The size of clusters, and that a launch is cooperative, reach the driver."""
+    x, y = floats(50), floats(50)
+    for options in ({"cluster": 16}, {"cluster": (4, 1, 1), "cooperative": True}):
+        z = np.zeros(50, "f4")
+        kernel(16, 64, x, y, z, 50, device="cuda", **options)
+        assert np.array_equal(z, x + y)
+
+
+CASES = (numbered, callers_stream, predicted, timed, clusters)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[1]]()

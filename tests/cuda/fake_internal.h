@@ -14,6 +14,9 @@
 
 enum {
     INVALID_VALUE = 1,
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    INVALID_CLUSTER_SIZE = 912,
+    MOST_RESIDENT = 4224, /* blocks of a cooperative launch */
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     ILLEGAL_ADDRESS = 700,

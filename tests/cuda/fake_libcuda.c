@@ -16,6 +16,7 @@ struct CUevent_st {
 struct CUfunc_st {
     char name[32];
     int dynamic_shared;
+    bool wide_clusters; /* clusters of more than 8 blocks are allowed */
 };
 
 enum { MOST_FUNCTIONS = 32 };
@@ -341,12 +342,19 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = fake_cuda.virtual_sm; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->dynamic_shared; break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        *value = function->wide_clusters;
+        break;
     }
     return CUDA_SUCCESS;
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     CALL(cuFuncSetAttribute);
+    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+        function->wide_clusters = value;
+        return CUDA_SUCCESS;
+    }
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
         value > SHARED_OPTIN - STATIC_SHARED)
         return fail(INVALID_VALUE);
@@ -365,6 +373,12 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *addres
     return fail(rank && sizes[0] && box[0] && !fill ? 0 : INVALID_VALUE);
 }
 
+static bool is_cluster(const unsigned size[3], const unsigned grid[3], CUfunction function) {
+    for (int k = 0; k < 3; k++)
+        if (!size[k] || grid[k] % size[k]) return false;
+    return size[0] * size[1] * size[2] <= (function->wide_clusters ? 16 : 8);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
                           void **extra) {
     CALL(cuLaunchKernelEx);
@@ -376,13 +390,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     for (unsigned i = 0; i < config->n_attributes; i++) {
         const CUlaunchAttribute *attribute = &config->attributes[i];
         if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-            for (int k = 0; k < 3; k++)
-                if (!attribute->value.cluster[k] || grid[k] % attribute->value.cluster[k])
-                    return fail(INVALID_VALUE);
+            if (!is_cluster(attribute->value.cluster, grid, function))
+                return fail(INVALID_CLUSTER_SIZE);
             continue;
         }
         if (attribute->value.allowed != 1) return fail(INVALID_VALUE);
-        if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) continue;
+        if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+            if (grid[0] > MOST_RESIDENT) return fail(COOPERATIVE_LAUNCH_TOO_LARGE);
+            continue;
+        }
         if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
             !stream->has_launched)
             return fail(INVALID_VALUE);

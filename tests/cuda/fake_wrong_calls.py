@@ -172,6 +172,12 @@ row(ValueError, "memory of a GPU", smemkern.trace, "gemm", good, other)
 row(ValueError, "max_instructions", kernel, 1, 1, x, y, z, 50, max_instructions=100)
 row(MemoryError, "1000", gemm, floats(300, 300), floats(300, 300), device="cuda", max_memory=1000)
 row(smemkern.LaunchError, "ADD|add|1025|1024", kernel, 1, 1, x, y, z, 50, shared_bytes=1 << 30)
+row(
+    smemkern.LaunchError, "912.*size of clusters that divides", kernel, 4, 1, x, y, z, 50, cluster=3
+)
+row(smemkern.LaunchError, "912", kernel, 17, 1, x, y, z, 50, cluster=16)
+row(smemkern.LaunchError, "720", kernel, 4225, 1, x, y, z, 50, cooperative=True)
+row(ValueError, "cluster.x = 17 is not within", kernel, 17, 1, x, y, z, 50, cluster=17)
 row(TypeError, "takes 4 arguments", kernel, 1, 1, x, y, z)
 
 
