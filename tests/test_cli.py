@@ -277,6 +277,22 @@ def test_trace_of_a_file(command, kernels):
     assert "deep.cuh:30" in command.out
 
 
+def test_trace_of_clusters(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("k.ptx").write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {"
+        " .reg .b32 %r<3>; .reg .b64 %d<2>; ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x;"
+        " mov.u32 %r1, %cluster_nctarank; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;"
+        " st.global.u32 [%d0], %r1; ret; }"
+    )
+    words = "trace k.ptx --grid 8 --block 1 --arg i32[8]"
+    for options in ("--cluster 4", "--cluster 2,1,1 --cooperative", "--cluster 4 --blocks 1"):
+        assert command.run(f"{words} {options}") == 0
+    assert "traced 4 of 8 blocks" in command.out
+    assert command.run(f"{words} --cluster 3") == 4
+    assert "must divide the grid" in command.err
+
+
 def test_trace_says_how_far_it_is():
     told = []
     a = np.ones((64, 64), np.float32)

@@ -172,7 +172,8 @@ typedef struct watch {
 } watch;
 
 static int report_progress(const watch *w) {
-    const size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
+    size_t done = atomic_load(&w->delivered) + (size_t)atomic_load(&w->finished);
+    if (done > w->total) done = w->total; /* whole clusters run, of which blocks are selected */
     PyObject *returned =
         PyObject_CallFunction(w->progress, "nn", (Py_ssize_t)done, (Py_ssize_t)w->total);
     Py_XDECREF(returned);

@@ -423,6 +423,27 @@ def test_a_trace_of_some_blocks_runs_their_clusters(nvrtc):
     assert (found.blocks, found.grid_blocks) == (6, 12)
 
 
+COUNTED = r"""
+extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = tile[threadIdx.x + 32] = threadIdx.x;
+    sync_cluster();
+    const int *from = there(tile, (rank() + threadIdx.x / 16) % blocks());
+    out[blockIdx.x * 32 + threadIdx.x] = from[2 * threadIdx.x];
+    sync_cluster();
+}"""
+
+
+def test_counts_of_distributed_shared_memory(nvrtc):
+    k = kernel(COUNTED)
+    found = smemkern.trace(k, 4, 32, np.zeros(128, "i4"), cluster=2)
+    line = 1 + next(n for n, text in enumerate(k.source.splitlines()) if "from[2" in text)
+    (row,) = [row for row in found.shared if (row.line, row.op) == (line, "load")]
+    # Lanes 0 to 15 read one block's even words, lanes 16 to 31 the other's: two requests, of which
+    # each has one wavefront.
+    assert (row.requests, row.wavefronts, row.bytes) == (8, 8, 4 * 128)
+
+
 # ---- barriers ----
 
 EXIT = r"""

@@ -26,14 +26,14 @@ static void unlink_copy(block *b, bulk_copy **link) {
     bulk_copy *copy = *link;
     *link = copy->next;
     if (!*link) b->bulk_end = link;
-    b->charged -= sizeof *copy + copy->bytes;
+    block_uncharge(b, sizeof *copy + copy->bytes);
     free(copy);
 }
 
 void bulk_clear(block *b) {
     for (bulk_copy *copy = b->bulk, *next; copy; copy = next) {
         next = copy->next;
-        b->charged -= sizeof *copy + copy->bytes;
+        block_uncharge(b, sizeof *copy + copy->bytes);
         free(copy);
     }
     b->bulk = NULL;

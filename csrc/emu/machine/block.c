@@ -11,24 +11,35 @@
 
 bool block_charge(block *b, uint64_t bytes) {
     char message[512];
-    if (bytes <= MAX_BLOCK_BYTES - b->charged) {
+    const uint64_t group_limit = (uint64_t)MAX_GROUP_GIB << 30;
+    const bool block_has = bytes <= MAX_BLOCK_BYTES - b->charged;
+    if (block_has && bytes <= group_limit - *b->group_charged) {
         b->charged += bytes;
+        *b->group_charged += bytes;
         return true;
     }
     snprintf(message, sizeof message,
-             "out of memory: kernel %.200s: the frames, local memory and copies in flight of one "
-             "block take more than %d bytes; use fewer threads per block, less local memory or "
+             "out of memory: kernel %.200s: the frames, local memory and copies in flight of %s "
+             "take more than %llu bytes; use fewer threads per block, less local memory or "
              "shallower recursion",
-             b->launch->program->function->name, MAX_BLOCK_BYTES);
+             b->launch->program->function->name,
+             block_has ? "blocks that run together" : "one block",
+             (unsigned long long)(block_has ? group_limit : MAX_BLOCK_BYTES));
     launch_fail(b->launch, SMK_MEMORY, message);
     return false;
 }
 
-block *block_new(launch *l, uint32_t member, void *observer_state) {
+void block_uncharge(block *b, uint64_t bytes) {
+    b->charged -= bytes;
+    *b->group_charged -= bytes;
+}
+
+block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *observer_state) {
     block *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     b->launch = l;
     b->observer_state = observer_state;
+    b->group_charged = group_charged;
     b->member = member;
     b->rank = member % l->cluster_blocks;
     b->window = WINDOW_BASE(b->rank);

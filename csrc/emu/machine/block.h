@@ -54,13 +54,14 @@ typedef struct block {
     struct slab *slabs;
     struct bulk_copy *bulk, **bulk_end; /* list of bulk copies in flight, and its end */
     print_buffer printed;
-    uint64_t charged;     /* bytes, of MAX_BLOCK_BYTES */
-    void (*poll)(void *); /* stops the launch when it has to end */
+    uint64_t charged;        /* bytes, of MAX_BLOCK_BYTES */
+    uint64_t *group_charged; /* the same of its group, of MAX_GROUP_GIB */
+    void (*poll)(void *);    /* stops the launch when it has to end */
     void *poll_arg;
 } block;
 
 /* That member of every group that it runs in. NULL: out of memory. */
-block *block_new(launch *l, uint32_t member, void *observer_state);
+block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *observer_state);
 void block_free(block *b);
 /* Makes it a block of the grid that has run nothing yet. False: out of memory. */
 bool block_begin(block *b, uint64_t linear);
@@ -74,6 +75,7 @@ bool block_goes_on(const block *b);
 /* Charges host memory to the block's limit (MAX_BLOCK_BYTES). False: the limit is reached, and
  * the launch has failed. */
 bool block_charge(block *b, uint64_t bytes);
+void block_uncharge(block *b, uint64_t bytes);
 
 /* Lanes of w have exited: completes the barriers and collectives that waited only for them
  * (barrier.c, collective.c). */

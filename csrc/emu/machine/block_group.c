@@ -13,7 +13,7 @@ block_group *block_group_new(launch *l, void *observer_state) {
     g->launch = l;
     g->n_blocks = l->group_blocks;
     for (uint32_t k = 0; k < g->n_blocks; k++) {
-        block *b = g->blocks[k] = block_new(l, k, observer_state);
+        block *b = g->blocks[k] = block_new(l, k, &g->charged, observer_state);
         if (!b) {
             block_group_free(g);
             return NULL;

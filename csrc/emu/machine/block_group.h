@@ -9,6 +9,7 @@
 typedef struct block_group {
     launch *launch;
     uint32_t n_blocks;
+    uint64_t charged;     /* bytes of host memory (block_charge) */
     uint64_t idle_rounds; /* consecutive rounds over all warps with nothing but failed try_waits */
     block *blocks[];      /* cluster by cluster, by rank */
 } block_group;

@@ -9,6 +9,8 @@
 
 /* Limit of host memory per block: frames, local memory, copies in flight. */
 enum { MAX_BLOCK_BYTES = 1 << 30 };
+/* The same of a group (block_group.h). */
+enum { MAX_GROUP_GIB = 4 };
 
 /* Kinds of frame slots, beside ptx_special, whose value is set per launch, block, warp or call. */
 enum slot_kind {
