@@ -159,7 +159,7 @@ PyObject *device_trim(const module_state *state, PyObject *given);
 PyObject *dict_item(PyObject *dict, PyObject *key);
 
 /* The compiled kernel of a variant; *owner keeps its memory. */
-int variant_image(module_state *state, const smk_row *row, const smk_dtype *dtype,
+int variant_image(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
                   const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
 
 /* Finds the NVRTC library of NVIDIA's wheel, if it is installed, and sets its path. */

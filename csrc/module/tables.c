@@ -36,10 +36,10 @@ static PyObject *legal_values(const smk_param *param) {
     return legal;
 }
 
-static PyObject *params_of(const smk_row *row) {
+static PyObject *params_of(const smk_variant *variant) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < row->n_params; i++) {
-        const smk_param *param = &row->params[i];
+    for (int i = 0; list && i < variant->n_params; i++) {
+        const smk_param *param = &variant->params[i];
         if (append(list, Py_BuildValue("(sLNs)", param->name, (long long)param->fallback,
                                        legal_values(param), param->doc))) {
             Py_CLEAR(list);
@@ -48,26 +48,27 @@ static PyObject *params_of(const smk_row *row) {
     return as_tuple(list);
 }
 
-static PyObject *dtypes_of(const smk_row *row) {
+static PyObject *dtypes_of(const smk_variant *variant) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < row->n_dtypes; i++)
-        if (append(list, PyUnicode_FromString(row->dtypes[i].name))) Py_CLEAR(list);
+    for (int i = 0; list && i < variant->n_dtypes; i++)
+        if (append(list, PyUnicode_FromString(variant->dtypes[i].name))) Py_CLEAR(list);
     return as_tuple(list);
 }
 
-static PyObject *product_bits(const smk_row *row) {
-    return row->product_bits ? PyLong_FromLong(row->product_bits) : Py_NewRef(Py_None);
+static PyObject *product_bits(const smk_variant *variant) {
+    return variant->product_bits ? PyLong_FromLong(variant->product_bits) : Py_NewRef(Py_None);
 }
 
 PyObject *table_variants(void) {
     static const char *const strides[] = {"rows", "rows or columns", "any"};
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < smk_n_rows; i++) {
-        const smk_row *row = &smk_rows[i];
-        if (append(list, Py_BuildValue("(ssszlNNNs)", smk_op_names[row->op], row->name,
-                                       row->summary, row->differs_from, (long)row->min_sm,
-                                       dtypes_of(row), params_of(row), product_bits(row),
-                                       strides[smk_strides_of(row)]))) {
+    for (size_t i = 0; list && i < smk_n_variants; i++) {
+        const smk_variant *variant = &smk_variants[i];
+        if (append(list,
+                   Py_BuildValue("(ssszlNNNs)", smk_op_names[variant->op], variant->name,
+                                 variant->summary, variant->differs_from, (long)variant->min_sm,
+                                 dtypes_of(variant), params_of(variant), product_bits(variant),
+                                 strides[smk_strides_of(variant)]))) {
             Py_CLEAR(list);
         }
     }
