@@ -140,9 +140,9 @@ def _c_row(row: Row) -> Iterator[str]:
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.any_strides:
-        names = ("any", "tall", "flat", "small", "copy", "in_place")
-        names += ("in_place_vectors", "even", "large", "little", "least")
-        names += ("vectors", "vectors_little")
+        names = ("strided", "tall_skinny", "short_wide", "small", "copy", "in_place")
+        names += ("in_place_vectors", "aligned", "large", "tile32", "tile16")
+        names += ("vectors", "vectors_small")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
         yield f"        .transpose_kernels = {{{kernels}}},"
     if row.boxes:

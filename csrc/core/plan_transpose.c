@@ -9,7 +9,7 @@
  *                                caller calls rows and columns; permuted views are no special case
  *     the same dimension         a copy of rows: the call undoes an earlier transpose
  *
- * If both strides are 1 a specialised kernel is chosen by size and alignment, else <entry>_any. A
+ * If both strides are 1 a kernel is chosen by size and alignment, else <entry>_strided. A
  * square matrix transposed onto itself uses <entry>_in_place or <entry>_in_place_vectors.
  */
 #include "plan_parts.h"
@@ -108,9 +108,9 @@ static int log2_down(int64_t n) {
 /* The kernel for any strides. Tile sides are powers of 2; for a narrow matrix, one side covers all
  * of it and the other is longer. Small matrices share a block. A copy takes tiles as wide as
  * possible. */
-static choice choose_any(const smk_variant *variant, const view *v, int64_t batches, int itemsize,
-                         transpose_args *args) {
-    const int log_tile = ANY_LOG(itemsize), side = v->copy ? log_tile : log_tile / 2;
+static choice choose_strided(const smk_variant *variant, const view *v, int64_t batches,
+                             int itemsize, transpose_args *args) {
+    const int log_tile = STRIDED_LOG(itemsize), side = v->copy ? log_tile : log_tile / 2;
     int log_rows = log2_up(v->rows.size, side), log_cols = log2_up(v->cols.size, side);
     if (log_cols < side || v->copy)
         log_rows = log2_up(v->rows.size, log_tile - log_cols);
@@ -120,8 +120,9 @@ static choice choose_any(const smk_variant *variant, const view *v, int64_t batc
     args->log_cols = log_cols;
     args->matrices = 1 << log2_up(batches, log_tile - log_rows - log_cols);
     const int64_t rows = (int64_t)args->matrices << log_rows;
-    return (choice){variant->transpose_kernels.any, INT64_C(1) << log_rows, INT64_C(1) << log_cols,
-                    v->copy ? 0 : rows * ANY_PITCH(log_cols) * itemsize, 0};
+    return (choice){variant->transpose_kernels.strided, INT64_C(1) << log_rows,
+                    INT64_C(1) << log_cols, v->copy ? 0 : rows * STRIDED_PITCH(log_cols) * itemsize,
+                    0};
 }
 
 /* Kernels for narrow matrices: one side is short, and x, y, or both with the whole batch are one
@@ -142,12 +143,12 @@ static bool choose_narrow(const smk_variant *variant, const view *v, const batch
         out->entry = variant->transpose_kernels.small;
         args->matrices = (int)(tile / (rows * cols));
     } else if (short_cols && x_contiguous) {
-        out->entry = variant->transpose_kernels.tall;
+        out->entry = variant->transpose_kernels.tall_skinny;
         args->log_rows = log2_down(tile / cols);
         out->tile_rows = INT64_C(1) << args->log_rows;
     } else if (short_rows && y_contiguous) {
-        out->entry = variant->transpose_kernels.flat;
-        out->threads = FLAT_THREADS;
+        out->entry = variant->transpose_kernels.short_wide;
+        out->threads = SHORT_WIDE_THREADS;
         args->log_cols = log2_down(tile / rows);
         out->tile_cols = INT64_C(1) << args->log_cols;
     }
@@ -175,7 +176,7 @@ static bool choose_vectors(const smk_variant *variant, const view *v, const batc
                            int itemsize, choice *out) {
     enum { FEW = 1024 };
     const int64_t rows = v->rows.size, cols = v->cols.size;
-    if (rows < LITTLE_TILE || cols < VECTORS_LITTLE_J(itemsize) || !has_vectors(v, it, itemsize))
+    if (rows < 32 || cols < VECTORS_SMALL_J(itemsize) || !has_vectors(v, it, itemsize))
         return false;
     const int64_t side_i = VECTORS_TILE_I(itemsize), side_j = VECTORS_TILE_J(itemsize);
     const double tiles =
@@ -187,8 +188,8 @@ static bool choose_vectors(const smk_variant *variant, const view *v, const batc
     if (large)
         *out = (choice){variant->transpose_kernels.vectors, side_i, side_j, 0, VECTORS_THREADS};
     else
-        *out = (choice){variant->transpose_kernels.vectors_little, VECTORS_LITTLE_I(itemsize),
-                        VECTORS_LITTLE_J(itemsize), 0, VECTORS_LITTLE_THREADS_OF(itemsize)};
+        *out = (choice){variant->transpose_kernels.vectors_small, VECTORS_SMALL_I(itemsize),
+                        VECTORS_SMALL_J(itemsize), 0, VECTORS_SMALL_THREADS_OF(itemsize)};
     return true;
 }
 
@@ -213,7 +214,7 @@ static double elements_of_tiles(const view *v, int lead, int64_t tile_rows, int6
  * unless too much of them lies outside the matrix. */
 static void choose_wide(const smk_variant *variant, const smk_geometry *g, const view *v,
                         const batch_iterator *it, int itemsize, transpose_args *args, choice *out) {
-    *out = (choice){variant->transpose_kernels.even, g->output_tile[1], g->output_tile[0], 0, 0};
+    *out = (choice){variant->transpose_kernels.aligned, g->output_tile[1], g->output_tile[0], 0, 0};
     const bool whole_rows = v->rows.size <= out->tile_rows && itemsize >= 4;
     if (!whole_rows && !rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize))) {
         const int64_t large = LARGE_TILE(itemsize);
@@ -232,22 +233,21 @@ static bool choose_unit_strides(const smk_variant *variant, const smk_geometry *
                                 choice *out) {
     /* Max elements for tiles of 16 x 16, of 32 x 32, and of 32 x 32 if rows have no whole
      * vectors. */
-    enum { MAX_LEAST = 1 << 16, MAX_LITTLE = 1 << 18, MAX_LITTLE_UNALIGNED = 1 << 21 };
+    enum { MAX_TILE16 = 1 << 16, MAX_TILE32 = 1 << 18, MAX_TILE32_UNALIGNED = 1 << 21 };
     const int64_t rows = v->rows.size, cols = v->cols.size;
     const bool narrow = rows < WIDE_FROM || cols < WIDE_FROM;
     const double elements = (double)rows * (double)cols * (double)it->total;
-    if (!narrow && elements <= MAX_LITTLE) {
-        const int side = elements <= MAX_LEAST ? LEAST_TILE : LITTLE_TILE;
-        *out = (choice){elements <= MAX_LEAST ? variant->transpose_kernels.least
-                                              : variant->transpose_kernels.little,
-                        side, side, 0, LITTLE_THREADS};
+    if (!narrow && elements <= MAX_TILE32) {
+        const int side = elements <= MAX_TILE16 ? 16 : 32;
+        *out = (choice){elements <= MAX_TILE16 ? variant->transpose_kernels.tile16
+                                               : variant->transpose_kernels.tile32,
+                        side, side, 0, SMALL_TILE_THREADS};
         return true;
     }
     if (!choose_vectors(variant, v, it, itemsize, out)) {
         if (narrow) return choose_narrow(variant, v, it, itemsize, args, out);
-        if (elements <= MAX_LITTLE_UNALIGNED) {
-            *out = (choice){variant->transpose_kernels.little, LITTLE_TILE, LITTLE_TILE, 0,
-                            LITTLE_THREADS};
+        if (elements <= MAX_TILE32_UNALIGNED) {
+            *out = (choice){variant->transpose_kernels.tile32, 32, 32, 0, SMALL_TILE_THREADS};
             return true;
         }
         choose_wide(variant, g, v, it, itemsize, args, out);
@@ -272,7 +272,7 @@ static choice choose(const smk_variant *variant, const smk_geometry *g, const vi
     if (v->copy && v->cols.stride[X] == 1 && v->cols.stride[Y] == 1)
         return (choice){variant->transpose_kernels.copy, 1, COPY_ELEMENTS(itemsize), 0, 0};
     if (v->copy || !unit_strides || !choose_unit_strides(variant, g, v, it, itemsize, args, &c))
-        return choose_any(variant, v, batch_z_size(it), itemsize, args);
+        return choose_strided(variant, v, batch_z_size(it), itemsize, args);
     return c;
 }
 
@@ -394,7 +394,7 @@ smk_code smk_plan_transpose(const smk_variant *variant, const smk_dtype *dtype,
         .pointers = {{offsetof(transpose_args, x), X}, {offsetof(transpose_args, y), Y}},
         .n_pointers = 2,
     };
-    return variant->transpose_kernels.any
+    return variant->transpose_kernels.strided
                ? plan_any_strides(variant, dtype, values, problem, plan, status)
                : plan_one_kernel(variant, dtype, values, problem, plan, status);
 }

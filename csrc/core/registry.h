@@ -34,7 +34,7 @@ typedef struct smk_dtype {
     const char *define; /* macro for the kernel's source: "REAL=float", "ELEMENT=uint4" */
 } smk_dtype;
 
-/* Launch geometry for given parameters. The expressions of its row in the table, evaluated by generated code. */
+/* Launch geometry for given parameters: the expressions of its row, evaluated by generated code. */
 typedef struct smk_geometry {
     int64_t threads[3];     /* per block */
     int64_t output_tile[2]; /* rows and columns of the result per block */
@@ -76,17 +76,18 @@ typedef struct smk_skinny {
 } smk_skinny;
 
 /* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the
- * kernel's suffix: "transpose_sector_aligned_any". */
+ * kernel's suffix: "transpose_sector_aligned_strided". */
 typedef struct smk_transpose_kernels {
     /* Any strides. NULL: the variant has one kernel, for contiguous rows of x and y. */
-    const char *any;
-    const char *tall, *flat, *small; /* few columns; few rows; several small matrices per block */
-    const char *copy;                /* x and y are contiguous in the same dimension */
+    const char *strided;
+    const char *tall_skinny, *short_wide; /* few columns; few rows */
+    const char *small;                    /* several small matrices per block */
+    const char *copy;                     /* x and y are contiguous in the same dimension */
     const char *in_place, *in_place_vectors;
-    const char *even;                     /* all rows of y begin at a sector */
-    const char *large, *little, *least;   /* by tile size; little: 32 x 32, least: 16 x 16 */
-    const char *vectors, *vectors_little; /* rows of whole, aligned 16-byte vectors */
-    bool boxes;                           /* the variant's kernel reads x by TMA */
+    const char *aligned;                 /* all rows of y begin at a sector */
+    const char *large, *tile32, *tile16; /* by tile size: 64 or 96, 32, 16 */
+    const char *vectors, *vectors_small; /* rows of whole, aligned 16-byte vectors */
+    bool boxes;                          /* the variant's kernel reads x by TMA */
 } smk_transpose_kernels;
 
 /* Devices on which a variant is the default of variant "auto": smk_default_variant. */
@@ -120,7 +121,7 @@ typedef struct smk_variant {
 
 /* The layouts that the variant reads in place. Others have to be packed first. */
 static inline smk_strides smk_strides_of(const smk_variant *variant) {
-    if (variant->wgmma.terms > 0 || variant->skinny.rows[0] || variant->transpose_kernels.any)
+    if (variant->wgmma.terms > 0 || variant->skinny.rows[0] || variant->transpose_kernels.strided)
         return SMK_ANY_STRIDES;
     return variant->by_layout[0][0] ? SMK_ROWS_OR_COLUMNS : SMK_ROWS;
 }
