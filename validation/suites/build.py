@@ -47,7 +47,8 @@ def files(suite: Suite, root: Path) -> list[Path]:
 
 def command(suite: Suite, root: Path, file: Path) -> list[str]:
     inside = [folder for folder in file.parents if folder.is_relative_to(root)]
-    folders = [file.parent, *(f / "utils" for f in inside), *(root / f for f in suite.include), STUBS]
+    own = [folder / name for folder in inside for name in ("utils", "inc")]
+    folders = [file.parent, *own, *(root / f for f in suite.include), STUBS]
     return [*COMMON, *suite.options, *(f"-I{folder}" for folder in folders), str(file)]
 
 

@@ -19,6 +19,8 @@ DETAILS = (
     (re.compile(r"in `[^`]*`"), ""),
     (re.compile(r"\b_Z\w+|\bkernel \S+"), "kernel"),
 )
+EXTERNAL = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)")
+KNOWN_EXTERNAL = {"vprintf", "__assertfail", "malloc", "free"}
 REFUSALS = (
     smemkern.UnsupportedInstructionError,
     smemkern.CompileError,
@@ -27,11 +29,16 @@ REFUSALS = (
 )
 
 
+class MissingFunctionError(Exception):
+    """An entry calls a function that is in no file that was compiled with it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Entry:
     name: str
     zeros: tuple[Any, ...]  # an argument of zeros for each parameter
     block: tuple[int, ...]  # that it requires, or one thread
+    external: str  # a function that it calls, and that the emulator would have to supply
 
 
 def _zero(words: str, n: str | None) -> Any:
@@ -41,13 +48,26 @@ def _zero(words: str, n: str | None) -> Any:
     return bytes(int(n) * int(kind[1]) // 8 if kind else int(n))
 
 
+def _body(text: str, begin: int) -> str:
+    """From the opening brace before `begin` to the one that closes it."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", text[begin:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[begin : begin + brace.start()]
+    return text[begin:]
+
+
 def entries(ptx: str) -> list[Entry]:
-    found = []
-    for name, parameters, rest in ENTRY.findall(COMMENT.sub("", ptx)):
-        zeros = tuple(_zero(p["words"], p["n"]) for p in PARAMETER.finditer(parameters))
+    text, found = COMMENT.sub("", ptx), []
+    missing = set(EXTERNAL.findall(text)) - KNOWN_EXTERNAL
+    for match in ENTRY.finditer(text):
+        name, parameters, rest = match.groups()
+        zeros = tuple(_zero(p["words"], p["n"]) for p in PARAMETER.finditer(parameters or ""))
         required = REQUIRED.search(rest)
         block = tuple(int(n or 1) for n in required.groups()) if required else (1, 1, 1)
-        found.append(Entry(name, zeros, block))
+        words = set(re.findall(r"[\w$%]+", _body(text, match.end()))) if missing else set()
+        found.append(Entry(name, zeros, block, min(missing & words, default="")))
     return found
 
 
@@ -72,4 +92,6 @@ def refusal(ptx: str, entry: Entry) -> Exception | None:
         return error
     except smemkern.Error:
         pass  # it ran, and has no memory to work on
+    if entry.external:
+        return MissingFunctionError(f"calls {entry.external}, a function of another module")
     return None

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import smemkern
 
@@ -42,7 +43,8 @@ class Name:
         """The template arguments that are numbers or truth values."""
         truth = {"true": 1, "false": 0}
         found = [truth.get(part, part) for part in self.template]
-        return [int(part) for part in found if re.fullmatch(r"-?\d+", str(part))]
+        matches = [re.fullmatch(r"(-?\d+)u?l?", str(part)) for part in found]
+        return [int(match[1]) for match in matches if match]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +81,7 @@ def case(suite: str, file: str, *kernels: str) -> Callable[[Any], Any]:
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
     names = list(names)
-    done = subprocess.run(["cu++filt"], input="\n".join(names), capture_output=True, text=True)
+    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True)
     return dict(zip(names, done.stdout.splitlines(), strict=True)) if names else {}
 
 
@@ -103,6 +105,29 @@ def find(suite: str, file: str, name: Name) -> Case | None:
         ),
         None,
     )
+
+
+NARROW = {"__nv_bfloat16": ml_dtypes.bfloat16, "__half": np.float16}
+NARROW_ERROR = 1e-2  # a few roundings to eight bits, relative to the largest result
+
+
+def as_declared(name: Name, launch: Launch) -> Launch:
+    """The float32 arrays of parameters that are declared as narrower ones, in that type."""
+    inside = name.text[name.text.rindex("(") + 1 : -1] if "(" in name.text else ""
+    while (flat := re.sub(r"<[^<>]*>", "", inside)) != inside:
+        inside = flat
+    declared = inside.split(", ")
+    if len(declared) != len(launch.args):
+        return launch
+    for at, (kind, value) in enumerate(zip(declared, launch.args, strict=True)):
+        narrow = NARROW.get(kind.removesuffix("*").removesuffix(" const"))
+        if narrow is None or not isinstance(value, np.ndarray) or value.dtype != np.float32:
+            continue
+        launch.args[at] = value.astype(narrow)
+        if at in launch.expected:
+            largest = float(np.nanmax(np.abs(launch.expected[at])))
+            launch.atol = max(launch.atol, NARROW_ERROR * largest)
+    return launch
 
 
 def difference(launch: Launch) -> str:

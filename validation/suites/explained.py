@@ -1,0 +1,93 @@
+"""Findings in public kernels that were checked by reading: wrong results, hazards and faults."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """Why a kernel gives a wrong result or has a hazard. `harmful`: the result can be wrong."""
+
+    suite: str
+    file: str  # regular expression of the path
+    kernel: str  # regular expression of the kernel's name, all of it
+    harmful: bool
+    reason: str
+    template: str = ""  # regular expression of the template arguments
+
+
+EXPLAINED = (
+    Explanation(
+        "llm.c",
+        "softmax_forward",
+        "softmax_forward_kernel4",
+        True,
+        "Thread 0 overwrites `shared[0]` with a warp's sum while other warps still read the maximum "
+        "from it: no barrier between line 268 and line 288.",
+    ),
+    Explanation(
+        "llm.c",
+        "softmax_forward",
+        "softmax_forward_kernel7",
+        False,
+        "Elements past the end are read as the row's last one, which another thread writes; the value "
+        "is not used.",
+    ),
+    Explanation(
+        "llm.c",
+        "attention_forward",
+        "attention_forward_fused1",
+        True,
+        "Lanes read the scores that other lanes of the warp wrote to global memory, without a "
+        "`__syncwarp` between.",
+    ),
+    Explanation(
+        "llm.c",
+        "attention_backward",
+        "softmax_autoregressive_backward_kernel8",
+        True,
+        "The loop writes `block_acc` again while slower warps still read it: one barrier per turn, "
+        "two are needed.",
+    ),
+    Explanation(
+        "llm.c",
+        "layernorm_backward",
+        "layernorm_backward_kernel(9|10)",
+        True,
+        "The last block reads the other blocks' sums. Each block's threads write them, then thread 0 "
+        "increments the counter, with no `__threadfence` between.",
+    ),
+    Explanation(
+        "llm.c",
+        "layernorm_backward",
+        "layernorm_backward_kernel4",
+        False,
+        "`atomicAdd` of bfloat16 starts with an ordinary read of the word that other blocks add to; the "
+        "loop of compare-and-swap repairs a stale value.",
+    ),
+    Explanation(
+        "SGEMM_CUDA",
+        "runner",
+        "sgemm(Vectorize|ResolveBankConflicts|ResolveBankExtraCol)",
+        True,
+        "The 64 x 64 tile, which the host takes for matrices below 128, has 64 threads, and each loads "
+        "one `float4`: half of the shared tiles is never written.",
+        "^64",
+    ),
+    Explanation(
+        "SGEMM_CUDA",
+        "runner",
+        "sgemmDoubleBuffering",
+        False,
+        "The halves of a block wait at different `__syncthreads` of an `if`, which CUDA leaves "
+        "undefined; current GPUs count arrivals and do what was meant.",
+    ),
+    Explanation(
+        "ZLUDA",
+        "ldmatrix.ptx|ldmatrix_trans.ptx|_2x.ptx",
+        ".*",
+        True,
+        "The test launches 64 threads on arrays for 32: the upper warp works past their end.",
+    ),
+)
