@@ -56,7 +56,9 @@ def key(suite: Suite, root: Path, file: Path, version: str) -> str:
     """The headers count by the commit of their repository, and our own by their text."""
     own = [path.read_bytes() for path in sorted(STUBS.rglob("*")) if path.is_file()]
     made_of = (version, commit(root), *COMMON, *suite.options, *suite.include)
-    return hashlib.sha256(b"\0".join([*map(str.encode, made_of), *own, file.read_bytes()])).hexdigest()
+    return hashlib.sha256(
+        b"\0".join([*map(str.encode, made_of), *own, file.read_bytes()])
+    ).hexdigest()
 
 
 def reason(log: str) -> str:
@@ -76,7 +78,9 @@ def compile_one(suite: Suite, root: Path, file: Path, version: str, cache: Path)
         try:
             done = subprocess.run(
                 ["nvcc", *command(suite, root, file), "-o", str(part)],
-                capture_output=True, text=True, timeout=TIMEOUT,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
             )
             log = done.stderr + done.stdout
         except subprocess.TimeoutExpired:

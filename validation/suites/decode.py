@@ -10,7 +10,9 @@ import smemkern
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{;]*)\{")
-PARAMETER = re.compile(r"\.param\s+(?P<words>(?:\.[\w]+\s+(?:\d+\s+)?)+)(?P<name>[\w$%]+)(?:\[(?P<n>\d+)\])?")
+PARAMETER = re.compile(
+    r"\.param\s+(?P<words>(?:\.[\w]+\s+(?:\d+\s+)?)+)(?P<name>[\w$%]+)(?:\[(?P<n>\d+)\])?"
+)
 REQUIRED = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 INSTRUCTION = re.compile(r"does not support the instruction `(?:@!?\S+ )?([\w.:]+)")
 # What an error says about one kernel, which does not matter to a list of reasons.

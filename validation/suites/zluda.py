@@ -16,9 +16,15 @@ TABLE = "ptx/src/test/spirv_run/mod.rs"
 SHARED_BYTES = 1024  # of each launch there
 WARPS = 64  # threads of the tests of warps
 
-TYPES = {f"{kind}{bits}": np.dtype(f"{name}{bits}") for kind, name, all_bits in (
-    ("u", "uint", (8, 16, 32, 64)), ("i", "int", (8, 16, 32, 64)), ("f", "float", (16, 32, 64)),
-) for bits in all_bits}
+TYPES = {
+    f"{kind}{bits}": np.dtype(f"{name}{bits}")
+    for kind, name, all_bits in (
+        ("u", "uint", (8, 16, 32, 64)),
+        ("i", "int", (8, 16, 32, 64)),
+        ("f", "float", (16, 32, 64)),
+    )
+    for bits in all_bits
+}
 TYPES["bf16"] = np.dtype(ml_dtypes.bfloat16)
 
 CALL = re.compile(r"^test_ptx(_with_32|_warp)?!\(\s*(\w+)\s*(?:,(.*?))?\)\s*;", re.M | re.S)

@@ -317,7 +317,10 @@ def bias_gradient(name: Name, rng: Rng) -> Launch:
         grid, shape, shared = (1, 2), (32, block // 32), columns * 4
         args.append(block)
     elif kind in "89":
-        grid, shape = (columns // 64, 2 if kind == "8" and name.template[-1] == "true" else 1), (4, 8, 8)
+        grid, shape = (
+            (columns // 64, 2 if kind == "8" and name.template[-1] == "true" else 1),
+            (4, 8, 8),
+        )
         args.append(bytes(1))
     return Launch(grid, shape, args, {0: expected}, 1e-4, 1e-4, shared)
 

@@ -11,7 +11,9 @@ M, N, K = 256, 256, 64
 ALPHA, BETA = 0.5, 3.0
 
 
-def _launch(grid: tuple[int, ...], block: tuple[int, ...] | int, rng: np.random.Generator) -> Launch:
+def _launch(
+    grid: tuple[int, ...], block: tuple[int, ...] | int, rng: np.random.Generator
+) -> Launch:
     a = rng.standard_normal((M, K), np.float32)
     b = rng.standard_normal((K, N), np.float32)
     c = rng.standard_normal((M, N), np.float32)
