@@ -90,4 +90,69 @@ EXPLAINED = (
         True,
         "The test launches 64 threads on arrays for 32: the upper warp works past their end.",
     ),
+    Explanation(
+        "cuda-samples",
+        "/reduction/",
+        "reduce[4-7]",
+        True,
+        "Blocks of fewer than 32 threads make a tile of 32 threads and shuffle over it: the missing "
+        "lanes have no value.",
+        "^(int|float|double), (1|2|4|8|16)u",
+    ),
+    Explanation(
+        "cuda-samples",
+        "/reduction/",
+        "reduce7",
+        True,
+        "The last shuffles take values from lanes outside their mask, which is undefined; the variant "
+        "for int is another instruction, and right.",
+        "^(float|double)",
+    ),
+    Explanation(
+        "cuda-samples",
+        "threadFenceReduction",
+        "reduce(Multi|Single)Pass",
+        True,
+        "Blocks of fewer than 32 threads read 16 elements ahead in shared memory, past what they wrote "
+        "and past what the host allocates.",
+        "^(1|2|4|8|16)u",
+    ),
+    Explanation(
+        "cuda-samples",
+        "globalToShmemAsyncCopy",
+        "MatrixMulAsyncCopyMultiStageLargeChunk",
+        True,
+        "Five stages are in flight in four buffers, and the tile of B is loaded from the place of A's "
+        "tile; the sample's constant matrices hide both.",
+    ),
+    Explanation(
+        "cuda-samples",
+        "globalToShmemAsyncCopy",
+        "MatrixMulAsyncCopyMultiStage",
+        True,
+        "Five stages are in flight in four buffers: a copy overwrites a tile that may still be read.",
+    ),
+    Explanation(
+        "cuda-samples",
+        "globalToShmemAsyncCopy",
+        "MatrixMul(AsyncCopy|Naive)LargeChunk",
+        True,
+        "The tile of B is loaded from the place of A's tile, in the asynchronous version from A itself.",
+    ),
+    Explanation(
+        "cuda-samples",
+        "bf16TensorCoreGemm",
+        "simple_wmma_bf16gemm",
+        True,
+        "The row and the column of B's tile are swapped; the sample runs this kernel only where shared "
+        "memory is short.",
+    ),
+    Explanation(
+        "LeetCUDA",
+        "softmax",
+        "online_safe_softmax_f32_per_token_kernel",
+        True,
+        "A warp reads 32 partial results of an array that has one per warp of the block: the other "
+        "elements were never written, or are past its end.",
+    ),
 )
