@@ -155,4 +155,19 @@ EXPLAINED = (
         "A warp reads 32 partial results of an array that has one per warp of the block: the other "
         "elements were never written, or are past its end.",
     ),
+    Explanation(
+        "fast.cu",
+        "sum.cu",
+        "sumKernel4",
+        True,
+        "All lanes execute `redux.sync` with the mask 0xff, which names eight of them: undefined.",
+    ),
+    Explanation(
+        "fast.cu",
+        "matmul.cu",
+        "M\\d+::matmulKernel\\d+",
+        True,
+        "The mbarriers are initialized with ordinary writes, and TMA uses them without a "
+        "`fence.proxy.async` (or `fence.mbarrier_init`) between.",
+    ),
 )
