@@ -34,7 +34,17 @@ def counts() -> str:
     total = {key: sum(row[key] for row in found) for key in COUNTS}
     files = sum(row["files"] - len(row["not_compiled"]) for row in found)
     lines.append(("sum", str(files), *(str(total[key]) for key in COUNTS)))
-    header = ("suite", "files", "kernels", "decoded", "run", "right", "their fault", "wrong", "hazards")
+    header = (
+        "suite",
+        "files",
+        "kernels",
+        "decoded",
+        "run",
+        "right",
+        "their fault",
+        "wrong",
+        "hazards",
+    )
     sound = total["run"] - total["explained"]
     said = (
         f"{_share(total['decoded'], total['entries'])} of the kernels decode. Of the kernels with a "

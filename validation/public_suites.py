@@ -6,7 +6,7 @@
 The folder of repositories is beside the tree. Every .cu file is compiled to PTX (needs nvcc), once:
 the PTX stays in the cache. Each .entry is decoded; a refusal is counted by what is missing. Kernels
 that suites/adapters or ZLUDA's table has a reference for are run, their results compared, and run
-again with hazard detection. The rows go to RESULTS/public-suites.json, which docs/public-suites.md
+again with hazard detection. Triton and Numba compile with --python PATH. The rows go to RESULTS/public-suites.json, which docs/public-suites.md
 shows (benchmarks/tables.py). Fails if a result is wrong that suites/explained.py does not explain.
 """
 
@@ -125,7 +125,9 @@ def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
     listed = build.files(suite, root)
     tally = Tally(suite, root, len(listed))
     programs = zluda.table(root) if suite.name == "ZLUDA" else {}
-    units = build.units(suite, given.folder, given.cache, given.jobs, print_line)
+    units = build.units(
+        suite, given.folder, given.cache, print_line, jobs=given.jobs, python=given.python
+    )
     for unit in units:
         if unit.ptx is None:
             tally.not_compiled.append({"file": unit.file, "error": unit.error})
@@ -150,6 +152,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, help="of PTX; FOLDER/ptx if not given")
     parser.add_argument("--only", action="append", choices=[s.name for s in table.SUITES])
     parser.add_argument("--jobs", type=int, default=1, help="compilers at the same time")
+    parser.add_argument("--python", default=sys.executable, help="has triton and numba-cuda")
     parser.add_argument("--results", type=Path, default=records.RESULTS)
     given = parser.parse_args()
     given.folder = given.folder.resolve()

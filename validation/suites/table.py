@@ -18,7 +18,7 @@ class Suite:
     include: tuple[str, ...] = (".",)  # folders of headers
     options: tuple[str, ...] = ()
     sample: int = 0  # compile only so many files, drawn with SEED; 0: all
-    own: bool = False  # the files are ours (below validation/suites), the headers are theirs
+    own: bool = False  # the file is ours, in this folder; what compiles it is theirs
 
 
 SUITES = (
@@ -52,6 +52,15 @@ SUITES = (
         without=("/blackwell/",),
         include=("include", "tools/util/include", "examples/common"),
         options=("--expt-relaxed-constexpr",),
+    ),
+    Suite("Triton", "triton-lang/triton", files=("triton_kernels.py",), own=True),
+    Suite("Numba", "NVIDIA/numba-cuda", files=("numba_kernels.py",), own=True),
+    Suite(
+        "CUB",
+        "NVIDIA/cccl",
+        files=("cub_algorithms.cu",),
+        options=("--extended-lambda",),
+        own=True,
     ),
     Suite(
         "ggml",
