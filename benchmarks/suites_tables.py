@@ -47,9 +47,9 @@ def counts() -> str:
     )
     sound = total["run"] - total["explained"]
     said = (
-        f"{_share(total['decoded'], total['entries'])} of the kernels decode. Of the kernels with a "
-        f"reference, without those that are wrong themselves, {_share(total['right'], sound)} give "
-        f"the right result. {max(row['date'] for row in found)}, "
+        f"{_share(total['decoded'], total['entries'])} of the kernels decode. Of the kernels with "
+        f"a reference, without those that are wrong themselves, {_share(total['right'], sound)} "
+        f"give the right result. {max(row['date'] for row in found)}, "
         f"commit {', '.join(sorted({row['commit'] for row in found}))}."
     )
     return f"{said}\n\n{markdown(header, lines, 1)}"

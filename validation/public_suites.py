@@ -4,10 +4,11 @@
     python validation/public_suites.py FOLDER [--only llm.c] [--cache FOLDER/ptx]
 
 The folder of repositories is beside the tree. Every .cu file is compiled to PTX (needs nvcc), once:
-the PTX stays in the cache. Each .entry is decoded; a refusal is counted by what is missing. Kernels
-that suites/adapters or ZLUDA's table has a reference for are run, their results compared, and run
-again with hazard detection. Triton and Numba compile with --python PATH. The rows go to RESULTS/public-suites.json, which docs/public-suites.md
-shows (benchmarks/tables.py). Fails if a result is wrong that suites/explained.py does not explain.
+the PTX stays in the cache. Triton and Numba compile with --python PATH. Each .entry is decoded; a
+refusal is counted by what is missing. Kernels that suites/adapters or ZLUDA's table has a reference
+for are run, their results compared, and run again with hazard detection. The rows go to
+RESULTS/public-suites.json, which docs/public-suites.md shows (benchmarks/tables.py). Fails if a
+result is wrong that suites/explained.py does not explain.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
-from suites import adapters  # noqa: F401 (registers the cases)
-from suites import build, decode, reference, table, zluda
+from suites import adapters, build, decode, reference, table, zluda
 from suites.explained import EXPLAINED, Explanation
 
 RECORD = "public-suites.json"
+assert adapters.__all__  # importing them registers their cases
 SHOWN = 3  # findings per kernel that the record keeps
 
 

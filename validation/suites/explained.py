@@ -150,10 +150,19 @@ EXPLAINED = (
     Explanation(
         "LeetCUDA",
         "softmax",
-        "online_safe_softmax_f32_per_token_kernel",
+        "online_safe_softmax_f32(x4_pack)?_per_token_kernel",
         True,
-        "A warp reads 32 partial results of an array that has one per warp of the block: the other "
-        "elements were never written, or are past its end.",
+        "A warp reads 32 partial results of an array that has one per warp of the block: past its "
+        "end.",
+    ),
+    Explanation(
+        "LeetCUDA",
+        "softmax|norm|reduce|dot",
+        ".*",
+        True,
+        "Blocks of fewer than 32 threads shuffle with the mask of a whole warp: the missing lanes "
+        "have no value.",
+        "^(4|8|16)$",
     ),
     Explanation(
         "fast.cu",

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import numba_cuda
-from numba import float32, float64, int32
-from numba import cuda
+from numba import cuda, float32, float64, int32
 
 TILE = 16
 

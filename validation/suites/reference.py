@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import re
 import subprocess
 import zlib
@@ -11,6 +13,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 import smemkern
 
 LIMIT = 120  # seconds for one run
@@ -151,6 +154,11 @@ def _copy(args: list[Any]) -> list[Any]:
 
 def run(ptx: str, entry: str, launch: Launch) -> Outcome:
     """Compares a plain run, then looks for hazards in another one on copies of the arguments."""
+    with contextlib.redirect_stdout(io.StringIO()):  # some kernels print
+        return _run(ptx, entry, launch)
+
+
+def _run(ptx: str, entry: str, launch: Launch) -> Outcome:
     kernel = smemkern.Kernel(ptx, entry)
     given = {"shared_bytes": launch.shared_bytes, "timeout": LIMIT}
     again = _copy(launch.args)

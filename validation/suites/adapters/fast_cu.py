@@ -1,15 +1,15 @@
 """fast.cu: sums of integers, and products with wgmma and TMA.
 
-The products are C = A B with A by rows, B and C by columns; the first has all by rows. Those whose tensor maps are in device
-memory (kernels 2 to 5) have no reference here.
+The products are C = A B with A by rows, B and C by columns; the first has all by rows. Those whose
+tensor maps are in device memory (kernels 2 to 5) have no reference here.
 """
 
 from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import smemkern
 
+import smemkern
 from suites.reference import Array, Launch, Name, case
 
 SUITE = "fast.cu"
