@@ -1,4 +1,4 @@
-"""Compiles the files of a suite to PTX, each once: the PTX is cached by the hash of what made it."""
+"""Compiles the files of a suite to PTX, each once; cached by the hash of what made the PTX."""
 
 from __future__ import annotations
 

@@ -23,16 +23,16 @@ EXPLAINED = (
         "softmax_forward",
         "softmax_forward_kernel4",
         True,
-        "Thread 0 overwrites `shared[0]` with a warp's sum while other warps still read the maximum "
-        "from it: no barrier between line 268 and line 288.",
+        "Thread 0 overwrites `shared[0]` with a warp's sum while other warps still read the "
+        "maximum from it: no barrier between line 268 and line 288.",
     ),
     Explanation(
         "llm.c",
         "softmax_forward",
         "softmax_forward_kernel7",
         False,
-        "Elements past the end are read as the row's last one, which another thread writes; the value "
-        "is not used.",
+        "Elements past the end are read as the row's last one, which another thread writes; the "
+        "value is not used.",
     ),
     Explanation(
         "llm.c",
@@ -55,24 +55,24 @@ EXPLAINED = (
         "layernorm_backward",
         "layernorm_backward_kernel(9|10)",
         True,
-        "The last block reads the other blocks' sums. Each block's threads write them, then thread 0 "
-        "increments the counter, with no `__threadfence` between.",
+        "The last block reads the other blocks' sums. Each block's threads write them, then "
+        "thread 0 increments the counter, with no `__threadfence` between.",
     ),
     Explanation(
         "llm.c",
         "layernorm_backward",
         "layernorm_backward_kernel4",
         False,
-        "`atomicAdd` of bfloat16 starts with an ordinary read of the word that other blocks add to; the "
-        "loop of compare-and-swap repairs a stale value.",
+        "`atomicAdd` of bfloat16 starts with an ordinary read of the word that other blocks add "
+        "to; the loop of compare-and-swap repairs a stale value.",
     ),
     Explanation(
         "SGEMM_CUDA",
         "runner",
         "sgemm(Vectorize|ResolveBankConflicts|ResolveBankExtraCol)",
         True,
-        "The 64 x 64 tile, which the host takes for matrices below 128, has 64 threads, and each loads "
-        "one `float4`: half of the shared tiles is never written.",
+        "The 64 x 64 tile, which the host takes for matrices below 128, has 64 threads, and each "
+        "loads one `float4`: half of the shared tiles is never written.",
         "^64",
     ),
     Explanation(
@@ -95,8 +95,8 @@ EXPLAINED = (
         "/reduction/",
         "reduce[4-7]",
         True,
-        "Blocks of fewer than 32 threads make a tile of 32 threads and shuffle over it: the missing "
-        "lanes have no value.",
+        "Blocks of fewer than 32 threads make a tile of 32 threads and shuffle over it: the "
+        "missing lanes have no value.",
         "^(int|float|double), (1|2|4|8|16)u",
     ),
     Explanation(
@@ -104,8 +104,8 @@ EXPLAINED = (
         "/reduction/",
         "reduce7",
         True,
-        "The last shuffles take values from lanes outside their mask, which is undefined; the variant "
-        "for int is another instruction, and right.",
+        "The last shuffles take values from lanes outside their mask, which is undefined; the "
+        "variant for int is another instruction, and right.",
         "^(float|double)",
     ),
     Explanation(
@@ -113,8 +113,8 @@ EXPLAINED = (
         "threadFenceReduction",
         "reduce(Multi|Single)Pass",
         True,
-        "Blocks of fewer than 32 threads read 16 elements ahead in shared memory, past what they wrote "
-        "and past what the host allocates.",
+        "Blocks of fewer than 32 threads read 16 elements ahead in shared memory, past what they "
+        "wrote and past what the host allocates.",
         "^(1|2|4|8|16)u",
     ),
     Explanation(
@@ -122,30 +122,32 @@ EXPLAINED = (
         "globalToShmemAsyncCopy",
         "MatrixMulAsyncCopyMultiStageLargeChunk",
         True,
-        "Five stages are in flight in four buffers, and the tile of B is loaded from the place of A's "
-        "tile; the sample's constant matrices hide both.",
+        "Five stages are in flight in four buffers, and the tile of B is loaded from the place of "
+        "A's tile; the sample's constant matrices hide both.",
     ),
     Explanation(
         "cuda-samples",
         "globalToShmemAsyncCopy",
         "MatrixMulAsyncCopyMultiStage",
         True,
-        "Five stages are in flight in four buffers: a copy overwrites a tile that may still be read.",
+        "Five stages are in flight in four buffers: a copy overwrites a tile that may still be "
+        "read.",
     ),
     Explanation(
         "cuda-samples",
         "globalToShmemAsyncCopy",
         "MatrixMul(AsyncCopy|Naive)LargeChunk",
         True,
-        "The tile of B is loaded from the place of A's tile, in the asynchronous version from A itself.",
+        "The tile of B is loaded from the place of A's tile, in the asynchronous version from A "
+        "itself.",
     ),
     Explanation(
         "cuda-samples",
         "bf16TensorCoreGemm",
         "simple_wmma_bf16gemm",
         True,
-        "The row and the column of B's tile are swapped; the sample runs this kernel only where shared "
-        "memory is short.",
+        "The row and the column of B's tile are swapped; the sample runs this kernel only where "
+        "shared memory is short.",
     ),
     Explanation(
         "LeetCUDA",
@@ -178,5 +180,13 @@ EXPLAINED = (
         True,
         "The mbarriers are initialized with ordinary writes, and TMA uses them without a "
         "`fence.proxy.async` (or `fence.mbarrier_init`) between.",
+    ),
+    Explanation(
+        "CuTe tutorials",
+        "wgmma_sm90.cu",
+        "gemm_device",
+        True,
+        "After `cp.async.wait_group` there is no barrier and no `fence.proxy.async`: the wgmma "
+        "reads tiles that other threads are still copying.",
     ),
 )

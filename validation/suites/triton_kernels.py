@@ -1,4 +1,4 @@
-"""Kernels in Triton's language on the subjects of its tutorials; writes the PTX of each to a folder.
+"""Kernels in Triton's language on the subjects of its tutorials; writes the PTX of each.
 
 python triton_kernels.py FOLDER      # an interpreter that has triton; no GPU is needed
 """

@@ -396,9 +396,9 @@ def flash(name: Name, rng: Rng) -> Launch:
     qkv = _floats(rng, B, T, 3 * C)
     q, k, v = np.ascontiguousarray(qkv.reshape(B, T, 3, NH, HS).transpose(2, 0, 3, 1, 4))
     tile = 16
-    l, m = np.zeros((B, NH, T), np.float32), np.full((B, NH, T), 0xF0F0F0F0, np.uint32)
+    sums, top = np.zeros((B, NH, T), np.float32), np.full((B, NH, T), 0xF0F0F0F0, np.uint32)
     args = [q.copy(), k.copy(), v.copy(), T, HS, T // tile, T // tile, tile, tile]
-    args += [1 / math.sqrt(HS), l, m.view(np.float32), np.zeros_like(q)]
+    args += [1 / math.sqrt(HS), sums, top.view(np.float32), np.zeros_like(q)]
     shared = (3 * tile * HS + tile * tile) * 4
     return Launch((B, NH), tile, args, {12: _attended(qkv)}, 1e-4, 1e-5, shared)
 
