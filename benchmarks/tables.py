@@ -25,6 +25,7 @@ import ladder
 import movement
 import records
 import reliability_tables
+import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
@@ -35,6 +36,7 @@ EXACTNESS = ROOT / "docs" / "exactness.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
+SUITES = ROOT / "docs" / "public-suites.md"
 KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
 
@@ -369,6 +371,7 @@ def documents() -> dict[Path, dict[str, str]]:
             **reliability_tables.parts(),
             "C mutants": c_mutant_tables.summary(records.RESULTS / "c-mutants.json"),
         },
+        SUITES: suites_tables.parts(),
     }
 
 
