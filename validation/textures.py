@@ -25,7 +25,16 @@ from texture_cases import BLOCK, Case  # noqa: E402
 
 GROUPS = ("probes", "address", "integer", "cube", "other", "surface", "reduction", "query")
 TABLE = "table"  # a process for each of its cases
-FORMATS = {"uint8": 1, "uint16": 2, "uint32": 3, "int8": 8, "int16": 9, "int32": 10, "float16": 16, "float32": 32}  # fmt: skip
+FORMATS = {
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 3,
+    "int8": 8,
+    "int16": 9,
+    "int32": 10,
+    "float16": 16,
+    "float32": 32,
+}
 MODES = {"wrap": 0, "clamp": 1, "mirror": 2, "border": 3}
 LAYERED, SURFACE, CUBEMAP, GATHER = 1, 2, 4, 8
 HOST, ARRAY = 1, 3

@@ -134,9 +134,28 @@ class Case:
 # ---- coordinates ----
 
 SPECIAL = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9, -1e9, 2.0**31, -(2.0**31), 1e-40, -1e-40, 65536.0, -32768.5]
-    , np.float32,
-)  # fmt: skip
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        np.nan,
+        np.inf,
+        -np.inf,
+        1e30,
+        -1e30,
+        1e9,
+        -1e9,
+        2.0**31,
+        -(2.0**31),
+        1e-40,
+        -1e-40,
+        65536.0,
+        -32768.5,
+    ],
+    np.float32,
+)
 
 
 def _extents(case: Case) -> list[int]:
@@ -273,7 +292,8 @@ RESULT = "{%d0, %d1, %d2, %d3}"
 
 
 def tex(geometry: str, result: str = "f32", coordinate: str = "f32", rest: str = "") -> str:
-    return f"tex.{geometry}.v4.{result}.{coordinate} {RESULT}, [%t, {coordinates(geometry.split('.')[-1])}]{rest};"
+    at = coordinates(geometry.split(".")[-1])
+    return f"tex.{geometry}.v4.{result}.{coordinate} {RESULT}, [%t, {at}]{rest};"
 
 
 def geometry_of(texture: Texture) -> str:
@@ -335,7 +355,13 @@ def probes() -> list[Case]:
 
 def address_cases() -> list[Case]:
     cases = []
-    shapes = [((13,), False), ((5, 7), False), ((3, 5, 6), False), ((4, 9), True), ((3, 4, 7), True)]  # fmt: skip
+    shapes = [
+        ((13,), False),
+        ((5, 7), False),
+        ((3, 5, 6), False),
+        ((4, 9), True),
+        ((3, 4, 7), True),
+    ]
     for (shape, layered), mode, filter, normalized in product(
         shapes, MODES, ("point", "linear"), (False, True)
     ):
@@ -350,7 +376,14 @@ def address_cases() -> list[Case]:
         )
         name = f"{geometry_of(t)} {mode} {filter}{' normalized' * normalized}"
         cases.append(Case(name, t, tex(geometry_of(t)), count=8, raw=True))
-    mixed = Texture((6, 11), address=("wrap", "border"), filter="linear", normalized=True, channels=2, border=(3.0, 4.0, 5.0, 6.0))  # fmt: skip
+    mixed = Texture(
+        (6, 11),
+        address=("wrap", "border"),
+        filter="linear",
+        normalized=True,
+        channels=2,
+        border=(3.0, 4.0, 5.0, 6.0),
+    )
     cases.append(Case("2d wrap and border", mixed, tex("2d"), count=8))
     for dtype, channels in product(
         ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32"), (1, 2, 4)
@@ -363,8 +396,18 @@ def address_cases() -> list[Case]:
             Case(f"a1d {dtype} x {channels} s32", t, tex("a1d", result, "s32"), "integers", 2)
         )
         if dtype not in ("uint32", "int32", "float16", "float32"):
-            t = Texture((6, 5), dtype, channels, address="border", filter="linear", read="normalized_float", border=(0.5, -2.0, 0.25, 300.0))  # fmt: skip
-            cases.append(Case(f"2d {dtype} x {channels} normalized float", t, tex("2d"), count=4, raw=True))  # fmt: skip
+            t = Texture(
+                (6, 5),
+                dtype,
+                channels,
+                address="border",
+                filter="linear",
+                read="normalized_float",
+                border=(0.5, -2.0, 0.25, 300.0),
+            )
+            cases.append(
+                Case(f"2d {dtype} x {channels} normalized float", t, tex("2d"), count=4, raw=True)
+            )
     return cases
 
 
@@ -382,7 +425,13 @@ def integer_cases() -> list[Case]:
     for normalized in (False, True):
         t = Texture((13,), normalized=normalized, address="wrap" if normalized else "clamp")
         cases.append(Case(f"s32 1d wrap {normalized}", t, tex("1d", "f32", "s32"), "integers", 4))
-    for dtype, channels in (("float32", 1), ("uint8", 4), ("int16", 2), ("float16", 4), ("int32", 1)):  # fmt: skip
+    for dtype, channels in (
+        ("float32", 1),
+        ("uint8", 4),
+        ("int16", 2),
+        ("float16", 4),
+        ("int32", 1),
+    ):
         t = Texture((100,), dtype, channels, memory="linear")
         result = {"u": "u32", "i": "s32", "f": "f32"}[np.dtype(dtype).kind]
         cases.append(
@@ -402,7 +451,9 @@ def cube_cases() -> list[Case]:
     cases = []
     for filter, size, layers in product(("point", "linear"), (1, 4, 7), (0, 3)):
         shape = (*((layers,) if layers else ()), 6, size, size)
-        t = Texture(shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near")  # fmt: skip
+        t = Texture(
+            shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near"
+        )
         geometry = geometry_of(t)
         cases.append(Case(f"{geometry} {filter} {size}", t, tex(geometry), count=32, raw=True))
         if filter == "linear" and size > 1:
@@ -414,7 +465,9 @@ def cube_cases() -> list[Case]:
 def other_cases() -> list[Case]:
     cases = []
     for component, mode, normalized in product("rgba", MODES, (False, True)):
-        t = Texture((6, 5), channels=4, address=mode, normalized=normalized, border=(7.0, 8.0, 9.0, 10.0))  # fmt: skip
+        t = Texture(
+            (6, 5), channels=4, address=mode, normalized=normalized, border=(7.0, 8.0, 9.0, 10.0)
+        )
         body = f"tld4.{component}.2d.v4.f32.f32 {RESULT}, [%t, {coordinates('2d')}];"
         cases.append(
             Case(f"tld4.{component} {mode}{' normalized' * normalized}", t, body, count=4, raw=True)
@@ -436,10 +489,18 @@ def other_cases() -> list[Case]:
     for geometry, shape in (("1d", (13,)), ("2d", (9, 7)), ("3d", (5, 6, 7)), ("a2d", (3, 6, 7))):
         offset = ", " + GEOMETRY[geometry][1].format(*WORDS)
         for mode, normalized in (("clamp", False), ("mirror", True)):
-            t = Texture(shape, address=mode, normalized=normalized, filter="linear", layered=geometry[0] == "a")  # fmt: skip
+            t = Texture(
+                shape,
+                address=mode,
+                normalized=normalized,
+                filter="linear",
+                layered=geometry[0] == "a",
+            )
             cases.append(Case(f"offset {geometry} {mode}", t, tex(geometry, rest=offset), count=8))
         t = Texture(shape, layered=geometry[0] == "a")
-        cases.append(Case(f"offset {geometry} s32", t, tex(geometry, "f32", "s32", offset), "integers", 8))  # fmt: skip
+        cases.append(
+            Case(f"offset {geometry} s32", t, tex(geometry, "f32", "s32", offset), "integers", 8)
+        )
         t = Texture(shape, filter="linear", layered=geometry[0] == "a")
         cases.append(Case(f"level {geometry}", t, tex("level." + geometry, rest=", %c5"), count=8))
         cases.append(Case(f"base {geometry}", t, tex("base." + geometry), count=8))
@@ -479,14 +540,22 @@ QUERIES = (
 def query_cases() -> list[Case]:
     textures = [
         Texture((13,)),
-        Texture((5, 7), "uint8", 4, address=("wrap", "mirror"), normalized=True, filter="linear", read="normalized_float"),
+        Texture(
+            (5, 7),
+            "uint8",
+            4,
+            address=("wrap", "mirror"),
+            normalized=True,
+            filter="linear",
+            read="normalized_float",
+        ),
         Texture((3, 5, 6), "float16", 2, address=("border", "clamp", "border")),
         Texture((3, 6), "int16", 1, layered=True),
         Texture((3, 6, 5), "uint32", 4, layered=True),
         Texture((6, 4, 4), cubemap=True, normalized=True),
         Texture((2, 6, 4, 4), cubemap=True, layered=True, normalized=True),
         Texture((64,), "int8", 2, memory="linear"),
-    ]  # fmt: skip
+    ]
     cases = []
     for k, t in enumerate(textures):
         for query in (*SIZES, "level.width"):
@@ -501,7 +570,15 @@ def query_cases() -> list[Case]:
 
 def table_cases() -> list[Case]:
     """Queries that ptxas makes loads from a table of the driver's, which may trap."""
-    t = Texture((5, 7), "uint8", 4, address=("wrap", "mirror"), normalized=True, filter="linear", read="normalized_float")  # fmt: skip
+    t = Texture(
+        (5, 7),
+        "uint8",
+        4,
+        address=("wrap", "mirror"),
+        normalized=True,
+        filter="linear",
+        read="normalized_float",
+    )
     cases = [Case(f"txq.{q}", t, f"txq.{q}.b32 %d0, [%t];", count=1) for q in QUERIES]
     for q in SURFACE_QUERIES:
         cases.append(Case(f"suq.{q}", t, f"suq.{q}.b32 %d0, [%t];", count=1, surface=True))

@@ -166,19 +166,14 @@ static bool take_value(decoder *dc, const ptx_operand *o, ptx_type type, bool de
             return false;
         f->slot[k] = destination ? decode_destination(dc, item, own) : decode_source(dc, item, own);
         f->slot_bytes[k] = ptx_slot_bytes(own) / LANES;
+        if (!destination && f->slot_bytes[k] != f->slot_bytes[0]) return false;
     }
-    return true;
-}
-
-static bool same_slots(const surface_form *f) {
-    for (uint32_t k = 1; k < f->n; k++)
-        if (f->slot_bytes[k] != f->slot_bytes[0]) return false;
     return true;
 }
 
 /* The stored values, for observers (observer.h). */
 static void describe_values(surface_form *f, insn *out) {
-    if (f->by_element || out->operation != EMU_STORE || !same_slots(f)) return;
+    if (f->by_element || out->operation != EMU_STORE) return;
     out->list = f->slot;
     out->count = (uint8_t)f->n;
     out->c = f->slot_bytes[0];

@@ -95,29 +95,37 @@ static const char *reference_at(const ptx_module *module, uint64_t address) {
     return NULL;
 }
 
-static void fail_lookup(warp *w, const insn *i, int lane, uint64_t handle, const char *what) {
+static void fail_lookup(warp *w, const insn *i, int lane, uint64_t handle,
+                        const bound_texture *other) {
     const char *name = reference_at(w->block->launch->module->ptx, handle);
-    if (name)
+    const bool surface = i->ptx->opcode[0] == 's'; /* suld, sust, sured, suq */
+    const char *type = surface ? "Surface" : "Texture", *what = surface ? "surface" : "texture";
+    if (other)
+        warp_fault(w, i, SMK_LAUNCH, 1u << lane,
+                   "the kernel accesses a %s, but was given a smemkern.%s; pass a smemkern.%s",
+                   what, other->form->surface ? "Surface" : "Texture", type);
+    else if (name)
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
                    "the reference '%.200s' is not bound; call the kernel with "
                    "textures={\"%.200s\": smemkern.%s(...)}",
-                   name, name, what);
+                   name, name, type);
     else
         warp_fault(w, i, SMK_LAUNCH, 1u << lane,
-                   "this launch has no %s with the handle 0x%llx; pass a smemkern.%s to a "
-                   "64-bit parameter",
-                   *what == 'T' ? "texture" : "surface", (unsigned long long)handle, what);
+                   "this launch has no %s with the handle 0x%llx; pass a smemkern.%s to a 64-bit "
+                   "parameter",
+                   what, (unsigned long long)handle, type);
 }
 
 const bound_texture *texture_find(warp *w, const insn *i, int lane, uint64_t handle, bool surface) {
     const launch *l = w->block->launch;
     const uint64_t found = dereference(l, handle);
+    const bound_texture *other = NULL;
     for (uint32_t k = 0; k < l->n_textures; k++) {
         const bound_texture *t = &l->textures[k];
-        if ((found == t->handle || (t->variable && found == t->variable)) &&
-            t->form->surface == surface)
-            return t;
+        if (found != t->handle && !(t->variable && found == t->variable)) continue;
+        if (t->form->surface == surface) return t;
+        other = t;
     }
-    fail_lookup(w, i, lane, found, surface ? "Surface" : "Texture");
+    fail_lookup(w, i, lane, found, other);
     return NULL;
 }
