@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -120,13 +119,9 @@ class Case:
     def ptx(self) -> str:
         return kernel(self.body)
 
-    @cached_property
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(zlib.crc32(self.name.encode()))
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+    def arrays(self, seed: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Texels, and the words that the threads load."""
-        rng = np.random.default_rng(zlib.crc32(self.name.encode()))
+        rng = np.random.default_rng(zlib.crc32(self.name.encode()) if seed is None else seed)
         texels = self.texture.values(rng)
         return texels, INPUTS[self.inputs](self, rng, self.count * BLOCK)
 

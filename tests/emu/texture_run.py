@@ -26,9 +26,9 @@ def texture_of(case: Case, texels: np.ndarray) -> smemkern.Texture | smemkern.Su
     )
 
 
-def run(case: Case) -> dict[str, np.ndarray]:
+def run(case: Case, seed: int | None = None) -> dict[str, np.ndarray]:
     """As validation/textures.py: the threads' results, and of a surface its texels afterwards."""
-    texels, words = case.arrays()
+    texels, words = case.arrays(seed)
     texels = np.ascontiguousarray(texels)
     out = np.full((len(words), 4), 0xFEFEFEFE, np.uint32)
     texture = texture_of(case, texels)

@@ -228,7 +228,9 @@ static atomic_reduction take_reduction(decoder *dc, bool by_element) {
         if (!decode_take(dc, operations[k])) continue;
         const bool bits = k >= 3;
         if (by_element ? type != PTX_B32 : bits != (type == PTX_B32)) return none;
-        if (type == PTX_B64 || (k == 0 && type == PTX_S64)) return none;
+        const bool integer =
+            type == PTX_U32 || type == PTX_S32 || type == PTX_U64 || type == PTX_S64;
+        if (!(bits || by_element || integer) || (k == 0 && type == PTX_S64)) return none;
         if (by_element && !bits) type = PTX_U32;
         return atomic_find_reduction(operations[k], type, false);
     }

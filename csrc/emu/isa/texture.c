@@ -25,7 +25,7 @@ static const geometry *take_geometry(decoder *dc) {
 bool texture_decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uint32_t n,
                            uint32_t *out) {
     const bool vector = o->kind == PTX_VECTOR;
-    if (vector ? o->n_items < n : n != 1) return false;
+    if (vector ? o->n_items < n || o->n_items == 3 : n != 1) return false;
     for (uint32_t k = 0; k < n; k++)
         out[k] = decode_source(dc, vector ? &o->items[k] : o, type);
     return true;
@@ -174,6 +174,8 @@ static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, in
     if (!(words || (halves && channel < 0)) || (coordinate != PTX_F32 && !f->integer) ||
         (f->integer && (f->texture.geometry->cubemap || channel >= 0)))
         return NULL;
+    for (uint32_t k = 2; more == 4 && k < more; k++) /* gradients */
+        if (o[k].kind != PTX_VECTOR) return NULL;
     if (p->n_operands > more && !take_offset(dc, &o[more], f)) return NULL;
     out->extra = f;
     return exec_fetch;
