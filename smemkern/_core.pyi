@@ -75,7 +75,10 @@ class Kernel:
         stream: Any = None,
         timeout: float | None = None,
         max_instructions: int | None = None,
-        textures: dict[str, Texture | Surface] | None = None,
+        textures: dict[str, Texture | Surface]
+        | list[Texture | Surface]
+        | tuple[Texture | Surface, ...]
+        | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -121,6 +124,8 @@ class Texture:
     ) -> Texture: ...
     @property
     def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
 
 @final
 class Surface:
@@ -134,6 +139,8 @@ class Surface:
     ) -> Surface: ...
     @property
     def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
 
 class _Config(TypedDict):
     version: str

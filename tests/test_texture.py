@@ -211,6 +211,28 @@ def test_a_reference_that_is_not_bound():
         k(1, 32, textures={"line": line, "other": line}, device="emu")
 
 
+def test_handles_in_memory(rng, nvrtc):
+    """Textures that the kernel selects by an index, and one in a struct."""
+    source = """
+    struct Scene { cudaTextureObject_t first; int scale; };
+    extern "C" __global__ void pick(int *out, const cudaTextureObject_t *table, Scene scene) {
+        int i = threadIdx.x;
+        out[i] = scene.scale * tex1Dfetch<int>(scene.first, i) + tex1Dfetch<int>(table[i % 3], i);
+    }"""
+    lines = rng.integers(-99, 99, (4, 32)).astype(np.int32)
+    textures = [smemkern.Texture(line) for line in lines]
+    table = np.array([t.handle for t in textures[1:]], np.uint64)
+    scene = np.zeros(1, np.dtype([("first", "u8"), ("scale", "i4")], align=True))
+    scene[0] = textures[0].handle, 100
+    out = np.zeros(32, np.int32)
+    k = smemkern.Kernel(source, "pick")
+    k(1, 32, out, table, scene, textures=textures, device="emu")
+    picked = lines[1 + np.arange(32) % 3, np.arange(32)]
+    assert (out == 100 * lines[0] + picked).all()
+    with pytest.raises(smemkern.LaunchError, match="no texture with the handle"):
+        k(1, 32, out, table, scene, textures=textures[:2], device="emu")
+
+
 @pytest.mark.parametrize("given", [3, [1], {"line": np.zeros(4)}, {3: None}])
 def test_textures_that_are_no_textures(given):
     with pytest.raises(TypeError, match="textures"):

@@ -38,10 +38,16 @@ typedef enum smk_address_mode {
 
 enum { SMK_TEXTURE_RANK = 3, SMK_TEXTURE_CHANNELS = 4, SMK_CUBE_FACES = 6 };
 
+/* Handles of the emulator have these high bits, which no address of a kernel has. */
+static const uint64_t SMK_TEXTURE_HANDLE = 0xffff00ull << 40;
+
+enum { SMK_NO_ARGUMENT = 0xffffffff };
+
 typedef struct smk_texture {
-    /* Where the kernel finds it: the parameter at this byte offset of the arguments receives a
+    uint64_t handle; /* unique in the process */
+    /* Where the kernel finds it: the parameter at this byte offset of the arguments receives the
      * handle, or instructions name this .texref or .surfref of the module (NULL: none). */
-    uint32_t arg_offset;
+    uint32_t arg_offset; /* SMK_NO_ARGUMENT: none */
     const char *reference;
     uint32_t buffer; /* of the job, and ... */
     uint64_t offset; /* ... the first texel's byte in it */

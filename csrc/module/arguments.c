@@ -121,7 +121,7 @@ static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *pa
     return 0;
 }
 
-/* reference: the variable's name, or NULL for an argument. */
+/* arg_offset and reference: as in smk_texture. */
 static int add_texture(arguments *a, PyObject *given, uint32_t arg_offset, const char *reference,
                        Py_ssize_t index) {
     smk_texture *texture = &a->textures[a->n_textures];
@@ -154,10 +154,11 @@ static int add_texture_argument(arguments *a, PyObject *given, const emu_paramet
 
 /* Those of textures=. */
 static int add_references(arguments *a, Py_ssize_t index) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(a->references, &at, &key, &value); index++) {
-        const char *name = PyUnicode_AsUTF8(key);
-        if (name == NULL || add_texture(a, value, 0, name, index)) return -1;
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(a->references); k++) {
+        PyObject *pair = PyList_GET_ITEM(a->references, k), *key = PyTuple_GET_ITEM(pair, 0);
+        const char *name = key == Py_None ? NULL : text_of(key);
+        if (key != Py_None && name == NULL) return -1;
+        if (add_texture(a, PyTuple_GET_ITEM(pair, 1), SMK_NO_ARGUMENT, name, index + k)) return -1;
     }
     return 0;
 }
@@ -353,24 +354,35 @@ static int read_array(arguments *a, PyObject *given, Py_ssize_t index) {
     return 0;
 }
 
-/* textures=: a dict of names and textures, or None. */
+/* name: None if the texture has none. */
+static int append_reference(arguments *a, PyObject *name, PyObject *given) {
+    if ((name != Py_None && !PyUnicode_Check(name)) || !texture_check(a->state, given)) {
+        PyErr_Format(PyExc_TypeError,
+                     "textures has %.100R; it must be a list of smemkern.Texture and Surface, or a "
+                     "dict with names of .texref and .surfref variables for them",
+                     texture_check(a->state, given) ? name : given);
+        return -1;
+    }
+    PyObject *pair = PyTuple_Pack(2, name, given);
+    const int result = pair ? PyList_Append(a->references, pair) : -1;
+    Py_XDECREF(pair);
+    return result;
+}
+
+/* textures=: a dict of names and textures, a list or tuple of textures, or None. */
 static int read_references(arguments *a, PyObject *given) {
     PyObject *key, *value;
-    a->references = given == Py_None ? PyDict_New() : NULL;
-    if (given != Py_None && PyDict_CheckExact(given)) a->references = PyDict_Copy(given);
-    if (a->references == NULL) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "textures must be a dict of name: smemkern.Texture");
-        return -1;
+    a->references = PyList_New(0);
+    if (a->references == NULL || given == Py_None) return a->references ? 0 : -1;
+    if (PyDict_CheckExact(given)) {
+        for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);)
+            if (append_reference(a, key, value)) return -1;
+        return 0;
     }
-    for (Py_ssize_t at = 0; PyDict_Next(a->references, &at, &key, &value);) {
-        if (PyUnicode_Check(key) && texture_check(a->state, value)) continue;
-        PyErr_Format(PyExc_TypeError,
-                     "textures has %.100R: %.100R; it must have names of .texref variables, and a "
-                     "smemkern.Texture or Surface for each",
-                     key, value);
-        return -1;
-    }
+    if (!PyList_CheckExact(given) && !PyTuple_CheckExact(given))
+        return append_reference(a, Py_None, given);
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given); k++)
+        if (append_reference(a, Py_None, PySequence_Fast_GET_ITEM(given, k))) return -1;
     return 0;
 }
 
@@ -384,7 +396,7 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
         return -1;
     }
     if (read_references(out, textures)) return -1;
-    size_t room = (size_t)n + 1 + (size_t)PyDict_GET_SIZE(out->references);
+    size_t room = (size_t)n + 1 + (size_t)PyList_GET_SIZE(out->references);
     out->block = PyMem_RawCalloc(signature->args_bytes + 1, 1);
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
     out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);

@@ -18,7 +18,7 @@ typedef struct arguments {
     size_t n_tensor_maps;
     smk_texture *textures;
     size_t n_textures;
-    PyObject *references; /* dict: a copy of textures= */
+    PyObject *references; /* list of (name or None, texture): textures= */
     module_state *state;
 
     device_array *read;    /* one per argument: arrays of other libraries */
@@ -32,7 +32,7 @@ typedef struct arguments {
     size_t n_after;
 } arguments;
 
-/* `given`: `n` objects, one per parameter; textures: a dict or None. arguments_start finds where the arrays are, which
+/* `given`: `n` objects, one per parameter; textures: as textures= of a call. arguments_start finds where the arrays are, which
  * determines the device and the stream; arguments_make then packs the arguments. Call
  * arguments_free even on failure. */
 int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,

@@ -169,6 +169,12 @@ static int read_border(PyObject *given, smk_texture *form) {
     return 0;
 }
 
+static uint64_t new_handle(void) {
+    enum { STEP = 16 };
+    static _Atomic uint64_t last;
+    return SMK_TEXTURE_HANDLE | (atomic_fetch_add(&last, STEP) + STEP);
+}
+
 static PyObject *make(PyTypeObject *type, PyObject *array, const smk_texture *form) {
     smk_status status = {0};
     if (smk_texture_check(form, &status)) return raise_status(PyType_GetModuleState(type), &status);
@@ -176,6 +182,8 @@ static PyObject *make(PyTypeObject *type, PyObject *array, const smk_texture *fo
     if (self) {
         self->array = (PyArrayObject *)Py_NewRef(array);
         self->form = *form;
+        self->form.handle = new_handle();
+        self->form.arg_offset = SMK_NO_ARGUMENT;
     }
     return (PyObject *)self;
 }
@@ -248,6 +256,10 @@ static PyObject *get_array(texture *self, void *Py_UNUSED(closure)) {
     return Py_NewRef((PyObject *)self->array);
 }
 
+static PyObject *get_handle(texture *self, void *Py_UNUSED(closure)) {
+    return PyLong_FromUnsignedLongLong(self->form.handle);
+}
+
 static PyObject *texture_repr(texture *self) {
     const smk_texture *f = &self->form;
     PyObject *shape = PyObject_GetAttrString((PyObject *)self->array, "shape");
@@ -262,6 +274,8 @@ static PyObject *texture_repr(texture *self) {
 
 static PyGetSetDef texture_getset[] = {
     {"array", (getter)get_array, NULL, "The array.", NULL},
+    {"handle", (getter)get_handle, NULL,
+     "What the kernel's 64-bit parameter receives; for structs and arrays of textures.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -6,10 +6,6 @@
 
 #include "block.h"
 
-enum { HANDLE_STEP = 16 };
-/* Above all regions: REGION_OF a handle is never a region of the launch. */
-#define HANDLE_BASE REGION_BASE(0xffff00)
-
 static const ptx_variable *find_reference(const ptx_module *module, const char *name) {
     for (uint32_t k = 0; k < module->n_variables; k++)
         if (module->variables[k]->type == PTX_TEXREF && !strcmp(module->variables[k]->name, name))
@@ -36,13 +32,15 @@ static smk_code bind_memory(const launch *l, const smk_job *job, bound_texture *
 
 static smk_code bind_name(const launch *l, const smk_job *job, bound_texture *t,
                           unsigned char *parameters, smk_status *status) {
-    if (!t->form->reference) {
-        if (t->form->arg_offset + sizeof t->handle > job->args_bytes)
-            return smk_fail(status, SMK_VALUE, "a texture is at byte %u of %zu: out of range",
-                            t->form->arg_offset, job->args_bytes);
-        memcpy(parameters + t->form->arg_offset, &t->handle, sizeof t->handle);
-        return SMK_OK;
+    const uint64_t handle = t->form->handle;
+    const uint32_t at = t->form->arg_offset;
+    if (at != SMK_NO_ARGUMENT) {
+        if (at + sizeof handle > job->args_bytes)
+            return smk_fail(status, SMK_VALUE, "a texture is at byte %u of %zu: out of range", at,
+                            job->args_bytes);
+        memcpy(parameters + at, &handle, sizeof handle);
     }
+    if (!t->form->reference) return SMK_OK;
     const ptx_variable *v = find_reference(l->module->ptx, t->form->reference);
     if (!v)
         return smk_fail(status, SMK_VALUE,
@@ -61,7 +59,6 @@ smk_code textures_bind(launch *l, const smk_job *job, unsigned char *parameters,
     l->n_textures = (uint32_t)job->n_textures;
     for (uint32_t k = 0; k < l->n_textures; k++) {
         bound[k].form = &job->textures[k];
-        bound[k].handle = HANDLE_BASE + (k + 1) * HANDLE_STEP;
         if (bind_memory(l, job, &bound[k], status) ||
             bind_name(l, job, &bound[k], parameters, status))
             return status->code;
@@ -122,7 +119,7 @@ const bound_texture *texture_find(warp *w, const insn *i, int lane, uint64_t han
     const bound_texture *other = NULL;
     for (uint32_t k = 0; k < l->n_textures; k++) {
         const bound_texture *t = &l->textures[k];
-        if (found != t->handle && !(t->variable && found == t->variable)) continue;
+        if (found != t->form->handle && !(t->variable && found == t->variable)) continue;
         if (t->form->surface == surface) return t;
         other = t;
     }

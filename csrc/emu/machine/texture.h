@@ -1,8 +1,8 @@
 /* The textures and surfaces of a launch.
  *
- * A handle is a number that only this launch understands: its region has no memory, so a kernel
- * cannot read or write through it. Each instruction looks its handle up here. A module's .texref
- * or .surfref variable is known by its address.
+ * A handle is a number: its region has no memory, so a kernel cannot read or write through it. Each
+ * instruction looks its handle up here. A module's .texref or .surfref variable is known by its
+ * address.
  */
 #ifndef EMU_TEXTURE_H
 #define EMU_TEXTURE_H
@@ -12,9 +12,9 @@
 
 typedef struct bound_texture {
     const smk_texture *form;
-    unsigned char *texels;     /* smk_texture_bytes of them, inside the launch's memory */
-    uint64_t address;          /* the same as an address of the kernel */
-    uint64_t handle, variable; /* variable 0: none */
+    unsigned char *texels; /* smk_texture_bytes of them, inside the launch's memory */
+    uint64_t address;      /* the same as an address of the kernel */
+    uint64_t variable;     /* its address; 0: none */
 } bound_texture;
 
 /* Sets l->textures, and writes handles into the kernel's parameters. textures_free is due, also
