@@ -75,6 +75,10 @@ class Kernel:
         stream: Any = None,
         timeout: float | None = None,
         max_instructions: int | None = None,
+        textures: dict[str, Texture | Surface]
+        | list[Texture | Surface]
+        | tuple[Texture | Surface, ...]
+        | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -102,6 +106,41 @@ class TensorMap:
     def array(self) -> np.ndarray[Any, Any]: ...
     @property
     def box(self) -> tuple[int, ...]: ...
+
+@final
+class Texture:
+    def __new__(
+        cls,
+        array: np.ndarray[Any, Any],
+        *,
+        address: str | tuple[str, ...] = "clamp",
+        filter: str = "point",
+        normalized: bool = False,
+        read: str = "element",
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        border: float | tuple[float, ...] = 0.0,
+    ) -> Texture: ...
+    @property
+    def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
+
+@final
+class Surface:
+    def __new__(
+        cls,
+        array: np.ndarray[Any, Any],
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+    ) -> Surface: ...
+    @property
+    def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
 
 class _Config(TypedDict):
     version: str

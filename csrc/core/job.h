@@ -15,6 +15,7 @@
 #include "hazard.h"
 #include "status.h"
 #include "tensor_map.h"
+#include "texture.h"
 
 /* Device code: PTX text (NUL-terminated; for "emu", or for the JIT of "cuda") or a fat binary. */
 typedef struct smk_image {
@@ -90,6 +91,8 @@ typedef struct smk_job {
     size_t n_pointers;
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
+    const smk_texture *textures; /* "emu": checked (smk_texture_check) */
+    size_t n_textures;
     size_t args_bytes;
     const uint32_t *parameters; /* byte offset of each kernel parameter in the arguments */
     size_t n_parameters;

@@ -118,6 +118,12 @@ static int refuse_limit(void) {
     return -1;
 }
 
+static int refuse_textures(void) {
+    PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
+                                      "device='emu'");
+    return -1;
+}
+
 /* The device: as named by the caller, else the arrays' GPU, else the emulator for a trace. */
 static int choose_device(const module_state *state, const arguments *given, PyObject *named,
                          PyObject *stream_given, bool traced, device *on) {
@@ -170,18 +176,18 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
-    static char *keywords[] = {"shared_bytes", "device",           "stream",
-                               "timeout",      "max_instructions", NULL};
+    static char *keywords[] = {"shared_bytes",     "device",   "stream", "timeout",
+                               "max_instructions", "textures", NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
     PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
-    PyObject *limit_given = Py_None;
+    PyObject *limit_given = Py_None, *textures_given = Py_None;
     uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOO:Kernel", keywords,
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOO:Kernel", keywords,
                                                      &shared_bytes, &device_given, &stream_given,
-                                                     &timeout_given, &limit_given);
+                                                     &timeout_given, &limit_given, &textures_given);
     Py_XDECREF(none);
     if (!parsed || read_limit(limit_given, &max_instructions)) return NULL;
     if (n < 2) {
@@ -212,10 +218,12 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     double timeout;
     if (key == NULL || stream_read(stream_given, &stream) || read_timeout(timeout_given, &timeout))
         return NULL;
-    if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
+    if (arguments_start(state, &self->signature, objects, n - 2, textures_given, stream, &given) ==
+            0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
-        arguments_make(&self->signature, objects, &given) == 0) {
+        arguments_make(&self->signature, objects, &given) == 0 &&
+        (on.emulated || given.n_textures == 0 || refuse_textures() == 0)) {
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
@@ -223,6 +231,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,
             .n_tensor_maps = given.n_tensor_maps,
+            .textures = given.textures,
+            .n_textures = given.n_textures,
             .args_bytes = self->signature.args_bytes,
             .parameters = self->signature.offsets,
             .n_parameters = self->signature.n_parameters,
@@ -312,7 +322,7 @@ static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
     "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
-    "timeout=None, max_instructions=None).\n\n"
+    "timeout=None, max_instructions=None, textures=None).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -338,7 +348,8 @@ static const char kernel_doc[] =
     "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null\n"
     "    pointer. int, float and complex are converted to the parameter's kind and size; NumPy\n"
     "    scalars must already have both. For a struct pass numpy.void, bytes, or an array of its\n"
-    "    size; for a CUtensorMap pass a TensorMap.\n"
+    "    size; for a CUtensorMap pass a TensorMap, for a cudaTextureObject_t a Texture, for a\n"
+    "    cudaSurfaceObject_t a Surface.\n"
     "shared_bytes : int\n"
     "    Dynamic shared memory per block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -354,7 +365,10 @@ static const char kernel_doc[] =
     "    occupies its GPU until the process ends. With a timeout the call waits for the kernel.\n"
     "max_instructions : int, optional\n"
     "    On the emulator: LaunchError once the call has run more warp instructions (checked at\n"
-    "    least every 4096 instructions of a warp). For kernels that may never end.\n\n"
+    "    least every 4096 instructions of a warp). For kernels that may never end.\n"
+    "textures : dict of str to Texture or Surface, or list of them, optional\n"
+    "    A dict: for .texref and .surfref variables of the PTX, by their names. A list: textures\n"
+    "    whose `handle` the kernel finds in a struct or an array.\n\n"
     "Raises\n"
     "------\n"
     "CompileError, KernelImageError, UnsupportedInstructionError, LaunchError, NoDeviceError\n"

@@ -228,13 +228,18 @@ static int core_exec(PyObject *module) {
     state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     state->tensor_map_type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_map_spec, NULL);
+    state->texture_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &texture_spec, NULL);
+    state->surface_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &surface_spec, NULL);
     if (state->images == NULL || state->timings == NULL || state->image_directory == NULL ||
         state->kernel_directory == NULL || state->kernel_type == NULL ||
-        state->tensor_map_type == NULL) {
+        state->tensor_map_type == NULL || state->texture_type == NULL ||
+        state->surface_type == NULL) {
         return -1;
     }
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
     if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
+    if (PyModule_AddType(module, state->texture_type) < 0) return -1;
+    if (PyModule_AddType(module, state->surface_type) < 0) return -1;
     if (PyModule_AddType(module, state->kernel_type) < 0) return -1;
     return detached_start(module, state);
 }
@@ -245,6 +250,8 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
         Py_VISIT(state->exceptions[code]);
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->tensor_map_type);
+    Py_VISIT(state->texture_type);
+    Py_VISIT(state->surface_type);
     Py_VISIT(state->images);
     Py_VISIT(state->timings);
     return 0;
@@ -256,6 +263,8 @@ static int core_clear(PyObject *module) {
         Py_CLEAR(state->exceptions[code]);
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->tensor_map_type);
+    Py_CLEAR(state->texture_type);
+    Py_CLEAR(state->surface_type);
     Py_CLEAR(state->images);
     Py_CLEAR(state->timings);
     Py_CLEAR(state->image_directory);

@@ -173,6 +173,8 @@ row(ValueError, "max_instructions", kernel, 1, 1, x, y, z, 50, max_instructions=
 row(MemoryError, "1000", gemm, floats(300, 300), floats(300, 300), device="cuda", max_memory=1000)
 row(smemkern.LaunchError, "ADD|add|1025|1024", kernel, 1, 1, x, y, z, 50, shared_bytes=1 << 30)
 row(TypeError, "takes 4 arguments", kernel, 1, 1, x, y, z)
+texture = smemkern.Texture(np.zeros(4, np.float32))
+row(ValueError, "for the emulator only", kernel, 1, 1, texture, y, z, 50)
 
 
 def check(exception, words, function, args, kwargs) -> None:

@@ -194,9 +194,15 @@ static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
     worst->warp = r->warp;
 }
 
+/* Sectors of surfaces depend on the layout of CUDA arrays, which is not modelled. */
+static bool is_surface_access(const ptx_instruction *p) {
+    return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
+}
+
 static void on_request(void *state, const emu_request *r) {
     counts *c = state;
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
+    if (is_surface_access(r->ptx)) return;
     function_counts *f = counts_of(c, r->function);
     if (!f) return;
     const bool is_shared = r->space == PTX_SHARED;

@@ -29,7 +29,7 @@ typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
     bool releases;
-    bool stores; /* st: the stored value is available */
+    bool stores; /* st, sust.b: the stored value is available */
     bool bulk;   /* a bulk copy: writes through the asynchronous proxy */
 } site;
 

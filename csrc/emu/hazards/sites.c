@@ -8,6 +8,12 @@
 static const uint64_t acquires = PTX_HAS_ACQUIRE | PTX_HAS_ACQ_REL;
 static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
+/* Whether observers get the value that it stores: not that of sust.p, which converts it. */
+static bool stores_known_value(const ptx_instruction *p) {
+    return p->op == PTX_OP_st ||
+           (p->op == PTX_OP_sust && p->n_modifiers && strcmp(p->modifiers[0], "b") == 0);
+}
+
 static site classify(const ptx_instruction *p) {
     const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
@@ -17,7 +23,7 @@ static site classify(const ptx_instruction *p) {
                                  : strong ? STRONG
                                           : WEAK,
                   .releases = p->has & releases,
-                  .stores = p->op == PTX_OP_st,
+                  .stores = stores_known_value(p),
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
 }
 

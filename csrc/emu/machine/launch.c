@@ -15,6 +15,7 @@
 
 #include "block.h"
 #include "instruction_set.h"
+#include "texture.h"
 
 enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
 
@@ -335,6 +336,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     }
     regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false};
     code = bind_parameters(job, shape, program, parameters, status);
+    if (!code) code = textures_bind(&l, job, parameters, status);
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {
@@ -344,6 +346,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         code = status->code;
     }
 out:
+    textures_free(&l);
     pthread_mutex_destroy(&l.lock);
     guarded_free(parameters, f->parameters_bytes);
     return code;

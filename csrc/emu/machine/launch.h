@@ -34,6 +34,8 @@ typedef struct launch {
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
     const region *regions; /* by region_id; shared memory is each block's own */
     uint32_t n_regions;
+    struct bound_texture *textures; /* texture.h */
+    uint32_t n_textures;
     const emu_observer *observer; /* NULL: none */
     int (*poll)(void *);
     void *poll_arg;
