@@ -207,7 +207,7 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
                             .c = n == 2 ? e[1] : e[3]};
     if (!is_wmma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
-    if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
+    take_f64_rounding(dc, &m->form);
     set_layouts(&m->form);
     set_wmma_registers(&m->form.a_layout, m->form.a);
     set_wmma_registers(&m->form.b_layout, m->form.b);
