@@ -406,6 +406,37 @@ def test_moves_of_distinct_elements(case) -> None:
         assert np.array_equal(after_memory, expected)
 
 
+# ---- FLOPs ----
+
+
+@pytest.mark.parametrize(
+    ("case", "flops"),
+    [
+        (mc.mma("m16n8k16", *["f16"] * 4), 2 * 16 * 8 * 16),
+        (mc.mma("m16n8k32", *["f16"] * 4, variant=".sp", selector=0), 2 * 16 * 8 * 32),
+        (mc.mma("m8n8k4", *["f64"] * 4), 2 * 8 * 8 * 4),
+        (mc.quad_cases()[0], 4 * 2 * 8 * 8 * 4),
+        (mc.mma("m16n8k32", "s32", "s8", "s8", "s32"), 0),
+    ],
+    ids=str,
+)
+def test_flops_of_a_product(case, flops: int) -> None:
+    inputs = case.inputs(3, "near")
+    out = np.zeros((3, case.d.count, 32), np.uint64 if case.d.wide else np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
+    traced = smemkern.trace(kernel, 3, 32, *inputs, out)
+    assert traced.flops == 3 * flops
+
+
+def test_flops_of_a_sparse_wgmma() -> None:
+    case = Wgmma(24, "f16", "f16", "f32", selector=0)
+    memory, a, c, metadata = case.inputs("near")
+    out = np.zeros((case.d_count, 128), np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
+    traced = smemkern.trace(kernel, 1, 128, memory, a, c, out, metadata)
+    assert traced.flops == 2 * 64 * 24 * 32
+
+
 # ---- what is refused ----
 
 
