@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from matrix_inputs import (
     ELEMENTS,
+    FLOATS,
     HEADER,
     LANES,
     random_elements,
@@ -21,7 +22,7 @@ from matrix_inputs import (
     registers,
     words_of,
 )
-from matrix_wgmma import wgmma_cases
+from matrix_wgmma import sparse_wgmma_cases, wgmma_cases
 
 import smemkern
 
@@ -403,14 +404,39 @@ def wmma_rounding_cases() -> list[Wmma]:
 TRIALS = 64  # warps of an Mma case
 
 
+SPREADS = ("near", "wide", "special", "cancel", "tiny")
+
+
+def is_float(case) -> bool:
+    return (case.a.element if isinstance(case, Mma) else case.a) in FLOATS
+
+
+def sparse_runs() -> list[tuple[object, str]]:
+    mma, wgmma = sparse_cases(), sparse_wgmma_cases()
+    first = {(c.a.element, c.d.element, c.k): c for c in reversed(mma) if "ordered" not in c.text}
+    return [
+        *product((case for case in mma if is_float(case)), SPREADS),
+        *((case, "near") for case in mma if not is_float(case)),
+        *((case, "near") for case in wgmma),
+        *product(wgmma[::3], SPREADS[1:]),
+        # Any metadata, also with equal indices. Of tf32 some is an error.
+        *((case, "codes") for case in first.values() if case.a.element != "tf32"),
+        *((case, "codes") for case in wgmma[::5] if case.a != "tf32"),
+    ]
+
+
 def all_runs() -> list[tuple[object, str]]:
     """(case, spread of its inputs)."""
     wgmma = wgmma_cases()
     return [
         *((case, "") for case in move_cases()),
-        *product(mma_cases(), ("near", "wide", "special")),
-        *((case, "near") for case in wmma_cases() + wgmma),
-        *product(wgmma[::3], ("wide", "special")),
+        *product(mma_cases(), SPREADS[:3]),
+        *product((c for c in mma_cases() if is_float(c) and not c.a.wide), SPREADS[3:]),
+        *product(quad_cases() + rounding_cases(), SPREADS),
+        *((case, "near") for case in wmma_cases() + wmma_rounding_cases() + wgmma),
+        *product(wgmma[::3], SPREADS[1:3]),
+        *product((case for case in wgmma[::4] if is_float(case)), SPREADS[3:]),
+        *sparse_runs(),
     ]
 
 

@@ -2,7 +2,9 @@
 
 matrix_h200.json holds checksums of what one H200 (sm_90a, driver 580) made of the seeded inputs of
 matrix_cases.py, so the comparison with hardware runs where there is none; where there is one, the
-GPU is asked again.
+GPU is asked again. On a machine with an H200,
+
+    python tests/emu/test_emu_matrix.py     # asks it for those runs that have no checksums yet
 """
 
 from __future__ import annotations
@@ -23,11 +25,16 @@ import smemkern
 from checks import HAS_GPU
 
 RUNS = mc.all_runs()
-RECORDED = json.loads((Path(__file__).parent / "matrix_h200.json").read_text())
+RECORD = Path(__file__).parent / "matrix_h200.json"
+RECORDED = json.loads(RECORD.read_text())
 
 
 def name_of(case, spread: str) -> str:
     return f"{case} {spread}".strip()
+
+
+def checksum_of(inputs) -> int:
+    return zlib.crc32(json.dumps(mc.checksums(inputs)).encode())
 
 
 def runs_of(kind: type) -> list:
@@ -44,7 +51,7 @@ def test_as_recorded_on_an_h200(kind) -> None:
     for case, spread in runs_of(kind):
         inputs = mc.run_inputs(case, spread)
         of_inputs, *expected = RECORDED[name_of(case, spread)]
-        if zlib.crc32(json.dumps(mc.checksums(inputs)).encode()) != of_inputs:
+        if checksum_of(inputs) != of_inputs:
             continue  # another NumPy may draw other numbers
         compared += 1
         if mc.checksums(mc.outputs(case, inputs, "emu")) != expected:
@@ -66,6 +73,11 @@ def test_as_the_gpu_here(kind) -> None:
             if not np.array_equal(emu.view(np.uint8), gpu.view(np.uint8)):
                 wrong.append(f"{name_of(case, spread)}: {np.count_nonzero(emu != gpu)}")
     assert not wrong
+
+
+def ask_gpu(case, spread: str) -> list[int]:
+    inputs = mc.run_inputs(case, spread)
+    return [checksum_of(inputs), *mc.checksums(mc.outputs(case, inputs, "cuda"))]
 
 
 # ---- against models that know nothing of tensor cores ----
@@ -236,6 +248,18 @@ def test_sparse_floats_are_near_exact_arithmetic(case) -> None:
     got = dense(case.run(inputs, "emu"), case.d.element, 16, is_c=True)
     unit = {"f16": 2.0**-11, "f32": 2.0**-23}[case.d.element]
     assert np.all(abs(got - exact) <= (case.k + 2) * unit * size)
+
+
+def test_metadata_of_tf32_that_is_not_valid() -> None:
+    case = mc.mma("m16n8k16", *["f32", "tf32", "tf32", "f32"], variant=".sp", selector=1)
+    a, b, c, metadata = case.inputs(1, "near")
+    out = np.zeros((1, case.d.count, 32), np.uint32)
+    kernel = smemkern.Kernel(case.ptx(), "matrix")
+    metadata[0, 0, 5] = 0x0F  # lanes 0, 1 of a quad: not selected
+    kernel(1, 32, a, b, c, metadata, out, device="emu")
+    metadata[0, 0, 30] = metadata[0, 0, 30] & 0xFFFF0FFF | 0x8000
+    with pytest.raises(smemkern.LaunchError, match="neither 0b0100 .* nor 0b1110"):
+        kernel(1, 32, a, b, c, metadata, out, device="emu")
 
 
 def test_rows_of_b_that_no_metadata_names_do_not_count() -> None:
@@ -543,3 +567,14 @@ def test_unknown_forms_name_themselves(known: str, unknown: str) -> None:
     kernel, inputs = smemkern.Kernel(text, "matrix"), case.inputs(1, "near")
     with pytest.raises(smemkern.UnsupportedInstructionError, match=r"does not support .* `mma\."):
         kernel(1, 32, *inputs, out, device="emu")
+
+
+def main() -> None:
+    missing = [run for run in RUNS if name_of(*run) not in RECORDED]
+    lines = RECORDED | {name_of(*run): ask_gpu(*run) for run in missing}
+    text = ",\n".join(f"{json.dumps(name)}: {sums}" for name, sums in lines.items())
+    RECORD.write_text(f"{{\n{text}\n}}\n")
+
+
+if __name__ == "__main__":
+    main()

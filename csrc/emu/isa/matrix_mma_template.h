@@ -64,6 +64,12 @@ static const insn *fault_partial_warp(warp *w, const insn *i) {
         __builtin_popcount(w->active), w->active);
 }
 
+static const insn *fault_metadata(warp *w, const insn *i) {
+    return warp_fault(w, i, SMK_LAUNCH, w->active,
+                      "the metadata has a code of a tf32 pair that is neither 0b0100 (the first is "
+                      "stored) nor 0b1110 (the second)");
+}
+
 typedef struct multiplication {
     matrix_form form;
     fragment_slots slots;
@@ -76,7 +82,8 @@ static const insn *exec_multiply(warp *w, const insn *i) {
     unpack_a(w, &m->form, m->slots.a, &t);
     unpack_b(w, &m->form, m->slots.b, &t);
     unpack_c(w, &m->form, m->slots.c, &t);
-    if (m->form.sparse) read_metadata(&m->form, U32(w, m->slots.metadata), &t);
+    if (m->form.sparse && !read_metadata(&m->form, U32(w, m->slots.metadata), &t))
+        return fault_metadata(w, i);
     multiply_tile(&m->form, &t);
     pack_d(w, &m->form, m->slots.d, &t);
     return i + 1;

@@ -84,11 +84,19 @@ static uint32_t stored_place(const matrix_form *f, uint32_t k) {
     return f->adds_c_last ? k % 4 / 2 * (f->k / 2) + k / 4 * 2 + k % 2 : k;
 }
 
-/* words: the metadata of all lanes. */
-static void read_metadata(const matrix_form *f, const uint32_t *words, matrix_tile *t) {
+/* words: the metadata of all lanes. False if a code of tf32 is not valid: PTX leaves its result
+ * undefined, and an H200 joins halves of two elements. Equal indices of other types are undefined in
+ * PTX, too; an H200 multiplies with that row of B twice, and so does this. */
+static bool read_metadata(const matrix_form *f, const uint32_t *words, matrix_tile *t) {
+    for (uint32_t row = 0; row < f->m && f->a == ELEMENT_TF32; row++)
+        for (uint32_t chunk = 0; chunk < f->k; chunk++) {
+            const uint32_t code = metadata_code(f, words, row, chunk);
+            if (code != 0x4 && code != 0xe) return false;
+        }
     for (uint32_t row = 0; row < f->m; row++)
         for (uint32_t k = 0; k < f->k; k++)
             t->b_row[row * f->k + stored_place(f, k)] = (uint16_t)sparse_column(f, words, row, k);
+    return true;
 }
 
 /* One row of A, the rows of B that it names, and one row of C, as the tile of a dense product. The

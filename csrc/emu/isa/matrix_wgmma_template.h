@@ -186,7 +186,8 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
     const uint32_t slab_registers = f->form.n / 8 * f->block_registers;
     matrix_tile t;
     if (!load_a(w, i, f, &t)) return NULL;
-    if (f->form.sparse) read_metadata(&f->form, U32(w, f->metadata), &t);
+    if (f->form.sparse && !read_metadata(&f->form, U32(w, f->metadata), &t))
+        return fault_metadata(w, i);
     for (uint32_t slab = 0; slab < f->slabs; slab++) {
         const uint32_t *slots = f->d + slab * slab_registers;
         if (!load_b(w, i, f, slab, &t)) return NULL;
