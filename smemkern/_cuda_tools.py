@@ -16,7 +16,7 @@ from ._nvrtc import wheels
 
 SECONDS = 120  # limit of one run
 _CACHED = 16  # compilations that are kept
-DEFAULT_ARCH = 90
+DEFAULT_ARCH = "sm_90"
 NAMES = ("ptxas", "nvdisasm")
 INSTALL = "pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm, or put the CUDA Toolkit on PATH"
 
@@ -82,17 +82,27 @@ class Resources(NamedTuple):
     barriers: int
     ptxas: str  # its version: "13.0.88"
 
+    def told(self) -> str:
+        spilled = self.spill_stores or self.spill_loads
+        more = f", {self.stack} bytes of stack" if self.stack else ""
+        more += f", spills {self.spill_stores} bytes" if spilled else ", no spills"
+        return (
+            f"ptxas {self.ptxas} for {self.arch}: {self.registers} registers per thread{more}, "
+            f"{self.static_shared} bytes of static shared memory"
+        )
+
 
 class Compiled(NamedTuple):
     resources: Resources
     cubin: bytes
 
 
-def arch_for(ptx: str) -> str:
-    """sm_90, or the target of the PTX if that is newer or specific to an architecture."""
+def arch_for(ptx: str, arch: str | None) -> str:
+    """`arch` (None: sm_90), or the target of the PTX if that is newer or one architecture's own."""
+    wanted = arch or DEFAULT_ARCH
     target = re.search(r"^\s*\.target\s+sm_(\d+)([af]?)", ptx, re.MULTILINE)
-    if target is None or (int(target[1]) <= DEFAULT_ARCH and not target[2]):
-        return f"sm_{DEFAULT_ARCH}"
+    if target is None or (int(target[1]) <= int(wanted[3:]) and not target[2]):
+        return wanted
     return f"sm_{target[1]}{target[2]}"
 
 
@@ -110,7 +120,7 @@ def compiled(ptx: str, entry: str, arch: str | None = None) -> Compiled:
     path = find("ptxas")
     if path is None:
         raise ToolError(f"ptxas was not found ({INSTALL})")
-    key = (path, ptx, entry, arch or arch_for(ptx))
+    key = (path, ptx, entry, arch_for(ptx, arch))
     if key not in _kept:
         made = _compile(*key[1:])
         while len(_kept) >= _CACHED:

@@ -25,7 +25,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-MAX_LINES = 200_000  # of machine code
+from ._cuda_tools import Resources, ToolError, compiled, disassembly
+
+MAX_INSTRUCTIONS = 100_000
 MAX_BLOCKS = 400
 
 WIDTHS = (4, 8, 16)  # as in _core's counts by instruction
@@ -247,8 +249,10 @@ class Equations:
         for block, (known, old) in list(self._rows.items()):
             factor = known.get(lead)
             if factor:
-                merged = {b: known.get(b, Fraction(0)) - factor * left.get(b, Fraction(0))
-                          for b in known.keys() | left.keys()}
+                merged = {
+                    b: known.get(b, Fraction(0)) - factor * left.get(b, Fraction(0))
+                    for b in known.keys() | left.keys()
+                }
                 self._rows[block] = ({b: c for b, c in merged.items() if c}, old - factor * total)
         self._rows[lead] = (left, total)
 
@@ -270,11 +274,20 @@ def _sum(made: Iterable[Instruction]) -> Row:
 
 
 class Machine(NamedTuple):
-    """A row's numbers in the machine code."""
+    """The numbers of a row, or of a PTX instruction, in the machine code."""
 
     requests: int
     wavefronts: int
     ideal: int
+
+
+def _total(costs: Iterable[Machine]) -> Machine:
+    every = [*costs]
+    return Machine(
+        sum(c.requests for c in every),
+        sum(c.wavefronts for c in every),
+        sum(c.ideal for c in every),
+    )
 
 
 def _equations(
@@ -301,7 +314,9 @@ def _cost(made: list[Instruction], counted: Sequence[Any], equations: Equations)
     by_width: dict[int, list[Instruction]] = defaultdict(list)
     for i in made:
         by_width[max(4, width_of(i.opcode))].append(i)
-    total = Machine(0, 0, 0)
+    if any(i.guarded for i in made):
+        return None
+    costs = []
     for width, some in by_width.items():
         runs = equations.value(_sum(some))
         wavefronts, ideal, low, high, low_ideal, high_ideal = wider[WIDTHS.index(width)]
@@ -313,18 +328,30 @@ def _cost(made: list[Instruction], counted: Sequence[Any], equations: Equations)
             cost = Machine(runs, runs * low, runs * low_ideal)
         else:
             return None
-        total = Machine(*(a + b for a, b in zip(total, cost, strict=True)))
+        costs.append(cost)
+    total = _total(costs)
     return total if total.requests <= requests else None
 
 
-_OPS = {"ld.shared": "LDS", "ld.volatile.shared": "LDS", "st.shared": "STS", "st.volatile.shared": "STS"}
+_OPS = {"ld.shared": "LDS", "ld.volatile.shared": "LDS", "st.shared": "STS"}
+_OPS["st.volatile.shared"] = "STS"
 
 
-def _opcode_for(s: Statement | None) -> str | None:
-    """The machine opcode of a plain load or store of shared memory."""
-    if s is None:
-        return None
-    return next((made for start, made in _OPS.items() if s.opcode.startswith((start + ".", start + "::cta."))), None)
+def _machine_opcode(s: Statement | None) -> str | None:
+    """LDS or STS for a plain load or store of shared memory."""
+    start = s.opcode.replace("::cta.", ".") if s else ""
+    return next((made for name, made in _OPS.items() if start.startswith(name + ".")), None)
+
+
+def _is_usable(made: list[Instruction], counted: Sequence[Sequence[Any]], entry: str) -> bool:
+    """Whether lines identify instructions: one function, one instruction per line."""
+    lines = {line for _, line, *_ in counted}
+    return (
+        0 < len(made) <= MAX_INSTRUCTIONS
+        and made[-1].block <= MAX_BLOCKS
+        and len(lines) == len(counted)
+        and all(name == entry for name, *_ in counted)
+    )
 
 
 def rows_of(
@@ -334,36 +361,55 @@ def rows_of(
 
     counted: _core's counts by instruction: (function, PTX line, executions, row, requests, costs).
     """
-    code = statements(ptx, entry)
-    made = instructions(listing, entry)
-    executed = {line: runs for _, line, runs, *_ in counted}
-    if any(name != entry for name, *_ in counted) or len(executed) != len(counted):
-        return {}
-    if not made or len(made) > MAX_LINES or made[-1].block > MAX_BLOCKS:
+    code, made = statements(ptx, entry), instructions(listing, entry)
+    if not _is_usable(made, counted, entry):
         return {}
     machine: dict[int, list[Instruction]] = defaultdict(list)
     for i in made:
         machine[i.ptx_line].append(i)
     try:
-        equations = _equations(code, machine, executed)
+        equations = _equations(code, machine, {line: runs for _, line, runs, *_ in counted})
     except Contradiction:
         return {}
-    found: dict[int, Machine | None] = {}
-    for _, line, _, row, *_ in (c for c in counted if c[3] >= 0):
-        found.setdefault(row, Machine(0, 0, 0))
-    for c in counted:
-        line, row = c[1], c[3]
-        if row < 0:
-            continue
-        opcode = _opcode_for(code.get(line))
-        accesses = [i for i in machine.get(line, ()) if i.opcode.split(".")[0] == opcode]
-        cost = None
-        if opcode and not any(i.guarded for i in accesses):
-            cost = _cost(accesses, c, equations)
-        before = found[row]
-        found[row] = (
-            None
-            if cost is None or before is None
-            else Machine(*(a + b for a, b in zip(before, cost, strict=True)))
-        )
-    return {row: cost for row, cost in found.items() if cost is not None}
+    found: dict[int, list[Machine | None]] = defaultdict(list)
+    for one in counted:
+        line, row = one[1], one[3]
+        if row >= 0:
+            opcode = _machine_opcode(code.get(line))
+            accesses = [i for i in machine.get(line, ()) if i.opcode.split(".")[0] == opcode]
+            found[row].append(_cost(accesses, one, equations) if opcode else None)
+    return {
+        row: _total(costs)  # type: ignore[arg-type]
+        for row, costs in found.items()
+        if None not in costs
+    }
+
+
+# ---- for a trace
+
+
+class MachineCode(NamedTuple):
+    """What ptxas and nvdisasm said of a traced kernel."""
+
+    resources: Resources | None  # None: ptxas is missing or failed
+    rows: dict[int, Machine]  # those that follow from the machine code, by index
+    note: str | None  # why there is no machine code to read
+
+
+def read(
+    ptx: str | None, entry: str, arch: str | None, counted: Sequence[Sequence[Any]] | None
+) -> MachineCode:
+    """Compiles an entry and reads its machine code. counted=None: only the resources."""
+    if ptx is None:
+        return MachineCode(None, {}, "the PTX of this variant is compiled at its first use")
+    try:
+        made = compiled(ptx, entry, arch)
+    except ToolError as error:
+        return MachineCode(None, {}, str(error))
+    if counted is None:
+        return MachineCode(made.resources, {}, "the run ended early")
+    try:
+        listing = disassembly(made.cubin)
+    except ToolError as error:
+        return MachineCode(made.resources, {}, str(error))
+    return MachineCode(made.resources, rows_of(listing, ptx, entry, counted), None)
