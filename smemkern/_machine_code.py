@@ -5,9 +5,9 @@ makes of the PTX, with the PTX line of each machine instruction. What links both
 block of machine code runs:
 
     For some PTX instructions (anchors) ptxas makes exactly one machine instruction per execution,
-    whatever it unrolls: stores, barriers, and multiply-adds whose result is an operand of their
-    next execution. So each anchor gives an equation: over its machine instructions, the sum of
-    the executions of their blocks is the number of executions of the anchor.
+    whatever it unrolls: stores, barriers, and multiply-adds (of matrices too) whose result is an
+    operand of their next execution. So each anchor gives an equation: over its machine
+    instructions, the sum of the executions of their blocks is the number of its executions.
 
     The machine accesses of a PTX load or store are such a sum as well. If it follows from the
     equations, it is the number of requests. Else the row keeps the numbers of the model
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from ._cuda_tools import Resources, ToolError, compiled, disassembly
 
 MAX_INSTRUCTIONS = 100_000
-MAX_BLOCKS = 400
+MAX_BLOCKS = 4000
 
 WIDTHS = (4, 8, 16)  # as in _core's counts by instruction
 
@@ -93,9 +93,13 @@ _STATEMENT = re.compile(r"\s*(?:\{\s*)?(@!?%\w+\s+)?([a-z][\w.:]*)\s*([^;]*);\s*
 _REGISTER = re.compile(r"%\w+")
 
 
+def _entry(ptx: str, name: str) -> re.Match[str] | None:
+    return re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
+
+
 def statements(ptx: str, entry: str) -> dict[int, Statement]:
     """The instructions of an entry by line; lines with several instructions are left out."""
-    begin = re.search(rf"\.entry\s+{re.escape(entry)}\s*\(", ptx)
+    begin = _entry(ptx, entry)
     if begin is None:
         return {}
     first = ptx.count("\n", 0, begin.start()) + 1
@@ -147,6 +151,13 @@ def _cycles(edges: Mapping[str, set[str]]) -> dict[str, int]:
 
 _CHAINED = ("fma.rn.f32", "fma.rn.f64", "fma.rn.ftz.f32")
 _FLOAT = ("FFMA", "FMUL", "FADD", "DFMA", "DMUL", "DADD")
+_MMA = ("HMMA", "DMMA", "IMMA", "QMMA")
+_SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
+
+
+def _result_and_sources(operands: str) -> tuple[list[str], list[str]]:
+    result, _, sources = operands.partition("}" if operands.startswith("{") else ",")
+    return _REGISTER.findall(result), _REGISTER.findall(sources)
 
 
 def _recurrences(code: Mapping[int, Statement]) -> set[int]:
@@ -157,19 +168,26 @@ def _recurrences(code: Mapping[int, Statement]) -> set[int]:
     edges: dict[str, set[str]] = defaultdict(set)
     chained = []
     for line, s in code.items():
-        if not s.opcode.startswith(("fma.", "mov.", "add.", "mul.")):
+        if not s.opcode.startswith(("fma.", "mov.", "add.", "mul.", "mma.sync.")):
             continue
-        result, *sources = _REGISTER.findall(s.operands) or [""]
+        results, sources = _result_and_sources(s.operands)
         for source in sources:
-            edges[source].add(result)
-        if s.opcode in _CHAINED and not s.guarded:
-            chained.append((line, result, sources))
+            edges[source].update(results)
+        if s.opcode.startswith((*_CHAINED, "mma.sync.")) and not s.guarded:
+            chained.append((line, results, sources))
     component = _cycles(edges)
     return {
         line
-        for line, result, sources in chained
-        if any(source == result or component[source] == component[result] for source in sources)
+        for line, results, sources in chained
+        if any(component[a] == component[b] for a in results for b in sources if a in component)
     }
+
+
+def _is_one_mma(opcode: str, s: Statement) -> bool:
+    """Whether the machine instruction has the shape of the PTX instruction."""
+    shape = _SHAPE.search(s.opcode)
+    parts = opcode.split(".")
+    return bool(shape) and parts[1:2] in (["".join(shape.groups())], ["x".join(shape.groups())])
 
 
 # Machine opcodes of an anchor, by the beginning of its PTX opcode.
@@ -190,6 +208,13 @@ def _bytes(opcode: str) -> int:
     return lanes * _SIZES[size[1]] if size else 0
 
 
+def _is_whole(opcode: str, s: Statement) -> bool:
+    """Whether the machine instruction does what the PTX instruction does, not more or less."""
+    if s.opcode.startswith("st."):
+        return width_of(opcode) == _bytes(s.opcode)
+    return _is_one_mma(opcode, s) if s.opcode.startswith("mma.") else True
+
+
 def _anchors(
     code: Mapping[int, Statement], machine: Mapping[int, list[Instruction]]
 ) -> Iterable[tuple[int, list[Instruction]]]:
@@ -198,14 +223,11 @@ def _anchors(
     for line, s in code.items():
         names = next((names for start, names in _EFFECTS if s.opcode.startswith(start)), ())
         if line in chained:
-            names = _FLOAT
+            names = _MMA if s.opcode.startswith("mma.") else _FLOAT
         if not names or s.guarded:
             continue
         made = [i for i in machine.get(line, ()) if i.opcode.split(".")[0] in names]
-        joined = s.opcode.startswith("st.") and any(
-            width_of(i.opcode) != _bytes(s.opcode) for i in made
-        )
-        if made and not joined and not any(i.guarded for i in made):
+        if made and not any(i.guarded or not _is_whole(i.opcode, s) for i in made):
             yield line, made
 
 
@@ -343,43 +365,56 @@ def _machine_opcode(s: Statement | None) -> str | None:
     return next((made for name, made in _OPS.items() if start.startswith(name + ".")), None)
 
 
-def _is_usable(made: list[Instruction], counted: Sequence[Sequence[Any]], entry: str) -> bool:
-    """Whether lines identify instructions: one function, one instruction per line."""
-    lines = {line for _, line, *_ in counted}
-    return (
-        0 < len(made) <= MAX_INSTRUCTIONS
-        and made[-1].block <= MAX_BLOCKS
-        and len(lines) == len(counted)
-        and all(name == entry for name, *_ in counted)
-    )
+def _is_access(s: Statement | None) -> bool:
+    """Whether ptxas can make loads or stores of shared memory of it."""
+    kinds = ("ld", "st", "atom", "red", "wmma", "mbarrier", "cp")
+    return s is not None and s.opcode.split(".")[0] in kinds
 
 
-def rows_of(
+def _costs(
     listing: str, ptx: str, entry: str, counted: Sequence[Sequence[Any]]
-) -> dict[int, Machine]:
-    """The rows of a trace whose numbers follow from the machine code, by index.
-
-    counted: _core's counts by instruction: (function, PTX line, executions, row, requests, costs).
-    """
+) -> list[Machine | None]:
+    """For each PTX instruction of an entry with a row: its numbers, if they are certain."""
     code, made = statements(ptx, entry), instructions(listing, entry)
-    if not _is_usable(made, counted, entry):
-        return {}
+    executed = {line: runs for _, line, runs, *_ in counted}
+    wanted = [one for one in counted if one[3] >= 0]
+    nothing: list[Machine | None] = [None] * len(wanted)
+    small = 0 < len(made) <= MAX_INSTRUCTIONS and made[-1].block <= MAX_BLOCKS
+    if not small or len(executed) != len(counted):  # a line with several instructions
+        return nothing
     machine: dict[int, list[Instruction]] = defaultdict(list)
     for i in made:
         machine[i.ptx_line].append(i)
+        if i.opcode.startswith(("LDS", "STS")) and not _is_access(code.get(i.ptx_line)):
+            return nothing
     try:
-        equations = _equations(code, machine, {line: runs for _, line, runs, *_ in counted})
+        equations = _equations(code, machine, executed)
     except Contradiction:
-        return {}
+        return nothing
+    found = []
+    for one in wanted:
+        opcode = _machine_opcode(code.get(one[1]))
+        accesses = [i for i in machine.get(one[1], ()) if i.opcode.split(".")[0] == opcode]
+        found.append(_cost(accesses, one, equations) if opcode else None)
+    return found
+
+
+def rows_of(
+    listings: Mapping[str, str], ptx: str, counted: Sequence[Sequence[Any]]
+) -> dict[int, Machine]:
+    """The rows of a trace whose numbers follow from the machine code, by index.
+
+    listings: nvdisasm's, by entry. counted: _core's counts by instruction: (function, PTX line,
+    executions, row, requests, costs).
+    """
     found: dict[int, list[Machine | None]] = defaultdict(list)
-    for one in counted:
-        line, row = one[1], one[3]
-        if row >= 0:
-            opcode = _machine_opcode(code.get(line))
-            accesses = [i for i in machine.get(line, ()) if i.opcode.split(".")[0] == opcode]
-            found[row].append(_cost(accesses, one, equations) if opcode else None)
+    for name in {one[0] for one in counted}:
+        some = [one for one in counted if one[0] == name]
+        costs = _costs(listings.get(name, ""), ptx, name, some)
+        for one, cost in zip((one for one in some if one[3] >= 0), costs, strict=True):
+            found[one[3]].append(cost)
     return {
-        row: _total(costs)  # type: ignore[arg-type]
+        row: _total([cost for cost in costs if cost])
         for row, costs in found.items()
         if None not in costs
     }
@@ -391,25 +426,28 @@ def rows_of(
 class MachineCode(NamedTuple):
     """What ptxas and nvdisasm said of a traced kernel."""
 
-    resources: Resources | None  # None: ptxas is missing or failed
+    resources: Resources | None  # of the entry that ran most; None: ptxas is missing or failed
     rows: dict[int, Machine]  # those that follow from the machine code, by index
     note: str | None  # why there is no machine code to read
 
 
 def read(
-    ptx: str | None, entry: str, arch: str | None, counted: Sequence[Sequence[Any]] | None
+    ptx: str | None, arch: str | None, counted: Sequence[Sequence[Any]], complete: bool
 ) -> MachineCode:
-    """Compiles an entry and reads its machine code. counted=None: only the resources."""
+    """Compiles the entries that ran and reads their machine code."""
     if ptx is None:
         return MachineCode(None, {}, "the PTX of this variant is compiled at its first use")
+    runs: dict[str, int] = defaultdict(int)
+    for name, _, warps, *_ in counted:
+        runs[name] += warps
+    entries = [name for name in sorted(runs, key=lambda name: -runs[name]) if _entry(ptx, name)]
+    resources = None
+    listings = {}
     try:
-        made = compiled(ptx, entry, arch)
+        for name in entries:
+            made = compiled(ptx, name, arch)
+            resources = resources or made.resources
+            listings[name] = disassembly(made.cubin) if complete else ""
     except ToolError as error:
-        return MachineCode(None, {}, str(error))
-    if counted is None:
-        return MachineCode(made.resources, {}, "the run ended early")
-    try:
-        listing = disassembly(made.cubin)
-    except ToolError as error:
-        return MachineCode(made.resources, {}, str(error))
-    return MachineCode(made.resources, rows_of(listing, ptx, entry, counted), None)
+        return MachineCode(resources, {}, str(error))
+    return MachineCode(resources, rows_of(listings, ptx, counted), None)

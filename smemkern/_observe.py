@@ -285,8 +285,7 @@ def _traced(
     if machine_code:
         from ._machine_code import read
 
-        counted = None if raw[5] else raw[6]
-        machine = read(_ptx_of(what, launch), launch.kernel, arch, counted)
+        machine = read(_ptx_of(what, launch), arch, raw[6], complete=not raw[5])
     if isinstance(what, str):
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result", "the workspace"]
