@@ -37,7 +37,7 @@ class SharedRow(NamedTuple):
     worst_request: Request | None = None  # the first that cost `worst`
     machine_requests: int = 0  # requests after ptxas merges adjacent accesses into vectors
     machine_wavefronts: int = 0  # wavefronts after ptxas merges adjacent accesses into vectors
-    machine_ideal: int = 0  # the fewest wavefronts for accesses of that width
+    machine_ideal: int = 0  # Nsight Compute's ideal of these (docs/exactness.md)
     machine_source: str = "model"  # of the last three: "model", or "machine code" (models.md)
 
     @property
@@ -61,8 +61,8 @@ class SharedRow(NamedTuple):
     @property
     def joined(self) -> bool:
         """Whether the machine code's accesses are others than those of the PTX."""
-        written = self.requests, self.wavefronts, self.ideal
-        return written != (self.machine_requests, self.machine_wavefronts, self.machine_ideal)
+        machine = self.machine_requests, self.machine_wavefronts
+        return machine != (self.requests, self.wavefronts)
 
     def __repr__(self) -> str:
         return _short(self)

@@ -112,11 +112,14 @@ static cost cost_of_shared(const emu_request *r) {
         banks_request(r->address, r->active, r->width, load, &c.actual, &c.ideal);
     }
     c.machine = c.actual, c.machine_ideal = c.ideal;
+    if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return c;
+    const uint32_t width = r->machine->width ? r->machine->width : r->width;
     if (r->machine->width) {
         for (uint32_t l = 0; l < LANES; l++)
             address[l] = r->address[l] + (uint64_t)r->machine->shift;
-        banks_request(address, r->active, r->machine->width, load, &c.machine, &c.machine_ideal);
+        c.machine = banks_wavefronts(address, r->active, width, load);
     }
+    c.machine_ideal = banks_ncu_ideal(r->active, width, c.machine);
     return c;
 }
 

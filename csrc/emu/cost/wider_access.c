@@ -18,8 +18,9 @@ void wider_access_record(wider_access *w, const emu_request *r) {
         if (widths[k] < r->width) continue;
         for (uint32_t l = 0; l < LANES; l++)
             address[l] = r->address[l] & ~(uint64_t)(widths[k] - 1);
-        uint32_t wavefronts, ideal;
-        banks_request(address, r->active, widths[k], r->operation == EMU_LOAD, &wavefronts, &ideal);
+        const bool load = r->operation == EMU_LOAD;
+        const uint32_t wavefronts = banks_wavefronts(address, r->active, widths[k], load);
+        const uint32_t ideal = banks_ncu_ideal(r->active, widths[k], wavefronts);
         extend(&w->cost[k], wavefronts, ideal);
         w->cost[k].wavefronts += wavefronts;
         w->cost[k].ideal += ideal;
