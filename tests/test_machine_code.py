@@ -182,6 +182,43 @@ def test_counts_of_an_h200(name, recorded):
     assert max(found.machine_code.resources.registers, 16) == measured["registers"]
 
 
+SINGLE = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{{
+    .reg .b64 %rd<3>; .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p;
+    .shared .align 16 .b8 tile[4096];
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd2, %rd1, %rd2;
+    ld.global.s32 %r2, [%rd2];
+    setp.lt.s32 %p, %r2, 0;
+    mov.u32 %r3, tile;
+    add.s32 %r3, %r3, %r2;
+    @!%p {access};
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("op", ["ld", "st"])
+@pytest.mark.parametrize(("width", "vector"), [(4, ""), (8, ".v2"), (16, ".v4")])
+def test_ideal_of_single_requests_of_an_h200(op, width, vector):
+    """Random requests, broadcasts, strides, and some lanes (offsets of others are negative)."""
+    registers = ", ".join(f"%f{k}" for k in range(width // 4))
+    operands = [f"{{{registers}}}" if vector else registers, "[%r3]"]
+    access = f"{op}.shared{vector}.f32 " + ", ".join(operands if op == "ld" else operands[::-1])
+    k = smemkern.Kernel(SINGLE.format(access=access), "k")
+    cases = [case[2:] for case in RECORD["requests"] if case[:2] == [op, width]]
+    assert len(cases) == 30
+    for offsets, ideal in cases:
+        offsets = np.array(offsets, np.int32)
+        [row] = smemkern.trace(k, 1, 32, offsets, hazards=False).shared
+        assert row.machine_ideal == ideal, offsets
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_occupancy_of_an_h200(name):
     """With the carve-out that the driver chose, in bytes and as a percentage."""
