@@ -35,6 +35,7 @@ DOCUMENTS = {
         "k.ptx --grid 2 --block 32 --arg i32[64]",
         f"sum.cu {SUM}",
         "race.cu --grid 1 --block 64 --arg i32[4]",
+        "k.ptx --grid 2 --block 32 --arg i32[64] --machine-code",
     ],
     "banks": [
         "",
@@ -48,6 +49,7 @@ DOCUMENTS = {
     "occupancy": [
         "--registers 0 --threads 1025",
         "--registers 64 --shared 49152 --arch A100 --curve",
+        "k.ptx --threads 128 --carveout 50",
     ],
     "profile": ["gemm"],
     "check": [

@@ -180,8 +180,27 @@ typedef struct smk_site {
     smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
     int n_callers;
     /* shared: after ptxas has merged accesses (emu/cost/ptxas_vectorize.h) */
-    uint64_t machine_requests, machine_wavefronts;
+    uint64_t machine_requests, machine_wavefronts, machine_ideal;
 } smk_site;
+
+/* The cost of requests as accesses of 4, 8 or 16 bytes per lane, each aligned to its width and
+ * containing the bytes of the request. Zeros: narrower than the requests, or no request. */
+enum { SMK_N_WIDTHS = 3 };
+
+typedef struct smk_wider_cost {
+    uint64_t wavefronts, ideal;
+    uint32_t min_wavefronts, max_wavefronts, min_ideal, max_ideal; /* of one request */
+} smk_wider_cost;
+
+/* One PTX instruction that ran. */
+typedef struct smk_instruction_count {
+    const char *function;
+    int ptx_line;
+    uint64_t warps;    /* how often a warp executed it */
+    int64_t site;      /* of its loads and stores of shared memory, an index; -1: it has none */
+    uint64_t requests; /* ... and their number */
+    smk_wider_cost wider[SMK_N_WIDTHS];
+} smk_instruction_count;
 
 typedef struct smk_opcode_count {
     char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
@@ -195,6 +214,9 @@ typedef struct smk_trace {
     size_t n_sites;
     smk_opcode_count *opcodes;
     size_t n_opcodes;
+    bool by_instruction; /* from the caller: count also by PTX instruction */
+    smk_instruction_count *instructions;
+    size_t n_instructions;
     uint64_t warp_instructions;
     uint64_t barriers; /* warp arrivals at block barriers */
     uint64_t flops;

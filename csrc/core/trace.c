@@ -6,6 +6,7 @@
 void smk_trace_free(smk_trace *trace) {
     free(trace->sites);
     free(trace->opcodes);
+    free(trace->instructions);
     for (size_t k = 0; k < trace->n_hazards; k++)
         free(trace->hazards[k].message);
     free(trace->hazards);

@@ -207,7 +207,7 @@ static smk_code run_launches(const smk_job *job, const program *const *programs,
 static smk_code run_traced(const smk_job *job, const program *const *programs, region *regions,
                            smk_status *status) {
     const bool checked = job->hazards & SMK_FIND_HAZARDS;
-    counts *c = counts_new();
+    counts *c = counts_new(job->trace->by_instruction);
     hazards *h = checked ? hazards_new(job->hazards) : NULL;
     smk_code code = SMK_OK;
     if (!c || (checked && !h)) {

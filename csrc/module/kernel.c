@@ -308,6 +308,10 @@ static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
     return PyLong_FromSize_t(self->signature.static_shared_bytes);
 }
 
+static PyObject *get_live_registers(kernel *self, void *Py_UNUSED(closure)) {
+    return PyLong_FromUnsignedLong(self->signature.live_registers);
+}
+
 static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
     {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
@@ -315,6 +319,8 @@ static PyGetSetDef kernel_getset[] = {
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Static shared memory of the kernel, in bytes per block.", NULL},
+    {"live_registers", (getter)get_live_registers, NULL,
+     "Registers per thread that the PTX needs: an estimate of what ptxas will allocate.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

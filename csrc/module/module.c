@@ -70,23 +70,24 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 }
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
-                               "hazards", "equal_writes", "only_if_clean", "blocks", "progress",
-                               NULL};
+    static char *keywords[] = {"what",   "args",     "kwargs",         "repeat",
+                               "trace",  "hazards",  "equal_writes",   "only_if_clean",
+                               "blocks", "progress", "by_instruction", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options, *progress = Py_None;
-    int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
+    int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0, by_instruction = 0;
     Py_buffer blocks = {0}; /* uint64, as in smk_job */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*O:observe", keywords, &what,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*Op:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
-                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress)) {
+                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress,
+                                     &by_instruction)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
         PyBuffer_Release(&blocks);
         return PyErr_Format(PyExc_ValueError, "repeat must be 0..1000000, not %d", repeat);
     }
-    smk_trace counted = {0};
+    smk_trace counted = {.by_instruction = by_instruction};
     float *milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *milliseconds);
     if (milliseconds == NULL) {
         PyBuffer_Release(&blocks);
