@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> Answer:
     kernel, args, keywords = _cli_trace.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
-    nodes: list[Node] = []
+    nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
         nodes.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
@@ -66,6 +66,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         "kernel": kernel.name,
         "incomplete": found.incomplete,
         "hazards": [_cli_trace.hazard_data(hazard) for hazard in found.hazards],
+        "benign": [_cli_trace.hazard_data(row) for row in found.benign],
     }
     return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
 

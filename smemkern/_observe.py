@@ -42,6 +42,8 @@ class Trace:
         Kernel, variant, grid, block and shared memory.
     hazards : Rows of Hazard
         Races and other mistakes that the run revealed; see docs/hazards.md.
+    benign : Rows of Hazard
+        Races that do no harm: reads whose value a compare-and-swap checks (kind "cas-read").
     checked : bool
         Whether the run looked for hazards.
     incomplete : bool
@@ -50,10 +52,14 @@ class Trace:
     """
 
     def __init__(
-        self, result: object, raw: tuple[Any, ...], hazards: Hazards, launch: Launch
+        self,
+        result: object,
+        raw: tuple[Any, ...],
+        hazards: tuple[Hazards, Hazards],
+        launch: Launch,
     ) -> None:
         sites, opcodes, totals = raw[:3]
-        self.hazards = hazards
+        self.hazards, self.benign = hazards
         self.checked, self.incomplete = raw[4:6]
         self.shared, self.global_ = rows(sites)
         self.instructions = {opcode: counts[0] for opcode, counts in opcodes.items()}

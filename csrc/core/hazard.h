@@ -11,6 +11,7 @@
     X(RAW, "RAW")                                                                                  \
     X(WAR, "WAR")                                                                                  \
     X(WAW, "WAW")                                                                                  \
+    X(CAS_READ, "cas-read")                                                                        \
     X(UNINITIALISED, "uninitialised")                                                              \
     X(UNWRITTEN, "unwritten")                                                                      \
     X(ASYNC_READ, "async-read")                                                                    \
@@ -29,6 +30,11 @@ typedef enum smk_hazard_kind {
 #undef X
         SMK_N_HAZARDS
 } smk_hazard_kind;
+
+/* Whether findings of this kind are hazards. A cas-read is a race, but a benign one. */
+static inline bool smk_is_hazard(smk_hazard_kind kind) {
+    return kind != SMK_HAZARD_CAS_READ;
+}
 
 typedef enum smk_space {
     SMK_NO_SPACE,
