@@ -56,13 +56,16 @@ def verdict(case: Case, form: str) -> dict[str, Any]:
                 run.block,
                 *run.arguments,
                 shared_bytes=run.shared_bytes,
-                equal_writes=True,
+                equal_writes=case.equal_writes,
                 max_instructions=MAX_INSTRUCTIONS,
             )
         except (smemkern.Error, ValueError, RuntimeError) as error:
             found.setdefault("error", f"{run.name}: {type(error).__name__}: {error}"[:300])
             continue
         for row in (*trace.hazards, *trace.benign):
+            across = row.kind in RACES and row.block != row.other_block
+            if row.kind in RACES and case.across_blocks not in (None, across):
+                continue
             found.setdefault(row.kind, f"{run.name}: {row.message}")
         if RACES & found.keys() and "out-of-bounds" in found:
             break
@@ -129,6 +132,7 @@ def main() -> None:
     record = {
         **records.facts(),
         "suite": suite.FOLDER,
+        **getattr(suite, "extra", lambda _: {})(chosen.folder),
         "matrix": {form: matrix(judged, form) for form in FORMS},
         "cases": judged,
     }

@@ -23,3 +23,5 @@ class Case(NamedTuple):
     entry: str
     options: tuple[str, ...]  # of NVRTC
     runs: Callable[[], Iterator[Run]]
+    equal_writes: bool = True  # whether the labels call equal writes a race
+    across_blocks: bool | None = None  # True, False: only races between, within blocks count
