@@ -59,7 +59,7 @@ def verdict(case: Case, form: str) -> dict[str, Any]:
                 equal_writes=case.equal_writes,
                 max_instructions=MAX_INSTRUCTIONS,
             )
-        except (smemkern.Error, ValueError, RuntimeError) as error:
+        except (smemkern.Error, ValueError, TypeError) as error:
             found.setdefault("error", f"{run.name}: {type(error).__name__}: {error}"[:300])
             continue
         for row in (*trace.hazards, *trace.benign):
