@@ -28,7 +28,9 @@ FOLDER = "elliotsayes/faial, folder examples"
 ELEMENTS = 65536  # of each array
 SIZES = (1, 2, 5, 64)  # of integer parameters that no option sets
 DYNAMIC_BYTES = 16384
+MAX_BLOCK = 1024
 HEADER = """
+#undef assert
 typedef unsigned int uint;
 #define __assume(condition) do { if (!(condition)) return; } while (0)
 #define __requires(condition) __assume(condition)
@@ -107,6 +109,8 @@ def _argument(kind: str, name: str, size: int, pinned: dict[str, int]) -> Any:
         return np.random.default_rng(len(name)).integers(0, 64, ELEMENTS).astype(dtype)
     if kind in ("float", "T"):
         return np.float32(1.5)
+    if kind == "foo":  # struct foo {int x; int z; int *data; }
+        return np.array([(size, 0, 0)], "i4, i4, u8")[0]
     return np.int32(pinned.get(name, size))
 
 
@@ -119,7 +123,10 @@ def _runs(
 ) -> Iterator[Run]:
     first_lines = "\n".join(source.splitlines()[:2])
     grid = _dims(f"{options} {first_lines}", "gridDim", (4 if grid_level else 1,))
-    block = _dims(f"{options} {first_lines}", "blockDim", (64,))
+    # Kernels with __syncwarp and no barrier of the block are for one warp.
+    one_warp = "__syncwarp" in source
+    block = _dims(f"{options} {first_lines}", "blockDim", (32 if one_warp else 64,))
+    block = tuple(min(n, MAX_BLOCK) for n in block)  # one file says 2024
     for size in SIZES:
         arguments = tuple(_argument(kind, name, size, pinned) for kind, name in kinds)
         yield Run(f"n={size}", grid, block, arguments, DYNAMIC_BYTES)
@@ -145,12 +152,13 @@ def extra(folder: Path) -> dict[str, Any]:
 
 def _cost(file: Path, options: str, cost: str, kind: str) -> dict[str, Any]:
     row: dict[str, Any] = {"file": file.name, "options": options.strip(), "kind": kind}
-    pinned = {name: int(n) for name, n in re.findall(r"\b(\w+)=(\d+)\b", options)}
+    assumed = "".join(re.findall(r"__assume\(.*\)", file.read_text())).replace(" == ", "=")
+    pinned = {name: int(n) for name, n in re.findall(r"\b(\w+)=(\d+)\b", f"{options} {assumed}")}
     numbers = {**NUMBERS, **pinned}
     row["formula"], row["expected"] = cost, value_of(cost, numbers)
     source = file.read_text()
     entry, kinds = _signature(source)
-    block = _dims(options.replace("--block-dim ", "--blockDim="), "blockDim", (32,))
+    block = _dims(re.sub("--block-dim +", "--blockDim=", options), "blockDim", (32,))
     # One warp: the sources' shared arrays are too short for the blocks that the options name.
     is_long = block == (512,)
     launch = block if is_long else (block[0], 32 // block[0]) if len(block) == 2 else (32,)
