@@ -56,7 +56,7 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = ("cas-read",)  # kinds of findings that are no hazards
+BENIGN = ("cas-read", "proxy-init")  # kinds of findings that are no hazards
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
@@ -81,7 +81,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
-    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", "cas-read")
+    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", *BENIGN)
     element = None
     address = None
     if argument >= 0:
@@ -186,6 +186,12 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{here} reads {where} in {own} while an atomic operation of {there} may change it in "
             f"{other}; benign, because a compare-and-swap of the reading thread follows and fails "
             f"if the value is out of date{again}"
+        )
+    if row.kind == "proxy-init":
+        return (
+            f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
+            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign on the GPUs "
+            f"of today, whose libcu++ has no such fence either{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""

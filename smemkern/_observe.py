@@ -43,7 +43,8 @@ class Trace:
     hazards : Rows of Hazard
         Races and other mistakes that the run revealed; see docs/hazards.md.
     benign : Rows of Hazard
-        Races that do no harm: reads whose value a compare-and-swap checks (kind "cas-read").
+        Findings that do no harm: reads whose value a compare-and-swap checks (kind "cas-read"),
+        mbarriers without a fence after their initialisation (kind "proxy-init").
     checked : bool
         Whether the run looked for hazards.
     incomplete : bool

@@ -18,6 +18,7 @@
     X(ASYNC_WRITE, "async-write")                                                                  \
     X(OVERLAP, "overlap")                                                                          \
     X(PROXY, "proxy")                                                                              \
+    X(PROXY_INIT, "proxy-init")                                                                    \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
@@ -31,9 +32,9 @@ typedef enum smk_hazard_kind {
         SMK_N_HAZARDS
 } smk_hazard_kind;
 
-/* Whether findings of this kind are hazards. A cas-read is a race, but a benign one. */
+/* Whether findings of this kind are hazards. The others are benign: docs/hazards.md says why. */
 static inline bool smk_is_hazard(smk_hazard_kind kind) {
-    return kind != SMK_HAZARD_CAS_READ;
+    return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT;
 }
 
 typedef enum smk_space {
