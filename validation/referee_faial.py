@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import referee_reasons
 import smemkern
 from referee_cases import Case, Run
 from referee_formula import value_of
@@ -146,7 +147,10 @@ def extra(folder: Path) -> dict[str, Any]:
     for part, kind in ((shared, "conflicts"), (sectors, "sectors")):
         for name, options, cost in COSTS.findall(part):
             joined = options.replace('"', "").replace(";", " ")
-            rows.append(_cost(folder / "bc" / name, joined, cost, kind))
+            row = _cost(folder / "bc" / name, joined, cost, kind)
+            if row["counted"] != row["expected"]:
+                row["reason"] = referee_reasons.of_cost(name, row["expected"], row["counted"])
+            rows.append(row)
     return {"costs": rows}
 
 
