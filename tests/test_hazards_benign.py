@@ -4,6 +4,8 @@ A read whose value a compare-and-swap checks is listed in `benign`. Threads that
 read it again do not race at all.
 """
 
+import random
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,84 @@ extern "C" __global__ void k(unsigned char *out) {
     assert traced(source.replace("%s", ""), out, grid=1, options=("-G",)).hazards == ()
     t = traced(source.replace("%s", "^ 1"), out, grid=1, options=("-G",))
     assert {row.kind for row in t.hazards} == {"RAW"}
+
+
+THREADS = (0, 1, 31, 32, 33)  # of two warps
+
+
+def random_program(rng):
+    """Steps ("write", value, threads), ("read", None, threads), and ("barrier", None, ())."""
+    steps = []
+    for _ in range(rng.randint(2, 6)):
+        kind = rng.choices(["write", "read", "barrier"], [4, 4, 1])[0]
+        threads = tuple(t for t in THREADS if kind != "barrier" and rng.random() < 0.6)
+        steps.append((kind, rng.choices([1, 2], [5, 1])[0] if kind == "write" else None, threads))
+    return steps
+
+
+def program_source(steps, first):
+    lines = []
+    for kind, value, threads in steps:
+        which = " || ".join(f"threadIdx.x == {t}" for t in threads) or "false"
+        lines.append(
+            {
+                "barrier": "__syncthreads();",
+                "write": f"if ({which}) word = {value};",
+                "read": f"if ({which}) seen += word;",
+            }[kind]
+        )
+    body = "\n    ".join(lines)
+    return f"""
+extern "C" __global__ void k(int *out) {{
+    __shared__ int word;
+    int seen = 0;
+    {first}
+    if (threadIdx.x == 0) word = 0;
+    __syncthreads();
+    {body}
+    out[threadIdx.x] = seen;
+}}"""
+
+
+def races(steps):
+    """True, False, or None if it depends on whether writes before a barrier count as own."""
+    answer, written = False, set()  # threads that wrote the value before the last barrier
+    segment = []
+    for step in [*steps, ("barrier", None, ())]:
+        if step[0] != "barrier":
+            segment.append(step)
+            continue
+        writes = {(t, v) for kind, v, threads in segment if kind == "write" for t in threads}
+        if any(t != u and v != w for t, v in writes for u, w in writes):
+            return True
+        own = set()
+        for kind, _, threads in segment:
+            for t in threads:
+                others = any(u != t for u, _ in writes)
+                if kind == "write":
+                    own.add(t)
+                elif others and t not in own:
+                    if t not in written:
+                        return True
+                    answer = None
+        written |= own
+        segment = []
+    return answer
+
+
+FENCE = "if (out == nullptr) __threadfence_block();"  # the detector then has clocks by thread
+
+
+@pytest.mark.parametrize("first", ["", FENCE], ids=["barriers", "fences"])
+def test_random_programs_on_one_word(first):
+    seed = random.randrange(10**9)
+    rng = random.Random(seed)
+    seen = set()
+    for _ in range(40):
+        steps = random_program(rng)
+        expected = races(steps)
+        t = traced(program_source(steps, first), np.zeros(64, "i4"), grid=1, options=("-G",))
+        if expected is not None:
+            assert bool(t.hazards) == expected, (seed, steps, t.hazards)
+        seen.add(expected)
+    assert {True, False} <= seen

@@ -70,8 +70,8 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
 /* The fast path: all lanes access words of one region. False: take the slow path. */
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
     const bool is_shared = s == &d->shared, write = writes(r->operation);
-    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC ||
-        (write && (s->has_uninitialised_read || s->equal_writers)))
+    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC || s->equal_writers ||
+        (write && s->has_uninitialised_read))
         return false;
     const uint64_t base = is_shared ? 0 : s->base, offset = r->address[0] - base;
     const uint64_t row_bytes = (uint64_t)LANES * r->width;
@@ -209,7 +209,7 @@ void access_end_block(detector *d) {
         if (epoch_time(s->epochs.write[k]) == TIME_IN_FLIGHT) s->epochs.write[k] = 0;
     s->has_uninitialised_read = s->in_flight = false;
     for (uint64_t k = 0; s->equal_writers && k < n; k++)
-        equal_writes_drop(d, s, k);
+        if (s->equal_writers[k]) equal_writes_drop(d, s, k);
     for (uint64_t k = 0; d->hb.fine_grained && s->epochs.other_read && k < n; k++) {
         for (uint32_t r = (uint32_t)s->epochs.other_read[k], next; r; r = next) {
             const epoch e = d->readers[r].e;

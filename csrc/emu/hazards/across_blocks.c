@@ -63,14 +63,13 @@ static void compare_granule(hazards *h, const detector *writer, uint64_t region,
         const epoch read = any_reader(d, other, offset);
         const bool values_known = h->sites.sites[epoch_site(write)].stores &&
                                   h->sites.sites[epoch_site(other_write)].stores;
-        const bool same_value = values_known && has_equal_values(writer, d, region, offset, bytes);
-        if (other_write && !is_strong_pair(write, other_write) && !same_value) {
+        if (other_write && !is_strong_pair(write, other_write) &&
+            !(values_known && has_equal_values(writer, d, region, offset, bytes))) {
             const bool first = epoch_site(write) <= epoch_site(other_write);
             report(h, SMK_HAZARD_WAW, first ? d : writer, first ? other_write : write,
                    first ? writer : d, first ? write : other_write, address, bytes);
         }
-        if (read && !is_strong_pair(write, read) &&
-            !(same_value && equal_writes_by_reader(d, other, offset >> other->shift, read)))
+        if (read && !is_strong_pair(write, read))
             report_read(h, writer, write, d, read, address, bytes);
     }
 }

@@ -30,8 +30,9 @@ void detector_add_block(detector *d, const uint32_t block[3]) {
     memcpy(d->block_indices[d->n_blocks++], block, sizeof d->block_indices[0]);
 }
 
-/* The index of the block that made the epoch's access, in the order in which blocks ran. */
-static size_t block_of(const detector *d, epoch e) {
+finding_op detector_op(const detector *d, epoch e) {
+    finding_op op = {.ptx = d->hazards->sites.sites[epoch_site(e)].ptx, .thread = epoch_thread(e)};
+    memcpy(op.block, d->block, sizeof op.block);
     size_t low = 0, high = d->n_blocks;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
@@ -40,17 +41,6 @@ static size_t block_of(const detector *d, epoch e) {
         else
             high = middle;
     }
-    return low;
-}
-
-uint32_t detector_block_begin(const detector *d, epoch e) {
-    const bool is_running = epoch_time(e) >= d->hb.begin || !d->n_blocks;
-    return is_running ? d->hb.begin : d->block_begins[block_of(d, e)];
-}
-
-finding_op detector_op(const detector *d, epoch e) {
-    finding_op op = {.ptx = d->hazards->sites.sites[epoch_site(e)].ptx, .thread = epoch_thread(e)};
-    const bool known = e && d->n_blocks;
-    memcpy(op.block, known ? d->block_indices[block_of(d, e)] : d->block, sizeof op.block);
+    if (e && high) memcpy(op.block, d->block_indices[low], sizeof op.block);
     return op;
 }

@@ -170,9 +170,6 @@ static inline epoch detector_floor(const detector *d) {
     return (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
 }
 
-/* The first time of the block that made the epoch's access. */
-uint32_t detector_block_begin(const detector *d, epoch e);
-
 /* The instruction, thread and block of the epoch's access. */
 finding_op detector_op(const detector *d, epoch e);
 
@@ -219,8 +216,10 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
 /* Whether the granule has this value, from a store by any thread. value: NULL if unknown. */
 bool equal_writes_same_value(const detector *d, const shadow *s, uint64_t granule,
                              const unsigned char *value);
-/* Whether the reading thread wrote the granule's value itself, and it has not changed since. */
-bool equal_writes_by_reader(const detector *d, const shadow *s, uint64_t granule, epoch read);
+/* Whether the reading thread is recorded as one that wrote the granule's value. *recent: since the
+ * last synchronisation. */
+bool equal_writes_by_reader(const detector *d, const shadow *s, uint64_t granule, epoch read,
+                            bool *recent);
 /* Records a write of the value that the granule has. */
 void equal_writes_add(detector *d, shadow *s, uint64_t granule, epoch now);
 /* Whether writes are recorded. */

@@ -153,24 +153,6 @@ static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
                 return;
 }
 
-/* Forgets readers that have written the granule's value themselves: a write of the same value does
- * not change what they read, and one of another value races with their writes. */
-static void forget_own_readers(detector *d, shadow *s, uint64_t granule) {
-    if (!s->epochs.read) return;
-    epoch *slots[2] = {&s->epochs.read[granule], &s->epochs.other_read[granule]};
-    for (int k = 0; !d->hb.fine_grained && k < 2; k++)
-        if (epoch_time(*slots[k]) != TIME_IN_FLIGHT &&
-            equal_writes_by_reader(d, s, granule, *slots[k]))
-            *slots[k] = 0;
-    for (uint32_t k = d->hb.fine_grained ? (uint32_t)*slots[1] : 0; k; k = d->readers[k].next) {
-        reader *r = &d->readers[k];
-        for (uint32_t left = r->lanes; left; left &= left - 1)
-            if (epoch_time(r->e) != TIME_IN_FLIGHT &&
-                equal_writes_by_reader(d, s, granule, reader_epoch(r, (uint32_t)first_lane(left))))
-                r->lanes &= ~(left & -left);
-    }
-}
-
 /* ---- reads and writes ---- */
 
 /* Keeps two readers that are different threads. A weak reader replaces a strong one: a weak write
@@ -188,11 +170,12 @@ static void record_two_readers(const detector *d, epoch *first, epoch *other, ep
 
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
                   const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
-    if (!passes_fast_path(s->epochs.write[granule], now, write_limits)) {
-        const bool own_value =
-            equal_writes_any(s, granule) && equal_writes_by_reader(d, s, granule, now);
-        if (check_write(d, s, granule, now, false, own_value) && own_value) return;
-    }
+    bool recent = false;
+    const bool own_value =
+        equal_writes_any(s, granule) && equal_writes_by_reader(d, s, granule, now, &recent);
+    if (recent && epoch_time(now) != TIME_IN_FLIGHT) return;
+    if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
+        check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
         add_reader(d, s, granule, now);
         return;
@@ -227,7 +210,6 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
         races = check_write(d, s, granule, now, true, same_value);
     if (same_value && (races || equal_writes_any(s, granule))) {
-        forget_own_readers(d, s, granule);
         equal_writes_add(d, s, granule, now);
     } else if (equal_writes_any(s, granule)) {
         const epoch other = races ? 0 : equal_writes_racing(d, s, granule, now);
