@@ -24,6 +24,7 @@ import host_tables
 import ladder
 import movement
 import records
+import referee_tables
 import reliability_tables
 import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
@@ -33,6 +34,7 @@ from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
 EXACTNESS = ROOT / "docs" / "exactness.md"
+HAZARDS = ROOT / "docs" / "hazards.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
@@ -327,6 +329,7 @@ def sections() -> dict[str, str]:
         "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
         "host": each(host_tables.summary, measured),
         "checked": each(checked, measured),
+        "labels": referee_tables.summary(),
     }
 
 
@@ -355,6 +358,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "goals": each(goals, measured),
             "transposes": each(transpose_goals, measured),
         },
+        HAZARDS: referee_tables.parts(),
         HOST: {
             "products": each(host_tables.products, measured),
             "host transposes": each(host_tables.transposes, measured),

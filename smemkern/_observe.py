@@ -48,6 +48,9 @@ class Trace:
         Kernel, variant, grid, block and shared memory.
     hazards : Rows of Hazard
         Races and other mistakes that the run revealed; see docs/hazards.md.
+    benign : Rows of Hazard
+        Findings that do no harm: reads whose value a compare-and-swap checks (kind "cas-read"),
+        mbarriers without a fence after their initialisation (kind "proxy-init").
     checked : bool
         Whether the run looked for hazards.
     machine_code : MachineCode or None
@@ -62,12 +65,12 @@ class Trace:
         self,
         result: object,
         raw: tuple[Any, ...],
-        hazards: Hazards,
+        hazards: tuple[Hazards, Hazards],
         launch: Launch,
         machine_code: MachineCode | None = None,
     ) -> None:
         sites, opcodes, totals = raw[:3]
-        self.hazards = hazards
+        self.hazards, self.benign = hazards
         self.checked, self.incomplete = raw[4:6]
         self.shared, self.global_ = rows(sites, machine_code.rows if machine_code else None)
         self.machine_code = machine_code

@@ -231,6 +231,8 @@ typedef struct smk_trace {
     void (*free_texts)(void *);
 } smk_trace;
 
+/* Whether some finding is a hazard (smk_is_hazard). */
+bool smk_trace_has_hazards(const smk_trace *trace);
 void smk_trace_free(smk_trace *trace);
 
 #endif

@@ -108,7 +108,7 @@ static int read_limit(PyObject *given, uint64_t *out) {
 
 static bool may_write(const observation *observed) {
     return !observed->trace->incomplete &&
-           !(observed->only_if_clean && observed->trace->n_hazards > 0);
+           !(observed->only_if_clean && smk_trace_has_hazards(observed->trace));
 }
 
 static int refuse_limit(void) {

@@ -37,6 +37,7 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
     const launch *l = d->launch;
     if (!begin) {
         access_end_block(d);
+        cas_reads_end_block(d);
         return;
     }
     memcpy(d->block, block, sizeof d->block);
@@ -118,6 +119,7 @@ static void detector_free(detector *d) {
     for (uint32_t k = 0; d->matrix_reads && k < d->launch->n_warps; k++)
         free(d->matrix_reads[k].offsets);
     free(d->matrix_reads);
+    cas_reads_free(d);
     free(d->block_begins);
     free(d->block_indices);
     free(d);
@@ -139,7 +141,9 @@ static void *on_fork(void *self) {
     const bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) &&
                          shadow_init(&d->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
                                      !(h->flags & SMK_EQUAL_WRITES));
-    if (started && d->regions && d->last_run && d->proxy_fence && d->matrix_reads) return d;
+    if (started && cas_reads_init(d) && d->regions && d->last_run && d->proxy_fence &&
+        d->matrix_reads)
+        return d;
     detector_free(d);
     return NULL;
 }
@@ -191,6 +195,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
 static void on_finish(void *self) {
     hazards *h = self;
     blocks_compare(h);
+    cas_reads_classify(h);
     unwritten_note(h);
     for (detector *d = h->joined, *next; d; d = next) {
         next = d->next;

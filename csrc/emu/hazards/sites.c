@@ -72,6 +72,7 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
         t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
             t->sites[next++] = classify(&f->instructions[i]);
+            t->has_cas |= (f->instructions[i].has & PTX_HAS_CAS) != 0;
             t->fine_grained |= is_fine_grained(&f->instructions[i]);
             t->sequential |= is_between_blocks(&f->instructions[i]);
         }
