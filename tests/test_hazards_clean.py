@@ -118,6 +118,7 @@ extern "C" __global__ void k(const float *x, float *y, float *partial) {
         partial[blockIdx.x] = s[0];
         @
         last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
+        @
     }
     __syncthreads();
     if (last && t == 0) {
@@ -134,7 +135,10 @@ extern "C" __global__ void k(const float *x, float *y, float *partial) {
     partial[256 * blockIdx.x + t] = x[256 * blockIdx.x + t];
     @
     __syncthreads();
-    if (t == 0) last = atomicAdd(&done, 1) % gridDim.x == gridDim.x - 1;
+    if (t == 0) {
+        last = atomicAdd(&done, 1) % gridDim.x == gridDim.x - 1;
+        @
+    }
     __syncthreads();
     if (last) {
         float sum = 0;
@@ -151,7 +155,7 @@ extern "C" __global__ void k(const float *x, float *y, float *sums) {
         float sum = 0;
         if (b > 0) {
             while (flag[b - 1] != 1) { }
-            __threadfence();
+            @
             sum = sums[b - 1];
         }
         sums[b] = sum + x[b];
@@ -177,7 +181,7 @@ extern "C" __global__ void k(const float *x, float *y) {
         ready = 1;
     } else if (t == 32) {
         while (!ready) { }
-        __threadfence_block();
+        @
         y[blockIdx.x] = value;
     }
 }"""
@@ -213,10 +217,10 @@ CASES = {
     "double buffer": (DOUBLE_BUFFER, [SYNC, SYNC], 1),
     "named barriers": (NAMED, [FREE, FULL], 2),
     "halves of a block": (HALVES, ['asm volatile("bar.sync 1, 128;" ::: "memory");'], 2),
-    "last block": (LAST_BLOCK, [FENCE], 5),
-    "all threads fence": (ALL_THREADS_FENCE, [FENCE], 5),
-    "look back": (LOOK_BACK, [FENCE], 9),
-    "flag in shared memory": (SHARED_FLAG, ["__threadfence_block();"], 2),
+    "last block": (LAST_BLOCK, [FENCE, FENCE], 5),
+    "all threads fence": (ALL_THREADS_FENCE, [FENCE, FENCE], 5),
+    "look back": (LOOK_BACK, [FENCE, FENCE], 9),
+    "flag in shared memory": (SHARED_FLAG, ["__threadfence_block();"] * 2, 2),
     "histogram": (HISTOGRAM, [SYNC, SYNC], 3),
     "early return of warps": (EARLY, [SYNC], 2),
 }

@@ -124,16 +124,23 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
     s->in_flight |= in_flight;
 }
 
-/* Synchronisation by a strong access: its address is the object. A .release access implies a fence.
- * Any strong load counts as an acquire; any strong store releases what fences cover. */
+/* The access's effect on the order: a strong one may release or acquire, a weak store ends what
+ * strong ones have begun. */
 static void synchronise(detector *d, const emu_request *r, const site *accessed_by) {
+    const bool strong = accessed_by->access_kind != WEAK;
+    const uint32_t width = r->width / accessed_by->elements;
     for (uint32_t left = r->active; left; left &= left - 1) {
-        const uint32_t lane = (uint32_t)first_lane(left), thread = r->warp * LANES + lane;
-        const uint64_t object =
+        const uint32_t lane = (uint32_t)first_lane(left);
+        const uint64_t first =
             r->address[lane] + (r->space == PTX_SHARED ? REGION_BASE(REGION_SHARED) : 0);
-        if (accessed_by->releases) hb_fence(&d->hb, r->warp, left & -left);
-        if (r->operation != EMU_STORE) hb_acquire(&d->hb, object, thread);
-        if (r->operation != EMU_LOAD) hb_release(&d->hb, object, thread);
+        for (uint32_t k = 0; k < accessed_by->elements; k++) {
+            const hb_access a = {first + k * width, width, r->warp * LANES + lane,
+                                 accessed_by->ordering};
+            if (!strong) hb_weak_write(&d->hb, a.address);
+            if (strong && r->operation != EMU_STORE) hb_strong_read(&d->hb, &a);
+            if (strong && r->operation != EMU_LOAD)
+                hb_strong_write(&d->hb, &a, r->operation == EMU_ATOMIC);
+        }
     }
 }
 
@@ -181,7 +188,9 @@ void access_request(detector *d, const emu_request *r) {
         epoch_make(d->hb.time, number, r->warp * LANES, (enum access_kind)accessed_by->access_kind);
     cas_reads_request(d, r, number);
     d->last_run[(size_t)r->warp * d->hazards->sites.n + number] = r->clock;
-    if (accessed_by->access_kind != WEAK && d->hb.fine_grained && !chunks)
+    d->last_access[r->warp] = d->hb.time;
+    const bool ends_chain = r->operation == EMU_STORE && d->hb.n_objects;
+    if (d->hb.fine_grained && !chunks && (accessed_by->access_kind != WEAK || ends_chain))
         synchronise(d, r, accessed_by);
     shadow *s = shadow_at(d, r, first_lane(r->active));
     const bool fast = !chunks && !d->hb.fine_grained;

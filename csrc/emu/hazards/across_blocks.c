@@ -50,27 +50,41 @@ static epoch any_reader(const detector *d, const shadow *s, uint64_t offset) {
     return found;
 }
 
+/* The write before the last one, which granule.c keeps with fine-grained synchronisation. */
+static epoch displaced_write(const detector *d, const shadow *s, uint64_t offset) {
+    return d->hb.fine_grained && s->epochs.read ? epoch_at(s->epochs.read, s, offset) : 0;
+}
+
+static void compare_writes(hazards *h, const detector *a, epoch of_a, const detector *b, epoch of_b,
+                           uint64_t region, uint64_t offset, uint32_t bytes) {
+    const bool values_known =
+        h->sites.sites[epoch_site(of_a)].stores && h->sites.sites[epoch_site(of_b)].stores;
+    if (!of_a || !of_b || is_morally_strong(&h->sites, of_a, of_b, true) ||
+        (values_known && has_equal_values(a, b, region, offset, bytes)))
+        return;
+    const bool first = epoch_site(of_a) <= epoch_site(of_b);
+    report(h, SMK_HAZARD_WAW, first ? b : a, first ? of_b : of_a, first ? a : b,
+           first ? of_a : of_b, a->regions[region].base + offset, bytes);
+}
+
 /* Compares one granule of the first host thread that wrote it with all others'. */
 static void compare_granule(hazards *h, const detector *writer, uint64_t region, uint64_t offset,
                             uint32_t bytes) {
     const shadow *s = &writer->regions[region];
-    const epoch write = epoch_at(s->epochs.write, s, offset);
-    const uint64_t address = s->base + offset;
+    const epoch writes[] = {epoch_at(s->epochs.write, s, offset),
+                            displaced_write(writer, s, offset)};
     for (const detector *d = h->joined; d; d = d->next) {
         const shadow *other = &d->regions[region];
         if (d == writer || !other->epochs.write) continue;
-        const epoch other_write = epoch_at(other->epochs.write, other, offset);
+        const epoch other_writes[] = {epoch_at(other->epochs.write, other, offset),
+                                      displaced_write(d, other, offset)};
         const epoch read = any_reader(d, other, offset);
-        const bool values_known = h->sites.sites[epoch_site(write)].stores &&
-                                  h->sites.sites[epoch_site(other_write)].stores;
-        if (other_write && !is_strong_pair(write, other_write) &&
-            !(values_known && has_equal_values(writer, d, region, offset, bytes))) {
-            const bool first = epoch_site(write) <= epoch_site(other_write);
-            report(h, SMK_HAZARD_WAW, first ? d : writer, first ? other_write : write,
-                   first ? writer : d, first ? write : other_write, address, bytes);
+        for (int k = 0; k < 2; k++) {
+            for (int m = 0; m < 2; m++)
+                compare_writes(h, writer, writes[k], d, other_writes[m], region, offset, bytes);
+            if (writes[k] && read && !is_morally_strong(&h->sites, writes[k], read, true))
+                report_read(h, writer, writes[k], d, read, s->base + offset, bytes);
         }
-        if (read && !is_strong_pair(write, read))
-            report_read(h, writer, write, d, read, address, bytes);
     }
 }
 

@@ -54,10 +54,11 @@ void async_check(detector *d, const shadow *s, uint64_t granule, epoch now) {
 
 /* ---- mbarriers ---- */
 
+enum { OBJECT_BYTES = 8 };
+
 /* Checks an operation on the mbarrier object itself. A bulk copy that completes on it reads it
  * through the asynchronous proxy. */
 static void access_object(detector *d, const emu_sync *event, uint32_t thread) {
-    enum { OBJECT_BYTES = 8 };
     shadow *s = &d->shared;
     if (!s->epochs.read && !shadow_add_readers(d, s)) return;
     const bool initialises = event->kind == EMU_MBARRIER_INIT;
@@ -87,20 +88,23 @@ static void complete_writes(detector *d, uint32_t thread, uint64_t offset, uint6
 }
 
 /* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
- * that thread. An arrival is a fence and a release; a wait that succeeds is an acquire. */
+ * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that succeeds
+ * an acquire operation. */
 void async_mbarrier(detector *d, const emu_sync *event) {
     const uint64_t object = REGION_BASE(REGION_SHARED) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
         access_object(d, event, thread);
         if (event->kind == EMU_MBARRIER_INIT) continue;
+        const bool relaxed = event->ptx && !event->address && event->ptx->has & PTX_HAS_RELAXED;
+        const hb_access access = {
+            object, OBJECT_BYTES, thread, {SCOPE_CTA, !relaxed, !relaxed, false}};
         if (event->kind == EMU_MBARRIER_WAIT) {
-            hb_acquire(&d->hb, object, thread);
+            hb_strong_read(&d->hb, &access);
             continue;
         }
         if (event->address) complete_writes(d, thread, event->address[0], event->width);
-        hb_fence(&d->hb, event->warp, left & -left);
-        hb_release(&d->hb, object, thread);
+        hb_strong_write(&d->hb, &access, true);
     }
     detector_set_limits(d);
 }

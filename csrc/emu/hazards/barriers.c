@@ -49,12 +49,17 @@ static void arrive(detector *d, const emu_sync *e) {
     if (!e->arrive_only) b->waiting[warp] |= e->lanes;
     b->clock[warp] = e->clock;
     b->has_thread_count = e->threads != 0;
-    if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes);
+    const bool relaxed = e->ptx->has & PTX_HAS_RELAXED; /* barrier.cluster.arrive.relaxed */
+    b->has_relaxed |= relaxed;
+    if (d->hb.fine_grained) hb_arrive(&d->hb, e->object, warp, e->lanes, relaxed);
 }
 
+/* A barrier without the threads that have exited does not order what these did. With fine-grained
+ * synchronisation hb_depart orders the others; else hb_before looks at who has exited. */
 static bool is_whole_block(const detector *d, const barrier_arrivals *b) {
+    const uint32_t *lanes = d->hb.fine_grained ? d->initial_lanes : d->alive;
     for (uint32_t warp = 0; warp < d->launch->n_warps; warp++)
-        if (d->alive[warp] & ~b->waiting[warp]) return false;
+        if (lanes[warp] & ~b->waiting[warp]) return false;
     return true;
 }
 
@@ -79,7 +84,7 @@ static void complete(detector *d, uint32_t number) {
     for (uint32_t warp = 0; warp < d->launch->n_warps; warp++)
         if (b->waiting[warp]) d->barrier_clock[warp] = b->clock[warp];
     if (d->hb.fine_grained) hb_depart(&d->hb, number, b->waiting);
-    if (is_whole_block(d, b)) hb_barrier_all(&d->hb);
+    if (is_whole_block(d, b) && !b->has_relaxed) hb_barrier_all(&d->hb);
     memset(b, 0, sizeof *b);
     detector_set_limits(d);
 }

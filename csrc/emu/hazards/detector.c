@@ -6,7 +6,8 @@
 
 void detector_set_limits(detector *d) {
     const epoch begin = (epoch)d->hb.begin << EPOCH_TIME_SHIFT;
-    const epoch floor = (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
+    const uint32_t end = d->hb.min_end_floor; /* the slow path looks at threads that have exited */
+    const epoch floor = (epoch)(end < d->hb.floor ? end : d->hb.floor) << EPOCH_TIME_SHIFT;
     const epoch in_flight = (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT;
     d->uninitialised_limits = (fast_path_limits){begin, floor - begin, in_flight - begin, 0};
     d->shared_limits = (fast_path_limits){0, floor, in_flight, 0};
@@ -28,6 +29,13 @@ void detector_add_block(detector *d, const uint32_t block[3]) {
     }
     d->block_begins[d->n_blocks] = d->hb.begin;
     memcpy(d->block_indices[d->n_blocks++], block, sizeof d->block_indices[0]);
+}
+
+bool is_morally_strong(const site_table *sites, epoch a, epoch b, bool is_other_block) {
+    if (epoch_kind(a) == WEAK || epoch_kind(b) == WEAK) return false;
+    return !is_other_block ||
+           (hb_reaches_other_blocks(sites->sites[epoch_site(a)].ordering.scope) &&
+            hb_reaches_other_blocks(sites->sites[epoch_site(b)].ordering.scope));
 }
 
 finding_op detector_op(const detector *d, epoch e) {

@@ -2,7 +2,10 @@
  *
  *     hazards.c               the observer: launches, host threads, blocks, events
  *     sites.c                 instructions, numbered, with their memory ordering
- *     happens_before.c        vector clocks
+ *     vector_clock.c          vector clocks
+ *     happens_before.c        the order by barriers, and the test for it
+ *     release_acquire.c       ... by fences, flags, atomics and mbarriers
+ *     between_blocks.c        ... between blocks
  *     shadow.c                shadow memory
  *     row_template.h          fast path: a row of consecutive words ...
  *     lanes_template.h        ... and words of scattered lanes
@@ -30,9 +33,10 @@
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
-    bool releases;
-    bool stores; /* st, sust.b: the stored value is available */
-    bool bulk;   /* a bulk copy: writes through the asynchronous proxy */
+    hb_ordering ordering;
+    uint32_t elements; /* of a vector: accesses of their own */
+    bool stores;       /* st, sust.b: the stored value is available */
+    bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
 } site;
 
 typedef struct site_table {
@@ -46,6 +50,8 @@ typedef struct site_table {
     bool has_cas;
 } site_table;
 
+/* The memory ordering that the modifiers of a fence or of an access specify. */
+hb_ordering site_ordering(const ptx_instruction *p);
 bool sites_read(site_table *t, const ptx_module *module, const ptx_function *entry);
 void sites_free(site_table *t);
 
@@ -56,7 +62,9 @@ typedef struct reader reader;
 /* A granule is a 4-byte word. The first access to part of a word changes all granules of the region
  * to single bytes. */
 typedef struct shadow {
-    shadow_rows epochs;        /* if fine_grained, `other_read` is the index of a list of readers */
+    /* If fine_grained, `other_read` is the index of a list of readers, and `read` a write before the
+     * last one (granule.c). */
+    shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
     epoch *equal_writers; /* index of a list of `reader`, see equal_writes.c; NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
@@ -94,6 +102,7 @@ typedef struct barrier_arrivals {
     uint8_t arrival_lane[MAX_WARPS];                 /* ... and its first lane */
     uint32_t clock[MAX_WARPS];
     bool has_thread_count; /* for some threads of the block */
+    bool has_relaxed;      /* some arrival is .relaxed */
 } barrier_arrivals;
 
 /* ---- the job, and one host thread of a launch ---- */
@@ -139,6 +148,7 @@ typedef struct detector {
     uint32_t *proxy_fence;             /* by thread: time of its last proxy fence */
     uint32_t *last_run;                /* by warp and site: the warp's clock when it last ran it */
     uint32_t barrier_clock[MAX_WARPS]; /* the warp's clock at its last barrier */
+    uint32_t last_access[MAX_WARPS];   /* the time of the warp's last access to memory */
     uint32_t alive[MAX_WARPS];         /* lanes that have not exited */
     uint32_t initial_lanes[MAX_WARPS]; /* lanes that the block began with */
     uint32_t launch_waited[MAX_WARPS]; /* lanes that have run griddepcontrol.wait */
@@ -169,6 +179,10 @@ void detector_set_limits(detector *d);
 static inline epoch detector_floor(const detector *d) {
     return (epoch)d->hb.floor << EPOCH_TIME_SHIFT;
 }
+
+/* Whether the accesses are morally strong: both are strong, and each one's scope includes the
+ * other's thread. Such accesses do not race. The second one is by another block, or not. */
+bool is_morally_strong(const site_table *sites, epoch a, epoch b, bool is_other_block);
 
 /* The instruction, thread and block of the epoch's access. */
 finding_op detector_op(const detector *d, epoch e);

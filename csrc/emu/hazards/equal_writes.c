@@ -78,7 +78,9 @@ epoch equal_writes_racing(const detector *d, const shadow *s, uint64_t granule, 
     for (uint32_t k = (uint32_t)s->equal_writers[granule]; k; k = d->readers[k].next)
         for (uint32_t left = d->readers[k].lanes; left; left &= left - 1) {
             const epoch write = reader_epoch(&d->readers[k], (uint32_t)first_lane(left));
-            if (!hb_before(&d->hb, write, epoch_thread(now)) && !is_strong_pair(write, now))
+            const bool past = epoch_time(write) < d->hb.begin;
+            if (!hb_before(&d->hb, write, epoch_thread(now)) &&
+                !is_morally_strong(&d->hazards->sites, write, now, past))
                 return write;
         }
     return 0;

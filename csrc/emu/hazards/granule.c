@@ -5,6 +5,8 @@
  * all readers since the last barrier or with none, and at most one of the two is the writer itself.
  * With fine-grained synchronisation there is a list of readers, less those that are ordered before
  * another one. (FastTrack has a read epoch, or a read vector clock if the granule is read-shared.)
+ * There `read` has a write before the last one, if the last one is strong: an access that does not
+ * race with the strong write may race with that one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +66,10 @@ static void record_uninitialised(detector *d, shadow *s, uint64_t granule, epoch
         s->uninitialised_read[granule] = now;
 }
 
+static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
+    return is_morally_strong(&d->hazards->sites, earlier, now, epoch_time(earlier) < d->hb.begin);
+}
+
 /* Checks an access against the last write. True: no synchronisation orders them. That is a race
  * unless both write one value (same_value). */
 static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
@@ -83,15 +89,24 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
             granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
         return false;
     }
-    if (hb_before(&d->hb, e, epoch_thread(now)) || is_strong_pair(e, now)) return false;
+    if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return false;
     if (!same_value) report_race(d, s, granule, e, true, now, now_writes);
     return true;
+}
+
+/* Checks an access against the write before the last one. */
+static void check_displaced(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes) {
+    const epoch e = s->epochs.read ? s->epochs.read[granule] : 0;
+    const bool is_past = s == &d->shared && epoch_time(e) < d->hb.begin;
+    if (!e || is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
+        return;
+    report_race(d, s, granule, e, true, now, now_writes);
 }
 
 static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, epoch now) {
     const bool is_shared = s == &d->shared;
     if (!read || (is_shared && epoch_time(read) < d->hb.begin) ||
-        hb_before(&d->hb, read, epoch_thread(now)) || is_strong_pair(read, now))
+        hb_before(&d->hb, read, epoch_thread(now)) || are_morally_strong(d, read, now))
         return false;
     if (epoch_time(read) == TIME_IN_FLIGHT)
         granule_report(d, s, granule, SMK_HAZARD_ASYNC_WRITE, now, read);
@@ -104,6 +119,13 @@ void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
     check_write(d, s, granule, now, false, false);
 }
 
+/* Of two accesses, the one with the smaller number races with more: 0 for a weak one, 1 for one whose
+ * scope is a block. */
+static int strength(const detector *d, epoch e) {
+    if (epoch_kind(e) == WEAK) return 0;
+    return hb_reaches_other_blocks(d->hazards->sites.sites[epoch_site(e)].ordering.scope) ? 2 : 1;
+}
+
 /* ---- lists of readers ---- */
 
 static bool all_before(const detector *d, const reader *r, uint32_t thread) {
@@ -113,25 +135,27 @@ static bool all_before(const detector *d, const reader *r, uint32_t thread) {
 }
 
 /* Adds a reader, and removes readers that are ordered before it: a write that is ordered after this
- * one is ordered after them, too. One reader in earlier blocks is kept. */
+ * one is ordered after them, too. One reader in earlier blocks is kept per strength. */
 static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
     const uint32_t thread = epoch_thread(now), lane = thread % LANES;
     epoch *head = &s->epochs.other_read[granule];
     uint32_t kept = 0;
-    bool found = false, kept_earlier_block = false;
+    bool found = false, kept_earlier_block[3] = {false};
     for (uint32_t k = (uint32_t)*head, next; k; k = next) {
         reader *r = &d->readers[k];
+        const int is = strength(d, r->e);
         const bool in_earlier_block = epoch_time(r->e) < d->hb.begin;
         next = r->next;
         if (epoch_time(r->e) == epoch_time(now) && epoch_thread(r->e) / LANES == thread / LANES &&
-            epoch_kind(r->e) == epoch_kind(now)) {
+            epoch_kind(r->e) == epoch_kind(now) && is == strength(d, now)) {
             r->lanes |= 1u << lane;
             found = true;
-        } else if ((in_earlier_block && kept_earlier_block) || all_before(d, r, thread)) {
+        } else if ((in_earlier_block && kept_earlier_block[is]) ||
+                   (is >= strength(d, now) && all_before(d, r, thread))) {
             reader_free(d, k);
             continue;
         }
-        kept_earlier_block |= in_earlier_block;
+        kept_earlier_block[is] |= in_earlier_block;
         r->next = kept;
         kept = k;
     }
@@ -177,6 +201,7 @@ void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
     if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
         check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
+        check_displaced(d, s, granule, now, false);
         add_reader(d, s, granule, now);
         return;
     }
@@ -218,12 +243,43 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
     }
 }
 
+/* A strong write displaces the last one, which is kept if it races with more, or is of another
+ * thread that nothing orders. Of the last one and the one before it the weaker is kept. */
+static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
+    epoch kept = 0;
+    const epoch before[] = {s->epochs.write[granule], s->epochs.read ? s->epochs.read[granule] : 0};
+    for (int k = 0; epoch_kind(now) != WEAK && k < 2; k++) {
+        const epoch e = before[k];
+        const bool is_past = s == &d->shared && epoch_time(e) < d->hb.begin;
+        if (!e || is_past || epoch_time(e) == TIME_IN_FLIGHT) continue;
+        if (strength(d, e) >= strength(d, now) && hb_before(&d->hb, e, epoch_thread(now))) continue;
+        if (!kept || strength(d, e) < strength(d, kept)) kept = e;
+    }
+    if (!s->epochs.read && (!kept || !shadow_add_readers(d, s))) return;
+    s->epochs.read[granule] = kept;
+}
+
+/* The last write's epoch after a strong write in the same interval between barriers. It stays weak
+ * after a weak one of the same thread, and has the narrower of two scopes. */
+static epoch merge_writes(const detector *d, epoch last, epoch now) {
+    const bool own = epoch_thread(last) == epoch_thread(now);
+    const epoch time = (epoch)epoch_time(now) << EPOCH_TIME_SHIFT;
+    if (own && epoch_kind(last) == WEAK) return (last & 0xffffffffu) | time;
+    if (epoch_kind(last) == WEAK) return now;
+    const enum access_kind kind =
+        epoch_kind(last) == SEVERAL_STRONG || !own ? SEVERAL_STRONG : epoch_kind(now);
+    const epoch narrower = strength(d, last) < strength(d, now) ? last : now;
+    return epoch_make(epoch_time(now), epoch_site(narrower), epoch_thread(now), kind);
+}
+
 void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
                    const fast_path_limits *limits, const unsigned char *value) {
     epoch *last = &s->epochs.write[granule];
     check_writes(d, s, granule, now, limits, value);
     if (d->hb.fine_grained) {
         if (s->epochs.other_read) check_readers(d, s, granule, now);
+        check_displaced(d, s, granule, now, true);
+        displace(d, s, granule, now);
     } else if (s->epochs.read && (passes_fast_path(s->epochs.read[granule], now, limits) ||
                                   !check_reader(d, s, granule, s->epochs.read[granule], now))) {
         if (!passes_fast_path(s->epochs.other_read[granule], now, limits))
@@ -232,13 +288,6 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
     if (s->has_uninitialised_read) resolve_uninitialised(d, s, granule, now);
     if (s->epochs.read_shared) s->epochs.read_shared[granule] = 0;
     const bool recent = epoch_time(*last) >= d->hb.floor && epoch_time(*last) != TIME_IN_FLIGHT;
-    const bool own = epoch_thread(*last) == epoch_thread(now);
-    /* A strong write after the thread's own weak one: the epoch stays weak. */
-    if (recent && own && epoch_kind(*last) == WEAK && epoch_kind(now) != WEAK)
-        *last = (*last & 0xffffffffu) | (epoch)epoch_time(now) << EPOCH_TIME_SHIFT;
-    else if (recent && epoch_kind(now) != WEAK &&
-             (epoch_kind(*last) == SEVERAL_STRONG || (epoch_kind(*last) != WEAK && !own)))
-        *last = now | SEVERAL_STRONG;
-    else
-        *last = now;
+    const bool merge = recent && !d->hb.fine_grained && epoch_kind(now) != WEAK;
+    *last = merge ? merge_writes(d, *last, now) : now;
 }

@@ -14,6 +14,11 @@
  * with finer synchronisation (`fine_grained`) have two more: clocks between the lanes of a warp for
  * __syncwarp, and vector clocks by thread for named barriers, mbarriers and flags. Lanes may share
  * a vector clock.
+ *
+ * Flags follow the PTX memory model (release_acquire.c). Strong accesses to one address make a
+ * chain of observations: a store begins a new one, a read-modify-write continues it. A release
+ * pattern in the chain synchronises with a later acquire pattern if the scopes of both include the
+ * other's thread.
  */
 #ifndef EMU_HAZARDS_HAPPENS_BEFORE_H
 #define EMU_HAZARDS_HAPPENS_BEFORE_H
@@ -21,7 +26,7 @@
 #include "../machine/machine.h"
 
 /* An access: its time, site (which instruction), thread and access kind. FastTrack's epoch is a
- * time and a thread; reports need the site, is_strong_pair the kind. 0: no access. */
+ * time and a thread; reports need the site, is_morally_strong both the site and the kind. 0: no access. */
 typedef uint64_t epoch;
 
 enum access_kind {
@@ -59,11 +64,6 @@ static inline enum access_kind epoch_kind(epoch e) {
     return (enum access_kind)(e & 3);
 }
 
-/* Two strong or atomic accesses do not race with each other in PTX. */
-static inline bool is_strong_pair(epoch a, epoch b) {
-    return epoch_kind(a) != WEAK && epoch_kind(b) != WEAK;
-}
-
 /* Accesses by thread t at times below times[t] are ordered. Reference-counted, and copied before a
  * change if there are other references. */
 typedef struct vector_clock {
@@ -71,13 +71,52 @@ typedef struct vector_clock {
     uint32_t times[];
 } vector_clock;
 
-/* What threads have released at an address (mbarrier, flag, atomic); an acquire joins it. */
+/* In ascending order: each includes the threads of the one before. */
+typedef enum hb_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS } hb_scope;
+
+/* The memory ordering of a fence or a strong access. */
+typedef struct hb_ordering {
+    hb_scope scope;
+    bool acquires, releases;
+    bool sc; /* of fences: fence.sc */
+} hb_ordering;
+
+/* A strong access to a flag, an atomic or an mbarrier. */
+typedef struct hb_access {
+    uint64_t address;
+    uint32_t width, thread;
+    hb_ordering ordering;
+} hb_access;
+
+/* Which threads can synchronise with an operation: those of its block, or those of all blocks. */
+enum { REACH_BLOCK, REACH_DEVICE, N_REACHES };
+
+/* What releases make visible. A plain release synchronises with any acquire pattern, a release by a
+ * fence.sc that another thread ran only with a fence.sc (release_acquire.c). */
+enum { BY_RELEASE, BY_FENCE_SC, N_WAYS };
+
+/* The chain of observations of an address, as its next reader finds it. */
 typedef struct sync_object {
-    uint64_t address;                   /* 0: an empty slot of the hash table */
-    vector_clock *clock;                /* of the releasing block's threads */
-    uint64_t block;                     /* the releasing block */
-    struct block_release *last_release; /* for acquires by later blocks */
+    uint64_t address;                       /* 0: an empty slot of the hash table */
+    uint32_t width;                         /* of the last write */
+    hb_scope scope;                         /* of the last write */
+    uint64_t block;                         /* of the last write */
+    vector_clock *clocks[N_WAYS];           /* released by threads of that block */
+    struct block_release *releases[N_WAYS]; /* the last one, for later blocks */
+    /* The last release operation on this address, which later strong writes by its thread belong
+     * to: the thread, and what it released. */
+    uint32_t owner;
+    vector_clock *owner_clock;
+    struct block_release *owner_release;
 } sync_object;
+
+/* A thread's last release fence, and what the thread knew there. */
+typedef struct fence_record {
+    uint32_t time; /* 0: no fence in this block */
+    uint32_t floor, warp_floor, lane_clocks[LANES];
+    vector_clock *clock;
+    uint32_t sc_time, sc_floor; /* of the last fence.sc */
+} fence_record;
 
 typedef struct happens_before {
     uint32_t time;  /* the logical clock */
@@ -87,6 +126,10 @@ typedef struct happens_before {
     uint64_t block;    /* linear index of the running block */
     bool fine_grained; /* some synchronisation covers less than the block */
     bool sequential;   /* blocks synchronise with each other, so they run one after the other */
+    /* Barriers order nothing that a thread did between its last barrier and its end. By thread: the
+     * floor at the thread's end; 0: it is alive, or is known to have done nothing since. */
+    uint32_t *end_floors;
+    uint32_t min_end_floor; /* of those that are not 0; ~0: all are */
     bool out_of_memory;
     uint64_t bytes; /* of vector clocks and releases; at most MAX_HB_BYTES */
 
@@ -95,15 +138,14 @@ typedef struct happens_before {
     uint32_t (*lane_clocks)[LANES][LANES]; /* by warp, lane, other lane: as in a vector clock */
     vector_clock **clocks;                 /* by thread; NULL: nothing beyond the floor */
     vector_clock *barriers[N_BARRIERS];    /* released by arrivals */
-    uint32_t *last_fence;                  /* by thread: time; 0: no fence in this block */
-    bool any_fence;                        /* in this block */
+    fence_record (*fences)[N_REACHES];     /* by thread */
+    vector_clock *(*observed)[N_WAYS];     /* by thread: read, but not acquired yet */
+    bool any_fence, any_fence_sc;          /* in this block */
+    bool any_fence_cta;                    /* ... that other blocks cannot synchronise with */
     sync_object *objects;                  /* hash table with open addressing */
     size_t n_objects, objects_capacity;
     /* If sequential: */
-    vector_clock **acquired; /* by block index: what the running block has acquired from it */
-    uint64_t n_acquired;
-    struct block_release **direct; /* releases that the running block has acquired itself */
-    size_t n_direct, direct_capacity;
+    struct acquisitions *acquisitions; /* of releases by earlier blocks */
     struct block_release *all_releases;
     uint32_t *block_begins; /* by block index: its first time; blocks run in ascending order */
     uint64_t n_block_begins;
@@ -118,16 +160,26 @@ bool hb_begin_block(happens_before *hb, uint64_t block);
  * epoch is of the running block or, if `sequential`, of any block. */
 bool hb_before(const happens_before *hb, epoch e, uint32_t thread);
 
-/* A barrier of all live threads of the block. */
+/* Lanes exit; last_access: when their warp last accessed memory. */
+void hb_exit(happens_before *hb, uint32_t warp, uint32_t lanes, uint32_t last_access);
+/* A barrier of all live threads of the block; if fine_grained, of all threads. */
 void hb_barrier_all(happens_before *hb);
 /* A __syncwarp of these lanes. */
 void hb_sync_lanes(happens_before *hb, uint32_t warp, uint32_t lanes);
-/* A barrier of some threads: arriving releases; completing acquires, for the lanes that waited. */
-void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes);
+/* A barrier of some threads: arriving releases, and completing acquires, for the lanes that waited.
+ * A relaxed arrival releases only what an earlier fence of the thread does. */
+void hb_arrive(happens_before *hb, uint32_t barrier, uint32_t warp, uint32_t lanes, bool relaxed);
 void hb_depart(happens_before *hb, uint32_t barrier, const uint32_t *waited);
-/* Flags: a release covers the accesses before the thread's last fence. */
-void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes);
-void hb_release(happens_before *hb, uint64_t address, uint32_t thread);
-void hb_acquire(happens_before *hb, uint64_t address, uint32_t thread);
+/* Flags, atomics and mbarriers. A read-modify-write is a read and then a write. */
+void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ordering);
+void hb_strong_read(happens_before *hb, const hb_access *access);
+void hb_strong_write(happens_before *hb, const hb_access *access, bool read_modify_write);
+/* A weak store ends the chain of observations. */
+void hb_weak_write(happens_before *hb, uint64_t address);
+
+/* Whether operations of this scope can synchronise with threads of other blocks. */
+static inline bool hb_reaches_other_blocks(hb_scope scope) {
+    return scope >= SCOPE_GPU; /* a cluster is one block here */
+}
 
 #endif

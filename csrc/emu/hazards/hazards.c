@@ -47,7 +47,7 @@ static void on_block(void *state, const uint32_t block[3], bool begin) {
     for (uint32_t k = 0; k < l->n_warps; k++) {
         const uint32_t threads = d->hb.n_threads - k * LANES;
         d->initial_lanes[k] = d->alive[k] = threads >= LANES ? FULL : (1u << threads) - 1;
-        d->barrier_clock[k] = d->launch_waited[k] = 0;
+        d->barrier_clock[k] = d->launch_waited[k] = d->last_access[k] = 0;
         d->matrix_reads[k].n = 0;
     }
     memset(d->barriers, 0, sizeof d->barriers);
@@ -67,9 +67,12 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_BARRIER_ARRIVE:
     case EMU_BARRIER_COMPLETE: barrier_event(d, event); break;
     case EMU_WARP_SYNC: hb_sync_lanes(&d->hb, event->warp, event->lanes); break;
-    case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes); break;
+    case EMU_FENCE: hb_fence(&d->hb, event->warp, event->lanes, site_ordering(event->ptx)); break;
     case EMU_LAUNCH_WAIT: overlap_wait(d, event->warp, event->lanes); break;
-    case EMU_EXIT: d->alive[event->warp] &= ~event->lanes; break;
+    case EMU_EXIT:
+        d->alive[event->warp] &= ~event->lanes;
+        hb_exit(&d->hb, event->warp, event->lanes, d->last_access[event->warp]);
+        break;
     case EMU_MBARRIER_INIT:
     case EMU_MBARRIER_ARRIVE:
     case EMU_MBARRIER_WAIT: async_mbarrier(d, event); break;

@@ -14,6 +14,29 @@ static bool stores_known_value(const ptx_instruction *p) {
            (p->op == PTX_OP_sust && p->n_modifiers && strcmp(p->modifiers[0], "b") == 0);
 }
 
+/* Volatile and mmio operations are relaxed ones with system scope (PTX ISA, "Operation types",
+ * "Volatile operation"). The scope of atomics without one is .gpu. */
+static hb_scope scope_of(const ptx_instruction *p) {
+    if (p->has & PTX_HAS_CTA) return SCOPE_CTA;
+    if (p->has & PTX_HAS_CLUSTER) return SCOPE_CLUSTER;
+    return p->has & (PTX_HAS_SYS | PTX_HAS_VOLATILE | PTX_HAS_MMIO) ? SCOPE_SYS : SCOPE_GPU;
+}
+
+/* A membar is a fence.sc. A proxy fence orders proxies only, unless it acquires or releases. */
+hb_ordering site_ordering(const ptx_instruction *p) {
+    const bool proxy = p->has & PTX_HAS_PROXY;
+    const bool sc = !proxy && (p->has & PTX_HAS_SC || ptx_facts(p)->sync == SYNC_MEMBAR);
+    return (hb_ordering){.scope = scope_of(p),
+                         .acquires = sc || p->has & acquires,
+                         .releases = sc || p->has & releases,
+                         .sc = sc};
+}
+
+/* The elements of a vector are accesses of their own. */
+static uint32_t count_elements(const ptx_instruction *p) {
+    return p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : p->has & PTX_HAS_V8 ? 8 : 1;
+}
+
 static site classify(const ptx_instruction *p) {
     const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
@@ -22,7 +45,8 @@ static site classify(const ptx_instruction *p) {
                   .access_kind = atomic   ? ATOMIC
                                  : strong ? STRONG
                                           : WEAK,
-                  .releases = p->has & releases,
+                  .ordering = site_ordering(p),
+                  .elements = count_elements(p),
                   .stores = stores_known_value(p),
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
 }

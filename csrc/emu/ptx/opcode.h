@@ -108,12 +108,12 @@ ptx_opcode ptx_opcode_named(const char *name);
 /* Modifiers that code outside the instruction's own decoding tests. X(enumerator, spelling) */
 #define PTX_MODIFIER_MAP(X)                                                                        \
     X(ACQUIRE, "acquire") X(RELEASE, "release") X(ACQ_REL, "acq_rel") X(RELAXED, "relaxed")        \
-    X(VOLATILE, "volatile") X(MMIO, "mmio") X(REDUCE, "reduce") X(BULK, "bulk")                    \
-    X(CTA, "cta") X(CLUSTER, "cluster") X(WARP, "warp") X(ALIGNED, "aligned")                      \
+    X(VOLATILE, "volatile") X(MMIO, "mmio") X(REDUCE, "reduce") X(BULK, "bulk") X(SC, "sc")        \
+    X(CTA, "cta") X(CLUSTER, "cluster") X(SYS, "sys") X(WARP, "warp") X(ALIGNED, "aligned")        \
     X(ARRIVE, "arrive") X(RED, "red") X(MBARRIER, "mbarrier")                                      \
     X(MBARRIER_INIT, "mbarrier_init") X(PROXY, "proxy")                                            \
     X(GLOBAL, "global") X(SHARED, "shared") X(SHARED_CTA, "shared::cta") X(LOCAL, "local")         \
-    X(PARAM, "param") X(CONST, "const") X(V2, "v2") X(V4, "v4") X(HI, "hi")                        \
+    X(PARAM, "param") X(CONST, "const") X(V2, "v2") X(V4, "v4") X(V8, "v8") X(HI, "hi")            \
     X(ADD, "add") X(INC, "inc") X(MIN, "min") X(MAX, "max") X(AND, "and") X(OR, "or")              \
     X(XOR, "xor") X(CAS, "cas") X(MMA, "mma") X(MMA_ASYNC, "mma_async")
 

@@ -1,0 +1,488 @@
+"""Litmus tests of PTX, in the format of Dat3M: reading, stepping through, and writing as a kernel.
+
+A test has one column per thread, whose head says its block and GPU (`P0@cta 0,gpu 0`). Its
+condition is over final values of registers (`P0:r1`) and locations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+State = dict[str, int]
+
+
+class NotSupported(Exception):
+    """The test has something that this runner does not have; the message says what."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """An instruction. `args`: registers, constants, and at most one location."""
+
+    kind: str  # ld, st, atom, red, fence, bar, alu, branch, label
+    what: str = ""  # of an atom, an alu operation, a branch, or a barrier: sync or arrive
+    order: str = ""
+    scope: str = ""
+    location: str = ""
+    args: tuple[str, ...] = ()
+
+    @property
+    def strong(self) -> bool:
+        return self.order != "weak"
+
+
+@dataclass
+class Thread:
+    block: int
+    ops: list[Op] = field(default_factory=list)
+
+
+@dataclass
+class Litmus:
+    name: str
+    initial: State
+    threads: list[Thread]
+    quantifier: str  # exists, ~exists, forall
+    condition: str
+
+    @cached_property
+    def locations(self) -> list[str]:
+        used = {op.location for t in self.threads for op in t.ops if op.location}
+        return sorted(used | {name for name in self.initial if ":" not in name})
+
+    def holds(self, state: State, condition: str | None = None) -> bool:
+        return evaluate(condition or self.condition, state)
+
+    @property
+    def loops(self) -> bool:
+        for t in self.threads:
+            labels = {op.what: k for k, op in enumerate(t.ops) if op.kind == "label"}
+            for k, op in enumerate(t.ops):
+                if op.kind == "branch" and labels[op.args[-1]] <= k:
+                    return True
+        return False
+
+    def weaker(self, location: str) -> Litmus:
+        """The same with weak loads and stores of one location."""
+
+        def weak(op: Op) -> Op:
+            plain = op.kind in ("ld", "st") and op.location == location
+            return replace(op, order="weak", scope="") if plain else op
+
+        threads = [Thread(t.block, [weak(op) for op in t.ops]) for t in self.threads]
+        return replace(self, name=f"{self.name} with weak {location}", threads=threads)
+
+
+# ---- conditions
+
+
+def clauses(condition: str) -> list[str]:
+    """The conjuncts of a condition that is one; else the condition itself."""
+    inner = condition.strip()
+    while inner.startswith("(") and inner.endswith(")"):
+        inner = inner[1:-1].strip()
+    return [inner] if "\\/" in inner or "(" in inner else [c.strip() for c in inner.split("/\\")]
+
+
+def evaluate(condition: str, state: State) -> bool:
+    """Comparisons, /\\, \\/ and parentheses; a name without a value is 0."""
+    tokens = re.findall(r"/\\|\\/|[()]|[!=<>]=?|[\w:]+", re.sub(r"\s*:\s*", ":", condition))
+    tokens.append("")
+
+    def value(token: str) -> int:
+        name = re.sub(r"^(\d+):", r"P\1:", token)
+        return int(token) if token.isdigit() else state.get(name, 0)
+
+    def atom() -> bool:
+        if tokens[0] == "(":
+            tokens.pop(0)
+            inner = disjunction()
+            tokens.pop(0)
+            return inner
+        left, sign, right = (tokens.pop(0) for _ in range(3))
+        same = value(left) == value(right)
+        return same if sign in ("=", "==") else not same
+
+    def conjunction() -> bool:
+        result = atom()
+        while tokens[0] == "/\\":
+            tokens.pop(0)
+            result = atom() and result
+        return result
+
+    def disjunction() -> bool:
+        result = conjunction()
+        while tokens[0] == "\\/":
+            tokens.pop(0)
+            result = conjunction() or result
+        return result
+
+    return disjunction()
+
+
+# ---- reading
+
+ALU: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "exch": lambda a, b: b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+BRANCHES: dict[str, Callable[[int, int], bool]] = {
+    "beq": lambda a, b: a == b,
+    "bne": lambda a, b: a != b,
+    "bge": lambda a, b: a >= b,
+    "ble": lambda a, b: a <= b,
+    "bgt": lambda a, b: a > b,
+    "blt": lambda a, b: a < b,
+}
+
+
+def is_register(text: str) -> bool:
+    return re.fullmatch(r"r\d+", text) is not None
+
+
+def read_op(text: str) -> Op:
+    if label := re.fullmatch(r"(LC\d+):", text):
+        return Op("label", label[1])
+    head, _, rest = text.partition(" ")
+    parts, args = head.split("."), tuple(a for a in re.split(r"[,\s]+", rest) if a)
+    opcode = parts[0]
+    if opcode in ("tld", "suld", "cold", "sust", "suatom", "sured") or "proxy" in parts:
+        raise NotSupported("another proxy than the generic one")
+    if opcode == "goto":
+        return Op("branch", "beq", args=("0", "0", args[0]))
+    if opcode in BRANCHES:
+        return Op("branch", opcode, args=args)
+    if opcode == "bar":
+        return Op("bar", parts[2], args=args)
+    if opcode == "fence":
+        return Op("fence", order=parts[1], scope=parts[2])
+    scope = parts[2] if len(parts) > 2 else ""
+    if opcode in ("atom", "red"):
+        operation, result = parts[3], args[0] if opcode == "atom" else ""
+        location, *values = args[opcode == "atom" :]
+        return Op(opcode, operation, parts[1], scope, location, (result, *values))
+    if opcode == "st":
+        return Op("st", "", parts[1], scope, args[0], args[1:])
+    if opcode == "ld" and len(parts) > 1:
+        return Op("ld", "", parts[1], scope, args[1], args[:1])
+    if opcode == "ld":
+        return Op("alu", "add", args=(args[0], args[1], "0"))
+    if opcode in ALU:
+        return Op("alu", opcode, args=args)
+    raise NotSupported(f"the instruction {opcode}")
+
+
+def read(text: str, name: str) -> Litmus:
+    found = re.search(r"\{(.*?)\}\s*;?(.*?)(~?\s*exists|forall)(.*)", text, re.DOTALL)
+    if not found:
+        raise NotSupported("no condition")
+    declared, program, quantifier, condition = found.groups()
+    if "@" in declared or "aliases" in declared:
+        raise NotSupported("another proxy than the generic one")
+    initial = {}
+    for one in filter(None, (d.strip() for d in declared.split(";"))):
+        left, _, right = one.replace(" ", "").partition("=")
+        if not right.isdigit():
+            raise NotSupported("a location as a value")
+        initial[left] = int(right)
+    rows = [row.split("|") for row in program.strip().rstrip(";").split(";")]
+    heads = [re.fullmatch(r"P(\d+)@cta\s*(\d+)\s*,\s*gpu\s*(\d+)", h.strip()) for h in rows[0]]
+    if any(h is None for h in heads):
+        raise NotSupported("a head without a block")
+    if len({h[3] for h in heads if h}) > 1:
+        raise NotSupported("several GPUs")
+    threads = [Thread(int(h[2])) for h in heads if h]
+    for row in rows[1:]:
+        for thread, cell in zip(threads, row, strict=False):
+            if cell.strip():
+                thread.ops.append(read_op(" ".join(cell.split())))
+    return Litmus(name, initial, threads, "".join(quantifier.split()), " ".join(condition.split()))
+
+
+# ---- steps: a sequentially consistent execution
+
+
+@dataclass(frozen=True)
+class Step:
+    thread: int
+    index: int
+    op: Op
+    generation: int = -1  # of a barrier: which completion it belongs to
+
+
+@dataclass
+class Machine:
+    """Runs one operation of one thread at a time."""
+
+    test: Litmus
+    state: State = field(default_factory=dict)
+    at: list[int] = field(default_factory=list)
+    waits: dict[int, tuple[int, str]] = field(default_factory=dict)  # thread: block, barrier
+    arrived: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    generation: int = 0
+    trace: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.at:
+            self.state = dict(self.test.initial)
+            self.at = [0] * len(self.test.threads)
+
+    def copy(self) -> Machine:
+        arrived = {k: list(v) for k, v in self.arrived.items()}
+        return Machine(
+            *(self.test, dict(self.state), list(self.at), dict(self.waits), arrived),
+            *(self.generation, list(self.trace)),
+        )
+
+    def key(self) -> tuple[object, ...]:
+        return (tuple(sorted(self.state.items())), tuple(self.at), tuple(sorted(self.waits)))
+
+    def runnable(self) -> list[int]:
+        return [
+            t
+            for t, thread in enumerate(self.test.threads)
+            if t not in self.waits and self.at[t] < len(thread.ops)
+        ]
+
+    def done(self) -> bool:
+        return all(self.at[t] == len(thread.ops) for t, thread in enumerate(self.test.threads))
+
+    def value(self, t: int, text: str) -> int:
+        return self.state.get(f"P{t}:{text}", 0) if is_register(text) else int(text)
+
+    def step(self, t: int) -> None:
+        """Runs the thread's next operation, and what follows it up to the next one that is shared."""
+        op = self.test.threads[t].ops[self.at[t]]
+        self.trace.append(Step(t, self.at[t], op, self.generation if op.kind == "bar" else -1))
+        self.at[t] += 1
+        getattr(self, f"run_{op.kind}")(t, op)
+
+    def run_label(self, t: int, op: Op) -> None:
+        pass
+
+    def run_fence(self, t: int, op: Op) -> None:
+        pass
+
+    def run_ld(self, t: int, op: Op) -> None:
+        self.state[f"P{t}:{op.args[0]}"] = self.state.get(op.location, 0)
+
+    def run_st(self, t: int, op: Op) -> None:
+        self.state[op.location] = self.value(t, op.args[0])
+
+    def run_atom(self, t: int, op: Op) -> None:
+        old = self.state.get(op.location, 0)
+        values = [self.value(t, v) for v in op.args[1:]]
+        if op.what == "cas":
+            new = values[1] if old == values[0] else old
+        else:
+            new = ALU[op.what](old, values[0])
+        self.state[op.location] = new
+        if op.args[0]:
+            self.state[f"P{t}:{op.args[0]}"] = old
+
+    run_red = run_atom
+
+    def run_alu(self, t: int, op: Op) -> None:
+        a, b = (self.value(t, v) for v in op.args[1:])
+        self.state[f"P{t}:{op.args[0]}"] = ALU[op.what](a, b)
+
+    def run_branch(self, t: int, op: Op) -> None:
+        if BRANCHES[op.what](self.value(t, op.args[0]), self.value(t, op.args[1])):
+            ops = self.test.threads[t].ops
+            self.at[t] = next(k for k, o in enumerate(ops) if o == Op("label", op.args[-1]))
+
+    def run_bar(self, t: int, op: Op) -> None:
+        block, number = self.test.threads[t].block, barrier_id(self, t, op)
+        arrived = self.arrived.setdefault((block, number), [])
+        arrived.append(len(self.trace) - 1)
+        if op.what == "sync":
+            self.waits[t] = (block, number)
+        if len(arrived) < quorum(self.test, block, op):
+            return
+        for k in arrived:
+            self.trace[k] = replace(self.trace[k], generation=self.generation)
+        self.generation += 1
+        del self.arrived[block, number]
+        self.waits = {u: w for u, w in self.waits.items() if w != (block, number)}
+
+
+def barrier_id(machine: Machine, t: int, op: Op) -> str:
+    """Without a number of its own a barrier is named by its first constant."""
+    return str(machine.value(t, op.args[1 if len(op.args) > 1 else 0]))
+
+
+def quorum(test: Litmus, block: int, op: Op) -> int:
+    """Threads that complete the barrier; where no count is given, those of the block that name it."""
+    if len(op.args) > 2:
+        return int(op.args[2])
+    mine = [t for t in test.threads if t.block == block]
+    return sum(any(o.kind == "bar" and o.args == op.args for o in t.ops) for t in mine)
+
+
+def outcomes(test: Litmus, limit: int = 200_000) -> Iterator[State]:
+    """The final states of all sequentially consistent executions."""
+    todo, seen = [Machine(test)], set()
+    while todo:
+        machine = todo.pop()
+        if machine.key() in seen:
+            continue
+        seen.add(machine.key())
+        if len(seen) > limit:
+            raise NotSupported("too many states")
+        if machine.done() and not machine.waits:
+            yield machine.state
+        for t in machine.runnable():
+            after = machine.copy()
+            after.step(t)
+            todo.append(after)
+
+
+# ---- a kernel that runs one interleaving
+
+# A warp runs 4096 instructions before the next warp does; this loop takes more than one turn.
+DELAY = """
+    mov.u32 %n, {count};
+{label}:
+    sub.u32 %n, %n, 1;
+    setp.ne.u32 %p, %n, 0;
+    @%p bra {label};"""
+TURN = 4096
+SLOT = 4 * TURN
+
+
+def operand(text: str) -> str:
+    return f"%{text}" if is_register(text) else text
+
+
+def sem(op: Op) -> str:
+    return ".".join(filter(None, (op.order, op.scope)))
+
+
+def write_op(op: Op, t: int, block_threads: int, test: Litmus) -> str:
+    """The instruction in PTX."""
+    where = f"[%a_{op.location}]"
+    if op.kind == "fence":
+        return f"fence.{op.order}.{op.scope};"
+    if op.kind == "ld":
+        return f"ld.{sem(op)}.global.u32 %{op.args[0]}, {where};"
+    if op.kind == "st":
+        return f"st.{sem(op)}.global.u32 {where}, {operand(op.args[0])};"
+    if op.kind in ("atom", "red"):
+        values, what = [operand(v) for v in op.args[1:]], op.what
+        if what == "sub":
+            values, what = [str(-int(values[0]) & 0xFFFFFFFF)], "add"
+        bits = "u32" if what == "add" else "b32"
+        result = f"%{op.args[0]}" if op.args[0] else "%n"
+        return f"atom.{sem(op)}.global.{what}.{bits} {result}, {where}, {', '.join(values)};"
+    if op.kind == "alu":
+        opcode = {"mul": "mul.lo.u32", "add": "add.u32", "sub": "sub.u32"}[op.what]
+        return f"{opcode} %{op.args[0]}, {', '.join(operand(v) for v in op.args[1:])};"
+    if op.kind == "branch":
+        test_of = {"beq": "eq", "bne": "ne", "bge": "ge", "ble": "le", "bgt": "gt", "blt": "lt"}
+        a, b, label = op.args
+        return (
+            f"mov.u32 %n, {operand(a)};\n    setp.{test_of[op.what]}.u32 %p, %n, {operand(b)};\n"
+            f"    @%p bra T{t}_{label};"
+        )
+    if op.kind == "bar":
+        number = operand(op.args[1 if len(op.args) > 1 else 0])
+        count = 32 * quorum(test, test.threads[t].block, op)
+        return f"bar.{op.what} {number}, {count};"
+    return f"T{t}_{op.what}:"
+
+
+def write_column(test: Litmus, t: int, slots: dict[tuple[int, int], int]) -> list[str]:
+    """One thread's instructions, each delayed to its slot; all lanes of a warp run its barriers."""
+    lines, now = [], 0
+    for name, value in test.initial.items():
+        if name.startswith(f"P{t}:"):
+            lines.append(f"    mov.u32 %{name.partition(':')[2]}, {value};")
+    for k, op in enumerate(test.threads[t].ops):
+        slot = slots.get((t, k))
+        if slot is not None and slot > now and op.kind != "label":
+            count = (slot - now) * SLOT // 3
+            lines.append(DELAY.format(count=count, label=f"D{t}_{k}"))
+            now = slot
+        if op.kind == "bar":
+            now = max([now, *(slots.get((-t - 1, k), now),)])
+        guard = "" if op.kind in ("bar", "label", "alu", "branch") else "@%one "
+        text = write_op(op, t, 0, test)
+        lines.append(text if op.kind == "label" else f"    {guard}{text}")
+    return lines
+
+
+def slots_of(test: Litmus, trace: list[Step]) -> dict[tuple[int, int], int]:
+    """When each operation runs in its block: (thread, index), and under (-thread - 1, index) when the
+    barrier that the operation is completes."""
+    slots: dict[tuple[int, int], int] = {}
+    completed: dict[int, int] = {}
+    times: dict[int, int] = {}
+    for step in trace:
+        block = test.threads[step.thread].block
+        slot = times[block] = times.get(block, 0) + 1
+        slots[step.thread, step.index] = slot
+        if step.op.kind == "bar":
+            completed[step.generation] = slot
+    for step in trace:
+        if step.op.kind == "bar" and step.op.what == "sync":
+            slots[-step.thread - 1, step.index] = completed[step.generation]
+    return slots
+
+
+def registers(test: Litmus) -> list[list[str]]:
+    names: list[list[str]] = []
+    for t, thread in enumerate(test.threads):
+        used = {a for op in thread.ops for a in op.args if is_register(a)}
+        used |= {n.partition(":")[2] for n in test.initial if n.startswith(f"P{t}:")}
+        names.append(sorted(used))
+    return names
+
+
+def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool) -> str:
+    """PTX whose block k runs the threads of the test's block blocks[k], one per warp, interleaved as
+    in the trace. The last parameter is an array of the registers' final values. one_by_one: a fence
+    that no thread runs makes the emulator run blocks one after the other."""
+    parameters = [f".param .u64 p_{name}" for name in [*test.locations, "out"]]
+    lines = [
+        ".version 8.3\n.target sm_90\n.address_size 64",
+        f".visible .entry k({', '.join(parameters)})\n{{",
+        "    .reg .pred %p, %one;\n    .reg .u32 %n, %warp, %block, %lane;\n    .reg .u64 %a_out;",
+    ]
+    everything = sorted({r for names in registers(test) for r in names})
+    lines += [f"    .reg .u32 %{r};\n    mov.u32 %{r}, 0;" for r in everything]
+    for name in [*test.locations, "out"]:
+        if name != "out":
+            lines.append(f"    .reg .u64 %a_{name};")
+        lines.append(f"    ld.param.u64 %a_{name}, [p_{name}];")
+    lines += [
+        "    mov.u32 %warp, %tid.x;\n    and.b32 %lane, %warp, 31;\n    shr.u32 %warp, %warp, 5;",
+        "    mov.u32 %block, %ctaid.x;\n    setp.eq.u32 %one, %lane, 0;",
+    ]
+    if not any(op.kind == "bar" for thread in test.threads for op in thread.ops):
+        lines.append("    @!%one ret;")
+    slots, n_warps = slots_of(test, trace), dict.fromkeys(blocks, 0)
+    out = 0
+    for t, thread in enumerate(test.threads):
+        warp = n_warps[thread.block]
+        n_warps[thread.block] += 1
+        lines += [
+            f"    setp.ne.u32 %p, %block, {blocks.index(thread.block)};\n    @%p bra END_{t};",
+            f"    setp.ne.u32 %p, %warp, {warp};\n    @%p bra END_{t};",
+        ]
+        lines += write_column(test, t, slots)
+        for name in registers(test)[t]:
+            lines.append(f"    @%one st.global.u32 [%a_out+{4 * out}], %{name};")
+            out += 1
+        lines.append(f"    ret;\nEND_{t}:")
+    lines.append("    ret;")
+    if one_by_one:
+        lines.append("    fence.acq_rel.gpu;")
+    return "\n".join([*lines, "    ret;\n}\n"])
