@@ -58,7 +58,8 @@ def cube(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = np.arange(len(x))
     negative = x[rows, major] < 0
     face = 2 * major + negative
-    table = [((2, -1), (1, -1)), ((2, 1), (1, -1)), ((0, 1), (2, 1)), ((0, 1), (2, -1)), ((0, 1), (1, -1)), ((0, -1), (1, -1))]  # fmt: skip
+    table = [((2, -1), (1, -1)), ((2, 1), (1, -1)), ((0, 1), (2, 1))]
+    table += [((0, 1), (2, -1)), ((0, 1), (1, -1)), ((0, -1), (1, -1))]
     out = np.zeros((len(x), 2))
     for f, sides in enumerate(table):
         for k, (axis, sign) in enumerate(sides):
