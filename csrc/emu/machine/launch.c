@@ -97,6 +97,10 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
     l->shared_bytes =
         shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
+    l->reserved_shared_at = (l->shared_bytes + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
+    l->shared_region_bytes = l->module->ptx->reserved_shared
+                                 ? l->reserved_shared_at + RESERVED_SHARED_BYTES
+                                 : l->shared_bytes;
     if (shape->shared_bytes <= MAX_SHARED_BYTES && l->shared_bytes <= MAX_SHARED_BYTES)
         return SMK_OK;
     char message[512];

@@ -23,8 +23,8 @@ typedef struct special_slot {
     int64_t addend;
 } special_slot;
 
-/* Whether a special register has a frame slot (register_file.c). */
-bool frame_holds_special(ptx_special special);
+/* Whether it is a clock or a timer, which is read anew for each instruction (register_file.c). */
+bool special_is_time(unsigned kind);
 
 typedef struct constant_slot {
     uint32_t offset;
