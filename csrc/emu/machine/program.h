@@ -56,6 +56,7 @@ typedef struct emu_module {
     char *key; /* NULL: not cached */
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
+    struct heap *heap;                  /* NULL: the module does not declare malloc */
     size_t bytes;                       /* of the variables and the parsed text */
     /* Decoded programs by function number: [0] for plain runs, [1] for observed ones. */
     _Atomic(program *) *decoded[2];
