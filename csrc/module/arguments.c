@@ -11,12 +11,17 @@
 #include "scalar.h"
 #include "tensor_map.h"
 
+static const size_t NO_POINTER = SIZE_MAX, NO_MAP = SIZE_MAX;
+
 struct array_argument {
     PyArrayObject *array; /* a view of the caller's */
     PyObject *hold;       /* see array_hold */
     char *begin, *end;
-    size_t pointer; /* index into pointers */
-    int index;      /* of the argument */
+    size_t pointer;  /* index into pointers, or NO_POINTER */
+    size_t map;      /* index into tensor_maps, or NO_MAP */
+    uint32_t buffer; /* index into buffers, and where the array begins there: share_buffers */
+    uint64_t at;
+    int index; /* of the argument */
     /* The smallest `index` among the arrays that overlap this one, directly or through others. */
     int group;
     bool writable;
@@ -24,11 +29,13 @@ struct array_argument {
 
 /* ---- arrays ---- */
 
+static bool may_be_pointer(const emu_parameter *parameter) {
+    return parameter->size == sizeof(uint64_t) && parameter->kind != 'f' &&
+           !parameter_is_struct(parameter);
+}
+
 static int check_pointer(const emu_parameter *parameter, Py_ssize_t index) {
-    if (parameter->size == sizeof(uint64_t) && parameter->kind != 'f' &&
-        !parameter_is_struct(parameter)) {
-        return 0;
-    }
+    if (may_be_pointer(parameter)) return 0;
     PyErr_Format(PyExc_TypeError,
                  "argument %zd is an array, but the kernel's parameter is not a pointer "
                  "(%u bytes of kind '%c')",
@@ -71,40 +78,95 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
 }
 
 /* `array` and `hold` come from array_hold; steals both references. */
-static void append_array(arguments *a, PyArrayObject *array, PyObject *hold, char *end, uint32_t at,
-                         Py_ssize_t index) {
-    a->arrays[a->n_arrays++] = (struct array_argument){
+static struct array_argument *append_array(arguments *a, PyArrayObject *array, PyObject *hold,
+                                           char *end, Py_ssize_t index) {
+    struct array_argument *added = &a->arrays[a->n_arrays++];
+    *added = (struct array_argument){
         .array = array,
         .hold = hold,
         .begin = PyArray_BYTES(array),
         .end = end,
-        .pointer = a->n_pointers,
+        .pointer = NO_POINTER,
+        .map = NO_MAP,
         .index = (int)index,
         .writable = PyArray_ISWRITEABLE(array),
     };
-    a->pointers[a->n_pointers++] = (smk_pointer){.arg_offset = at};
+    return added;
 }
 
-/* The map's array becomes a buffer like any other array. Its pointer is stored at the parameter's
- * offset, where the device later writes the encoded map. */
-static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
-                          Py_ssize_t index) {
+static size_t append_pointer(arguments *a, uint32_t arg_offset) {
+    a->pointers[a->n_pointers] = (smk_pointer){.arg_offset = arg_offset};
+    return a->n_pointers++;
+}
+
+/* ---- tensor maps ---- */
+
+/* A map in the arguments, or in a buffer to which a parameter points. The map's array becomes a
+ * buffer like any other array. Its pointer is stored where the device later writes the encoded map.
+ */
+static int place_tensor_map(arguments *a, PyObject *given, uint32_t arg_offset, bool in_buffer,
+                            Py_ssize_t index) {
     smk_tensor_map *map = &a->tensor_maps[a->n_tensor_maps];
     char *end;
-    if (parameter->size != SMK_TENSOR_MAP_BYTES) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "argument %zd is a TensorMap, but the kernel's parameter has %u bytes; it must "
-            "be a `const __grid_constant__ CUtensorMap`, of %d",
-            index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
-        return -1;
-    }
     PyObject *hold;
     PyArrayObject *array = tensor_map_read(given, map, &end, &hold);
     if (array == NULL) return -1;
-    append_array(a, array, hold, end, parameter->offset, index);
-    map->arg_offset = parameter->offset;
-    a->n_tensor_maps++;
+    struct array_argument *added = append_array(a, array, hold, end, index);
+    if (!in_buffer) added->pointer = append_pointer(a, arg_offset);
+    added->map = a->n_tensor_maps++;
+    map->arg_offset = arg_offset;
+    map->in_buffer = in_buffer;
+    return 0;
+}
+
+static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
+                          Py_ssize_t index) {
+    const bool by_value = parameter->size == SMK_TENSOR_MAP_BYTES;
+    if (by_value || may_be_pointer(parameter))
+        return place_tensor_map(a, given, parameter->offset, !by_value, index);
+    PyErr_Format(PyExc_TypeError,
+                 "argument %zd is a TensorMap, but the kernel's parameter has %u bytes; it must be "
+                 "a `const __grid_constant__ CUtensorMap`, of %d, or a pointer to one",
+                 index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
+    return -1;
+}
+
+/* Members of structs: where a struct's bytes contain those of a TensorMap, it is placed there. */
+static int find_tensor_maps(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
+    const uint32_t end = parameter->offset + parameter->size;
+    uint32_t at = (parameter->offset + SMK_TENSOR_MAP_ALIGN - 1) / SMK_TENSOR_MAP_ALIGN *
+                  SMK_TENSOR_MAP_ALIGN;
+    if (!parameter_is_struct(parameter)) return 0;
+    for (; at + SMK_TENSOR_MAP_BYTES <= end; at += SMK_TENSOR_MAP_ALIGN) {
+        PyObject *map = tensor_map_of_bytes(a->state, a->block + at, index);
+        if (map == NULL && PyErr_Occurred()) return -1;
+        if (map == NULL) continue;
+        const int failed = place_tensor_map(a, map, at, false, index);
+        Py_DECREF(map);
+        if (failed) return -1;
+        at += SMK_TENSOR_MAP_BYTES - SMK_TENSOR_MAP_ALIGN;
+    }
+    return 0;
+}
+
+/* The buffers of the maps to which parameters point. */
+static int make_map_buffers(arguments *a) {
+    for (size_t i = 0; i < a->n_arrays; i++) {
+        const struct array_argument *array = &a->arrays[i];
+        if (array->map == NO_MAP || !a->tensor_maps[array->map].in_buffer) continue;
+        smk_tensor_map *map = &a->tensor_maps[array->map];
+        void *bytes = PyMem_RawCalloc(1, SMK_TENSOR_MAP_BYTES);
+        if (bytes == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        a->map_bytes[a->n_map_bytes++] = bytes;
+        map->buffer = (uint32_t)a->n_buffers;
+        map->tensor_buffer = array->buffer;
+        map->tensor_offset = array->at;
+        a->pointers[append_pointer(a, map->arg_offset)].buffer = map->buffer;
+        a->buffers[a->n_buffers++] = (smk_buffer){bytes, SMK_TENSOR_MAP_BYTES, SMK_IN};
+    }
     return 0;
 }
 
@@ -120,8 +182,9 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
         Py_XDECREF(hold);
         return -1;
     }
-    append_array(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), parameter->offset,
-                 index);
+    struct array_argument *added =
+        append_array(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), index);
+    added->pointer = append_pointer(a, parameter->offset);
     return 0;
 }
 
@@ -190,10 +253,13 @@ static int share_buffers(arguments *a) {
             *buffer = (smk_buffer){memcpy(copy, begin, bytes), bytes, SMK_IN | SMK_OUT};
         }
         for (size_t i = first; i < next; i++) {
-            smk_pointer *pointer = &a->pointers[a->arrays[i].pointer];
-            uint64_t at = (uint64_t)(a->arrays[i].begin - begin);
-            pointer->buffer = (uint32_t)a->n_buffers;
-            memcpy(a->block + pointer->arg_offset, &at, sizeof at);
+            struct array_argument *array = &a->arrays[i];
+            array->at = (uint64_t)(array->begin - begin);
+            array->buffer = (uint32_t)a->n_buffers;
+            if (array->pointer == NO_POINTER) continue;
+            smk_pointer *pointer = &a->pointers[array->pointer];
+            pointer->buffer = array->buffer;
+            memcpy(a->block + pointer->arg_offset, &array->at, sizeof array->at);
         }
         a->n_buffers++;
     }
@@ -202,10 +268,9 @@ static int share_buffers(arguments *a) {
 
 /* A tensor must begin at a multiple of 16 bytes, also within a buffer that it shares. */
 static int check_tensor_maps(const arguments *a) {
-    for (size_t i = 0; i < a->n_tensor_maps; i++) {
-        uint64_t at;
-        memcpy(&at, a->block + a->tensor_maps[i].arg_offset, sizeof at);
-        if (at % 16 != 0) {
+    for (size_t i = 0; i < a->n_arrays; i++) {
+        const uint64_t at = a->arrays[i].at;
+        if (a->arrays[i].map != NO_MAP && at % 16 != 0) {
             PyErr_Format(PyExc_ValueError,
                          "a TensorMap's array begins %llu bytes into memory that it shares with "
                          "another argument; a tensor must begin at a multiple of 16",
@@ -219,11 +284,8 @@ static int check_tensor_maps(const arguments *a) {
 void arguments_write_back(const arguments *a) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         const struct array_argument *array = &a->arrays[i];
-        const smk_pointer *pointer = &a->pointers[array->pointer];
-        uint64_t at;
-        memcpy(&at, a->block + pointer->arg_offset, sizeof at);
         if (array->writable) {
-            memcpy(array->begin, (char *)a->buffers[pointer->buffer].host + at,
+            memcpy(array->begin, (char *)a->buffers[array->buffer].host + array->at,
                    (size_t)(array->end - array->begin));
         }
     }
@@ -233,10 +295,8 @@ void arguments_write_back(const arguments *a) {
 static void locate(const arguments *a, smk_hazard *h) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         const struct array_argument *array = &a->arrays[i];
-        const smk_pointer *pointer = &a->pointers[array->pointer];
-        if ((int)pointer->buffer != h->buffer) continue;
-        int64_t at;
-        memcpy(&at, a->block + pointer->arg_offset, sizeof at);
+        if ((int)array->buffer != h->buffer) continue;
+        const int64_t at = (int64_t)array->at;
         bool inside = h->offset >= at && h->offset - at < array->end - array->begin;
         if (inside || h->argument < 0) {
             h->argument = array->index;
@@ -291,17 +351,19 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
                      signature->entry, signature->n_parameters, n);
         return -1;
     }
-    size_t room = (size_t)n + 1;
+    /* Each parameter, and each place in structs where a tensor map may be. */
+    size_t room = (size_t)n + 1 + signature->args_bytes / SMK_TENSOR_MAP_ALIGN;
     out->block = PyMem_RawCalloc(signature->args_bytes + 1, 1);
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
-    out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);
+    out->buffers = PyMem_RawCalloc(2 * room, sizeof *out->buffers); /* an array's, and its map's */
+    out->map_bytes = PyMem_RawCalloc(room, sizeof *out->map_bytes);
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
     out->tensor_maps = PyMem_RawCalloc(room, sizeof *out->tensor_maps);
     out->read = PyMem_RawCalloc(room, sizeof *out->read);
     out->views = PyMem_RawCalloc(room, sizeof *out->views);
     out->after = PyMem_RawCalloc(room, sizeof *out->after);
     if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->tensor_maps ||
-        !out->read || !out->views || !out->after) {
+        !out->map_bytes || !out->read || !out->views || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
@@ -352,7 +414,9 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, argum
     }
     for (size_t i = 0; i < signature->n_parameters; i++)
         if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) return -1;
-    return share_buffers(a) || check_tensor_maps(a) ? -1 : 0;
+    for (size_t i = 0; i < signature->n_parameters; i++)
+        if (find_tensor_maps(a, &signature->parameters[i], (Py_ssize_t)i)) return -1;
+    return share_buffers(a) || check_tensor_maps(a) || make_map_buffers(a) ? -1 : 0;
 }
 
 void arguments_free(arguments *a) {
@@ -366,6 +430,9 @@ void arguments_free(arguments *a) {
         device_array_clear(&a->read[i]);
         Py_XDECREF(a->views[i]);
     }
+    for (size_t i = 0; i < a->n_map_bytes; i++)
+        PyMem_RawFree(a->map_bytes[i]);
+    PyMem_RawFree(a->map_bytes);
     PyMem_RawFree(a->views);
     PyMem_RawFree(a->read);
     PyMem_RawFree(a->after);

@@ -12,10 +12,12 @@ typedef struct arguments {
     size_t n_pointers;
     smk_buffer *buffers;
     size_t n_buffers;
-    struct array_argument *arrays; /* one per pointer */
+    struct array_argument *arrays;
     size_t n_arrays;
     smk_tensor_map *tensor_maps;
     size_t n_tensor_maps;
+    void **map_bytes; /* host memory of the maps to which parameters point */
+    size_t n_map_bytes;
     module_state *state;
 
     device_array *read;    /* one per argument: arrays of other libraries */
