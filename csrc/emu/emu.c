@@ -272,6 +272,7 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     regions[REGION_LOCAL].space = PTX_LOCAL;
     regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false, false};
     regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true, false};
+    regions[REGION_HEAP].space = PTX_GLOBAL; /* without bytes, so that each access is checked */
     code = map_buffers(job, regions, status);
     if (!code)
         code = job->trace ? run_traced(job, observed, regions, status)

@@ -18,7 +18,8 @@ struct array_argument {
     PyObject *hold;       /* see array_hold */
     char *begin, *end;
     smk_pointer *pointer; /* where its address goes ... */
-    smk_texture *texture; /* ... or whose texels it has */
+    smk_tensor_map *map;  /* ... or the map that describes it ... */
+    smk_texture *texture; /* ... or whose texels it has; NULL: none */
     int index;            /* of the argument; from the number of parameters on: in textures= */
     /* The smallest `index` among the arrays that overlap this one, directly or through others. */
     int group;
@@ -29,11 +30,13 @@ struct array_argument {
 
 /* ---- arrays ---- */
 
+static bool may_be_pointer(const emu_parameter *parameter) {
+    return parameter->size == sizeof(uint64_t) && parameter->kind != 'f' &&
+           !parameter_is_struct(parameter);
+}
+
 static int check_pointer(const emu_parameter *parameter, Py_ssize_t index) {
-    if (parameter->size == sizeof(uint64_t) && parameter->kind != 'f' &&
-        !parameter_is_struct(parameter)) {
-        return 0;
-    }
+    if (may_be_pointer(parameter)) return 0;
     PyErr_Format(PyExc_TypeError,
                  "argument %zd is an array, but the kernel's parameter is not a pointer "
                  "(%u bytes of kind '%c')",
@@ -78,8 +81,8 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
 /* `array` and `hold` come from array_hold; steals both references. */
 static struct array_argument *append_array(arguments *a, PyArrayObject *array, PyObject *hold,
                                            char *end, Py_ssize_t index) {
-    struct array_argument *out = &a->arrays[a->n_arrays++];
-    *out = (struct array_argument){
+    struct array_argument *added = &a->arrays[a->n_arrays++];
+    *added = (struct array_argument){
         .array = array,
         .hold = hold,
         .begin = PyArray_BYTES(array),
@@ -87,37 +90,84 @@ static struct array_argument *append_array(arguments *a, PyArrayObject *array, P
         .index = (int)index,
         .writable = PyArray_ISWRITEABLE(array),
     };
-    return out;
+    return added;
 }
 
-/* The same for an array whose address the kernel gets, at this offset of the parameters. */
-static void append_pointer(arguments *a, PyArrayObject *array, PyObject *hold, char *end,
-                           uint32_t at, Py_ssize_t index) {
-    smk_pointer *pointer = &a->pointers[a->n_pointers++];
-    *pointer = (smk_pointer){.arg_offset = at};
-    append_array(a, array, hold, end, index)->pointer = pointer;
+static smk_pointer *append_pointer(arguments *a, uint32_t arg_offset) {
+    smk_pointer *added = &a->pointers[a->n_pointers++];
+    *added = (smk_pointer){.arg_offset = arg_offset};
+    return added;
 }
 
-/* The map's array becomes a buffer like any other array. Its pointer is stored at the parameter's
- * offset, where the device later writes the encoded map. */
-static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
-                          Py_ssize_t index) {
+/* ---- tensor maps ---- */
+
+/* A map in the arguments, or in a buffer to which a parameter points. The map's array becomes a
+ * buffer like any other array. Its pointer is stored where the device later writes the encoded map.
+ */
+static int place_tensor_map(arguments *a, PyObject *given, uint32_t arg_offset, bool in_buffer,
+                            Py_ssize_t index) {
     smk_tensor_map *map = &a->tensor_maps[a->n_tensor_maps];
     char *end;
-    if (parameter->size != SMK_TENSOR_MAP_BYTES) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "argument %zd is a TensorMap, but the kernel's parameter has %u bytes; it must "
-            "be a `const __grid_constant__ CUtensorMap`, of %d",
-            index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
-        return -1;
-    }
     PyObject *hold;
     PyArrayObject *array = tensor_map_read(given, map, &end, &hold);
     if (array == NULL) return -1;
-    append_pointer(a, array, hold, end, parameter->offset, index);
-    map->arg_offset = parameter->offset;
+    struct array_argument *added = append_array(a, array, hold, end, index);
+    if (!in_buffer) added->pointer = append_pointer(a, arg_offset);
+    added->map = map;
     a->n_tensor_maps++;
+    map->arg_offset = arg_offset;
+    map->in_buffer = in_buffer;
+    return 0;
+}
+
+static int add_tensor_map(arguments *a, PyObject *given, const emu_parameter *parameter,
+                          Py_ssize_t index) {
+    const bool by_value = parameter->size == SMK_TENSOR_MAP_BYTES;
+    if (by_value || may_be_pointer(parameter))
+        return place_tensor_map(a, given, parameter->offset, !by_value, index);
+    PyErr_Format(PyExc_TypeError,
+                 "argument %zd is a TensorMap, but the kernel's parameter has %u bytes; it must be "
+                 "a `const __grid_constant__ CUtensorMap`, of %d, or a pointer to one",
+                 index, (unsigned)parameter->size, SMK_TENSOR_MAP_BYTES);
+    return -1;
+}
+
+/* Members of structs: where a struct's bytes contain those of a TensorMap, it is placed there. */
+static int find_tensor_maps(arguments *a, const emu_parameter *parameter, Py_ssize_t index) {
+    const uint32_t end = parameter->offset + parameter->size;
+    uint32_t at = (parameter->offset + SMK_TENSOR_MAP_ALIGN - 1) / SMK_TENSOR_MAP_ALIGN *
+                  SMK_TENSOR_MAP_ALIGN;
+    if (!parameter_is_struct(parameter)) return 0;
+    for (; at + SMK_TENSOR_MAP_BYTES <= end; at += SMK_TENSOR_MAP_ALIGN) {
+        PyObject *map = tensor_map_of_bytes(a->state, a->block + at, index);
+        if (map == NULL && PyErr_Occurred()) return -1;
+        if (map == NULL) continue;
+        const int failed = place_tensor_map(a, map, at, false, index);
+        Py_DECREF(map);
+        if (failed) return -1;
+        at += SMK_TENSOR_MAP_BYTES - SMK_TENSOR_MAP_ALIGN;
+    }
+    return 0;
+}
+
+/* The buffers of the maps to which parameters point. */
+static int make_map_buffers(arguments *a) {
+    for (size_t i = 0; i < a->n_arrays; i++) {
+        const struct array_argument *array = &a->arrays[i];
+        smk_tensor_map *map = array->map;
+        if (!map || !map->in_buffer) continue;
+        void *bytes = PyMem_RawCalloc(1, SMK_TENSOR_MAP_BYTES);
+        if (bytes == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        a->map_bytes[a->n_map_bytes++] = bytes;
+        map->buffer = (uint32_t)a->n_buffers;
+        map->tensor_buffer = array->buffer;
+        map->tensor_offset = array->at;
+        append_pointer(a, map->arg_offset)->buffer = map->buffer;
+        a->buffers[a->n_buffers++] = (smk_buffer){bytes, SMK_TENSOR_MAP_BYTES, SMK_IN};
+    }
     return 0;
 }
 
@@ -175,8 +225,9 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
         Py_XDECREF(hold);
         return -1;
     }
-    append_pointer(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), parameter->offset,
-                   index);
+    struct array_argument *added =
+        append_array(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), index);
+    added->pointer = append_pointer(a, parameter->offset);
     return 0;
 }
 
@@ -228,7 +279,7 @@ static void set_place(arguments *a, struct array_argument *array, uint32_t buffe
     if (array->texture) {
         array->texture->buffer = buffer;
         array->texture->offset = at;
-    } else {
+    } else if (array->pointer) {
         array->pointer->buffer = buffer;
         memcpy(a->block + array->pointer->arg_offset, &at, sizeof at);
     }
@@ -266,10 +317,9 @@ static int share_buffers(arguments *a) {
 
 /* A tensor must begin at a multiple of 16 bytes, also within a buffer that it shares. */
 static int check_tensor_maps(const arguments *a) {
-    for (size_t i = 0; i < a->n_tensor_maps; i++) {
-        uint64_t at;
-        memcpy(&at, a->block + a->tensor_maps[i].arg_offset, sizeof at);
-        if (at % 16 != 0) {
+    for (size_t i = 0; i < a->n_arrays; i++) {
+        const uint64_t at = a->arrays[i].at;
+        if (a->arrays[i].map && at % 16 != 0) {
             PyErr_Format(PyExc_ValueError,
                          "a TensorMap's array begins %llu bytes into memory that it shares with "
                          "another argument; a tensor must begin at a multiple of 16",
@@ -396,10 +446,13 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
         return -1;
     }
     if (read_references(out, textures)) return -1;
-    size_t room = (size_t)n + 1 + (size_t)PyList_GET_SIZE(out->references);
+    /* Each parameter, each of textures=, and each place in structs where a tensor map may be. */
+    const size_t references = (size_t)PyList_GET_SIZE(out->references);
+    const size_t room = (size_t)n + 1 + references + signature->args_bytes / SMK_TENSOR_MAP_ALIGN;
     out->block = PyMem_RawCalloc(signature->args_bytes + 1, 1);
     out->pointers = PyMem_RawCalloc(room, sizeof *out->pointers);
-    out->buffers = PyMem_RawCalloc(room, sizeof *out->buffers);
+    out->buffers = PyMem_RawCalloc(2 * room, sizeof *out->buffers); /* an array's, and its map's */
+    out->map_bytes = PyMem_RawCalloc(room, sizeof *out->map_bytes);
     out->arrays = PyMem_RawCalloc(room, sizeof *out->arrays);
     out->tensor_maps = PyMem_RawCalloc(room, sizeof *out->tensor_maps);
     out->textures = PyMem_RawCalloc(room, sizeof *out->textures);
@@ -407,7 +460,7 @@ int arguments_start(module_state *state, const emu_signature *signature, PyObjec
     out->views = PyMem_RawCalloc(room, sizeof *out->views);
     out->after = PyMem_RawCalloc(room, sizeof *out->after);
     if (!out->block || !out->pointers || !out->buffers || !out->arrays || !out->tensor_maps ||
-        !out->textures || !out->read || !out->views || !out->after) {
+        !out->map_bytes || !out->textures || !out->read || !out->views || !out->after) {
         PyErr_NoMemory();
         return -1;
     }
@@ -460,8 +513,11 @@ int arguments_make(const emu_signature *signature, PyObject *const *given, argum
     }
     for (size_t i = 0; i < signature->n_parameters; i++)
         if (add_argument(a, given[i], &signature->parameters[i], (Py_ssize_t)i)) return -1;
+    for (size_t i = 0; i < signature->n_parameters; i++)
+        if (find_tensor_maps(a, &signature->parameters[i], (Py_ssize_t)i)) return -1;
     if (add_references(a, (Py_ssize_t)signature->n_parameters)) return -1;
-    return share_buffers(a) || check_tensor_maps(a) || check_textures(a) ? -1 : 0;
+    if (share_buffers(a) || check_tensor_maps(a) || check_textures(a)) return -1;
+    return make_map_buffers(a);
 }
 
 void arguments_free(arguments *a) {
@@ -475,6 +531,9 @@ void arguments_free(arguments *a) {
         device_array_clear(&a->read[i]);
         Py_XDECREF(a->views[i]);
     }
+    for (size_t i = 0; i < a->n_map_bytes; i++)
+        PyMem_RawFree(a->map_bytes[i]);
+    PyMem_RawFree(a->map_bytes);
     PyMem_RawFree(a->views);
     PyMem_RawFree(a->read);
     PyMem_RawFree(a->after);

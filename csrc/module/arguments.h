@@ -12,10 +12,12 @@ typedef struct arguments {
     size_t n_pointers;
     smk_buffer *buffers;
     size_t n_buffers;
-    struct array_argument *arrays; /* one per pointer and texture */
+    struct array_argument *arrays; /* one per pointer, tensor map and texture */
     size_t n_arrays;
     smk_tensor_map *tensor_maps;
     size_t n_tensor_maps;
+    void **map_bytes; /* host memory of the maps to which parameters point */
+    size_t n_map_bytes;
     smk_texture *textures;
     size_t n_textures;
     PyObject *references; /* list of (name or None, texture): textures= */

@@ -6,6 +6,7 @@
 #include "detached.h"
 #include "docs.h"
 #include "request.h"
+#include "tensor_map.h"
 
 /* ---- functions ---- */
 
@@ -237,6 +238,7 @@ static int core_exec(PyObject *module) {
         state->surface_type == NULL) {
         return -1;
     }
+    if (tensor_maps_start(state)) return -1;
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
     if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
     if (PyModule_AddType(module, state->texture_type) < 0) return -1;
@@ -253,6 +255,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->tensor_map_type);
     Py_VISIT(state->texture_type);
     Py_VISIT(state->surface_type);
+    Py_VISIT(state->tensor_maps);
     Py_VISIT(state->images);
     Py_VISIT(state->timings);
     return 0;
@@ -266,6 +269,7 @@ static int core_clear(PyObject *module) {
     Py_CLEAR(state->tensor_map_type);
     Py_CLEAR(state->texture_type);
     Py_CLEAR(state->surface_type);
+    Py_CLEAR(state->tensor_maps);
     Py_CLEAR(state->images);
     Py_CLEAR(state->timings);
     Py_CLEAR(state->image_directory);

@@ -85,6 +85,8 @@ typedef struct module_names {
 typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* the exception of each code of core/status.h */
     PyTypeObject *kernel_type, *tensor_map_type, *texture_type, *surface_type;
+    PyObject *tensor_maps; /* WeakValueDictionary by handle: see tensor_map.h */
+    unsigned char tensor_map_mark[16];
     PyObject *images;           /* dict: see variant_image */
     PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
     PyObject *image_directory;  /* str: the build's compiled kernels */

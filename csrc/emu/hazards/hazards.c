@@ -28,7 +28,7 @@ static void clear_epochs(detector *d) {
     d->n_blocks = 0;
     memset(d->proxy_fence, 0, d->launch->n_warps * LANES * sizeof *d->proxy_fence);
     d->out_of_memory |=
-        !shadow_init(&d->shared, REGION_BASE(REGION_SHARED), d->launch->shared_bytes,
+        !shadow_init(&d->shared, REGION_BASE(REGION_SHARED), d->launch->shared_region_bytes,
                      !(d->hazards->flags & SMK_EQUAL_WRITES));
 }
 
@@ -142,7 +142,7 @@ static void *on_fork(void *self) {
     d->proxy_fence = calloc((size_t)l->n_warps * LANES, sizeof *d->proxy_fence);
     d->matrix_reads = calloc(l->n_warps, sizeof *d->matrix_reads);
     const bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) &&
-                         shadow_init(&d->shared, REGION_BASE(REGION_SHARED), l->shared_bytes,
+                         shadow_init(&d->shared, REGION_BASE(REGION_SHARED), l->shared_region_bytes,
                                      !(h->flags & SMK_EQUAL_WRITES));
     if (started && cas_reads_init(d) && d->regions && d->last_run && d->proxy_fence &&
         d->matrix_reads)

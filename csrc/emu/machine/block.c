@@ -39,11 +39,12 @@ block *block_new(launch *l, void *observer_state) {
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
     b->regions = malloc(l->n_regions * sizeof *b->regions);
-    b->shared = guarded_alloc(l->shared_bytes);
+    b->shared = guarded_alloc(l->shared_region_bytes);
     if (b->warps) memset(b->warps, 0, l->n_warps * sizeof *b->warps);
     if (!b->warps || !b->frames || !b->regions || !b->shared) goto fail;
     memcpy(b->regions, l->regions, l->n_regions * sizeof *b->regions);
-    b->regions[REGION_SHARED] = (region){b->shared, l->shared_bytes, PTX_SHARED, true, false};
+    b->regions[REGION_SHARED] =
+        (region){b->shared, l->shared_region_bytes, PTX_SHARED, true, false};
     for (uint32_t k = 0; k < l->n_warps; k++) {
         warp *w = &b->warps[k];
         w->block = b;
@@ -77,7 +78,7 @@ void block_free(block *b) {
     free(b->warps);
     free(b->frames);
     free(b->regions);
-    guarded_free(b->shared, b->launch->shared_bytes);
+    guarded_free(b->shared, b->launch->shared_region_bytes);
     free(b->printed.bytes);
     free(b);
 }
@@ -95,16 +96,17 @@ static bool begin(block *b, uint64_t linear) {
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
     b->idle_rounds = 0;
-    for (uint64_t at = 0; at + 1 < l->shared_bytes; at += sizeof(uint16_t))
+    b->time = 0;
+    for (uint64_t at = 0; at + 1 < l->shared_region_bytes; at += sizeof(uint16_t))
         *(uint16_t *)(b->shared + at) = POISON;
-    if (l->shared_bytes % 2) b->shared[l->shared_bytes - 1] = POISON & 0xff;
+    if (l->shared_region_bytes % 2) b->shared[l->shared_region_bytes - 1] = POISON & 0xff;
     l->module->isa->begin_copies(b);
     for (uint32_t k = 0; k < l->n_warps; k++) {
         warp *w = &b->warps[k];
         const uint32_t rest = threads - k * LANES;
         w->alive = rest >= LANES ? FULL : (1u << rest) - 1;
         w->ready = w->waiting = NULL;
-        w->clock = 0;
+        w->clock = w->slice_start = 0;
         w->polling_slices = 0;
         w->failed_wait.at = NULL;
         frame_fill(w, b->frames[k], FILL_BLOCK);

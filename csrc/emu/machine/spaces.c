@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "block.h"
+#include "heap.h"
 
 static const char *const space_names[] = {[PTX_GENERIC] = "generic", [PTX_GLOBAL] = "global",
                                           [PTX_SHARED] = "shared",   [PTX_LOCAL] = "local",
@@ -16,6 +17,7 @@ static const char *region_name(uint64_t id) {
     case REGION_CONST: return "constant memory";
     case REGION_PARAM: return "the kernel's parameters";
     case REGION_GLOBAL: return "the module's global variables";
+    case REGION_HEAP: return "the heap";
     default: return "a buffer"; /* its number would depend on where the host keeps the arrays */
     }
 }
@@ -61,6 +63,14 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
     const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
     char place[256];
+    if (id == REGION_HEAP && address % bytes) {
+        at.kind = EMU_MISALIGNED;
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "misaligned address: the kernel %s %u bytes of the heap at 0x%" PRIx64
+                      ", which is not a multiple of %u",
+                      verb, bytes, address, bytes);
+        return;
+    }
     if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
         const region *r = &w->block->regions[id];
         const char *whose = region_name(id);
@@ -86,7 +96,10 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
             return;
         }
     }
-    describe_address(w, address, bytes, place, sizeof place);
+    if (id == REGION_HEAP && l->module->heap)
+        heap_describe(l->module->heap, REGION_OFFSET(address), place, sizeof place);
+    else
+        describe_address(w, address, bytes, place, sizeof place);
     warp_fault_at(w, i, 1u << lane, &at,
                   "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
                   bytes, space_names[space], shown, place);
@@ -101,6 +114,12 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
         const bool space_matches = space == PTX_LOCAL || space == PTX_GENERIC || space == PTX_PARAM;
         if (space_matches && offset % bytes == 0 && offset + bytes <= w->local->size)
             return local_at(w->local, lane, offset);
+    } else if (id == REGION_HEAP) {
+        heap *h = w->block->launch->module->heap;
+        const bool space_matches = space == PTX_GLOBAL || space == PTX_GENERIC;
+        unsigned char *there =
+            h && space_matches && offset % bytes == 0 ? heap_reach(h, offset, bytes) : NULL;
+        if (there) return there;
     } else if (id < w->block->launch->n_regions) {
         const region *r = &w->block->regions[id];
         /* ld.global may read constant memory: on a GPU it is part of global memory. nvcc relies

@@ -24,6 +24,7 @@ enum region_id {
     REGION_PARAM,  /* the kernel's parameters */
     REGION_CODE,   /* addresses of functions; not readable */
     REGION_GLOBAL, /* module variables */
+    REGION_HEAP,   /* of malloc: part of global memory; heap.h checks accesses */
     REGION_BUFFERS /* and up: the job's buffers */
 };
 
