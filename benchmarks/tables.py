@@ -24,7 +24,9 @@ import host_tables
 import ladder
 import movement
 import records
+import referee_tables
 import reliability_tables
+import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
 from ladder import LARGE, LARGEST, ODD, SQUARE, find, value
@@ -32,9 +34,11 @@ from rows import ROOT, parameter_sets, table
 
 README = ROOT / "README.md"
 EXACTNESS = ROOT / "docs" / "exactness.md"
+HAZARDS = ROOT / "docs" / "hazards.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
+SUITES = ROOT / "docs" / "public-suites.md"
 KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
 
@@ -325,6 +329,7 @@ def sections() -> dict[str, str]:
         "transpose": "\n\n".join(transposes(g, brief=True) for g in measured),
         "host": each(host_tables.summary, measured),
         "checked": each(checked, measured),
+        "labels": referee_tables.summary(),
     }
 
 
@@ -353,6 +358,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "goals": each(goals, measured),
             "transposes": each(transpose_goals, measured),
         },
+        HAZARDS: referee_tables.parts(),
         HOST: {
             "products": each(host_tables.products, measured),
             "host transposes": each(host_tables.transposes, measured),
@@ -369,6 +375,7 @@ def documents() -> dict[Path, dict[str, str]]:
             **reliability_tables.parts(),
             "C mutants": c_mutant_tables.summary(records.RESULTS / "c-mutants.json"),
         },
+        SUITES: suites_tables.parts(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Writes the rows of the table as C: registry_rows.c, smk_rows of csrc/core/registry.h."""
+"""Writes the rows of the table as C: registry_rows.c, smk_variants of csrc/core/registry.h."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _c_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield from _c_functions(row)
         yield from _c_tables(row)
     yield ""
-    yield "const smk_row smk_rows[] = {"
+    yield "const smk_variant smk_variants[] = {"
     for row in rows:
         yield from _c_row(row)
     yield "};"
-    yield "const size_t smk_n_rows = sizeof smk_rows / sizeof *smk_rows;"
+    yield "const size_t smk_n_variants = sizeof smk_variants / sizeof *smk_variants;"
 
 
 def _c_string(text: str | None) -> str:
@@ -140,9 +140,9 @@ def _c_row(row: Row) -> Iterator[str]:
         rows = ", ".join(map(str, row.skinny))
         yield f"        .skinny = {{{{{rows}}}, {{{', '.join(names)}}}}},"
     if row.any_strides:
-        names = ("any", "tall", "flat", "small", "copy", "in_place")
-        names += ("in_place_vectors", "even", "large", "little", "least")
-        names += ("vectors", "vectors_little")
+        names = ("strided", "tall_skinny", "short_wide", "small", "copy", "in_place")
+        names += ("in_place_vectors", "aligned", "large", "tile32", "tile16")
+        names += ("vectors", "vectors_small")
         kernels = ", ".join(f'.{name} = "{row.stem}_{name}"' for name in names)
         yield f"        .transpose_kernels = {{{kernels}}},"
     if row.boxes:

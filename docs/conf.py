@@ -33,7 +33,6 @@ highlight_language = "text"  # of blocks that name no language: pictures and out
 
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.header"]  # entries of a log begin at the level that suits them
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say types, shapes and units

@@ -44,12 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--equal-writes", action="store_true", help="also report races that write equal values"
     )
+    parser.add_argument(
+        "--no-optimise",
+        action="store_true",
+        help="compile a .cu file as written: the optimiser removes accesses that race",
+    )
 
 
 def run(chosen: argparse.Namespace) -> Answer:
+    if chosen.no_optimise:
+        if chosen.file.suffix == ".ptx":
+            raise ValueError("--no-optimise needs CUDA C++; a .ptx file is run as it is")
+        chosen.option.append("--device-debug")
     kernel, args, keywords = _cli_trace.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
-    nodes: list[Node] = []
+    nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
         nodes.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
@@ -66,6 +75,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         "kernel": kernel.name,
         "incomplete": found.incomplete,
         "hazards": [_cli_trace.hazard_data(hazard) for hazard in found.hazards],
+        "benign": [_cli_trace.hazard_data(row) for row in found.benign],
     }
     return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from . import _cli
 from ._cli import Answer
+from ._cli_trace import kernel_files, kernel_in
+from ._core import Kernel
 
 SUMMARY = "resident blocks per SM, and what limits them"
 ABOUT = """\
 Prints how many blocks of a kernel are resident on an SM: the smallest number that its
-registers, shared memory, warps, blocks and barriers allow. `nvcc -Xptxas -v` and
-`cuobjdump -res-usage` print a kernel's registers and shared memory."""
+registers, shared memory, warps, blocks and barriers allow. Of a kernel in a file ptxas says
+registers and static shared memory, if it is installed; else they are estimated from the PTX."""
 EXAMPLES = (
     (
         "occupancy --threads 256 --registers 64 --shared 49152",
@@ -35,13 +39,38 @@ FOUND = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument(
+        "what", nargs="?", metavar="FILE", help="CUDA C++ or PTX, instead of --registers"
+    )
+    _cli.completed(what, kernel_files)
+    parser.add_argument("--kernel", metavar="NAME", help="its name (the file's only kernel)")
+    parser.add_argument(
+        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
+    )
     parser.add_argument("--threads", type=int, default=256, metavar="N", help="per block (256)")
-    parser.add_argument("--registers", type=int, required=True, metavar="N", help="per thread")
-    parser.add_argument("--shared", type=int, default=0, metavar="N", help="bytes per block (0)")
+    parser.add_argument("--registers", type=int, metavar="N", help="per thread")
+    parser.add_argument(
+        "--shared", type=int, default=0, metavar="N", help="bytes per block (0); FILE: dynamic ones"
+    )
+    parser.add_argument(
+        "--carveout",
+        type=int,
+        metavar="N",
+        help="preferred shared memory: percent (0..100), or bytes per SM (largest)",
+    )
     parser.add_argument(
         "--arch", default="sm_90", help="'sm_90', '9.0' or a device such as 'H200' (sm_90)"
     )
     parser.add_argument("--curve", action="store_true", help="print all block sizes")
+
+
+def _registers(chosen: argparse.Namespace) -> int | Kernel:
+    """The registers per thread, or the kernel of the file that says them."""
+    if (chosen.what is None) == (chosen.registers is None):
+        raise ValueError("expected either --registers or a .cu or .ptx file")
+    if chosen.what is None:
+        return int(chosen.registers)
+    return kernel_in(Path(chosen.what), chosen.kernel, chosen.option)
 
 
 def run(chosen: argparse.Namespace) -> Answer:
@@ -50,7 +79,9 @@ def run(chosen: argparse.Namespace) -> Answer:
     from ._document import Heading, Node
     from ._occupancy import UNLIMITED, occupancy
 
-    one = occupancy(chosen.threads, chosen.registers, chosen.shared, chosen.arch)
+    registers = _registers(chosen)
+    more = {"carveout": chosen.carveout}
+    one = occupancy(chosen.threads, registers, chosen.shared, chosen.arch, **more)
     _, *facts = one._nodes()
     head = (
         f"{one.arch.sm} ({one.arch.name}): {one.blocks} blocks of {chosen.threads} threads per "
@@ -69,11 +100,14 @@ def run(chosen: argparse.Namespace) -> Answer:
         },
         "registers": one.registers,
         "shared_bytes": one.shared_bytes,
+        "registers_per_thread": one.registers_per_thread,
+        "registers_from": one.registers_from,
+        "carveout": chosen.carveout,
         "curve": None,
     }
     if chosen.curve:
         sizes = np.arange(32, 1025, 32)
-        curve = occupancy(sizes, chosen.registers, chosen.shared, chosen.arch)
+        curve = occupancy(sizes, registers, chosen.shared, chosen.arch, **more)
         nodes += curve._curve(sizes)
         data["curve"] = [
             dict(zip(("threads", "blocks", "warps", "fraction", "limiter"), row, strict=True))

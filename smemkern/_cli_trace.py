@@ -11,6 +11,7 @@ import numpy as np
 from . import _argspec, _cli, _core
 from ._cli import Answer
 from ._hazards import Hazard
+from ._observe import Trace
 from ._trace_rows import GlobalRow, SharedRow
 
 OPERATIONS = ("gemm", "transpose", "probe")
@@ -53,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call(parser)
     parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
     parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
+    parser.add_argument(
+        "--machine-code",
+        action="store_true",
+        help="registers, and joined accesses, from the machine code of ptxas",
+    )
     parser.add_argument("--html", metavar="FILE", help="write an HTML page")
 
 
@@ -81,9 +87,13 @@ def add_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _callable(prefix: str, **_: Any) -> list[str]:
+    return [*OPERATIONS, *kernel_files(prefix)]
+
+
+def kernel_files(prefix: str, **_: Any) -> list[str]:
     from argcomplete.completers import FilesCompleter
 
-    return [*OPERATIONS, *FilesCompleter(("cu", "ptx"))(prefix)]
+    return [*FilesCompleter(("cu", "ptx"))(prefix)]
 
 
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
@@ -145,13 +155,7 @@ def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
-        raise _cli.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install smemkern[nvrtc]; "
-            "or pass a PTX file, made by nvcc -ptx"
-        )
-    kernel = _core.Kernel(source, chosen.kernel, tuple(chosen.option))
+    kernel = kernel_in(path, chosen.kernel, chosen.option)
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     launch = {
         "shared_bytes": chosen.shared_bytes,
@@ -159,6 +163,17 @@ def kernel_call(
         "cooperative": chosen.cooperative,
     }
     return kernel, args, launch
+
+
+def kernel_in(path: Path, name: str | None, options: list[str]) -> _core.Kernel:
+    """A Kernel of a file."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
+        raise _cli.Missing(
+            "compiling CUDA C++ needs NVRTC, which is not installed: pip install smemkern[nvrtc]; "
+            "or pass a PTX file, made by nvcc -ptx"
+        )
+    return _core.Kernel(source, name, tuple(options))
 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:
@@ -189,7 +204,14 @@ def run(chosen: argparse.Namespace) -> Answer:
     from ._observe import trace
 
     what, args, keywords = call_of(chosen)
-    found = trace(what, *args, blocks=chosen.blocks, progress=True, **keywords)
+    found = trace(
+        what,
+        *args,
+        blocks=chosen.blocks,
+        progress=True,
+        machine_code=chosen.machine_code,
+        **keywords,
+    )
     if chosen.html:
         found.to_html(chosen.html)
     launch = found.launch
@@ -203,6 +225,8 @@ def run(chosen: argparse.Namespace) -> Answer:
         "blocks": found.blocks,
         "grid_blocks": found.grid_blocks,
         "conflict_factor": found.conflict_factor,
+        "machine_conflict_factor": found.machine_conflict_factor,
+        "machine_code": _machine_data(found),
         "shared_requests": found.shared_requests,
         "shared_wavefronts": found.shared_wavefronts,
         "bytes_moved": found.bytes_moved,
@@ -217,6 +241,21 @@ def run(chosen: argparse.Namespace) -> Answer:
     }
     nodes = _listing.nodes(found) if chosen.annotate else found._nodes()
     return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
+
+
+def _machine_data(found: Trace) -> dict[str, Any] | None:
+    """What the machine code says, for --json."""
+    if found.machine_code is None:
+        return None
+    resources, _, note = found.machine_code
+    names = ("arch", "ptxas", "registers", "stack", "spill_stores", "spill_loads")
+    occupancy = found.occupancy
+    return {
+        "note": note,
+        **{name: getattr(resources, name, None) for name in (*names, "static_shared", "barriers")},
+        "blocks_per_sm": occupancy and occupancy.blocks,
+        "occupancy": occupancy and occupancy.fraction,
+    }
 
 
 def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:

@@ -75,6 +75,10 @@ class Kernel:
         stream: Any = None,
         timeout: float | None = None,
         max_instructions: int | None = None,
+        textures: dict[str, Texture | Surface]
+        | list[Texture | Surface]
+        | tuple[Texture | Surface, ...]
+        | None = None,
         cluster: _Extent | None = None,
         cooperative: bool = False,
     ) -> None: ...
@@ -88,6 +92,8 @@ class Kernel:
     def check(self) -> bool: ...
     @property
     def shared_bytes(self) -> int: ...
+    @property
+    def live_registers(self) -> int: ...
 
 @final
 class TensorMap:
@@ -104,6 +110,42 @@ class TensorMap:
     def array(self) -> np.ndarray[Any, Any]: ...
     @property
     def box(self) -> tuple[int, ...]: ...
+    def __bytes__(self) -> bytes: ...
+
+@final
+class Texture:
+    def __new__(
+        cls,
+        array: np.ndarray[Any, Any],
+        *,
+        address: str | tuple[str, ...] = "clamp",
+        filter: str = "point",
+        normalized: bool = False,
+        read: str = "element",
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+        border: float | tuple[float, ...] = 0.0,
+    ) -> Texture: ...
+    @property
+    def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
+
+@final
+class Surface:
+    def __new__(
+        cls,
+        array: np.ndarray[Any, Any],
+        *,
+        channels: int = 1,
+        layered: bool = False,
+        cubemap: bool = False,
+    ) -> Surface: ...
+    @property
+    def array(self) -> np.ndarray[Any, Any]: ...
+    @property
+    def handle(self) -> int: ...
 
 class _Config(TypedDict):
     version: str
@@ -124,6 +166,7 @@ def observe(
     only_if_clean: bool = False,
     blocks: _Array | None = None,
     progress: Callable[[int, int], object] | None = None,
+    by_instruction: bool = False,
 ) -> tuple[Any, list[float], tuple[Any, ...] | None]: ...
 def plan(op: str, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> dict[str, Any]: ...
 def variants() -> tuple[tuple[Any, ...], ...]: ...

@@ -56,14 +56,22 @@ class Hazards(Rows[Hazard]):
         ]
 
 
+BENIGN = ("cas-read", "proxy-init")  # kinds of findings that are no hazards
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
 def rows(
     raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
-) -> Hazards:
-    """Rows from _core's raw tuples. A hazard's argument number indexes `args` and `names`."""
-    return Hazards(_row(one, names, args) for one in raw)
+) -> tuple[Hazards, Hazards]:
+    """Hazards, and benign findings, from _core's raw tuples.
+
+    A hazard's argument number indexes `args` and `names`.
+    """
+    found = [_row(one, names, args) for one in raw]
+    return (
+        Hazards(row for row in found if row.kind not in BENIGN),
+        Hazards(row for row in found if row.kind in BENIGN),
+    )
 
 
 def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
@@ -73,7 +81,11 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
-    two = kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", "exited")
+    two = (
+        kind in RACES
+        or kind.startswith("async")
+        or kind in ("barrier", "proxy", "exited", *BENIGN)
+    )
     element = None
     address = None
     if argument >= 0:
@@ -166,7 +178,7 @@ def _sentence(row: Hazard, space: str | None) -> str:
         elif row.block != row.other_block:
             ways = "and only atomics and fences order the blocks of a launch"
         elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
-            ways = "different values to the same address, and either may remain"
+            ways = "and either value may remain"
         elif space == "shared":
             ways = "with no barrier between them"
         else:
@@ -174,6 +186,18 @@ def _sentence(row: Hazard, space: str | None) -> str:
         return (
             f"{row.kind} race, {where}: {here} {last} it in {own}, "
             f"{there} {first} it in {other}, {ways}{again}"
+        )
+    if row.kind == "cas-read":
+        return (
+            f"{here} reads {where} in {own} while an atomic operation of {there} may change it in "
+            f"{other}; benign, because a compare-and-swap of the reading thread follows and fails "
+            f"if the value is out of date{again}"
+        )
+    if row.kind == "proxy-init":
+        return (
+            f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
+            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign on the GPUs "
+            f"of today, whose libcu++ has no such fence either{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""

@@ -51,6 +51,20 @@ class Line:
         return self.wavefronts / self.ideal if self.ideal else 1.0
 
     @property
+    def joined(self) -> tuple[int, int, int]:
+        """Requests, wavefronts and ideal after ptxas joins neighbouring accesses."""
+        return (
+            sum(row.machine_requests for row in self.shared),
+            sum(row.machine_wavefronts for row in self.shared),
+            sum(row.machine_ideal for row in self.shared),
+        )
+
+    @property
+    def joined_factor(self) -> float:
+        _, wavefronts, ideal = self.joined
+        return wavefronts / ideal if ideal else 1.0
+
+    @property
     def sectors(self) -> int:
         return sum(row.sectors for row in self.global_)
 
@@ -121,10 +135,14 @@ def nodes(trace: Trace, file: str | None = None) -> list[Node]:
     files = listing(trace)
     if file is not None and file not in files:
         raise ValueError(f"no line of {file!r} has counts; files that have: {', '.join(files)}")
-    names = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
-    names += f" {'requests':>9} {'sectors':>8}    line"
-    head = f"{'shared':>9}{'global':>38}\n{names}"
+    joined = any(row.joined for row in trace.shared)
+    shared = f"{'requests':>9} {'wavefronts':>10} {'ideal':>9} {'factor':>6}"
+    above = f"{'shared':>9}" + f"{'as joined':>38}" * joined + f"{'global':>38}"
+    names = f"{shared} " + f"{shared} " * joined + f"{'requests':>9} {'sectors':>8}    line"
+    head = f"{above}\n{names}"
+    width = 65 + 38 * joined
     parts: list[Node] = [Paragraph(trace.coverage)] if trace.coverage else []
+    parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []
     for name, lines in files.items():
         if file not in (None, name):
             continue
@@ -135,18 +153,22 @@ def nodes(trace: Trace, file: str | None = None) -> list[Node]:
             if before is not None and line.number != before + 1:
                 shown.append("...")
             before = line.number
-            whole = _margin(line) + f" {line.number:>6} {line.text}".rstrip()
+            whole = _margin(line, joined) + f" {line.number:>6} {line.text}".rstrip()
             shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
-            shown += [Cell(f"{'':>65} ! {message}", "bad") for message in line.hazards]
-        parts.append(Listing(shown, indent=70))
+            shown += [Cell(f"{'':>{width}} ! {message}", "bad") for message in line.hazards]
+        parts.append(Listing(shown, indent=width + 5))
     return parts
 
 
-def _margin(line: Line) -> str:
-    shared, global_ = " " * 37, " " * 18
+def _four(requests: int, wavefronts: int, ideal: int, factor: float) -> str:
+    return f"{requests:>9} {wavefronts:>10} {ideal:>9} {factor:>6.2f}"
+
+
+def _margin(line: Line, joined: bool) -> str:
+    shared, machine, global_ = " " * 37, " " * 38 * joined, " " * 18
     if line.shared:
-        shared = f"{line.shared_requests:>9} {line.wavefronts:>10} {line.ideal:>9}"
-        shared += f" {line.factor:>6.2f}"
+        shared = _four(line.shared_requests, line.wavefronts, line.ideal, line.factor)
+        machine = f" {_four(*line.joined, line.joined_factor)}" * joined
     if line.global_:
         global_ = f"{line.global_requests:>9} {line.sectors:>8}"
-    return f"{shared} {global_}{'+' if line.inlined else ' '}"
+    return f"{shared}{machine} {global_}{'+' if line.inlined else ' '}"

@@ -28,7 +28,7 @@ def _installed() -> Iterator[Path]:
             yield Path(folder)
 
 
-def _wheels() -> Iterator[Path]:
+def wheels() -> Iterator[Path]:
     """Folders of NVIDIA's wheels: subfolders per package for CUDA 12, a common one from 13 on."""
     for folder in _installed():
         yield folder / "nvidia"
@@ -37,7 +37,7 @@ def _wheels() -> Iterator[Path]:
 def library() -> str | None:
     """The path of the newest libnvrtc in the installed NVIDIA wheels, or None."""
     found: list[Path] = []
-    for nvidia in _wheels():
+    for nvidia in wheels():
         for place in ("cu[0-9]*/lib", "cuda_nvrtc/lib"):
             found += nvidia.glob(f"{place}/libnvrtc.so.[0-9]*")
     # The suffix is the major version: .so.12, .so.13
@@ -47,7 +47,7 @@ def library() -> str | None:
 
 def _include_roots() -> Iterator[Path]:
     """Folders that may hold CUDA's headers, those most likely to match NVRTC first."""
-    for nvidia in _wheels():
+    for nvidia in wheels():
         yield from sorted(nvidia.glob("cu[0-9]*/include"), reverse=True)
         yield nvidia / "cuda_runtime" / "include"
     for variable in ("CUDA_HOME", "CUDA_PATH"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _hazards
+from ._architectures import architecture
 from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
 from ._launch import Blocks, Launch, block_numbers, launch_of
@@ -14,6 +17,9 @@ from ._trace_rows import GlobalRow, SharedRow, rows
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ._machine_code import MachineCode
+    from ._occupancy import Occupancy
 
 
 class Trace:
@@ -42,20 +48,32 @@ class Trace:
         Kernel, variant, grid, block and shared memory.
     hazards : Rows of Hazard
         Races and other mistakes that the run revealed; see docs/hazards.md.
+    benign : Rows of Hazard
+        Findings that do no harm: reads whose value a compare-and-swap checks (kind "cas-read"),
+        mbarriers without a fence after their initialisation (kind "proxy-init").
     checked : bool
         Whether the run looked for hazards.
+    machine_code : MachineCode or None
+        If the trace was asked for it: `resources` (registers per thread, spills, ... by ptxas;
+        None without ptxas), and `note`, which says what is missing.
     incomplete : bool
         Whether a fault, such as an access out of bounds, ended the run. Then the counts are those
         up to the fault, result is None, and no array was written.
     """
 
     def __init__(
-        self, result: object, raw: tuple[Any, ...], hazards: Hazards, launch: Launch
+        self,
+        result: object,
+        raw: tuple[Any, ...],
+        hazards: tuple[Hazards, Hazards],
+        launch: Launch,
+        machine_code: MachineCode | None = None,
     ) -> None:
         sites, opcodes, totals = raw[:3]
-        self.hazards = hazards
+        self.hazards, self.benign = hazards
         self.checked, self.incomplete = raw[4:6]
-        self.shared, self.global_ = rows(sites)
+        self.shared, self.global_ = rows(sites, machine_code.rows if machine_code else None)
+        self.machine_code = machine_code
         self.instructions = {opcode: counts[0] for opcode, counts in opcodes.items()}
         self.thread_instructions = {opcode: counts[1] for opcode, counts in opcodes.items()}
         self.warp_instructions: int = totals["warp_instructions"]
@@ -80,6 +98,24 @@ class Trace:
         """Shared wavefronts / ideal wavefronts; nan if shared memory was not used."""
         ideal = sum(row.ideal for row in self.shared)
         return self.shared_wavefronts / ideal if ideal else float("nan")
+
+    @property
+    def machine_conflict_factor(self) -> float:
+        """The same after ptxas merges neighbouring accesses."""
+        ideal = sum(row.machine_ideal for row in self.shared)
+        wavefronts = sum(row.machine_wavefronts for row in self.shared)
+        return wavefronts / ideal if ideal else float("nan")
+
+    @property
+    def occupancy(self) -> Occupancy | None:
+        """Resident blocks per SM, with the registers that ptxas allocates; None without those."""
+        from ._occupancy import of_resources
+
+        resources = self.machine_code and self.machine_code.resources
+        if not resources or not all(self.launch.block):
+            return None
+        dynamic = max(self.launch.shared_bytes - resources.static_shared, 0)
+        return of_resources(math.prod(self.launch.block), resources, dynamic)
 
     @property
     def bytes_moved(self) -> dict[str, int]:
@@ -183,7 +219,11 @@ class Trace:
             others = sum(count for _, count in by_count[8:])
             counts.append((others, f"{len(by_count) - 8} others"))
         nodes: list[Node] = [Paragraph(self.coverage)] if self.coverage else []
-        nodes += [rows._table() for rows in (self.shared, self.global_) if rows]
+        if self.shared:
+            every = bool(self.machine_code and self.machine_code.rows)
+            nodes += [self.shared._table(), *self.shared._joined(every)]
+        nodes += [self.global_._table()] if self.global_ else []
+        nodes += self._machine_nodes()
         nodes.append(
             Paragraph(
                 f"{self.warp_instructions} warp instructions, {self.barriers} barrier arrivals"
@@ -193,7 +233,27 @@ class Trace:
         nodes += [Paragraph(f"hazard: {row.message}", "bad") for row in self.hazards]
         return nodes
 
+    def _machine_nodes(self) -> list[Node]:
+        if self.machine_code is None:
+            return []
+        resources, _, note = self.machine_code
+        told = [f"machine code was not read: {note}"] if note else []
+        if resources:
+            told = [resources.told(), *told]
+        occupancy = self.occupancy
+        if occupancy:
+            told.append(f"occupancy: {occupancy.told()}")
+        return [Paragraph("\n".join(told))] if told else []
+
     __repr__ = as_text
+
+
+def _ptx_of(what: str | _core.Kernel, launch: Launch) -> str | None:
+    """The PTX of a Kernel, or of a variant if its image is prebuilt."""
+    if isinstance(what, _core.Kernel):
+        return what.ptx
+    file = Path(_core.config()["images"], f"{launch.image}.ptx")
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def _traced(
@@ -205,8 +265,10 @@ def _traced(
     only_if_clean: bool = False,
     blocks: Blocks | None = None,
     progress: bool | Progress = False,
+    machine_code: bool | str = False,
 ) -> Trace:
     __tracebackhide__ = True
+    arch = None if isinstance(machine_code, bool) else architecture(machine_code).sm
     launch = launch_of(what, args, kw)
     with Meter("trace", "blocks") as meter:
         result, _times, raw = _core.observe(
@@ -219,8 +281,14 @@ def _traced(
             only_if_clean=only_if_clean,
             blocks=None if blocks is None else block_numbers(blocks, launch.grids),
             progress=meter if progress is True else progress or None,
+            by_instruction=bool(machine_code),
         )
     assert raw is not None
+    machine = None
+    if machine_code:
+        from ._machine_code import read
+
+        machine = read(_ptx_of(what, launch), arch, raw[6], complete=not raw[5])
     if isinstance(what, str):
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result", "the workspace"]
@@ -228,7 +296,7 @@ def _traced(
         found = _hazards.rows(raw[3], names.__getitem__, arrays)
     else:
         found = _hazards.rows(raw[3], "argument {}".format, args[2:])
-    return Trace(result, raw, found, launch)
+    return Trace(result, raw, found, launch, machine)
 
 
 def trace(
@@ -238,6 +306,7 @@ def trace(
     equal_writes: bool = False,
     blocks: Blocks | None = None,
     progress: bool | Progress = False,
+    machine_code: bool | str = False,
     **kw: Any,
 ) -> Trace:
     """Run an operation or a Kernel on the emulator, count, and look for hazards.
@@ -277,7 +346,16 @@ def trace(
     >>> max(t.shared, key=lambda row: row.worst)  # doctest: +SKIP
     """
     __tracebackhide__ = True
-    return _traced(what, args, kw, hazards, equal_writes, blocks=blocks, progress=progress)
+    return _traced(
+        what,
+        args,
+        kw,
+        hazards,
+        equal_writes,
+        blocks=blocks,
+        progress=progress,
+        machine_code=machine_code,
+    )
 
 
 def _measure(

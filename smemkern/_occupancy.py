@@ -21,10 +21,14 @@ import numpy as np
 
 from . import _architectures as table
 from ._architectures import Architecture, architecture
+from ._core import Kernel
+from ._cuda_tools import Resources, ToolError, compiled
 from ._document import Heading, Node, Paragraph, Table, in_notebook
 from ._table import Bar, Cell, Right
 
 UNLIMITED = np.iinfo(np.int32).max  # the limit of a resource that the kernel does not use
+ESTIMATE = "estimate from the PTX"
+PERCENT = 100  # a larger carve-out is in bytes
 LIMITERS = ("registers", "shared memory", "warps", "blocks", "barriers")
 
 
@@ -39,6 +43,8 @@ class Occupancy(NamedTuple):
     registers: Any  # allocated per block
     shared_bytes: Any  # allocated per block, including what the driver reserves
     arch: Architecture
+    registers_from: str = "given"  # of a Kernel: "ptxas ... for sm_90", "estimate ..."
+    registers_per_thread: Any = 0
 
     @property
     def limiters(self) -> tuple[str, ...]:
@@ -46,6 +52,13 @@ class Occupancy(NamedTuple):
         if np.ndim(self.blocks):
             raise ValueError("limiters needs a single result; for arrays compare limits and blocks")
         return tuple(name for name in LIMITERS if self.limits[name] == self.blocks)
+
+    def told(self) -> str:
+        """A result that is not an array, in half a sentence."""
+        return (
+            f"{self.blocks} blocks per SM, {self.warps} of {self.arch.warps} warps, "
+            f"{self.fraction:.1%}, limited by {' and '.join(self.limiters)}"
+        )
 
     def _nodes(self) -> list[Node]:
         if np.ndim(self.blocks):
@@ -66,9 +79,15 @@ class Occupancy(NamedTuple):
             Paragraph(
                 f"limited by {' and '.join(self.limiters)}\na block takes {self.registers} "
                 f"registers and {self.shared_bytes} bytes of shared memory"
+                f"{self._origin()}"
             ),
             Table(("resource", "blocks it allows", ""), limits),
         ]
+
+    def _origin(self) -> str:
+        if self.registers_from == "given":
+            return ""
+        return f"\n{self.registers_per_thread} registers per thread: {self.registers_from}"
 
     def _curve(self, names: Any = None) -> list[Node]:
         """One-dimensional arrays as a table, with `names` or indices as its first column."""
@@ -125,8 +144,10 @@ def _by_registers(arch: Architecture, registers: Any, warps: Any) -> Any:
 
 def _by_shared(arch: Architecture, allocated: Any, limit: int, carveout: int | None) -> Any:
     sizes = np.array(arch.carveouts)
-    share = 100 if carveout is None else carveout
-    preferred = sizes[np.searchsorted(sizes, share * arch.shared_per_sm // 100)]
+    wanted = arch.shared_per_sm if carveout is None else carveout
+    if wanted <= PERCENT:
+        wanted = wanted * arch.shared_per_sm // 100
+    preferred = sizes[np.searchsorted(sizes, wanted)]
     # A block that needs more gets a larger carve-out than the preferred one.
     available = np.where(
         allocated <= preferred,
@@ -154,8 +175,10 @@ def occupancy(
     ----------
     threads : int or array of int
         Threads per block.
-    registers : int or array of int
-        Registers per thread, as printed by `cuobjdump -res-usage` or `nvcc -Xptxas -v`.
+    registers : int, array of int, or Kernel
+        Registers per thread, as printed by `cuobjdump -res-usage` or `nvcc -Xptxas -v`. Of a
+        Kernel ptxas tells them, and its static shared memory and barriers, if it is installed;
+        else registers are estimated from the PTX, which `registers_from` then says.
     shared_bytes : int or array of int
         Dynamic shared memory per block, in bytes.
     arch : str, int or pair
@@ -163,8 +186,9 @@ def occupancy(
     static_bytes : int or array of int
         Static shared memory per block, in bytes; added to shared_bytes.
     carveout : int, optional
-        The preferred percentage of shared memory (0..100), as set by
-        cudaFuncAttributePreferredSharedMemoryCarveout; None: as much as possible.
+        The preferred size of shared memory: in percent of the largest (0..100), as set by
+        cudaFuncAttributePreferredSharedMemoryCarveout, or in bytes (above 100). The driver takes
+        the next larger size that the architecture supports. None: as much as possible.
     barriers : int or array of int
         Named barriers that the kernel uses; __syncthreads() alone is 1.
     opt_in : bool
@@ -197,8 +221,16 @@ def occupancy(
     """
     __tracebackhide__ = True
     row = architecture(arch)
-    if carveout is not None and not 0 <= carveout <= 100:
-        raise ValueError(f"carveout should be a percentage, 0..100, not {carveout}")
+    if carveout is not None and not 0 <= carveout <= row.shared_per_sm:
+        raise ValueError(
+            f"carveout should be a percentage, 0..100, or bytes up to {row.shared_per_sm}, "
+            f"not {carveout}"
+        )
+    origin = "given"
+    if isinstance(registers, Kernel):
+        registers, own_bytes, own_barriers, origin = _of_kernel(registers, row.sm)
+        static_bytes = np.add(static_bytes, own_bytes)
+        barriers = np.maximum(barriers, own_barriers)
     threads = _integers("threads", threads, 1)
     registers = _integers("registers", registers, 0)
     dynamic = _integers("shared_bytes", shared_bytes, 0)
@@ -237,7 +269,32 @@ def occupancy(
         registers=given(per_block),
         shared_bytes=given(allocated),
         arch=row,
+        registers_from=origin,
+        registers_per_thread=given(registers),
     )
+
+
+def _of_kernel(kernel: Kernel, arch: str) -> tuple[int, int, int, str]:
+    """Registers, static shared memory and barriers of a Kernel, and who said so."""
+    try:
+        r = compiled(kernel.ptx, kernel.name, arch).resources
+    except ToolError as error:
+        return kernel.live_registers, kernel.shared_bytes, 1, f"{ESTIMATE}: {error}"
+    return r.registers, r.static_shared, r.barriers, f"ptxas {r.ptxas} for {r.arch}"
+
+
+def of_resources(threads: int, resources: Resources, shared_bytes: int) -> Occupancy:
+    """Of a compiled kernel with so many threads and bytes of dynamic shared memory per block."""
+    arch = resources.arch.rstrip("af")
+    found = occupancy(
+        threads,
+        resources.registers,
+        shared_bytes,
+        arch,
+        static_bytes=resources.static_shared,
+        barriers=resources.barriers,
+    )
+    return found._replace(registers_from=f"ptxas {resources.ptxas} for {resources.arch}")
 
 
 # These have as many barriers as resident blocks; the others from sm_90 on have twice as many.

@@ -37,7 +37,7 @@ _STYLE = f"""{STYLE}
 tab-size:4}}
 .smk .no{{color:var(--dim);border-left:1px solid var(--line);font:12px ui-monospace,monospace}}
 .smk .note{{color:rgb(var(--bad));white-space:normal}}.smk .note div{{max-width:56ch}}
-.smk .over th+th,.smk .over+tr th:nth-child(5){{border-left:1px solid var(--line)}}
+.smk .over th+th,.smk .over+tr .edge{{border-left:1px solid var(--line)}}
 .smk .gap td{{color:var(--dim);background:var(--soft)}}
 .smk details{{border:1px solid var(--line);border-radius:7px;margin:6px 0;padding:7px 12px}}
 .smk summary{{cursor:pointer}}
@@ -75,7 +75,8 @@ def markup(trace: Trace) -> str:
             _conflicts(trace),
             _opcodes(trace),
             '<p class="foot">A request is one warp instruction. Wavefronts are its cost in shared '
-            "memory; ideal is the fewest wavefronts that could serve its bytes. A sector is 32 "
+            "memory; ideal is the fewest wavefronts that could serve its bytes; as joined: after "
+            f"ptxas joins neighbouring accesses, {trace.shared.source}. A sector is 32 "
             "bytes of global memory. <b>+</b>: includes code inlined at this line. FLOPs per byte "
             "(arithmetic intensity): floating-point operations per byte of the sectors moved.</p>"
             "</div>",
@@ -114,6 +115,10 @@ def _head(trace: Trace) -> str:
         facts.append(("bad" if factor > 1 else "good", "conflict factor", f"{factor:.2f}"))
         facts.append(("", "shared wavefronts", _number(trace.shared_wavefronts)))
         facts.append(("", "shared requests", _number(trace.shared_requests)))
+        joined = trace.machine_conflict_factor
+        if any(row.joined for row in trace.shared):
+            facts.append(("bad" if joined > 1 else "good", "factor as joined", f"{joined:.2f}"))
+    facts += _machine_facts(trace)
     facts.append(("", "global read", _bytes(moved["global_read"])))
     facts.append(("", "global written", _bytes(moved["global_written"])))
     if trace.flops:
@@ -138,6 +143,19 @@ def _head(trace: Trace) -> str:
     )
 
 
+def _machine_facts(trace: Trace) -> list[tuple[str, str, str]]:
+    resources = trace.machine_code and trace.machine_code.resources
+    if not resources:
+        return []
+    spills = resources.spill_stores + resources.spill_loads
+    facts = [("", f"registers, {resources.arch}", str(resources.registers))]
+    facts.append(("bad" if spills else "good", "bytes spilled", str(spills)))
+    occupancy = trace.occupancy
+    if occupancy:
+        facts.append(("", "occupancy", f"{occupancy.fraction:.1%}"))
+    return facts
+
+
 def _hazards(trace: Trace) -> str:
     if not trace.hazards:
         return ""
@@ -158,30 +176,45 @@ def _heat(line: Line, max_lost: int) -> str:
     return f' style="background:rgba(var(--bad),{0.10 + 0.34 * math.sqrt(lost / max_lost):.2f})"'
 
 
-def _row(line: Line, max_lost: int) -> str:
-    cells, more = [""] * 6, "+" if line.inlined else ""
+def _row(line: Line, max_lost: int, joined: bool) -> str:
+    shared, machine, global_ = [""] * 4, [""] * 4, [""] * 2
+    more = "+" if line.inlined else ""
     if line.shared:
-        cells[0] = _number(line.shared_requests) + more
-        cells[1:4] = [_number(line.wavefronts), _number(line.ideal), f"{line.factor:.2f}"]
+        shared = [_number(line.shared_requests) + more, _number(line.wavefronts)]
+        shared += [_number(line.ideal), f"{line.factor:.2f}"]
+        machine = [*map(_number, line.joined), f"{line.joined_factor:.2f}"]
     if line.global_:
-        cells[4:] = [_number(line.global_requests) + more, _number(line.sectors)]
+        global_ = [_number(line.global_requests) + more, _number(line.sectors)]
+    cells = [*shared, *(machine if joined else []), *global_]
     counts = "".join(f"<td>{cell}</td>" for cell in cells)
     code = f'<td class="no">{line.number}</td><td class="code">{escape(line.text) or " "}</td>'
+    before = f'<td colspan="{len(cells) + 1}"></td>'
     notes = "".join(
-        f'<tr><td colspan="7"></td><td class="note"><div>{escape(message)}</div></td></tr>'
+        f'<tr>{before}<td class="note"><div>{escape(message)}</div></td></tr>'
         for message in line.hazards
     )
     return f"<tr{_heat(line, max_lost)}>{counts}{code}</tr>{notes}"
 
 
+_COST = ("requests", "wavefronts", "ideal", "factor")
+
+
+def _source_head(groups: list[tuple[str, tuple[str, ...]]]) -> str:
+    """The two header rows of a table of source lines."""
+    over = "".join(f'<th colspan="{len(names)}">{name}</th>' for name, names in groups[:-1])
+    head = f'<tr class="over">{over}<th colspan="2"></th></tr><tr>'
+    for k, (_, names) in enumerate(groups):
+        first = ' class="edge"' if 0 < k < len(groups) - 1 else ""
+        head += f"<th{first}>{names[0]}</th>" + "".join(f"<th>{name}</th>" for name in names[1:])
+    return head + '<th class="left">source</th></tr>'
+
+
 def _sources(trace: Trace) -> str:
-    names = ("requests", "wavefronts", "ideal", "factor", "requests", "sectors", "line")
-    head = (
-        '<tr class="over"><th colspan="4">shared</th><th colspan="2">global</th>'
-        '<th colspan="2"></th></tr>'
-    )
-    head += "<tr>" + "".join(f"<th>{name}</th>" for name in names)
-    head += '<th class="left">source</th></tr>'
+    joined = any(row.joined for row in trace.shared)
+    groups = [("shared", _COST), *([("as joined by ptxas", _COST)] if joined else [])]
+    groups += [("global", ("requests", "sectors")), ("", ("line",))]
+    head = _source_head(groups)
+    columns = sum(len(names) for _, names in groups) + 1
     files = listing(trace)
     every = [line for lines in files.values() for line in lines]
     max_lost = max((line.wavefronts - line.ideal for line in every), default=0)
@@ -190,9 +223,9 @@ def _sources(trace: Trace) -> str:
         rows, before = [], None
         for line in lines:
             if before is not None and line.number != before + 1:
-                rows.append('<tr class="gap"><td colspan="8">\u22ef</td></tr>')
+                rows.append(f'<tr class="gap"><td colspan="{columns}">\u22ef</td></tr>')
             before = line.number
-            rows.append(_row(line, max_lost))
+            rows.append(_row(line, max_lost, joined))
         parts.append(
             f"<h3>{escape(Path(name).name or 'PTX')}</h3>"
             f'<div class="wide"><table><thead>{head}</thead>'

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ._document import Table
+from ._document import Node, Table
 from ._request import Request
 from ._rows import Rows, factor
 from ._wavefronts import LANES
+
+if TYPE_CHECKING:
+    from ._machine_code import Machine
 
 
 class SharedRow(NamedTuple):
@@ -33,6 +37,8 @@ class SharedRow(NamedTuple):
     worst_request: Request | None = None  # the first that cost `worst`
     machine_requests: int = 0  # requests after ptxas merges adjacent accesses into vectors
     machine_wavefronts: int = 0  # wavefronts after ptxas merges adjacent accesses into vectors
+    machine_ideal: int = 0  # Nsight Compute's ideal of these (docs/exactness.md)
+    machine_source: str = "model"  # of the last three: "model", or "machine code" (models.md)
 
     @property
     def exact(self) -> bool:
@@ -46,6 +52,17 @@ class SharedRow(NamedTuple):
     def factor(self) -> float:
         """Wavefronts / ideal: 1.0 is free of conflicts."""
         return self.wavefronts / self.ideal if self.ideal else 1.0
+
+    @property
+    def machine_factor(self) -> float:
+        """The same after ptxas merges accesses."""
+        return self.machine_wavefronts / self.machine_ideal if self.machine_ideal else 1.0
+
+    @property
+    def joined(self) -> bool:
+        """Whether the machine code's accesses are others than those of the PTX."""
+        machine = self.machine_requests, self.machine_wavefronts
+        return machine != (self.requests, self.wavefronts)
 
     def __repr__(self) -> str:
         return _short(self)
@@ -97,6 +114,34 @@ class SharedRows(Rows[SharedRow]):
         rows = [(place(r), *r[1:7], factor(r.wavefronts, r.ideal)) for r in self]
         return Table(("shared", *SharedRow._fields[1:7], "factor"), rows)
 
+    def _nodes(self) -> Sequence[Node]:
+        return [*super()._nodes(), *self._joined()]
+
+    @property
+    def source(self) -> str:
+        """Where the numbers as joined are from, in half a sentence."""
+        read = sum(row.machine_source == "machine code" for row in self)
+        if read == 0:
+            return "by a model"
+        return f"by the machine code in {read} of {len(self)} rows" + ", else by a model" * (
+            read < len(self)
+        )
+
+    def _joined(self, every: bool = False) -> list[Node]:
+        """The rows whose accesses ptxas joins, or all, as a table of one or no node."""
+        rows = [
+            (
+                *(place(r), r.op, r.width),
+                *(r.machine_requests, r.machine_wavefronts, r.machine_ideal),
+                factor(r.machine_wavefronts, r.machine_ideal),
+                r.machine_source,
+            )
+            for r in self
+            if r.joined or every
+        ]
+        names = "as joined", "op", "width", "requests", "wavefronts", "ideal", "factor", "from"
+        return [Table(names, rows)] if rows else []
+
 
 class GlobalRows(Rows[GlobalRow]):
     """A trace's rows of global memory, shown with their cost."""
@@ -110,10 +155,15 @@ class GlobalRows(Rows[GlobalRow]):
 _DIRECTIONS = {1: "read", 2: "write", 3: "both"}
 
 
-def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[SharedRows, GlobalRows]:
-    """Converts _core's tuples of memory instructions to rows of shared and of global memory."""
+def rows(
+    sites: tuple[tuple[Any, ...], ...], machine_rows: Mapping[int, Machine] | None = None
+) -> tuple[SharedRows, GlobalRows]:
+    """Converts _core's tuples of memory instructions to rows of shared and of global memory.
+
+    machine_rows: what the machine code says of rows, by index.
+    """
     shared_rows, global_rows = [], []
-    for site in sites:
+    for index, site in enumerate(sites):
         (
             shared,
             file,
@@ -130,6 +180,9 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[SharedRows, GlobalRows]:
             raw,
             *machine,
         ) = site
+        source = "model"
+        if machine_rows and index in machine_rows:
+            machine, source = [*machine_rows[index]], "machine code"
         file = base_name(file)
         callers = tuple((base_name(of), number) for of, number in callers)
         block, warp, active, addresses = raw
@@ -146,6 +199,8 @@ def rows(sites: tuple[tuple[Any, ...], ...]) -> tuple[SharedRows, GlobalRows]:
                     worst_request=request,
                     machine_requests=machine[0],
                     machine_wavefronts=machine[1],
+                    machine_ideal=machine[2],
+                    machine_source=source,
                 )
             )
         else:

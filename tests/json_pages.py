@@ -25,6 +25,9 @@ def promised(name):
     if name == "trace":
         check = promised("check")
         found |= {path: kinds for path, kinds in check.items() if path.startswith("hazards")}
+    if name == "check":
+        hazards = {path: kinds for path, kinds in found.items() if path.startswith("hazards[]")}
+        found |= {path.replace("hazards", "benign", 1): kinds for path, kinds in hazards.items()}
     for path in list(found):  # what holds something is an object or an array, if nothing is said
         while cut := re.search(r"(\[\]|\.[^.\[]+)$", path):
             path, last = path[: cut.start()], cut[0]

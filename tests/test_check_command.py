@@ -48,3 +48,48 @@ def test_bad_argument(check, capsys, bad):
 def test_wrong_number_of_arguments(check, capsys):
     assert check("") == 2
     assert "takes 3 arguments" in capsys.readouterr().err
+
+
+DEAD_STORE = """extern "C" __global__ void rev(const float *x, float *y, int n) {
+    __shared__ int last;
+    last = threadIdx.x;
+    y[threadIdx.x] = x[threadIdx.x] * n;
+}
+"""
+
+
+@pytest.mark.parametrize("optimised", [True, False])
+def test_a_store_that_the_optimiser_removes(tmp_path, nvrtc, capsys, optimised):
+    file = tmp_path / "dead.cu"
+    file.write_text(DEAD_STORE)
+    more = [] if optimised else ["--no-optimise"]
+    assert main(["check", str(file), *ARGS, "--arg=i32=2", *more]) == (0 if optimised else 1)
+    out = capsys.readouterr().out
+    assert ("WAW race, shared last[0]: kernel.cu:3" in out) != optimised
+
+
+def test_ptx_cannot_be_unoptimised(tmp_path, capsys):
+    file = tmp_path / "k.ptx"
+    file.write_text(".version 8.0\n.target sm_80\n.address_size 64\n.entry rev() { ret; }")
+    status = main(["check", str(file), "--grid=1", "--block=1", "--no-optimise"])
+    assert status == 2
+    assert "--no-optimise needs CUDA C++" in capsys.readouterr().err
+
+
+CAS_LOOP = """extern "C" __global__ void add(int *p) {
+    int old = *p, assumed;
+    do {
+        assumed = old;
+        old = atomicCAS(p, assumed, assumed + 1);
+    } while (assumed != old);
+}
+"""
+
+
+def test_a_benign_race_is_a_note(tmp_path, nvrtc, capsys):
+    file = tmp_path / "add.cu"
+    file.write_text(CAS_LOOP)
+    assert main(["check", str(file), "--grid=2", "--block=64", "--arg=i32[1]"]) == 0
+    out = capsys.readouterr().out
+    assert "note: kernel.cu:2 reads argument 0, element 0" in out
+    assert "no hazards" in out

@@ -18,6 +18,10 @@ from test_trace_rows import PTX
 
 SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
 RACE = """extern "C" __global__ void race(int *y) { y[threadIdx.x / 32] = threadIdx.x; }"""
+BENIGN = """extern "C" __global__ void benign(int *y) {
+    int old = *y;
+    atomicCAS(y, old, old + 1);
+}"""
 DOCUMENTS = {
     "info": [""],
     "demo": ["--device emu"],
@@ -35,6 +39,7 @@ DOCUMENTS = {
         "k.ptx --grid 2 --block 32 --arg i32[64]",
         f"sum.cu {SUM}",
         "race.cu --grid 1 --block 64 --arg i32[4]",
+        "k.ptx --grid 2 --block 32 --arg i32[64] --machine-code",
     ],
     "banks": [
         "",
@@ -48,11 +53,13 @@ DOCUMENTS = {
     "occupancy": [
         "--registers 0 --threads 1025",
         "--registers 64 --shared 49152 --arch A100 --curve",
+        "k.ptx --threads 128 --carveout 50",
     ],
     "profile": ["gemm"],
     "check": [
         f"sum.cu {SUM}",
         "race.cu --grid 1 --block 64 --arg i32[4]",
+        "benign.cu --grid 1 --block 64 --arg i32[1]",
         "k.ptx --grid 1 --block 32 --arg i32[8]",
         "k.ptx --grid 1 --block 32 --arg i32[64]",
     ],
@@ -66,6 +73,7 @@ def document(command, tmp_path, monkeypatch, short_demo):
     (tmp_path / "sum.cu").write_text(sum_source())
     (tmp_path / "k.ptx").write_text(PTX)
     (tmp_path / "race.cu").write_text(RACE)
+    (tmp_path / "benign.cu").write_text(BENIGN)
     monkeypatch.chdir(tmp_path)
     gpu = Device("cuda:0", "Some GPU", (9, 0), 132, 1980.0, 2**37, 232448)
     monkeypatch.setattr("smemkern._devices.devices", lambda: Rows([gpu, *smemkern.devices()]))

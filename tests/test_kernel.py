@@ -238,7 +238,8 @@ def test_options_are_not_for_ptx():
 
 def test_text_that_is_not_well_formed():
     with pytest.raises(
-        smemkern.KernelImageError, match=r"PTX line 3: expected '\.param' or '\)', found '{'"
+        smemkern.KernelImageError,
+        match=r"PTX line 3: expected '\.param', '\.reg' or '\)', found '{'",
     ):
         smemkern.Kernel(".version 7.0\n.target sm_80\n.visible .entry k( {", "k")
 

@@ -14,6 +14,7 @@ import pytest
 import smemkern
 from checks import malloc_bytes
 from test_api import calls
+from test_texture import REFERENCE
 from wrong_calls import ALL, S, forever, ones, scale
 
 TIMES = 50
@@ -31,6 +32,11 @@ def right():
     yield "a kernel", lambda: scale(1, 8, x, 1.0, 8, device="emu")
     yield "its names", lambda: (scale.name, scale.ptx, scale.source, repr(scale), hash(scale))
     yield "TensorMap", lambda: smemkern.TensorMap(ones(64, 64), (8, 8))
+    yield "Texture", lambda: repr(smemkern.Texture(ones(64, 64), address=("clamp", "border")).array)
+    yield "Surface", lambda: smemkern.Surface(ones(64, 64))
+    texture, surface = smemkern.Texture(ones(8)), smemkern.Surface(ones(8))
+    line, given = smemkern.Kernel(REFERENCE, "copy"), {"line": texture, "result": surface}
+    yield "textures", lambda: line(1, 8, textures=given, device="emu")
     yield "trace", lambda: smemkern.trace(scale, 1, 8, x, 1.0, 8)
     yield "trace of a row", lambda: smemkern.trace("transpose", S, variant="padded")
     yield "wavefronts", lambda: smemkern.banks.wavefronts(4 * words)

@@ -70,6 +70,29 @@ extern "C" __global__ void load_one(const __grid_constant__ Map map, const int *
     wait(&b, 0);
     for (int k = threadIdx.x; k < whole; k += 32) out[k] = tile[k];
 }
+__device__ void load_two(const Map &a, const Map &b, int row, unsigned char *out) {
+    unsigned char *tile = aligned();
+    __shared__ u64 bar;
+    const int c[5] = {0, row, 0, 0, 0};
+    if (threadIdx.x == 0) init(&bar, 1), fence_init();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        arrive_expect(&bar, 1024);
+        load_box(tile, a, c, &bar);
+        load_box(tile + 512, b, c, &bar);
+    }
+    wait(&bar, 0);
+    for (int k = threadIdx.x; k < 1024; k += 32) out[k] = tile[k];
+}
+#if RANK == 2
+struct Two { int row; Map a; Map b; int unused; };
+extern "C" __global__ void load_members(const __grid_constant__ Two two, unsigned char *out) {
+    load_two(two.a, two.b, two.row, out);
+}
+extern "C" __global__ void load_pointers(const Map *a, const Map *b, int row, unsigned char *out) {
+    load_two(*a, *b, row, out);
+}
+#endif
 // Shared memory from in, and a box of it to the tensor.
 extern "C" __global__ void store_one(const __grid_constant__ Map map, const int *start,
                                      const unsigned char *in, int whole) {
@@ -414,8 +437,8 @@ def test_misuse_is_named(nvrtc, body, message):
 def test_parameters_that_are_no_map(nvrtc):
     k = kernel("load_one", 2)
     m = smemkern.TensorMap(np.zeros((8, 8), "f4"), (8, 8))
-    with pytest.raises(TypeError, match="argument 1 is a TensorMap"):
-        k(1, 32, m, m, np.zeros(1, "u1"), 0, 0, device="emu")
+    with pytest.raises(TypeError, match="argument 3 is a TensorMap"):
+        k(1, 32, m, np.zeros(5, "i4"), np.zeros(1, "u1"), m, 0, device="emu")
 
 
 @pytest.mark.parametrize(
@@ -437,3 +460,135 @@ def test_unknown_forms_are_refused(text):
     k = smemkern.Kernel(ptx, "k")
     with pytest.raises(smemkern.UnsupportedInstructionError, match=r"cp\.async\.bulk\.tensor"):
         k(1, 1, device="emu")
+
+
+# ---- maps that are reached by pointers, and maps in structs ----
+
+TWO = np.dtype(
+    {
+        "names": ["row", "a", "b", "unused"],
+        "formats": ["i4", "V128", "V128", "i4"],
+        "offsets": [0, 64, 192, 320],
+        "itemsize": 384,
+    }
+)
+
+
+def two_maps(rng):
+    """Two tensors, their maps, and what load_two gives from row 3 on."""
+    arrays = [random_array(rng, (20, 16), "f4"), random_array(rng, (9, 24), "i4")]
+    arrays[0].flags.writeable = False
+    maps = [smemkern.TensorMap(array, (8, 16)) for array in arrays]
+    return maps, b"".join(box_of(array, (8, 16), (3, 0)).tobytes() for array in arrays)
+
+
+def test_pointers_to_maps(nvrtc, device, rng):
+    (a, b), expected = two_maps(rng)
+    out = np.zeros(1024, "u1")
+    load = kernel("load_pointers", 2)
+    load(1, 32, a, b, 3, out, shared_bytes=2048 + 1024, device=device)
+    assert out.tobytes() == expected
+
+
+def test_maps_in_a_struct(nvrtc, device, rng):
+    (a, b), expected = two_maps(rng)
+    out = np.zeros(1024, "u1")
+    two = np.zeros(1, TWO)
+    two["row"], two["a"], two["b"] = 3, np.void(bytes(a)), np.void(bytes(b))
+    before = two.tobytes()
+    load = kernel("load_members", 2)
+    for given in (two, two[0]):
+        out[:] = 0
+        load(1, 32, given, out, shared_bytes=2048 + 1024, device=device)
+        assert out.tobytes() == expected
+    assert two.tobytes() == before
+
+
+def test_an_output_through_a_pointer_to_a_map(nvrtc, rng):
+    """A writable array is written back, and its memory is that of the same array elsewhere."""
+    source = HELPERS + BULK + COPIES.replace("const __grid_constant__ Map map", "const Map *p")
+    source = source.replace("int c[5];", "const Map &map = *p; int c[5];")
+    array, tile = np.zeros((20, 16), "i4"), random_array(rng, (8, 16), "i4")
+    store = smemkern.Kernel(
+        source, "store_one", options=("-arch=compute_90", "-std=c++17", "-DRANK=2")
+    )
+    store(
+        *(1, 32, smemkern.TensorMap(array, (8, 16)), coordinates((5, 0)), tile, tile.nbytes),
+        shared_bytes=tile.nbytes + 1024,
+    )
+    assert (array[5:13] == tile).all()
+    assert not array[:5].any()
+    assert not array[13:].any()
+
+
+def test_a_pointed_map_is_read_only_and_ends(rng):
+    head = ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 m)"
+    tensor = smemkern.TensorMap(random_array(rng, (8, 16), "f4"), (8, 16))
+    body = "{{ .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [m]; {} ret; }}"
+    smemkern.Kernel(head + body.format("ld.global.u32 %r, [%p+124];"), "k")(1, 1, tensor)
+    for wrong, match in (
+        ("st.global.u32 [%p], 0;", "writes 4 bytes"),
+        ("ld.global.u32 %r, [%p+128];", "the first byte past the end of a buffer .128 bytes"),
+    ):
+        made = smemkern.Kernel(head + body.format(wrong), "k")
+        with pytest.raises(smemkern.LaunchError, match=match):
+            made(1, 1, tensor)
+
+
+def test_bytes_of_maps(rng):
+    array = random_array(rng, (8, 16), "f4")
+    a, b = (smemkern.TensorMap(array, (8, 16)) for _ in range(2))
+    assert len(bytes(a)) == 128
+    assert bytes(a) == bytes(a) != bytes(b)
+    address = array.ctypes.data.to_bytes(8, "little")
+    assert address not in bytes(a)
+
+
+def test_bytes_of_a_map_that_is_gone(nvrtc, rng):
+    (a, b), _ = two_maps(rng)
+    two = np.zeros(1, TWO)
+    two["a"], two["b"] = np.void(bytes(a)), np.void(bytes(b))
+    load = kernel("load_members", 2)
+    del b
+    with pytest.raises(ValueError, match="argument 0 contains the bytes of a TensorMap that does"):
+        load(1, 32, two, np.zeros(1024, "u1"), shared_bytes=3072, device="emu")
+
+
+def test_bytes_of_no_map(nvrtc, rng):
+    """Bytes of another process, or any others, are no tensor map to the kernel."""
+    (a, b), _ = two_maps(rng)
+    two = np.zeros(1, TWO)
+    two["a"], two["b"] = np.void(bytes(a)), np.void(rng.bytes(16) + bytes(b)[16:])
+    load = kernel("load_members", 2)
+    with pytest.raises(smemkern.LaunchError, match="there is no tensor map at"):
+        load(1, 32, two, np.zeros(1024, "u1"), shared_bytes=3072, device="emu")
+
+
+def test_maps_elsewhere_in_a_struct(nvrtc, rng):
+    """At other places than multiples of 64 they are bytes like any others."""
+    head = ".version 8.3\n.target sm_90\n.address_size 64\n"
+    text = (
+        head
+        + """.visible .entry k(.param .align 64 .b8 s[256], .param .u64 o) {
+    .reg .b64 %o; .reg .b32 %r; ld.param.u64 %o, [o]; ld.param.u32 %r, [s+32];
+    st.global.u32 [%o], %r; ret; }"""
+    )
+    (a, _), _ = two_maps(rng)
+    given, out = np.zeros(256, "u1"), np.zeros(1, "u4")
+    given[32:160] = np.frombuffer(bytes(a), "u1")
+    smemkern.Kernel(text, "k")(1, 1, given, out)
+    assert out[0] == np.frombuffer(bytes(a)[:4], "u4")[0]
+
+
+def test_a_map_for_a_number(rng):
+    head = (
+        ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry k(.param .{} m) {{ ret; }}"
+    )
+    tensor = smemkern.TensorMap(random_array(rng, (8, 16), "f4"), (8, 16))
+    for kind in ("u32", "f64", "align 8 .b8 m2[16], .param .u64"):
+        text = head.format(kind).replace(" m2[16], .param .u64 m", " m[16]")
+        made = smemkern.Kernel(text, "k")
+        with pytest.raises(
+            TypeError, match="argument 0 is a TensorMap, but .* or a pointer to one"
+        ):
+            made(1, 1, tensor)

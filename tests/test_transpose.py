@@ -75,7 +75,7 @@ def test_large_ones(row, bits, shape, device, rng):
 # Rows 128 KiB apart: pairs of strips, and what is left of them; by chunks, by elements, and with
 # large tiles.
 CROWDED = [("b32", 64, 16500, ""), ("b64", 64, 8200, ""), ("b128", 64, 4100, "")]
-CROWDED += [("b32", 264, 16501, "_even"), ("b64", 264, 8201, "_even")]
+CROWDED += [("b32", 264, 16501, "_aligned"), ("b64", 264, 8201, "_aligned")]
 CROWDED += [("b32", 257, 16501, "_large"), ("b64", 257, 8200, "_large"), ("b128", 257, 8192, "")]
 
 

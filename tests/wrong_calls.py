@@ -467,6 +467,12 @@ MODELS = [
         (8, 8),
         swizzle="x",
     ),
+    case("texture of a list", TypeError, "must be numpy.ndarray", smemkern.Texture, [1.0]),
+    case("texture of doubles", TypeError, "not of float64", smemkern.Texture, np.ones(4)),
+    case("texture address", ValueError, "address", smemkern.Texture, ones(4), address=("x",)),
+    case("texture border", TypeError, "number", smemkern.Texture, ones(4), border=("x",)),
+    case("surface channels", ValueError, "channels", smemkern.Surface, ones(4), channels=3),
+    case("textures", TypeError, "textures", scale, 1, 8, ones(8), 1.0, 8, textures={"t": 3}),
     case("empty_cache", ValueError, "'emu', 'cuda'", smemkern.empty_cache, "tpu"),
 ]
 

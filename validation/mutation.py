@@ -226,8 +226,8 @@ def outcome(mutant: Mutant | Image) -> Record:
                 break
             finally:
                 signal.alarm(0)
-            if trace.hazards:
-                kinds.update(hazard.kind for hazard in trace.hazards)
+            if found := (*trace.hazards, *trace.benign):  # a note is a report, too
+                kinds.update(row.kind for row in found)
                 break
             wrong += not is_right(image, given, trace.result, keywords)
     return {"verdict": verdict(kinds, wrong), "kinds": dict(kinds), "wrong": wrong}

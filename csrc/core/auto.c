@@ -1,4 +1,4 @@
-/* Predicted time of a row: the sum of six terms, each a count from its plan times a fitted cost.
+/* Predicted time of a variant: the sum of six terms, each a count from its plan times a fitted cost.
  * Six are enough to rank the rows, and few enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
@@ -9,39 +9,39 @@
 
 const char *const smk_accuracy_names[SMK_N_ACCURACIES] = {"float32", "norm", "tf32"};
 
-static const smk_dtype *dtype_of(const smk_row *row, const char *name) {
-    for (int i = 0; i < row->n_dtypes; i++)
-        if (!strcmp(row->dtypes[i].name, name)) return &row->dtypes[i];
+static const smk_dtype *dtype_of(const smk_variant *variant, const char *name) {
+    for (int i = 0; i < variant->n_dtypes; i++)
+        if (!strcmp(variant->dtypes[i].name, name)) return &variant->dtypes[i];
     return NULL;
 }
 
 /* Code with instructions of one architecture alone (sm_90a) runs on no other. */
-static bool runs_on(const smk_row *row, int sm) {
-    return sm == 0 || (row->portable ? sm >= row->min_sm : sm == row->min_sm);
+static bool runs_on(const smk_variant *variant, int sm) {
+    return sm == 0 || (variant->portable ? sm >= variant->min_sm : sm == variant->min_sm);
 }
 
-static bool can_run(const smk_row *row, const smk_query *q) {
-    return row->op == q->op && runs_on(row, q->sm) && smk_strides_of(row) >= q->strides;
+static bool can_run(const smk_variant *variant, const smk_query *q) {
+    return variant->op == q->op && runs_on(variant, q->sm) && smk_strides_of(variant) >= q->strides;
 }
 
 enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
-/* How the row's plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
+/* How the variant's plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
     double tiles; /* of C, times the batch */
-    double size;  /* elements of a tile, relative to the row's output_tile */
+    double size;  /* elements of a tile, relative to the variant's output_tile */
     double split; /* K ranges */
 } tiling;
 
 static tiling tiling_of(const smk_timing *t, const smk_query *q) {
-    const bool skinny = t->row->skinny.rows[0] > 0;
+    const bool skinny = t->variant->skinny.rows[0] > 0;
     smk_geometry g = {.output_tile = {1, 1}};
-    t->row->geometry(t->values, t->dtype->itemsize, 0, &g);
+    t->variant->geometry(t->values, t->dtype->itemsize, 0, &g);
     int64_t *tile = g.output_tile;
     const double declared = (double)(tile[0] * tile[1]);
     if (skinny) { /* assumes row-major operands */
         const bool k_major = q->N < q->M ? q->K > 1 : q->N == 1;
-        const skinny_tiling own = skinny_tiling_of(t->row, t->dtype, q->M, q->N, k_major);
+        const skinny_tiling own = skinny_tiling_of(t->variant, t->dtype, q->M, q->N, k_major);
         tile[0] = own.tile[0];
         tile[1] = own.tile[1];
     }
@@ -50,32 +50,32 @@ static tiling tiling_of(const smk_timing *t, const smk_query *q) {
                 .size = (double)(tile[0] * tile[1]) / declared,
                 .split = 1};
     const bool few = c.tiles > 0 && c.tiles < 1e6; /* above, there is no split-K */
-    if (!t->row->split.rate || !few || !q->K || !q->multiprocessors) return c;
+    if (!t->variant->split.rate || !few || !q->K || !q->multiprocessors) return c;
     if (skinny) {
         c.split = (double)skinny_split((int64_t)c.tiles, q->K, q->multiprocessors);
     } else {
         const split_query query =
-            split_query_of(t->row, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
+            split_query_of(t->variant, t->dtype, t->values, (int64_t[]){q->M, q->N, q->K}, q->batch,
                            STEP_BYTES / t->dtype->itemsize, q->aligned, q->multiprocessors);
         c.split = (double)split_choose(&query);
     }
     return c;
 }
 
-/* Whether the row packs A, or A and B, for TMA. One warp packs a whole row of K. */
-static bool packs(const smk_row *row, bool aligned) {
-    return row->wgmma.terms > 1 || (row->wgmma.terms && !aligned);
+/* Whether the variant packs A, or A and B, for TMA. One warp packs a whole row of K. */
+static bool packs(const smk_variant *variant, bool aligned) {
+    return variant->wgmma.terms > 1 || (variant->wgmma.terms && !aligned);
 }
 
 /* Bytes moved per element of A and of B: its read and, if it is packed, the write and the read of
  * the packed copy. With two terms, a first pass over B finds its largest elements. */
 static void bytes_per_element(const smk_timing *t, bool aligned, double out[2]) {
-    const smk_wgmma *kind = &t->row->wgmma;
+    const smk_wgmma *kind = &t->variant->wgmma;
     const double itemsize = t->dtype->itemsize;
     const double term = (double)smk_tensor_type_bytes(kind->operand);
-    out[0] = itemsize + (packs(t->row, aligned) ? 2 * kind->terms * term : 0);
+    out[0] = itemsize + (packs(t->variant, aligned) ? 2 * kind->terms * term : 0);
     out[1] = itemsize + (kind->terms > 1 ? itemsize : 0) +
-             (packs(t->row, aligned) && !aligned ? 2 * itemsize : 0);
+             (packs(t->variant, aligned) && !aligned ? 2 * itemsize : 0);
 }
 
 void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_TERMS]) {
@@ -90,7 +90,7 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
     if (c.split > 1) bytes += 2 * c.split * m * n * (t->dtype->itemsize == 8 ? 8 : 4);
     out[SMK_TERM_CALL] = 1;
     out[SMK_TERM_PARTS] = c.split > 1;
-    out[SMK_TERM_DEPTH] = packs(t->row, q->aligned) ? k / 1024 : range;
+    out[SMK_TERM_DEPTH] = packs(t->variant, q->aligned) ? k / 1024 : range;
     out[SMK_TERM_TILE] = busiest;
     out[SMK_TERM_STEP] = busiest * c.size * range;
     out[SMK_TERM_BYTES] = batch * bytes * 1e-6;
@@ -98,9 +98,9 @@ void smk_timing_terms(const smk_timing *t, const smk_query *q, double out[SMK_N_
 
 bool smk_timing_fits(const smk_timing *t, const smk_query *q) {
     const int64_t side = q->M < q->N ? q->M : q->N;
-    if ((t->side && side > t->side) || (q->only && q->only != t->row)) return false;
-    return can_run(t->row, q) && !strcmp(t->dtype->name, q->dtype) && t->accuracy <= q->accuracy &&
-           t->aligned == q->aligned;
+    if ((t->side && side > t->side) || (q->only && q->only != t->variant)) return false;
+    return can_run(t->variant, q) && !strcmp(t->dtype->name, q->dtype) &&
+           t->accuracy <= q->accuracy && t->aligned == q->aligned;
 }
 
 double smk_timing_predicts(const smk_timing *t, const smk_query *q) {
@@ -125,12 +125,13 @@ const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_que
     return best;
 }
 
-const smk_row *smk_default_row(const smk_query *q) {
+const smk_variant *smk_default_variant(const smk_query *q) {
     const unsigned device = q->sm ? SMK_DEFAULT_CUDA : SMK_DEFAULT_EMU;
-    const smk_row *found = NULL; /* the last one that fits, as variants.toml says */
-    for (size_t i = 0; i < smk_n_rows; i++) {
-        const smk_row *row = &smk_rows[i];
-        if (row->default_on & device && can_run(row, q) && dtype_of(row, q->dtype)) found = row;
+    const smk_variant *found = NULL; /* the last one that fits, as variants.toml says */
+    for (size_t i = 0; i < smk_n_variants; i++) {
+        const smk_variant *variant = &smk_variants[i];
+        if (variant->default_on & device && can_run(variant, q) && dtype_of(variant, q->dtype))
+            found = variant;
     }
     return found;
 }

@@ -1,4 +1,4 @@
-/* Variant "auto": chooses the row and the parameters with the shortest predicted time.
+/* Variant "auto": chooses the variant and the parameters with the shortest predicted time.
  * docs/choosing.md explains the prediction and the source of its numbers.
  */
 #ifndef SMK_AUTO_H
@@ -23,12 +23,12 @@ typedef struct smk_query {
     int sm;              /* of the device; 0: the emulator */
     int multiprocessors; /* of the device */
     int64_t M, N, K, batch;
-    smk_strides strides; /* layouts that a row must support to read the operands in place */
-    bool aligned;        /* all rows of both operands begin at multiples of 16 bytes */
-    const smk_row *only; /* NULL: any row */
+    smk_strides strides;     /* layouts that a variant must support to read the operands in place */
+    bool aligned;            /* all rows of both operands begin at multiples of 16 bytes */
+    const smk_variant *only; /* NULL: any variant */
 } smk_query;
 
-/* Terms of a row's predicted time on a GPU. `busiest`: tiles on the most loaded multiprocessor. K
+/* Terms of a variant's predicted time on a GPU. `busiest`: tiles on the most loaded multiprocessor. K
  * is in units of 1024; with split-K it is that of one K range. */
 enum {
     SMK_TERM_CALL,  /* 1: launch overhead */
@@ -40,12 +40,12 @@ enum {
     SMK_N_TERMS
 };
 
-/* A row with its parameters, and microseconds per unit of each term, fitted to measured times. */
+/* A variant with its parameters, and microseconds per unit of each term, fitted to measured times. */
 typedef struct smk_timing {
-    const smk_row *row;
+    const smk_variant *variant;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
-    smk_accuracy accuracy; /* of the row's results */
+    smk_accuracy accuracy; /* of the variant's results */
     bool aligned;          /* of the operands that were timed */
     int64_t side;          /* max of min(M, N) that it applies to; 0: no limit */
     double cost[SMK_N_TERMS];
@@ -53,7 +53,7 @@ typedef struct smk_timing {
 
 void smk_timing_terms(const smk_timing *timing, const smk_query *q, double out[SMK_N_TERMS]);
 
-/* Whether the row can run the query, and the timing applies to it. */
+/* Whether the variant can run the query, and the timing applies to it. */
 bool smk_timing_fits(const smk_timing *timing, const smk_query *q);
 
 double smk_timing_predicts(const smk_timing *timing, const smk_query *q); /* microseconds */
@@ -61,8 +61,8 @@ double smk_timing_predicts(const smk_timing *timing, const smk_query *q); /* mic
 /* The timing with the shortest predicted time; NULL: none fits. */
 const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_query *q);
 
-/* The row to use where no time is predicted: on the emulator, and for operations and types without
- * timings. NULL: no row fits. */
-const smk_row *smk_default_row(const smk_query *q);
+/* The variant to use where no time is predicted: on the emulator, and for operations and types without
+ * timings. NULL: no variant fits. */
+const smk_variant *smk_default_variant(const smk_query *q);
 
 #endif

@@ -11,12 +11,14 @@
     X(RAW, "RAW")                                                                                  \
     X(WAR, "WAR")                                                                                  \
     X(WAW, "WAW")                                                                                  \
+    X(CAS_READ, "cas-read")                                                                        \
     X(UNINITIALISED, "uninitialised")                                                              \
     X(UNWRITTEN, "unwritten")                                                                      \
     X(ASYNC_READ, "async-read")                                                                    \
     X(ASYNC_WRITE, "async-write")                                                                  \
     X(OVERLAP, "overlap")                                                                          \
     X(PROXY, "proxy")                                                                              \
+    X(PROXY_INIT, "proxy-init")                                                                    \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
@@ -30,6 +32,11 @@ typedef enum smk_hazard_kind {
 #undef X
         SMK_N_HAZARDS
 } smk_hazard_kind;
+
+/* Whether findings of this kind are hazards. The others are benign: docs/hazards.md says why. */
+static inline bool smk_is_hazard(smk_hazard_kind kind) {
+    return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT;
+}
 
 typedef enum smk_space {
     SMK_NO_SPACE,

@@ -15,6 +15,7 @@
 #include "hazard.h"
 #include "status.h"
 #include "tensor_map.h"
+#include "texture.h"
 
 /* Device code: PTX text (NUL-terminated; for "emu", or for the JIT of "cuda") or a fat binary. */
 typedef struct smk_image {
@@ -92,6 +93,8 @@ typedef struct smk_job {
     size_t n_pointers;
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
+    const smk_texture *textures; /* "emu": checked (smk_texture_check) */
+    size_t n_textures;
     size_t args_bytes;
     const uint32_t *parameters; /* byte offset of each kernel parameter in the arguments */
     size_t n_parameters;
@@ -179,8 +182,27 @@ typedef struct smk_site {
     smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
     int n_callers;
     /* shared: after ptxas has merged accesses (emu/cost/ptxas_vectorize.h) */
-    uint64_t machine_requests, machine_wavefronts;
+    uint64_t machine_requests, machine_wavefronts, machine_ideal;
 } smk_site;
+
+/* The cost of requests as accesses of 4, 8 or 16 bytes per lane, each aligned to its width and
+ * containing the bytes of the request. Zeros: narrower than the requests, or no request. */
+enum { SMK_N_WIDTHS = 3 };
+
+typedef struct smk_wider_cost {
+    uint64_t wavefronts, ideal;
+    uint32_t min_wavefronts, max_wavefronts, min_ideal, max_ideal; /* of one request */
+} smk_wider_cost;
+
+/* One PTX instruction that ran. */
+typedef struct smk_instruction_count {
+    const char *function;
+    int ptx_line;
+    uint64_t warps;    /* how often a warp executed it */
+    int64_t site;      /* of its loads and stores of shared memory, an index; -1: it has none */
+    uint64_t requests; /* ... and their number */
+    smk_wider_cost wider[SMK_N_WIDTHS];
+} smk_instruction_count;
 
 typedef struct smk_opcode_count {
     char opcode[32]; /* with type and modifiers: "fma.rn.f32" */
@@ -194,6 +216,9 @@ typedef struct smk_trace {
     size_t n_sites;
     smk_opcode_count *opcodes;
     size_t n_opcodes;
+    bool by_instruction; /* from the caller: count also by PTX instruction */
+    smk_instruction_count *instructions;
+    size_t n_instructions;
     uint64_t warp_instructions;
     uint64_t barriers; /* warp arrivals at block barriers */
     uint64_t flops;
@@ -208,6 +233,8 @@ typedef struct smk_trace {
     void (*free_texts)(void *);
 } smk_trace;
 
+/* Whether some finding is a hazard (smk_is_hazard). */
+bool smk_trace_has_hazards(const smk_trace *trace);
 void smk_trace_free(smk_trace *trace);
 
 #endif

@@ -1,7 +1,7 @@
-/* Launch planning: from a problem and a row of the registry to launches. A pure function.
+/* Launch planning: from a problem and a variant to launches. A pure function.
  *
  *     smk_gemm | smk_transpose | smk_probe   the problem: sizes and strides, no memory
- *           |  + row, values
+ *           |  + variant, values
  *     smk_plan                               launches and their arguments
  *
  * blockIdx.x counts the tiles of one result, row by row. blockIdx.z counts the batch. Adjacent
@@ -80,20 +80,21 @@ typedef struct smk_plan {
     size_t n_maps;
     size_t workspace;          /* bytes; the buffer after the operands' */
     size_t prepacked_bytes[2]; /* of prepacked A, B. 0: not prepacked, or in the workspace */
-    int64_t split;             /* K ranges; 0: the row has no split-K */
+    int64_t split;             /* K ranges; 0: the variant has no split-K */
 } smk_plan;
 
-/* `values`: of the row's parameters, from smk_row_values. After success, call smk_plan_free. */
-smk_code smk_plan_gemm(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+/* `values`: of the variant's parameters, from smk_variant_values. After success, call smk_plan_free. */
+smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                        const smk_gemm *problem, smk_plan *plan, smk_status *status);
-smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                            const smk_transpose *problem, smk_plan *plan, smk_status *status);
-smk_code smk_plan_probe(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code smk_plan_transpose(const smk_variant *variant, const smk_dtype *dtype,
+                            const int64_t *values, const smk_transpose *problem, smk_plan *plan,
+                            smk_status *status);
+smk_code smk_plan_probe(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                         const smk_probe *problem, smk_plan *plan, smk_status *status);
 void smk_plan_free(smk_plan *plan);
 
 /* *n_y: elements of y for n elements of x. SMK_VALUE if n is too small. */
-smk_code smk_probe_size(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code smk_probe_size(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                         int64_t n, int64_t *n_y, smk_status *status);
 
 #endif

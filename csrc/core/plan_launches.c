@@ -45,15 +45,16 @@ int64_t batch_z_stride(const batch_iterator *it, int operand) {
 
 /* ---- from a folded batch to launches ---- */
 
-smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_geometry geometry_of(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                          int64_t n) {
     smk_geometry g = {.threads = {1, 1, 1}, .output_tile = {1, 1}};
-    row->geometry(values, dtype->itemsize, n, &g);
+    variant->geometry(values, dtype->itemsize, n, &g);
     return g;
 }
 
-smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
-                           int64_t rows, int64_t cols, launch_shape *out, smk_status *status) {
+smk_code launch_shape_init(const smk_variant *variant, const smk_dtype *dtype,
+                           const smk_geometry *g, int64_t rows, int64_t cols, launch_shape *out,
+                           smk_status *status) {
     int64_t tiles;
     if (__builtin_mul_overflow(ceil_div(rows, g->output_tile[0]), ceil_div(cols, g->output_tile[1]),
                                &tiles) ||
@@ -63,7 +64,7 @@ smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk
             "%s variant '%s': a result of %" PRId64 " x %" PRId64 " is more than the %d "
             "tiles of %" PRId64 " x %" PRId64 " that one launch can have; take a variant "
             "with a larger tile, or split the arrays",
-            smk_op_names[row->op], row->name, rows, cols, MAX_GRID_X, g->output_tile[0],
+            smk_op_names[variant->op], variant->name, rows, cols, MAX_GRID_X, g->output_tile[0],
             g->output_tile[1]);
     }
     int64_t threads = g->threads[0] * g->threads[1] * g->threads[2];
@@ -72,14 +73,14 @@ smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk
                         "%s variant '%s': these parameters make a block of %" PRId64
                         " threads; the "
                         "hardware has at most %d",
-                        smk_op_names[row->op], row->name, threads, MAX_THREADS);
+                        smk_op_names[variant->op], variant->name, threads, MAX_THREADS);
     }
     *out = (launch_shape){.itemsize = dtype->itemsize,
                           .n_kernels = tiles > 0,
                           .batches_per_block = 1,
-                          .overlaps = row->overlaps};
+                          .overlaps = variant->overlaps};
     out->kernels[0] = (kernel){
-        .entry = row->entry,
+        .entry = variant->entry,
         .blocks = (uint32_t)tiles,
         .threads = {(uint32_t)g->threads[0], (uint32_t)g->threads[1], (uint32_t)g->threads[2]},
         .shared_bytes = (size_t)g->shared_bytes};

@@ -44,13 +44,14 @@ typedef struct launch_shape {
     size_t batches_offset; /* of the launch's batch count, a long long in the arguments; 0: none */
 } launch_shape;
 
-/* The row's launch geometry. n: K of a gemm, length of x of a probe, else 0. */
-smk_geometry geometry_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+/* The variant's launch geometry. n: K of a gemm, length of x of a probe, else 0. */
+smk_geometry geometry_of(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                          int64_t n);
 
-/* The row's main kernel, with one block per tile of a rows x cols result. */
-smk_code launch_shape_init(const smk_row *row, const smk_dtype *dtype, const smk_geometry *g,
-                           int64_t rows, int64_t cols, launch_shape *out, smk_status *status);
+/* The variant's main kernel, with one block per tile of a rows x cols result. */
+smk_code launch_shape_init(const smk_variant *variant, const smk_dtype *dtype,
+                           const smk_geometry *g, int64_t rows, int64_t cols, launch_shape *out,
+                           smk_status *status);
 
 /* Fills plan->launches: every index of the dimensions other than z, times all chunks of z. `args`
  * has plan->args_bytes; pointers to an operand are advanced to the launch's first batch. */
@@ -76,9 +77,9 @@ typedef struct split_query {
 
 /* `sizes`: M, N, K. `step`: elements of K per iteration of the kernel's main loop. `aligned`: rows
  * of A and B begin and end at multiples of 16 bytes. */
-split_query split_query_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                           const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
-                           int64_t multiprocessors);
+split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
+                           const int64_t *values, const int64_t sizes[3], int64_t batch,
+                           int64_t step, bool aligned, int64_t multiprocessors);
 
 /* The number of K ranges with the shortest predicted time; at most `steps`. 1 if the tiles alone
  * fill the device. */
@@ -94,12 +95,12 @@ typedef struct split_output {
 /* Splits K into ranges of whole steps: parameter "split" of them, or split_choose's number.
  * Multiplies the blocks of the only kernel of `s`, appends the partial sums to the workspace, and
  * fills in the arguments. */
-smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *p, const batch_iterator *it, int64_t step, split_output out,
                     launch_shape *s, smk_status *status);
 
 /* Appends the kernel that sums the K ranges, if there is more than one. */
-void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args,
+void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s);
 
 /* ---- plan_skinny.c ---- */
@@ -111,17 +112,17 @@ typedef struct skinny_tiling {
 } skinny_tiling;
 
 /* `k_major`: the thick operand is K-major. */
-skinny_tiling skinny_tiling_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
-                               bool k_major);
+skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype, int64_t m,
+                               int64_t n, bool k_major);
 
 /* The number of K ranges. */
 int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors);
 
-smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
 /* plan_wgmma.c */
-smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status);
 
 #endif

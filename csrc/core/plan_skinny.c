@@ -32,9 +32,9 @@ static block block_of(int rows, bool k_major, const smk_dtype *dtype) {
                    (int64_t)SKINNY_LANES(rows, k_major) * each};
 }
 
-skinny_tiling skinny_tiling_of(const smk_row *row, const smk_dtype *dtype, int64_t m, int64_t n,
-                               bool k_major) {
-    const smk_skinny *kinds = &row->skinny;
+skinny_tiling skinny_tiling_of(const smk_variant *variant, const smk_dtype *dtype, int64_t m,
+                               int64_t n, bool k_major) {
+    const smk_skinny *kinds = &variant->skinny;
     const bool few_columns = n < m;
     const int64_t thin = few_columns ? n : m;
     int kind = 0;
@@ -60,7 +60,7 @@ int64_t skinny_split(int64_t blocks, int64_t k, int64_t multiprocessors) {
     return fill < max_split ? fill : max_split > 1 ? max_split : 1;
 }
 
-smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code plan_skinny(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                      const smk_gemm *problem, smk_plan *plan, smk_status *status) {
     const smk_matrix *operands[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator it = batch_fold(&problem->batch, operands, 3);
@@ -72,27 +72,27 @@ smk_code plan_skinny(const smk_row *row, const smk_dtype *dtype, const int64_t *
     const int64_t stride = few_columns ? problem->a.ld : problem->b.step;
     const int64_t k_stride = few_columns ? problem->a.step : problem->b.ld;
     const bool k_major = thick == 1 || (problem->K > 1 && magnitude(k_stride) < magnitude(stride));
-    const skinny_tiling tiling = skinny_tiling_of(row, dtype, problem->M, problem->N, k_major);
-    smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const skinny_tiling tiling = skinny_tiling_of(variant, dtype, problem->M, problem->N, k_major);
+    smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     geometry.threads[0] = tiling.threads;
     geometry.output_tile[0] = tiling.tile[0];
     geometry.output_tile[1] = tiling.tile[1];
     geometry.shared_bytes = tiling.shared_bytes;
     launch_shape s;
-    if (launch_shape_init(row, dtype, &geometry, problem->M, problem->N, &s, status))
+    if (launch_shape_init(variant, dtype, &geometry, problem->M, problem->N, &s, status))
         return status->code;
     if (s.n_kernels && it.total) {
         int64_t own[SMK_MAX_PARAMS];
-        memcpy(own, values, sizeof own[0] * (size_t)row->n_params);
-        int64_t *split = &own[smk_row_param(row, "split")];
+        memcpy(own, values, sizeof own[0] * (size_t)variant->n_params);
+        int64_t *split = &own[smk_variant_param(variant, "split")];
         if (*split == 0)
             *split = skinny_split(s.kernels[0].blocks * batch_z_size(&it), problem->K,
                                   problem->multiprocessors);
         s.kernels[0].entry = tiling.kernel;
-        if (split_plan(row, dtype, own, problem, &it, SKINNY_STEP, (split_output){plan, &args, 0},
-                       &s, status))
+        if (split_plan(variant, dtype, own, problem, &it, SKINNY_STEP,
+                       (split_output){plan, &args, 0}, &s, status))
             return status->code;
-        split_add_reduce(row, dtype, &args, &s);
+        split_add_reduce(variant, dtype, &args, &s);
     }
     return plan_launches(plan, &s, &it, operands, &args, status);
 }

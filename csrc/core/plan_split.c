@@ -9,7 +9,7 @@
  *     waves * BLOCK_OVERHEAD + steps per range * clocks per step * max(blocks, ALONE * waves)
  *         + REDUCE_LAUNCH + bytes of partial sums / bandwidth
  *
- * clocks; the last line is 0 without split-K. The clocks per step follow from the row's rate.
+ * clocks; the last line is 0 without split-K. The clocks per step follow from the variant's rate.
  * Candidates are the numbers of ranges that fill all multiprocessors, and smaller ones for problems
  * where partial sums cost more than steps. Measured on an H200 with up to 132 ranges, 12 rows and
  * 60 shapes (docs/performance.md).
@@ -73,13 +73,14 @@ static int64_t pitch_of(const smk_dtype *dtype, int64_t n) {
     return ceil_div(n, wide) * wide;
 }
 
-split_query split_query_of(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                           const int64_t sizes[3], int64_t batch, int64_t step, bool aligned,
-                           int64_t multiprocessors) {
+split_query split_query_of(const smk_variant *variant, const smk_dtype *dtype,
+                           const int64_t *values, const int64_t sizes[3], int64_t batch,
+                           int64_t step, bool aligned, int64_t multiprocessors) {
     const int64_t m = sizes[0], n = sizes[1], sum = dtype->itemsize == 8 ? 8 : 4;
-    const smk_geometry g = geometry_of(row, dtype, values, 0);
-    const double clocks = (double)(g.output_tile[0] * g.output_tile[1] * step) / row->split.rate;
-    const bool copies = row->wgmma.terms == 0; /* else TMA, which reads packed operands */
+    const smk_geometry g = geometry_of(variant, dtype, values, 0);
+    const double clocks =
+        (double)(g.output_tile[0] * g.output_tile[1] * step) / variant->split.rate;
+    const bool copies = variant->wgmma.terms == 0; /* else TMA, which reads packed operands */
     return (split_query){
         .tiles = ceil_div(m, g.output_tile[0]) * ceil_div(n, g.output_tile[1]) * batch,
         .steps = ceil_div(sizes[2], step),
@@ -96,16 +97,16 @@ static bool is_aligned(const smk_matrix *x, int64_t rows, int64_t columns, int64
     return (x->offset | pitch * itemsize | extent * itemsize) % 16 == 0;
 }
 
-smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code split_plan(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *p, const batch_iterator *it, int64_t step, split_output out,
                     launch_shape *s, smk_status *status) {
-    if (row->split.rate == 0 || s->n_kernels == 0 || it->total == 0) return SMK_OK;
+    if (variant->split.rate == 0 || s->n_kernels == 0 || it->total == 0) return SMK_OK;
     const int64_t z = batch_z_size(it) < MAX_GRID_Z ? batch_z_size(it) : MAX_GRID_Z;
     const bool aligned = is_aligned(&p->a, p->M, p->K, dtype->itemsize) &&
                          is_aligned(&p->b, p->K, p->N, dtype->itemsize);
-    const split_query query = split_query_of(row, dtype, values, (int64_t[]){p->M, p->N, p->K}, z,
-                                             step, aligned, p->multiprocessors);
-    int64_t split = values[smk_row_param(row, "split")];
+    const split_query query = split_query_of(variant, dtype, values, (int64_t[]){p->M, p->N, p->K},
+                                             z, step, aligned, p->multiprocessors);
+    int64_t split = values[smk_variant_param(variant, "split")];
     split = split == 0 ? split_choose(&query) : split < query.steps ? split : query.steps;
     out.plan->split = split > 1 ? split : 1;
     if (split <= 1) return SMK_OK;
@@ -119,7 +120,7 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
         return smk_fail(status, SMK_VALUE,
                         "gemm variant '%s': split = %" PRId64 " of a result of %" PRId64
                         " x %" PRId64 " is too much; leave it at 0",
-                        row->name, split, p->M, p->N);
+                        variant->name, split, p->M, p->N);
     smk_plan *plan = out.plan;
     s->kernels[0].blocks *= (uint32_t)split;
     out.args->split = split;
@@ -132,7 +133,7 @@ smk_code split_plan(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     return SMK_OK;
 }
 
-void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_args *args,
+void split_add_reduce(const smk_variant *variant, const smk_dtype *dtype, const gemm_args *args,
                       launch_shape *s) {
     if (args->split == 1) return;
     const int64_t vectors = args->M * (args->part_pitch / (dtype->itemsize == 8 ? 2 : 4));
@@ -140,7 +141,7 @@ void split_add_reduce(const smk_row *row, const smk_dtype *dtype, const gemm_arg
     while (groups < 32 && args->split >= 8 * groups)
         groups *= 2;
     const uint32_t vectors_per_block = REDUCE_THREADS / groups;
-    s->kernels[s->n_kernels++] = (kernel){.entry = row->split.reduce,
+    s->kernels[s->n_kernels++] = (kernel){.entry = variant->split.reduce,
                                           .blocks = (uint32_t)ceil_div(vectors, vectors_per_block),
                                           .threads = {vectors_per_block, groups, 1}};
 }

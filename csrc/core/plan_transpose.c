@@ -1,6 +1,6 @@
 /* Plans transposes. Most rows have one kernel, which reads and writes contiguous rows.
  *
- * A row for any strides (kernels/library/transpose_sector_aligned.cu) copies elements between two
+ * A variant for any strides (kernels/library/transpose_sector_aligned.cu) copies elements between two
  * arrays of the same sizes and arbitrary strides. Among all dimensions, batch dimensions included,
  * the one with the shortest stride in x is read contiguously, and the one with the shortest stride
  * in y is written contiguously:
@@ -9,7 +9,7 @@
  *                                caller calls rows and columns; permuted views are no special case
  *     the same dimension         a copy of rows: the call undoes an earlier transpose
  *
- * If both strides are 1 a specialised kernel is chosen by size and alignment, else <entry>_any. A
+ * If both strides are 1 a kernel is chosen by size and alignment, else <entry>_strided. A
  * square matrix transposed onto itself uses <entry>_in_place or <entry>_in_place_vectors.
  */
 #include "plan_parts.h"
@@ -91,14 +91,14 @@ static view make_view(const smk_transpose *p) {
     return v;
 }
 
-/* ---- kernels of a row for any strides ---- */
+/* ---- kernels of a variant for any strides ---- */
 
 /* A kernel and the tile of a block. */
 typedef struct choice {
     const char *entry;
     int64_t tile_rows, tile_cols; /* of the view */
     int64_t shared_bytes;
-    int threads; /* per block; 0: the row's */
+    int threads; /* per block; 0: the variant's */
 } choice;
 
 static int log2_down(int64_t n) {
@@ -108,9 +108,9 @@ static int log2_down(int64_t n) {
 /* The kernel for any strides. Tile sides are powers of 2; for a narrow matrix, one side covers all
  * of it and the other is longer. Small matrices share a block. A copy takes tiles as wide as
  * possible. */
-static choice choose_any(const smk_row *row, const view *v, int64_t batches, int itemsize,
-                         transpose_args *args) {
-    const int log_tile = ANY_LOG(itemsize), side = v->copy ? log_tile : log_tile / 2;
+static choice choose_strided(const smk_variant *variant, const view *v, int64_t batches,
+                             int itemsize, transpose_args *args) {
+    const int log_tile = STRIDED_LOG(itemsize), side = v->copy ? log_tile : log_tile / 2;
     int log_rows = log2_up(v->rows.size, side), log_cols = log2_up(v->cols.size, side);
     if (log_cols < side || v->copy)
         log_rows = log2_up(v->rows.size, log_tile - log_cols);
@@ -120,14 +120,15 @@ static choice choose_any(const smk_row *row, const view *v, int64_t batches, int
     args->log_cols = log_cols;
     args->matrices = 1 << log2_up(batches, log_tile - log_rows - log_cols);
     const int64_t rows = (int64_t)args->matrices << log_rows;
-    return (choice){row->transpose_kernels.any, INT64_C(1) << log_rows, INT64_C(1) << log_cols,
-                    v->copy ? 0 : rows * ANY_PITCH(log_cols) * itemsize, 0};
+    return (choice){variant->transpose_kernels.strided, INT64_C(1) << log_rows,
+                    INT64_C(1) << log_cols, v->copy ? 0 : rows * STRIDED_PITCH(log_cols) * itemsize,
+                    0};
 }
 
 /* Kernels for narrow matrices: one side is short, and x, y, or both with the whole batch are one
  * contiguous run of elements. False: none applies. */
-static bool choose_narrow(const smk_row *row, const view *v, const batch_iterator *it, int itemsize,
-                          transpose_args *args, choice *out) {
+static bool choose_narrow(const smk_variant *variant, const view *v, const batch_iterator *it,
+                          int itemsize, transpose_args *args, choice *out) {
     const int64_t rows = v->rows.size, cols = v->cols.size, tile = NARROW_ELEMENTS(itemsize);
     const bool x_contiguous = rows == 1 || v->rows.stride[X] == cols;
     const bool y_contiguous = cols == 1 || v->cols.stride[Y] == rows;
@@ -139,15 +140,15 @@ static bool choose_narrow(const smk_row *row, const view *v, const batch_iterato
                     .shared_bytes = NARROW_SKEWED(tile) * (int64_t)itemsize};
     if ((short_rows || short_cols) && x_contiguous && y_contiguous && batch_contiguous &&
         rows <= tile / cols) {
-        out->entry = row->transpose_kernels.small;
+        out->entry = variant->transpose_kernels.small;
         args->matrices = (int)(tile / (rows * cols));
     } else if (short_cols && x_contiguous) {
-        out->entry = row->transpose_kernels.tall;
+        out->entry = variant->transpose_kernels.tall_skinny;
         args->log_rows = log2_down(tile / cols);
         out->tile_rows = INT64_C(1) << args->log_rows;
     } else if (short_rows && y_contiguous) {
-        out->entry = row->transpose_kernels.flat;
-        out->threads = FLAT_THREADS;
+        out->entry = variant->transpose_kernels.short_wide;
+        out->threads = SHORT_WIDE_THREADS;
         args->log_cols = log2_down(tile / rows);
         out->tile_cols = INT64_C(1) << args->log_cols;
     }
@@ -171,11 +172,11 @@ static bool has_vectors(const view *v, const batch_iterator *it, int itemsize) {
            rows_aligned(v, it, X, itemsize, VECTOR) && rows_aligned(v, it, Y, itemsize, VECTOR);
 }
 
-static bool choose_vectors(const smk_row *row, const view *v, const batch_iterator *it,
+static bool choose_vectors(const smk_variant *variant, const view *v, const batch_iterator *it,
                            int itemsize, choice *out) {
     enum { FEW = 1024 };
     const int64_t rows = v->rows.size, cols = v->cols.size;
-    if (rows < LITTLE_TILE || cols < VECTORS_LITTLE_J(itemsize) || !has_vectors(v, it, itemsize))
+    if (rows < 32 || cols < VECTORS_SMALL_J(itemsize) || !has_vectors(v, it, itemsize))
         return false;
     const int64_t side_i = VECTORS_TILE_I(itemsize), side_j = VECTORS_TILE_J(itemsize);
     const double tiles =
@@ -185,10 +186,10 @@ static bool choose_vectors(const smk_row *row, const view *v, const batch_iterat
     const bool large = tiles > FEW && rows >= side_i && cols >= side_j;
     if (large && !HAS_VECTORS(itemsize)) return false;
     if (large)
-        *out = (choice){row->transpose_kernels.vectors, side_i, side_j, 0, VECTORS_THREADS};
+        *out = (choice){variant->transpose_kernels.vectors, side_i, side_j, 0, VECTORS_THREADS};
     else
-        *out = (choice){row->transpose_kernels.vectors_little, VECTORS_LITTLE_I(itemsize),
-                        VECTORS_LITTLE_J(itemsize), 0, VECTORS_LITTLE_THREADS_OF(itemsize)};
+        *out = (choice){variant->transpose_kernels.vectors_small, VECTORS_SMALL_I(itemsize),
+                        VECTORS_SMALL_J(itemsize), 0, VECTORS_SMALL_THREADS_OF(itemsize)};
     return true;
 }
 
@@ -211,52 +212,51 @@ static double elements_of_tiles(const view *v, int lead, int64_t tile_rows, int6
  * tile needs some extra rows of x (transpose_args.lead). Exception: a tile that covers a whole row
  * of y, of elements of at least 4 bytes. Larger tiles need fewer extra rows, so they are used
  * unless too much of them lies outside the matrix. */
-static void choose_wide(const smk_row *row, const smk_geometry *g, const view *v,
+static void choose_wide(const smk_variant *variant, const smk_geometry *g, const view *v,
                         const batch_iterator *it, int itemsize, transpose_args *args, choice *out) {
-    *out = (choice){row->transpose_kernels.even, g->output_tile[1], g->output_tile[0], 0, 0};
+    *out = (choice){variant->transpose_kernels.aligned, g->output_tile[1], g->output_tile[0], 0, 0};
     const bool whole_rows = v->rows.size <= out->tile_rows && itemsize >= 4;
     if (!whole_rows && !rows_aligned(v, it, Y, itemsize, WIDE_UNIT(itemsize))) {
         const int64_t large = LARGE_TILE(itemsize);
         args->lead = WIDE_LEAD(itemsize);
-        out->entry = row->entry;
+        out->entry = variant->entry;
         if (HAS_LARGE(itemsize) &&
             elements_of_tiles(v, args->lead, large, large) <=
                 1.06 * elements_of_tiles(v, args->lead, out->tile_rows, out->tile_cols))
-            *out = (choice){row->transpose_kernels.large, large, large, 0, 32 * LARGE_WARPS};
+            *out = (choice){variant->transpose_kernels.large, large, large, 0, 32 * LARGE_WARPS};
     }
 }
 
 /* Both contiguous dimensions have stride 1. */
-static bool choose_unit_strides(const smk_row *row, const smk_geometry *g, const view *v,
+static bool choose_unit_strides(const smk_variant *variant, const smk_geometry *g, const view *v,
                                 const batch_iterator *it, int itemsize, transpose_args *args,
                                 choice *out) {
     /* Max elements for tiles of 16 x 16, of 32 x 32, and of 32 x 32 if rows have no whole
      * vectors. */
-    enum { MAX_LEAST = 1 << 16, MAX_LITTLE = 1 << 18, MAX_LITTLE_UNALIGNED = 1 << 21 };
+    enum { MAX_TILE16 = 1 << 16, MAX_TILE32 = 1 << 18, MAX_TILE32_UNALIGNED = 1 << 21 };
     const int64_t rows = v->rows.size, cols = v->cols.size;
     const bool narrow = rows < WIDE_FROM || cols < WIDE_FROM;
     const double elements = (double)rows * (double)cols * (double)it->total;
-    if (!narrow && elements <= MAX_LITTLE) {
-        const int side = elements <= MAX_LEAST ? LEAST_TILE : LITTLE_TILE;
-        *out = (choice){elements <= MAX_LEAST ? row->transpose_kernels.least
-                                              : row->transpose_kernels.little,
-                        side, side, 0, LITTLE_THREADS};
+    if (!narrow && elements <= MAX_TILE32) {
+        const int side = elements <= MAX_TILE16 ? 16 : 32;
+        *out = (choice){elements <= MAX_TILE16 ? variant->transpose_kernels.tile16
+                                               : variant->transpose_kernels.tile32,
+                        side, side, 0, SMALL_TILE_THREADS};
         return true;
     }
-    if (!choose_vectors(row, v, it, itemsize, out)) {
-        if (narrow) return choose_narrow(row, v, it, itemsize, args, out);
-        if (elements <= MAX_LITTLE_UNALIGNED) {
-            *out = (choice){row->transpose_kernels.little, LITTLE_TILE, LITTLE_TILE, 0,
-                            LITTLE_THREADS};
+    if (!choose_vectors(variant, v, it, itemsize, out)) {
+        if (narrow) return choose_narrow(variant, v, it, itemsize, args, out);
+        if (elements <= MAX_TILE32_UNALIGNED) {
+            *out = (choice){variant->transpose_kernels.tile32, 32, 32, 0, SMALL_TILE_THREADS};
             return true;
         }
-        choose_wide(row, g, v, it, itemsize, args, out);
+        choose_wide(variant, g, v, it, itemsize, args, out);
     }
     args->pairs = pairs_of_strips(v, itemsize, out->tile_cols);
     return true;
 }
 
-static choice choose(const smk_row *row, const smk_geometry *g, const view *v,
+static choice choose(const smk_variant *variant, const smk_geometry *g, const view *v,
                      const batch_iterator *it, int itemsize, bool in_place, transpose_args *args) {
     const bool unit_strides =
         v->cols.stride[X] == 1 && v->rows.stride[Y] == 1 && v->rows.stride[X] >= v->cols.size;
@@ -265,19 +265,20 @@ static choice choose(const smk_row *row, const smk_geometry *g, const view *v,
     if (in_place) {
         const int64_t side = IN_PLACE_TILE(itemsize), wide = IN_PLACE_VECTORS_TILE(itemsize);
         return v->cols.stride[X] == 1 && has_vectors(v, it, itemsize)
-                   ? (choice){row->transpose_kernels.in_place_vectors, wide, wide, 0,
+                   ? (choice){variant->transpose_kernels.in_place_vectors, wide, wide, 0,
                               IN_PLACE_VECTORS_THREADS(itemsize)}
-                   : (choice){row->transpose_kernels.in_place, side, side, 0, 0};
+                   : (choice){variant->transpose_kernels.in_place, side, side, 0, 0};
     }
     if (v->copy && v->cols.stride[X] == 1 && v->cols.stride[Y] == 1)
-        return (choice){row->transpose_kernels.copy, 1, COPY_ELEMENTS(itemsize), 0, 0};
-    if (v->copy || !unit_strides || !choose_unit_strides(row, g, v, it, itemsize, args, &c))
-        return choose_any(row, v, batch_z_size(it), itemsize, args);
+        return (choice){variant->transpose_kernels.copy, 1, COPY_ELEMENTS(itemsize), 0, 0};
+    if (v->copy || !unit_strides || !choose_unit_strides(variant, g, v, it, itemsize, args, &c))
+        return choose_strided(variant, v, batch_z_size(it), itemsize, args);
     return c;
 }
 
-static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                                 const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+static smk_code plan_any_strides(const smk_variant *variant, const smk_dtype *dtype,
+                                 const int64_t *values, const smk_transpose *problem,
+                                 smk_plan *plan, smk_status *status) {
     const view v = make_view(problem);
     const smk_matrix *operands[] = {&v.operand[X], &v.operand[Y]};
     const batch_iterator it = batch_fold(&v.batch, operands, OPERANDS);
@@ -290,16 +291,17 @@ static smk_code plan_any_strides(const smk_row *row, const smk_dtype *dtype, con
                            .batch_x = batch_z_stride(&it, X),
                            .batch_y = batch_z_stride(&it, Y),
                            .copy = v.copy};
-    smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const choice c =
         v.rows.size && v.cols.size && it.total
-            ? choose(row, &geometry, &v, &it, dtype->itemsize, problem->in_place, &args)
-            : (choice){row->entry, 1, 1, 0, 0};
+            ? choose(variant, &geometry, &v, &it, dtype->itemsize, problem->in_place, &args)
+            : (choice){variant->entry, 1, 1, 0, 0};
     geometry.output_tile[0] = c.tile_cols;
     geometry.output_tile[1] = c.tile_rows;
     geometry.shared_bytes = c.shared_bytes;
     launch_shape s;
-    if (launch_shape_init(row, dtype, &geometry, v.cols.size, v.rows.size + args.lead, &s, status))
+    if (launch_shape_init(variant, dtype, &geometry, v.cols.size, v.rows.size + args.lead, &s,
+                          status))
         return status->code;
     s.kernels[0].entry = c.entry;
     if (c.threads) s.kernels[0].threads[0] = (uint32_t)c.threads;
@@ -351,12 +353,13 @@ static smk_tensor_map map_of(const smk_transpose *p, const batch_iterator *it, i
 
 /* ---- rows of one kernel, for contiguous rows ---- */
 
-static smk_code plan_one_kernel(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                                const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+static smk_code plan_one_kernel(const smk_variant *variant, const smk_dtype *dtype,
+                                const int64_t *values, const smk_transpose *problem, smk_plan *plan,
+                                smk_status *status) {
     enum { BLOCKS = 3 }; /* persistent blocks per multiprocessor */
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     launch_shape s;
-    if (launch_shape_init(row, dtype, &geometry, problem->cols, problem->rows, &s, status))
+    if (launch_shape_init(variant, dtype, &geometry, problem->cols, problem->rows, &s, status))
         return status->code;
     const smk_matrix *operands[] = {&problem->x, &problem->y};
     const batch_iterator it = batch_fold(&problem->batch, operands, OPERANDS);
@@ -368,7 +371,7 @@ static smk_code plan_one_kernel(const smk_row *row, const smk_dtype *dtype, cons
                                     .step_y = 1,
                                     .batch_x = batch_z_stride(&it, X),
                                     .batch_y = batch_z_stride(&it, Y)}};
-    if (row->transpose_kernels.boxes) {
+    if (variant->transpose_kernels.boxes) {
         const uint32_t resident = (uint32_t)(BLOCKS * problem->multiprocessors);
         s.kernels[0].blocks = s.kernels[0].blocks < resident ? s.kernels[0].blocks : resident;
         plan->args_bytes = sizeof args;
@@ -382,14 +385,16 @@ static smk_code plan_one_kernel(const smk_row *row, const smk_dtype *dtype, cons
     return plan_launches(plan, &s, &it, operands, &args, status);
 }
 
-smk_code smk_plan_transpose(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
-                            const smk_transpose *problem, smk_plan *plan, smk_status *status) {
+smk_code smk_plan_transpose(const smk_variant *variant, const smk_dtype *dtype,
+                            const int64_t *values, const smk_transpose *problem, smk_plan *plan,
+                            smk_status *status) {
     *plan = (smk_plan){
         .args_bytes = sizeof(transpose_args),
         .n_parameters = 1,
         .pointers = {{offsetof(transpose_args, x), X}, {offsetof(transpose_args, y), Y}},
         .n_pointers = 2,
     };
-    return row->transpose_kernels.any ? plan_any_strides(row, dtype, values, problem, plan, status)
-                                      : plan_one_kernel(row, dtype, values, problem, plan, status);
+    return variant->transpose_kernels.strided
+               ? plan_any_strides(variant, dtype, values, problem, plan, status)
+               : plan_one_kernel(variant, dtype, values, problem, plan, status);
 }

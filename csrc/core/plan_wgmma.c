@@ -42,7 +42,7 @@ typedef struct operand {
 } operand;
 
 typedef struct builder {
-    const smk_row *row;
+    const smk_variant *variant;
     smk_plan *plan;
     const smk_gemm *problem;
     const batch_iterator *batch;
@@ -114,7 +114,7 @@ static bool tma_can_access(const batch_iterator *it, int index, const smk_matrix
  * K-major. A 32-bit B goes through registers instead, where it is rounded or split, so it may be
  * MN-major. */
 static void choose_layout(const builder *w, operand *s, int itemsize) {
-    const smk_wgmma *kind = &w->row->wgmma;
+    const smk_wgmma *kind = &w->variant->wgmma;
     const bool registers = s->index == 1 && itemsize == 4 && !kind->b_by_rows;
     const bool k_major = s->k_stride == 1 || s->k == 1;
     s->type = registers ? SMK_TENSOR_FLOAT32 : kind->operand;
@@ -153,7 +153,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
     const int64_t words = s->rows * (int64_t)sizeof(unsigned);
     const int64_t chunks = ceil_div(s->k, LARGEST_K);
     const int64_t warps = ceil_div(s->rows, PACK_ROWS);
-    const bool of_a = s->index == 0, scales = w->row->wgmma.terms == 2;
+    const bool of_a = s->index == 0, scales = w->variant->wgmma.terms == 2;
     int64_t slot = 0, largest = 0, partial = 0;
     out->row_stride = s->row_stride;
     out->k_stride = s->k_stride;
@@ -202,7 +202,7 @@ static void plan_prepack(builder *w, const operand *s, wgmma_operand *out) {
 /* ---- the plan ---- */
 
 /* The kernels count and index with ints. */
-static smk_code check_sizes(const smk_row *row, const smk_gemm *p, smk_status *status) {
+static smk_code check_sizes(const smk_variant *variant, const smk_gemm *p, smk_status *status) {
     const int64_t max_size = INT32_MAX / (2 * PACK_TILE) - 1;
     if (p->M <= max_size && p->N <= max_size && p->K <= max_size &&
         ceil_div(p->M, PACK_TILE) * ceil_div(p->K, PACK_TILE) <= INT32_MAX &&
@@ -211,7 +211,7 @@ static smk_code check_sizes(const smk_row *row, const smk_gemm *p, smk_status *s
     return smk_fail(status, SMK_VALUE,
                     "gemm variant '%s': M, N and K may be %" PRId64 " at most, not %" PRId64
                     ", %" PRId64 ", %" PRId64 "; take another variant, or split the arrays",
-                    row->name, max_size, p->M, p->N, p->K);
+                    variant->name, max_size, p->M, p->N, p->K);
 }
 
 static smk_tensor_type type_of(const smk_dtype *dtype) {
@@ -226,7 +226,7 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
                           const smk_geometry *g, operand operands[2]) {
     wgmma_args *args = &w->args->wgmma;
     const int64_t step = SWIZZLE_BYTES / w->element; /* elements of K */
-    const bool by_rows = w->row->wgmma.b_by_rows;
+    const bool by_rows = w->variant->wgmma.b_by_rows;
     operands[0] = (operand){.index = 0,
                             .matrix = &p->a,
                             .rows = p->M,
@@ -249,7 +249,8 @@ static void plan_operands(builder *w, const smk_gemm *p, const smk_dtype *dtype,
         if (p->K == 0) continue;
         choose_layout(w, &operands[i], dtype->itemsize);
         if (operands[i].in_place) map_in_place(w, &operands[i]);
-        if (!operands[i].in_place || w->row->wgmma.terms == 2) plan_prepack(w, &operands[i], out);
+        if (!operands[i].in_place || w->variant->wgmma.terms == 2)
+            plan_prepack(w, &operands[i], out);
     }
 }
 
@@ -296,7 +297,7 @@ static uint32_t count_blocks(const builder *w, const smk_gemm *p, const smk_geom
 /* Inserts the prepacking kernels before the product, which is the only kernel of `s` so far. */
 static void add_kernels(const builder *w, const operand operands[2], const smk_gemm *p,
                         const smk_geometry *g, launch_shape *s) {
-    const smk_wgmma *kind = &w->row->wgmma;
+    const smk_wgmma *kind = &w->variant->wgmma;
     const wgmma_operand *a = &w->args->wgmma.a, *b = &w->args->wgmma.b;
     kernel product = s->kernels[0];
     product.entry = kind->products[operands[0].mn_major][operands[1].mn_major];
@@ -313,18 +314,18 @@ static void add_kernels(const builder *w, const operand operands[2], const smk_g
     if (!p->prepack.only) s->kernels[s->n_kernels++] = product;
 }
 
-smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+smk_code plan_wgmma(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                     const smk_gemm *problem, smk_plan *plan, smk_status *status) {
-    const smk_geometry geometry = geometry_of(row, dtype, values, 0);
+    const smk_geometry geometry = geometry_of(variant, dtype, values, 0);
     const smk_matrix *matrices[] = {&problem->a, &problem->b, &problem->c};
     const batch_iterator batch = batch_fold(&problem->batch, matrices, 3);
     arguments args = {.gemm = plan_gemm_args(problem, &batch)};
-    builder w = {.row = row,
+    builder w = {.variant = variant,
                  .plan = plan,
                  .problem = problem,
                  .batch = &batch,
                  .args = &args,
-                 .element = (int)smk_tensor_type_bytes(row->wgmma.operand),
+                 .element = (int)smk_tensor_type_bytes(variant->wgmma.operand),
                  .itemsize = dtype->itemsize};
     operand operands[2];
     launch_shape s;
@@ -333,12 +334,12 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
                        .n_parameters = 2 + SMK_MAX_MAPS};
     for (size_t i = 0; i < SMK_MAX_MAPS; i++)
         plan->parameters[2 + i] = (uint32_t)(offsetof(arguments, maps) + i * SMK_TENSOR_MAP_BYTES);
-    if (check_sizes(row, problem, status) ||
-        launch_shape_init(row, dtype, &geometry, problem->M, problem->N, &s, status))
+    if (check_sizes(variant, problem, status) ||
+        launch_shape_init(variant, dtype, &geometry, problem->M, problem->N, &s, status))
         return status->code;
     if (s.n_kernels == 0) return SMK_OK;
     const split_output output = {plan, &args.gemm, offsetof(arguments, gemm)};
-    if (split_plan(row, dtype, values, problem, &batch, SWIZZLE_BYTES / w.element, output, &s,
+    if (split_plan(variant, dtype, values, problem, &batch, SWIZZLE_BYTES / w.element, output, &s,
                    status))
         return status->code;
     w.workspace = (int64_t)plan->workspace;
@@ -348,7 +349,7 @@ smk_code plan_wgmma(const smk_row *row, const smk_dtype *dtype, const int64_t *v
     plan_operands(&w, problem, dtype, &geometry, operands);
     map_result(&w, problem, dtype);
     add_kernels(&w, operands, problem, &geometry, &s);
-    if (!problem->prepack.only) split_add_reduce(row, dtype, &args.gemm, &s);
+    if (!problem->prepack.only) split_add_reduce(variant, dtype, &args.gemm, &s);
     plan->workspace = (size_t)w.workspace;
     return plan_launches(plan, &s, &batch, matrices, &args, status);
 }

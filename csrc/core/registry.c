@@ -1,6 +1,6 @@
-/* Registry look-ups: find a row, check its parameters, name its image.
+/* Registry look-ups: find a variant, check its parameters, name its image.
  *
- * The build generates the rows themselves (smk_rows) from csrc/kernels/variants.toml.
+ * The build generates the rows themselves (smk_variants) from csrc/kernels/variants.toml.
  */
 #include "registry.h"
 
@@ -11,16 +11,17 @@
 
 const char *const smk_op_names[SMK_N_OPS] = {"gemm", "transpose", "probe"};
 
-const smk_row *smk_row_find(smk_op op, const char *name) {
-    for (size_t i = 0; i < smk_n_rows; i++)
-        if (smk_rows[i].op == op && strcmp(smk_rows[i].name, name) == 0) return &smk_rows[i];
+const smk_variant *smk_variant_find(smk_op op, const char *name) {
+    for (size_t i = 0; i < smk_n_variants; i++)
+        if (smk_variants[i].op == op && strcmp(smk_variants[i].name, name) == 0)
+            return &smk_variants[i];
     return NULL;
 }
 
-const smk_row *smk_row_find_any_strides(smk_op op) {
-    for (size_t i = 0; i < smk_n_rows; i++)
-        if (smk_rows[i].op == op && smk_strides_of(&smk_rows[i]) == SMK_ANY_STRIDES)
-            return &smk_rows[i];
+const smk_variant *smk_variant_find_any_strides(smk_op op) {
+    for (size_t i = 0; i < smk_n_variants; i++)
+        if (smk_variants[i].op == op && smk_strides_of(&smk_variants[i]) == SMK_ANY_STRIDES)
+            return &smk_variants[i];
     return NULL;
 }
 
@@ -52,33 +53,34 @@ static bool is_legal(const smk_param *param, int64_t value) {
     return param->n_legal == 0 && param->first <= value && value <= param->last;
 }
 
-int smk_row_param(const smk_row *row, const char *name) {
-    for (int i = 0; i < row->n_params; i++)
-        if (strcmp(row->params[i].name, name) == 0) return i;
+int smk_variant_param(const smk_variant *variant, const char *name) {
+    for (int i = 0; i < variant->n_params; i++)
+        if (strcmp(variant->params[i].name, name) == 0) return i;
     return -1;
 }
 
-static smk_code fail_unknown(const smk_row *row, const char *name, smk_status *status) {
+static smk_code fail_unknown(const smk_variant *variant, const char *name, smk_status *status) {
     char list[2000];
     text t = {list, sizeof list, 0};
-    text_add(&t, "%s", row->n_params ? "legal: " : "it takes none");
-    for (int i = 0; i < row->n_params; i++) {
-        text_add(&t, "%s%s = ", i ? "; " : "", row->params[i].name);
-        text_add_legal(&t, &row->params[i]);
-        text_add(&t, " (default %" PRId64 ")", row->params[i].fallback);
+    text_add(&t, "%s", variant->n_params ? "legal: " : "it takes none");
+    for (int i = 0; i < variant->n_params; i++) {
+        text_add(&t, "%s%s = ", i ? "; " : "", variant->params[i].name);
+        text_add_legal(&t, &variant->params[i]);
+        text_add(&t, " (default %" PRId64 ")", variant->params[i].fallback);
     }
     return smk_fail(status, SMK_VALUE, "%s variant '%s' has no parameter '%s'; %s",
-                    smk_op_names[row->op], row->name, name, list);
+                    smk_op_names[variant->op], variant->name, name, list);
 }
 
-smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
-                        const int64_t *given, int n_given, int64_t *values, smk_status *status) {
-    for (int i = 0; i < row->n_params; i++)
-        values[i] = row->params[i].fallback;
+smk_code smk_variant_values(const smk_variant *variant, int itemsize, const char *const *names,
+                            const int64_t *given, int n_given, int64_t *values,
+                            smk_status *status) {
+    for (int i = 0; i < variant->n_params; i++)
+        values[i] = variant->params[i].fallback;
     for (int g = 0; g < n_given; g++) {
-        int i = smk_row_param(row, names[g]);
-        if (i < 0) return fail_unknown(row, names[g], status);
-        const smk_param *param = &row->params[i];
+        int i = smk_variant_param(variant, names[g]);
+        if (i < 0) return fail_unknown(variant, names[g], status);
+        const smk_param *param = &variant->params[i];
         if (!is_legal(param, given[g])) {
             char list[1000];
             text t = {list, sizeof list, 0};
@@ -86,29 +88,30 @@ smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *nam
             return smk_fail(status, SMK_VALUE,
                             "%s = %" PRId64 " is not legal for %s variant '%s'; legal: %s "
                             "(default %" PRId64 ")",
-                            param->name, given[g], smk_op_names[row->op], row->name, list,
+                            param->name, given[g], smk_op_names[variant->op], variant->name, list,
                             param->fallback);
         }
         values[i] = given[g];
     }
-    const char *conflict = row->conflict ? row->conflict(values, itemsize) : NULL;
+    const char *conflict = variant->conflict ? variant->conflict(values, itemsize) : NULL;
     if (conflict) {
         char list[1000];
         text t = {list, sizeof list, 0};
-        for (int i = 0; i < row->n_params; i++)
-            text_add(&t, "%s%s = %" PRId64, i ? ", " : "", row->params[i].name, values[i]);
+        for (int i = 0; i < variant->n_params; i++)
+            text_add(&t, "%s%s = %" PRId64, i ? ", " : "", variant->params[i].name, values[i]);
         return smk_fail(status, SMK_VALUE,
                         "%s variant '%s' cannot take %s at %d bytes per element: %s",
-                        smk_op_names[row->op], row->name, list, itemsize, conflict);
+                        smk_op_names[variant->op], variant->name, list, itemsize, conflict);
     }
     return SMK_OK;
 }
 
-int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *values, char *out,
-                   size_t size) {
+int smk_image_name(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
+                   char *out, size_t size) {
     text t = {out, size, 0};
-    text_add(&t, "%s_%s-%s", smk_op_names[row->op], row->name, dtype->name);
-    for (int i = 0; i < row->n_params; i++)
-        if (!row->params[i].runtime) text_add(&t, "-%s%" PRId64, row->params[i].name, values[i]);
+    text_add(&t, "%s_%s-%s", smk_op_names[variant->op], variant->name, dtype->name);
+    for (int i = 0; i < variant->n_params; i++)
+        if (!variant->params[i].runtime)
+            text_add(&t, "-%s%" PRId64, variant->params[i].name, values[i]);
     return (int)t.used;
 }

@@ -34,7 +34,7 @@ typedef struct smk_dtype {
     const char *define; /* macro for the kernel's source: "REAL=float", "ELEMENT=uint4" */
 } smk_dtype;
 
-/* Launch geometry for given parameters. The expressions of the row, evaluated by generated code. */
+/* Launch geometry for given parameters: the expressions of its row, evaluated by generated code. */
 typedef struct smk_geometry {
     int64_t threads[3];     /* per block */
     int64_t output_tile[2]; /* rows and columns of the result per block */
@@ -76,23 +76,24 @@ typedef struct smk_skinny {
 } smk_skinny;
 
 /* Further kernels of transposes; core/plan_transpose.c chooses among them. Each field is the
- * kernel's suffix: "transpose_sector_aligned_any". */
+ * kernel's suffix: "transpose_sector_aligned_strided". */
 typedef struct smk_transpose_kernels {
     /* Any strides. NULL: the variant has one kernel, for contiguous rows of x and y. */
-    const char *any;
-    const char *tall, *flat, *small; /* few columns; few rows; several small matrices per block */
-    const char *copy;                /* x and y are contiguous in the same dimension */
+    const char *strided;
+    const char *tall_skinny, *short_wide; /* few columns; few rows */
+    const char *small;                    /* several small matrices per block */
+    const char *copy;                     /* x and y are contiguous in the same dimension */
     const char *in_place, *in_place_vectors;
-    const char *even;                     /* all rows of y begin at a sector */
-    const char *large, *little, *least;   /* by tile size; little: 32 x 32, least: 16 x 16 */
-    const char *vectors, *vectors_little; /* rows of whole, aligned 16-byte vectors */
-    bool boxes;                           /* the variant's kernel reads x by TMA */
+    const char *aligned;                 /* all rows of y begin at a sector */
+    const char *large, *tile32, *tile16; /* by tile size: 64 or 96, 32, 16 */
+    const char *vectors, *vectors_small; /* rows of whole, aligned 16-byte vectors */
+    bool boxes;                          /* the variant's kernel reads x by TMA */
 } smk_transpose_kernels;
 
-/* Devices on which a row is the default of variant "auto": smk_default_row. */
+/* Devices on which a variant is the default of variant "auto": smk_default_variant. */
 enum { SMK_DEFAULT_EMU = 1, SMK_DEFAULT_CUDA = 2 };
 
-typedef struct smk_row {
+typedef struct smk_variant {
     smk_op op;
     const char *name;
     const char *entry; /* of its kernel: "gemm_tiled" */
@@ -116,35 +117,35 @@ typedef struct smk_row {
     void (*geometry)(const int64_t *values, int itemsize, int64_t n, smk_geometry *out);
     /* Says why the values do not fit together; NULL if they do. */
     const char *(*conflict)(const int64_t *values, int itemsize);
-} smk_row;
+} smk_variant;
 
 /* The layouts that the variant reads in place. Others have to be packed first. */
-static inline smk_strides smk_strides_of(const smk_row *row) {
-    if (row->wgmma.terms > 0 || row->skinny.rows[0] || row->transpose_kernels.any)
+static inline smk_strides smk_strides_of(const smk_variant *variant) {
+    if (variant->wgmma.terms > 0 || variant->skinny.rows[0] || variant->transpose_kernels.strided)
         return SMK_ANY_STRIDES;
-    return row->by_layout[0][0] ? SMK_ROWS_OR_COLUMNS : SMK_ROWS;
+    return variant->by_layout[0][0] ? SMK_ROWS_OR_COLUMNS : SMK_ROWS;
 }
 
-extern const smk_row smk_rows[];
-extern const size_t smk_n_rows;
+extern const smk_variant smk_variants[];
+extern const size_t smk_n_variants;
 extern const char *const smk_op_names[SMK_N_OPS];
 
-const smk_row *smk_row_find(smk_op op, const char *name);
+const smk_variant *smk_variant_find(smk_op op, const char *name);
 
-/* The first row of the operation that reads any strides; NULL: there is none. */
-const smk_row *smk_row_find_any_strides(smk_op op);
+/* The first variant of the operation that reads any strides; NULL: there is none. */
+const smk_variant *smk_variant_find_any_strides(smk_op op);
 
-/* The index of a parameter; -1: the row has none of that name. */
-int smk_row_param(const smk_row *row, const char *name);
+/* The index of a parameter; -1: the variant has none of that name. */
+int smk_variant_param(const smk_variant *variant, const char *name);
 
 /* Fills the values of all parameters: the given ones by name, defaults for the others. SMK_VALUE
  * lists the legal names or values. */
-smk_code smk_row_values(const smk_row *row, int itemsize, const char *const *names,
-                        const int64_t *given, int n_given, int64_t *values, smk_status *status);
+smk_code smk_variant_values(const smk_variant *variant, int itemsize, const char *const *names,
+                            const int64_t *given, int n_given, int64_t *values, smk_status *status);
 
 /* File stem of the compiled image: "gemm_tiled-float32-tile32-pad0", without run-time parameters.
  * Returns the length, like snprintf. */
-int smk_image_name(const smk_row *row, const smk_dtype *dtype, const int64_t *values, char *out,
-                   size_t size);
+int smk_image_name(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
+                   char *out, size_t size);
 
 #endif

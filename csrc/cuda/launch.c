@@ -12,13 +12,10 @@
  * driver's queue. */
 enum { BATCH = 64 };
 
-/* Replaces the tensor's address at `at` by the encoded tensor map. */
-static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *at,
-                           smk_status *status) {
+static smk_code encode_map(device *d, const smk_tensor_map *map, uint64_t address,
+                           unsigned char *to, smk_status *status) {
     _Alignas(SMK_TENSOR_MAP_ALIGN) unsigned char encoded[SMK_TENSOR_MAP_BYTES];
     const int no_interleave = 0, no_promotion = 0;
-    uint64_t address;
-    memcpy(&address, at, sizeof address);
     if (!d->cu->cuTensorMapEncodeTiled)
         return smk_fail(status, SMK_DRIVER_TOO_OLD,
                         "the NVIDIA driver has no cuTensorMapEncodeTiled, which a TensorMap needs. "
@@ -31,8 +28,20 @@ static smk_code encode_map(device *d, const smk_tensor_map *map, unsigned char *
                            "cuTensorMapEncodeTiled of a tensor of %u dimensions (a GPU of compute "
                            "capability 9.0 or newer is needed)",
                            map->rank);
-    memcpy(at, encoded, sizeof encoded);
+    memcpy(to, encoded, sizeof encoded);
     return SMK_OK;
+}
+
+/* Replaces the tensor's address in the arguments by the encoded map, or fills in the host memory of
+ * the map's buffer, which is copied to the device later. */
+static smk_code bind_map(device *d, const smk_job *job, const smk_tensor_map *map,
+                         const CUdeviceptr *addresses, unsigned char *block, smk_status *status) {
+    uint64_t address;
+    if (map->in_buffer)
+        return encode_map(d, map, addresses[map->tensor_buffer] + map->tensor_offset,
+                          job->buffers[map->buffer].host, status);
+    memcpy(&address, block + map->arg_offset, sizeof address);
+    return encode_map(d, map, address, block + map->arg_offset, status);
 }
 
 /* Programmatic dependent launch: code for chips before sm_90 has no griddepcontrol.wait, and
@@ -101,10 +110,9 @@ smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addre
             address += addresses[pointer->buffer];
             memcpy(block + pointer->arg_offset, &address, sizeof address);
         }
-        for (size_t j = 0; j < job->n_tensor_maps; j++) {
-            const smk_tensor_map *map = &job->tensor_maps[j];
-            if (encode_map(d, map, block + map->arg_offset, status)) return status->code;
-        }
+        for (size_t j = 0; j < job->n_tensor_maps; j++)
+            if (bind_map(d, job, &job->tensor_maps[j], addresses, block, status))
+                return status->code;
     }
     return SMK_OK;
 }

@@ -207,7 +207,7 @@ static smk_code run_launches(const smk_job *job, const program *const *programs,
 static smk_code run_traced(const smk_job *job, const program *const *programs, region *regions,
                            smk_status *status) {
     const bool checked = job->hazards & SMK_FIND_HAZARDS;
-    counts *c = counts_new();
+    counts *c = counts_new(job->trace->by_instruction);
     hazards *h = checked ? hazards_new(job->hazards) : NULL;
     smk_code code = SMK_OK;
     if (!c || (checked && !h)) {
@@ -272,6 +272,7 @@ smk_code emu_run(const smk_job *job, smk_status *status) {
     regions[REGION_LOCAL].space = PTX_LOCAL;
     regions[REGION_CONST] = (region){m->constants, m->ptx->const_bytes, PTX_CONST, false, false, 0};
     regions[REGION_GLOBAL] = (region){m->globals, m->ptx->global_bytes, PTX_GLOBAL, true, false, 0};
+    regions[REGION_HEAP].space = PTX_GLOBAL; /* without bytes, so that each access is checked */
     code = map_buffers(job, regions, status);
     if (!code)
         code = job->trace ? run_traced(job, observed, regions, status)

@@ -38,7 +38,8 @@ typedef struct emu_signature {
     size_t n_parameters;
     size_t args_bytes;
     size_t static_shared_bytes;
-    bool cooperative; /* it synchronises its grid: reads %envreg1 or %envreg2 */
+    bool cooperative;        /* it synchronises its grid: reads %envreg1 or %envreg2 */
+    uint32_t live_registers; /* 32-bit registers per thread that the allocation of PTX takes */
 } emu_signature;
 
 /* name NULL: the module's only entry. If there is no such entry, fails with SMK_VALUE and lists

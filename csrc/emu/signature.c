@@ -113,6 +113,7 @@ smk_code emu_signature_read(const char *ptx, size_t size, const char *name,
     out->args_bytes = f->parameters_bytes;
     out->static_shared_bytes = f->shared_bytes;
     out->cooperative = is_cooperative(module, f);
+    out->live_registers = f->frame_bytes / ptx_slot_bytes(PTX_B32);
     for (uint32_t i = 0; i < f->n_parameters; i++) {
         const ptx_variable *v = f->parameters[i];
         out->parameters[i] = (emu_parameter){.offset = (uint32_t)v->offset,

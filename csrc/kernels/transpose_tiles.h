@@ -15,26 +15,26 @@ enum { WIDE_FROM = 48, WIDE_WARPS = 8 };
 #define LARGE_TILE(itemsize) ((itemsize) == 4 ? 96 : 64) /* rows and columns */
 enum { LARGE_WARPS = 16 };
 
-/* _little and _least: side of a tile. */
-enum { LITTLE_TILE = 32, LEAST_TILE = 16, LITTLE_THREADS = 256 };
+/* _tile32 and _tile16. */
+enum { SMALL_TILE_THREADS = 256 };
 
 /* Whether the kernel can read two strips of x alternately (transpose_order.cuh). */
 #define HAS_PAIRS(itemsize) ((itemsize) >= 4)
 
-/* _vectors and _vectors_little: rows and columns of x per tile; threads of the little one, one per
- * square of 16 bytes x (16 / itemsize) rows. _vectors is empty for 1-byte elements, for which _even
- * has more threads. */
+/* _vectors and _vectors_small: rows and columns of x per tile; threads of the small one, one per
+ * square of 16 bytes x (16 / itemsize) rows. _vectors is empty for 1-byte elements, for which
+ * _aligned has more threads. */
 #define HAS_VECTORS(itemsize)    ((itemsize) > 1)
 #define VECTORS_TILE_I(itemsize) ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : 32)
 #define VECTORS_TILE_J(itemsize)                                                                   \
     ((itemsize) <= 2 ? 128 : (itemsize) == 4 ? 64 : (itemsize) == 8 ? 32 : 16)
-#define VECTORS_LITTLE_I(itemsize)          (128 / (itemsize))
-#define VECTORS_LITTLE_J(itemsize)          ((itemsize) == 1 ? 64 : 128 / (itemsize))
-#define VECTORS_LITTLE_THREADS_OF(itemsize) ((itemsize) == 1 ? 32 : 64)
+#define VECTORS_SMALL_I(itemsize)          (128 / (itemsize))
+#define VECTORS_SMALL_J(itemsize)          ((itemsize) == 1 ? 64 : 128 / (itemsize))
+#define VECTORS_SMALL_THREADS_OF(itemsize) ((itemsize) == 1 ? 32 : 64)
 enum { VECTORS_THREADS = 256 };
 
-/* _tall, _flat, _small: elements per tile, and their size with a gap after every 32. */
-enum { NARROW_THREADS = 256, FLAT_THREADS = 128 };
+/* _tall_skinny, _short_wide, _small: elements per tile, and with a gap after every 32. */
+enum { NARROW_THREADS = 256, SHORT_WIDE_THREADS = 128 };
 #define NARROW_ELEMENTS(itemsize) ((itemsize) <= 4 ? 4096 : (itemsize) == 8 ? 2048 : 1024)
 #define NARROW_SKEWED(elements)   ((elements) + (elements) / 32 + 1)
 
@@ -42,9 +42,9 @@ enum { NARROW_THREADS = 256, FLAT_THREADS = 128 };
 enum { COPY_THREADS = 256, COPY_VECTORS = 4 };
 #define COPY_ELEMENTS(itemsize) (COPY_THREADS * COPY_VECTORS * 16 / (itemsize))
 
-/* _any: log2 of the elements per tile, and its row pitch. */
-#define ANY_LOG(itemsize)   ((itemsize) <= 4 ? 12 : (itemsize) == 8 ? 11 : 10)
-#define ANY_PITCH(log_cols) ((1 << (log_cols)) | ((log_cols) > 0))
+/* _strided: log2 of the elements per tile, and its row pitch. */
+#define STRIDED_LOG(itemsize)   ((itemsize) <= 4 ? 12 : (itemsize) == 8 ? 11 : 10)
+#define STRIDED_PITCH(log_cols) ((1 << (log_cols)) | ((log_cols) > 0))
 
 /* _in_place and _in_place_vectors: side of a tile. */
 enum { IN_PLACE_THREADS = 256 };

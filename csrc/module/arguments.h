@@ -12,10 +12,15 @@ typedef struct arguments {
     size_t n_pointers;
     smk_buffer *buffers;
     size_t n_buffers;
-    struct array_argument *arrays; /* one per pointer */
+    struct array_argument *arrays; /* one per pointer, tensor map and texture */
     size_t n_arrays;
     smk_tensor_map *tensor_maps;
     size_t n_tensor_maps;
+    void **map_bytes; /* host memory of the maps to which parameters point */
+    size_t n_map_bytes;
+    smk_texture *textures;
+    size_t n_textures;
+    PyObject *references; /* list of (name or None, texture): textures= */
     module_state *state;
 
     device_array *read;    /* one per argument: arrays of other libraries */
@@ -29,11 +34,11 @@ typedef struct arguments {
     size_t n_after;
 } arguments;
 
-/* `given`: `n` objects, one per parameter. arguments_start finds where the arrays are, which
+/* `given`: `n` objects, one per parameter; textures: as textures= of a call. arguments_start finds where the arrays are, which
  * determines the device and the stream; arguments_make then packs the arguments. Call
  * arguments_free even on failure. */
 int arguments_start(module_state *state, const emu_signature *signature, PyObject *const *given,
-                    Py_ssize_t n, void *stream, arguments *out);
+                    Py_ssize_t n, PyObject *textures, void *stream, arguments *out);
 int arguments_make(const emu_signature *signature, PyObject *const *given, arguments *a);
 
 /* After a successful run: copies what the kernel wrote to the caller's arrays. */

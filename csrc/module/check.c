@@ -3,11 +3,11 @@
 
 static int refuse_variant(const char *op, smk_op which, const char *variant) {
     PyObject *names = PyUnicode_FromString(which == SMK_PROBE ? "" : "auto");
-    for (size_t i = 0; names && i < smk_n_rows; i++) {
-        if (smk_rows[i].op == which) {
+    for (size_t i = 0; names && i < smk_n_variants; i++) {
+        if (smk_variants[i].op == which) {
             bool first = PyUnicode_GET_LENGTH(names) == 0;
             PyObject *more =
-                PyUnicode_FromFormat("%U%s%s", names, first ? "" : ", ", smk_rows[i].name);
+                PyUnicode_FromFormat("%U%s%s", names, first ? "" : ", ", smk_variants[i].name);
             Py_SETREF(names, more);
         }
     }
@@ -44,25 +44,25 @@ int request_choose_variant(module_state *state, request *r, smk_query query) {
     }
     if (automatic) {
         if (request_choose(state, r, query, &with_values)) return -1;
-    } else if ((r->row = smk_row_find(given->op, variant)) == NULL) {
+    } else if ((r->variant = smk_variant_find(given->op, variant)) == NULL) {
         return refuse_variant(op, given->op, variant);
     }
-    for (int i = 0; i < r->row->n_dtypes; i++)
-        if (strcmp(r->row->dtypes[i].name, dtype_name) == 0) r->dtype = &r->row->dtypes[i];
+    for (int i = 0; i < r->variant->n_dtypes; i++)
+        if (strcmp(r->variant->dtypes[i].name, dtype_name) == 0) r->dtype = &r->variant->dtypes[i];
     if (r->dtype == NULL) {
         char taken[128] = "";
-        for (int i = 0; i < r->row->n_dtypes; i++) {
+        for (int i = 0; i < r->variant->n_dtypes; i++) {
             size_t used = strlen(taken);
             PyOS_snprintf(taken + used, sizeof taken - used, "%s%s", i ? ", " : "",
-                          r->row->dtypes[i].name);
+                          r->variant->dtypes[i].name);
         }
         PyErr_Format(PyExc_TypeError, "%s variant '%s' does not take %s; it takes: %s", op,
-                     r->row->name, dtype_name, taken);
+                     r->variant->name, dtype_name, taken);
         return -1;
     }
     smk_status status = {0};
-    if (!with_values && smk_row_values(r->row, r->dtype->itemsize, given->params, given->values,
-                                       given->n_params, r->values, &status)) {
+    if (!with_values && smk_variant_values(r->variant, r->dtype->itemsize, given->params,
+                                           given->values, given->n_params, r->values, &status)) {
         raise_status(state, &status);
         return -1;
     }
@@ -127,6 +127,6 @@ int request_refuse_dtype(PyArrayObject *array, const char *op, const char *name,
 }
 
 smk_strides request_strides_taken(const request *r) {
-    const smk_strides own = smk_strides_of(r->row);
+    const smk_strides own = smk_strides_of(r->variant);
     return r->is_pipeline && own > SMK_ROWS_OR_COLUMNS ? SMK_ROWS_OR_COLUMNS : own;
 }

@@ -30,7 +30,7 @@ static int read_params(PyObject *params, smk_timing *out) {
     PyObject *key, *value;
     while (PyDict_Next(params, &at, &key, &value)) {
         if (n == SMK_MAX_PARAMS) {
-            PyErr_Format(PyExc_ValueError, "variant '%s' has fewer parameters", out->row->name);
+            PyErr_Format(PyExc_ValueError, "variant '%s' has fewer parameters", out->variant->name);
             return -1;
         }
         names[n] = PyUnicode_AsUTF8(key);
@@ -38,7 +38,8 @@ static int read_params(PyObject *params, smk_timing *out) {
         if (names[n++] == NULL || PyErr_Occurred()) return -1;
     }
     smk_status status = {0};
-    if (smk_row_values(out->row, out->dtype->itemsize, names, given, n, out->values, &status)) {
+    if (smk_variant_values(out->variant, out->dtype->itemsize, names, given, n, out->values,
+                           &status)) {
         PyErr_SetString(PyExc_ValueError, status.message);
         return -1;
     }
@@ -62,9 +63,9 @@ static int read_timing(PyObject *entry, smk_timing *out) {
     }
     const int which = name_in(smk_op_names, SMK_N_OPS, op);
     const int exact = name_in(smk_accuracy_names, SMK_N_ACCURACIES, accuracy);
-    out->row = which < 0 ? NULL : smk_row_find((smk_op)which, variant);
-    for (int i = 0; out->row && i < out->row->n_dtypes; i++)
-        if (strcmp(out->row->dtypes[i].name, dtype) == 0) out->dtype = &out->row->dtypes[i];
+    out->variant = which < 0 ? NULL : smk_variant_find((smk_op)which, variant);
+    for (int i = 0; out->variant && i < out->variant->n_dtypes; i++)
+        if (strcmp(out->variant->dtypes[i].name, dtype) == 0) out->dtype = &out->variant->dtypes[i];
     if (out->dtype == NULL || exact < 0) {
         PyErr_Format(PyExc_ValueError, "there is no %s variant '%s' of %s with accuracy '%s'", op,
                      variant, dtype, accuracy);
@@ -161,7 +162,7 @@ static double seconds_of(const smk_timing *timing, const smk_query *q) {
 static int choose_on_gpu(module_state *state, request *r, const smk_query *q) {
     smk_timing best;
     if (find_fastest(state, r, q, &best)) return -1;
-    if ((r->row = best.row)) {
+    if ((r->variant = best.variant)) {
         memcpy(r->values, best.values, sizeof r->values);
         r->seconds = seconds_of(&best, q);
     }
@@ -177,10 +178,10 @@ static int query_gpu(module_state *state, const request *r, smk_query *q) {
 
 int request_predict_seconds(module_state *state, request *r, smk_query q) {
     smk_timing best;
-    q.only = r->row;
+    q.only = r->variant;
     q.accuracy = SMK_N_ACCURACIES - 1; /* any */
     if (query_gpu(state, r, &q) || find_fastest(state, r, &q, &best)) return -1;
-    r->seconds = best.row ? seconds_of(&best, &q) : 0;
+    r->seconds = best.variant ? seconds_of(&best, &q) : 0;
     return 0;
 }
 
@@ -191,8 +192,8 @@ int request_choose(module_state *state, request *r, smk_query q, bool *with_valu
     if (on_gpu && query_gpu(state, r, &q)) return -1;
     for (;;) {
         if (on_gpu && choose_on_gpu(state, r, &q)) return -1;
-        *with_values = r->row != NULL;
-        if (r->row || (r->row = smk_default_row(&q))) return 0;
+        *with_values = r->variant != NULL;
+        if (r->variant || (r->variant = smk_default_variant(&q))) return 0;
         if (q.strides == SMK_ROWS) break;
         q.strides = SMK_ROWS;
         q.aligned = true;

@@ -19,11 +19,11 @@ struct device_copies {
     device_copy all[CALL_MAX_COPIES];
 };
 
-static const smk_dtype *dtype_of(const smk_row *row, npy_intp itemsize) {
+static const smk_dtype *dtype_of(const smk_variant *variant, npy_intp itemsize) {
     int i = 0;
-    while (i + 1 < row->n_dtypes && row->dtypes[i].itemsize != itemsize)
+    while (i + 1 < variant->n_dtypes && variant->dtypes[i].itemsize != itemsize)
         i++;
-    return &row->dtypes[i];
+    return &variant->dtypes[i];
 }
 
 /* Copies `from` to `to`. Broadcast batch dimensions (stride 0) are copied once. */
@@ -45,17 +45,17 @@ static smk_transpose problem_of(const operand *from, const operand *to) {
 
 static int plan_copy(module_state *state, const operand *from, const operand *to, npy_intp itemsize,
                      device_copy *copy) {
-    const smk_row *row = smk_row_find_any_strides(SMK_TRANSPOSE);
-    const smk_dtype *dtype = dtype_of(row, itemsize);
+    const smk_variant *variant = smk_variant_find_any_strides(SMK_TRANSPOSE);
+    const smk_dtype *dtype = dtype_of(variant, itemsize);
     const smk_transpose problem = problem_of(from, to);
     int64_t values[SMK_MAX_PARAMS];
     smk_status status = {0};
-    if (smk_row_values(row, dtype->itemsize, NULL, NULL, 0, values, &status) ||
-        smk_plan_transpose(row, dtype, values, &problem, &copy->plan, &status)) {
+    if (smk_variant_values(variant, dtype->itemsize, NULL, NULL, 0, values, &status) ||
+        smk_plan_transpose(variant, dtype, values, &problem, &copy->plan, &status)) {
         raise_status(state, &status);
         return -1;
     }
-    return variant_image(state, row, dtype, values, false, &copy->image, &copy->image_owner);
+    return variant_image(state, variant, dtype, values, false, &copy->image, &copy->image_owner);
 }
 
 int device_copies_add(module_state *state, request *r, const operand *array, const operand *packed,

@@ -106,7 +106,8 @@ static bool elements_are_distinct(const operand *c, npy_intp itemsize) {
  * strides. */
 static bool is_in_place(const request *r) {
     const operand *a = &r->inputs[0], *c = &r->result;
-    if (r->call->op != SMK_TRANSPOSE || !r->row->transpose_kernels.in_place || a->ndim != c->ndim ||
+    if (r->call->op != SMK_TRANSPOSE || !r->variant->transpose_kernels.in_place ||
+        a->ndim != c->ndim ||
         (char *)a->buffer.host + a->matrix.offset != (char *)c->buffer.host + c->matrix.offset) {
         return false;
     }
@@ -190,7 +191,7 @@ int request_place_result(module_state *state, request *r, operand_shape shape,
     else if (make_result(state, r))
         return -1;
     const int at = call_forms[r->call->op].n_inputs;
-    const smk_strides taken = r->call->op == SMK_TRANSPOSE ? smk_strides_of(r->row) : SMK_ROWS;
+    const smk_strides taken = r->call->op == SMK_TRANSPOSE ? smk_strides_of(r->variant) : SMK_ROWS;
     view = device_array_view(state, &r->arrays[at], r->written, request_label(r, at));
     int failed = view == NULL || check_result(r, view) ||
                  (view = as_matrices(view, batch->n + 2, shape)) == NULL;

@@ -81,7 +81,7 @@ static int take_part(smk_gemm *p, smk_pipeline_query *q, int i, int n) {
     int64_t *size = batch ? &p->batch.size[0] : rows ? &p->M : &p->N;
     const int64_t unit = batch ? 1 : TILE_ROWS, units = (*size + unit - 1) / unit;
     const int64_t even = (units + n - 1) / n * unit;
-    const int64_t each = batch ? even : smk_pipeline_part(q->row, p->M, p->N, *size, even);
+    const int64_t each = batch ? even : smk_pipeline_part(q->variant, p->M, p->N, *size, even);
     const int64_t first = each * i;
     const int64_t batch_strides[3] = {p->a.batch[0], p->b.batch[0], p->c.batch[0]};
     const int64_t row_strides[3] = {p->a.ld, 0, p->c.ld};
@@ -114,7 +114,7 @@ static int plan_part(module_state *state, const request *r, const smk_pipeline_q
 }
 
 static int plan_parts(module_state *state, const request *r, PyArrayObject *result, parts *all) {
-    smk_pipeline_query query = {.row = r->row, .dtype = r->dtype, .values = r->values};
+    smk_pipeline_query query = {.variant = r->variant, .dtype = r->dtype, .values = r->values};
     size_t wanted = (size_t)PyArray_NBYTES(result);
     for (int i = 0; i < r->n_inputs; i++) {
         query.host[i] = (char *)r->inputs[i].buffer.host + r->inputs[i].matrix.offset;
@@ -150,7 +150,7 @@ PyObject *request_run_pipeline(module_state *state, request *r) {
     if (choose_target(r, reads_result, &t)) goto done;
     if (PyArray_SIZE(t.array) > 0) {
         if (plan_parts(state, r, t.array, all) ||
-            variant_image(state, r->row, r->dtype, r->values, r->on.emulated, &image,
+            variant_image(state, r->variant, r->dtype, r->values, r->on.emulated, &image,
                           &image_owner)) {
             goto done;
         }

@@ -159,25 +159,25 @@ static PyObject *read_source(const module_state *state, const char *file_name) {
 }
 
 /* Compiles a variant's source with the macros and headers that the build uses. */
-static PyObject *compile_variant(module_state *state, const smk_row *row, const smk_dtype *dtype,
-                                 const int64_t *values) {
+static PyObject *compile_variant(module_state *state, const smk_variant *variant,
+                                 const smk_dtype *dtype, const int64_t *values) {
     char file_name[NAME_BYTES];
-    snprintf(file_name, sizeof file_name, "%s_%s.cu", smk_op_names[row->op], row->name);
+    snprintf(file_name, sizeof file_name, "%s_%s.cu", smk_op_names[variant->op], variant->name);
 
     char texts[SMK_MAX_PARAMS + 2][80];
     const char *options[SMK_MAX_PARAMS + 4] = {"-lineinfo", "-std=c++17"};
     int n_options = 2;
-    snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s", row->min_sm,
-             row->portable ? "" : "a");
+    snprintf(texts[0], sizeof texts[0], "-arch=compute_%d%s", variant->min_sm,
+             variant->portable ? "" : "a");
     snprintf(texts[1], sizeof texts[1], "-D%s", dtype->define);
     options[n_options++] = texts[0];
     options[n_options++] = texts[1];
-    for (int i = 0; i < row->n_params; i++) {
-        if (row->params[i].runtime) continue;
+    for (int i = 0; i < variant->n_params; i++) {
+        if (variant->params[i].runtime) continue;
         char upper[40];
         size_t c = 0;
-        for (; row->params[i].name[c] && c < sizeof upper - 1; c++)
-            upper[c] = Py_TOUPPER(row->params[i].name[c]);
+        for (; variant->params[i].name[c] && c < sizeof upper - 1; c++)
+            upper[c] = Py_TOUPPER(variant->params[i].name[c]);
         upper[c] = '\0';
         snprintf(texts[i + 2], sizeof texts[i + 2], "-D%s=%lld", upper, (long long)values[i]);
         options[n_options++] = texts[i + 2];
@@ -199,12 +199,14 @@ static PyObject *compile_variant(module_state *state, const smk_row *row, const 
 }
 
 /* Adds the variant's prebuilt images, which need no compiler, to the current CompileError. */
-static void list_prebuilt(const module_state *state, const smk_row *row, const smk_dtype *dtype) {
+static void list_prebuilt(const module_state *state, const smk_variant *variant,
+                          const smk_dtype *dtype) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     char prefix[NAME_BYTES];
-    snprintf(prefix, sizeof prefix, "%s_%s-%s", smk_op_names[row->op], row->name, dtype->name);
+    snprintf(prefix, sizeof prefix, "%s_%s-%s", smk_op_names[variant->op], variant->name,
+             dtype->name);
 
     PyObject *names = list_directory(state->image_directory);
     PyObject *text = PyUnicode_FromString("");
@@ -242,10 +244,10 @@ static void list_prebuilt(const module_state *state, const smk_row *row, const s
 
 /* The compiled kernel of a variant: (file name, bytes, PTX or None). The PTX is given only beside a
  * fatbin. */
-static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *dtype,
+static PyObject *load(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
                       const int64_t *values, bool emulated) {
     char name[NAME_BYTES], stem[NAME_BYTES - sizeof ".fatbin"];
-    if (smk_image_name(row, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
+    if (smk_image_name(variant, dtype, values, stem, sizeof stem) >= (int)sizeof stem) {
         PyErr_Format(PyExc_SystemError, "image name too long: %s", stem);
         return NULL;
     }
@@ -261,21 +263,21 @@ static PyObject *load(module_state *state, const smk_row *row, const smk_dtype *
     if (PyErr_Occurred()) {
         Py_CLEAR(ptx);
     } else if (ptx == NULL) {
-        ptx = compile_variant(state, row, dtype, values);
+        ptx = compile_variant(state, variant, dtype, values);
         if (ptx == NULL && PyErr_ExceptionMatches(state->exceptions[SMK_COMPILE]))
-            list_prebuilt(state, row, dtype);
+            list_prebuilt(state, variant, dtype);
     }
     return ptx ? Py_BuildValue("(sNO)", name, ptx, Py_None) : NULL;
 }
 
 /* The key of an image in state->images. Bytes, since they are faster to hash than a name is to
  * format. */
-static PyObject *make_key(const smk_row *row, const smk_dtype *dtype, const int64_t *values,
+static PyObject *make_key(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                           bool emulated) {
-    int64_t parts[SMK_MAX_PARAMS + 3] = {(int64_t)(intptr_t)row, (int64_t)(intptr_t)dtype,
+    int64_t parts[SMK_MAX_PARAMS + 3] = {(int64_t)(intptr_t)variant, (int64_t)(intptr_t)dtype,
                                          emulated};
-    for (int i = 0; i < row->n_params; i++)
-        parts[i + 3] = row->params[i].runtime ? 0 : values[i];
+    for (int i = 0; i < variant->n_params; i++)
+        parts[i + 3] = variant->params[i].runtime ? 0 : values[i];
     return PyBytes_FromStringAndSize((const char *)parts, sizeof parts);
 }
 
@@ -289,12 +291,12 @@ PyObject *dict_item(PyObject *dict, PyObject *key) {
     return value;
 }
 
-int variant_image(module_state *state, const smk_row *row, const smk_dtype *dtype,
+int variant_image(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
                   const int64_t *values, bool emulated, smk_image *out, PyObject **owner) {
-    PyObject *key = make_key(row, dtype, values, emulated);
+    PyObject *key = make_key(variant, dtype, values, emulated);
     PyObject *image = key ? dict_item(state->images, key) : NULL;
     if (image == NULL && !PyErr_Occurred()) {
-        image = load(state, row, dtype, values, emulated);
+        image = load(state, variant, dtype, values, emulated);
         if (image && PyDict_SetItem(state->images, key, image) < 0) Py_CLEAR(image);
     }
     Py_XDECREF(key);

@@ -108,13 +108,19 @@ static int read_limit(PyObject *given, uint64_t *out) {
 
 static bool may_write(const observation *observed) {
     return !observed->trace->incomplete &&
-           !(observed->only_if_clean && observed->trace->n_hazards > 0);
+           !(observed->only_if_clean && smk_trace_has_hazards(observed->trace));
 }
 
 static int refuse_limit(void) {
     PyErr_SetString(PyExc_ValueError,
                     "max_instructions limits runs on the emulator; a GPU does not "
                     "count instructions: pass device='emu', or leave max_instructions out");
+    return -1;
+}
+
+static int refuse_textures(void) {
+    PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
+                                      "device='emu'");
     return -1;
 }
 
@@ -171,20 +177,21 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
     static const uint32_t block_limit[] = {1024, 1024, 64};
     static const uint32_t cluster_limit[] = {16, 16, 16};
-    static char *keywords[] = {"shared_bytes",     "device",  "stream",      "timeout",
-                               "max_instructions", "cluster", "cooperative", NULL};
+    static char *keywords[] = {"shared_bytes", "device",           "stream",
+                               "timeout",      "max_instructions", "textures",
+                               "cluster",      "cooperative",      NULL};
     kernel *self = (kernel *)object;
     Py_ssize_t shared_bytes = 0, n = PyTuple_GET_SIZE(args);
     PyObject *device_given = Py_None, *stream_given = Py_None, *timeout_given = Py_None;
-    PyObject *limit_given = Py_None, *cluster_given = Py_None;
+    PyObject *limit_given = Py_None, *textures_given = Py_None, *cluster_given = Py_None;
     int cooperative = 0;
     uint64_t max_instructions;
 
     PyObject *none = PyTuple_New(0);
-    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOOp:Kernel", keywords,
+    int parsed = none && PyArg_ParseTupleAndKeywords(none, kwargs, "|$nOOOOOOp:Kernel", keywords,
                                                      &shared_bytes, &device_given, &stream_given,
-                                                     &timeout_given, &limit_given, &cluster_given,
-                                                     &cooperative);
+                                                     &timeout_given, &limit_given, &textures_given,
+                                                     &cluster_given, &cooperative);
     Py_XDECREF(none);
     if (!parsed || read_limit(limit_given, &max_instructions)) return NULL;
     if (n < 2) {
@@ -219,10 +226,12 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
     double timeout;
     if (key == NULL || stream_read(stream_given, &stream) || read_timeout(timeout_given, &timeout))
         return NULL;
-    if (arguments_start(state, &self->signature, objects, n - 2, stream, &given) == 0 &&
+    if (arguments_start(state, &self->signature, objects, n - 2, textures_given, stream, &given) ==
+            0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
-        arguments_make(&self->signature, objects, &given) == 0) {
+        arguments_make(&self->signature, objects, &given) == 0 &&
+        (on.emulated || given.n_textures == 0 || refuse_textures() == 0)) {
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
@@ -230,6 +239,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,
             .n_tensor_maps = given.n_tensor_maps,
+            .textures = given.textures,
+            .n_textures = given.n_textures,
             .args_bytes = self->signature.args_bytes,
             .parameters = self->signature.offsets,
             .n_parameters = self->signature.n_parameters,
@@ -305,6 +316,10 @@ static PyObject *get_shared_bytes(kernel *self, void *Py_UNUSED(closure)) {
     return PyLong_FromSize_t(self->signature.static_shared_bytes);
 }
 
+static PyObject *get_live_registers(kernel *self, void *Py_UNUSED(closure)) {
+    return PyLong_FromUnsignedLong(self->signature.live_registers);
+}
+
 static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "Name of the entry in the PTX.", NULL},
     {"source", (getter)get_source, NULL, "What it was made from: CUDA C++ or PTX.", NULL},
@@ -312,6 +327,8 @@ static PyGetSetDef kernel_getset[] = {
     {"check", (getter)get_check, NULL, "Whether each call looks for hazards.", NULL},
     {"shared_bytes", (getter)get_shared_bytes, NULL,
      "Static shared memory of the kernel, in bytes per block.", NULL},
+    {"live_registers", (getter)get_live_registers, NULL,
+     "Registers per thread that the PTX needs: an estimate of what ptxas will allocate.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -319,7 +336,7 @@ static const char kernel_doc[] =
     "Kernel(source_or_ptx, name, options=(), *, check=False)\n"
     "--\n\n"
     "A kernel of your own: k(grid, block, *args, shared_bytes=0, device=None, stream=None,\n"
-    "timeout=None, max_instructions=None, cluster=None, cooperative=False).\n\n"
+    "timeout=None, max_instructions=None, textures=None, cluster=None, cooperative=False).\n\n"
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
@@ -345,7 +362,8 @@ static const char kernel_doc[] =
     "    __cuda_array_interface__: CuPy, PyTorch, Numba) is used in place. None is a null\n"
     "    pointer. int, float and complex are converted to the parameter's kind and size; NumPy\n"
     "    scalars must already have both. For a struct pass numpy.void, bytes, or an array of its\n"
-    "    size; for a CUtensorMap pass a TensorMap.\n"
+    "    size; for a CUtensorMap pass a TensorMap, for a cudaTextureObject_t a Texture, for a\n"
+    "    cudaSurfaceObject_t a Surface.\n"
     "shared_bytes : int\n"
     "    Dynamic shared memory per block.\n"
     "device : {None, 'emu', 'cuda', 'cuda:N'}\n"
@@ -362,6 +380,9 @@ static const char kernel_doc[] =
     "max_instructions : int, optional\n"
     "    On the emulator: LaunchError once the call has run more warp instructions (checked at\n"
     "    least every 4096 instructions of a warp). For kernels that may never end.\n"
+    "textures : dict of str to Texture or Surface, or list of them, optional\n"
+    "    A dict: for .texref and .surfref variables of the PTX, by their names. A list: textures\n"
+    "    whose `handle` the kernel finds in a struct or an array.\n"
     "cluster : int or tuple of up to 3, optional\n"
     "    Blocks per cluster. None: as the kernel states (__cluster_dims__), else 1. At most 8,\n"
     "    or 16 on the emulator and on GPUs that allow it.\n"

@@ -6,6 +6,7 @@
 #include "detached.h"
 #include "docs.h"
 #include "request.h"
+#include "tensor_map.h"
 
 /* ---- functions ---- */
 
@@ -70,23 +71,24 @@ static PyObject *run_observed(module_state *state, PyObject *what, PyObject *arg
 }
 
 static PyObject *core_observe(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"what",    "args",         "kwargs",        "repeat", "trace",
-                               "hazards", "equal_writes", "only_if_clean", "blocks", "progress",
-                               NULL};
+    static char *keywords[] = {"what",   "args",     "kwargs",         "repeat",
+                               "trace",  "hazards",  "equal_writes",   "only_if_clean",
+                               "blocks", "progress", "by_instruction", NULL};
     module_state *state = PyModule_GetState(module);
     PyObject *what, *given, *options, *progress = Py_None;
-    int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0;
+    int repeat = 0, trace = 0, hazards = 0, equal_writes = 0, only_if_clean = 0, by_instruction = 0;
     Py_buffer blocks = {0}; /* uint64, as in smk_job */
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*O:observe", keywords, &what,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!|ippppz*Op:observe", keywords, &what,
                                      &PyTuple_Type, &given, &PyDict_Type, &options, &repeat, &trace,
-                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress)) {
+                                     &hazards, &equal_writes, &only_if_clean, &blocks, &progress,
+                                     &by_instruction)) {
         return NULL;
     }
     if (repeat < 0 || repeat > 1000000) {
         PyBuffer_Release(&blocks);
         return PyErr_Format(PyExc_ValueError, "repeat must be 0..1000000, not %d", repeat);
     }
-    smk_trace counted = {0};
+    smk_trace counted = {.by_instruction = by_instruction};
     float *milliseconds = PyMem_Calloc((size_t)repeat + 1, sizeof *milliseconds);
     if (milliseconds == NULL) {
         PyBuffer_Release(&blocks);
@@ -228,13 +230,19 @@ static int core_exec(PyObject *module) {
     state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     state->tensor_map_type =
         (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_map_spec, NULL);
+    state->texture_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &texture_spec, NULL);
+    state->surface_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &surface_spec, NULL);
     if (state->images == NULL || state->timings == NULL || state->image_directory == NULL ||
         state->kernel_directory == NULL || state->kernel_type == NULL ||
-        state->tensor_map_type == NULL) {
+        state->tensor_map_type == NULL || state->texture_type == NULL ||
+        state->surface_type == NULL) {
         return -1;
     }
+    if (tensor_maps_start(state)) return -1;
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
     if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
+    if (PyModule_AddType(module, state->texture_type) < 0) return -1;
+    if (PyModule_AddType(module, state->surface_type) < 0) return -1;
     if (PyModule_AddType(module, state->kernel_type) < 0) return -1;
     return detached_start(module, state);
 }
@@ -245,6 +253,9 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
         Py_VISIT(state->exceptions[code]);
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->tensor_map_type);
+    Py_VISIT(state->texture_type);
+    Py_VISIT(state->surface_type);
+    Py_VISIT(state->tensor_maps);
     Py_VISIT(state->images);
     Py_VISIT(state->timings);
     return 0;
@@ -256,6 +267,9 @@ static int core_clear(PyObject *module) {
         Py_CLEAR(state->exceptions[code]);
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->tensor_map_type);
+    Py_CLEAR(state->texture_type);
+    Py_CLEAR(state->surface_type);
+    Py_CLEAR(state->tensor_maps);
     Py_CLEAR(state->images);
     Py_CLEAR(state->timings);
     Py_CLEAR(state->image_directory);

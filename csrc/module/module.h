@@ -10,7 +10,7 @@
  *     check.c          finds the variant; checks that `out` fits the result
  *   kernel.c         the type Kernel; kernel_source.c compiles; arguments.c and scalar.c pack
  *                    arguments
- *   tensor_map.c     the type TensorMap
+ *   tensor_map.c     the type TensorMap; texture.c: the types Texture and Surface
  *
  *   operand.c        an array -> memory that a kernel can read, without a copy where possible
  *   device_array.c   arrays of other libraries, by three protocols (device_interface.c is one);
@@ -84,7 +84,9 @@ typedef struct module_names {
 
 typedef struct module_state {
     PyObject *exceptions[SMK_N_CODES]; /* the exception of each code of core/status.h */
-    PyTypeObject *kernel_type, *tensor_map_type;
+    PyTypeObject *kernel_type, *tensor_map_type, *texture_type, *surface_type;
+    PyObject *tensor_maps; /* WeakValueDictionary by handle: see tensor_map.h */
+    unsigned char tensor_map_mark[16];
     PyObject *images;           /* dict: see variant_image */
     PyObject *timings;          /* dict: ordinal of a GPU -> capsule, of choose.c */
     PyObject *image_directory;  /* str: the build's compiled kernels */
@@ -159,7 +161,7 @@ PyObject *device_trim(const module_state *state, PyObject *given);
 PyObject *dict_item(PyObject *dict, PyObject *key);
 
 /* The compiled kernel of a variant; *owner keeps its memory. */
-int variant_image(module_state *state, const smk_row *row, const smk_dtype *dtype,
+int variant_image(module_state *state, const smk_variant *variant, const smk_dtype *dtype,
                   const int64_t *values, bool emulated, smk_image *out, PyObject **owner);
 
 /* Finds the NVRTC library of NVIDIA's wheel, if it is installed, and sets its path. */
@@ -193,7 +195,7 @@ PyArrayObject *array_hold(PyArrayObject *array, PyObject **hold);
 
 /* ---- kernel.c ---- */
 
-extern PyType_Spec kernel_spec, tensor_map_spec;
+extern PyType_Spec kernel_spec, tensor_map_spec, texture_spec, surface_spec;
 PyObject *kernel_launch(module_state *state, PyObject *kernel, PyObject *args, PyObject *kwargs,
                         const observation *observed);
 

@@ -184,7 +184,7 @@ static int place_result(module_state *state, request *r, PyArrayObject *const *a
 
 static smk_code plan(request *r, int multiprocessors, smk_status *status) {
     r->gemm.multiprocessors = multiprocessors;
-    return smk_plan_gemm(r->row, r->dtype, r->values, &r->gemm, &r->plan, status);
+    return smk_plan_gemm(r->variant, r->dtype, r->values, &r->gemm, &r->plan, status);
 }
 
 const operation operation_gemm = {check, place, place_result, plan};

@@ -24,7 +24,7 @@ static int place(module_state *state, request *r, PyArrayObject *const *arrays) 
     if (request_place(state, r, 0, arrays[0], r->descr, OPERAND_ROW, SMK_ROWS)) return -1;
     r->probe =
         (smk_probe){.n_x = PyArray_DIM(arrays[0], 0), .offset_x = r->inputs[0].matrix.offset};
-    if (smk_probe_size(r->row, r->dtype, r->values, r->probe.n_x, &n_y, &status)) {
+    if (smk_probe_size(r->variant, r->dtype, r->values, r->probe.n_x, &n_y, &status)) {
         raise_status(state, &status);
         return -1;
     }
@@ -40,7 +40,7 @@ static int place_result(module_state *state, request *r, PyArrayObject *const *a
 
 static smk_code plan(request *r, int multiprocessors, smk_status *status) {
     (void)multiprocessors;
-    return smk_plan_probe(r->row, r->dtype, r->values, &r->probe, &r->plan, status);
+    return smk_plan_probe(r->variant, r->dtype, r->values, &r->probe, &r->plan, status);
 }
 
 const operation operation_probe = {check, place, place_result, plan};

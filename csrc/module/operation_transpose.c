@@ -25,7 +25,7 @@ static const char *bits_name(PyArrayObject *array) {
 static bool is_in_place_on_emulator(const request *r) {
     PyObject *out = r->call->out;
     const bool is_out = out == r->call->inputs[0] && PyArray_CheckExact(out);
-    return r->on.emulated && !r->is_pipeline && r->row->transpose_kernels.in_place && is_out &&
+    return r->on.emulated && !r->is_pipeline && r->variant->transpose_kernels.in_place && is_out &&
            r->dims[r->ndim - 1] == r->dims[r->ndim - 2];
 }
 
@@ -108,7 +108,7 @@ static int place_result(module_state *state, request *r, PyArrayObject *const *a
 
 static smk_code plan(request *r, int multiprocessors, smk_status *status) {
     r->transpose.multiprocessors = multiprocessors;
-    return smk_plan_transpose(r->row, r->dtype, r->values, &r->transpose, &r->plan, status);
+    return smk_plan_transpose(r->variant, r->dtype, r->values, &r->transpose, &r->plan, status);
 }
 
 const operation operation_transpose = {check, place, place_result, plan};

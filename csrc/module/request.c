@@ -15,10 +15,10 @@ static const operation *const operations[] = {[SMK_GEMM] = &operation_gemm,
                                               [SMK_PROBE] = &operation_probe};
 
 static int plan(module_state *state, request *r, const operation *op) {
-    const smk_row *row = r->row;
+    const smk_variant *variant = r->variant;
     smk_status status = {0};
     int multiprocessors = 0;
-    if ((row->split.rate || row->wgmma.terms || row->transpose_kernels.boxes) &&
+    if ((variant->split.rate || variant->wgmma.terms || variant->transpose_kernels.boxes) &&
         device_multiprocessors(state, &r->on, &multiprocessors)) {
         return -1;
     }
@@ -75,10 +75,10 @@ static int run_plan(module_state *state, request *r, const smk_buffer *result,
             PyExc_ValueError,
             "%s variant '%s' copies these views before it reads or writes them, and only its "
             "own kernels are timed; pass cupy.ascontiguousarray(...) or tensor.contiguous()",
-            smk_op_names[r->call->op], r->row->name);
+            smk_op_names[r->call->op], r->variant->name);
         return -1;
     }
-    if (variant_image(state, r->row, r->dtype, r->values, r->on.emulated, &image, &image_owner))
+    if (variant_image(state, r->variant, r->dtype, r->values, r->on.emulated, &image, &image_owner))
         return -1;
     smk_buffer buffers[CALL_MAX_INPUTS + 2 + CALL_MAX_COPIES];
     for (int i = 0; i < r->n_inputs; i++)

@@ -9,7 +9,7 @@
 typedef struct request {
     const call *call;
     device on;
-    const smk_row *row;
+    const smk_variant *variant;
     const smk_dtype *dtype;
     int64_t values[SMK_MAX_PARAMS];
     operand inputs[CALL_MAX_INPUTS];

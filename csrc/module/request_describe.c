@@ -54,9 +54,9 @@ PyObject *request_describe(const request *r) {
         PyList_SET_ITEM(buffers, i, bytes);
     }
     char image[256];
-    smk_image_name(r->row, r->dtype, r->values, image, sizeof image);
-    return Py_BuildValue("{sssssssNsnsNsN}", "variant", r->row->name, "image", image, "entry",
-                         r->row->entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
+    smk_image_name(r->variant, r->dtype, r->values, image, sizeof image);
+    return Py_BuildValue("{sssssssNsnsNsN}", "variant", r->variant->name, "image", image, "entry",
+                         r->variant->entry, "shape", PyArray_IntTupleFromIntp(r->ndim, r->dims),
                          "workspace", (Py_ssize_t)r->plan.workspace, "input_bytes", buffers,
                          "launches", launches);
 }

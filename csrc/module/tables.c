@@ -36,10 +36,10 @@ static PyObject *legal_values(const smk_param *param) {
     return legal;
 }
 
-static PyObject *params_of(const smk_row *row) {
+static PyObject *params_of(const smk_variant *variant) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < row->n_params; i++) {
-        const smk_param *param = &row->params[i];
+    for (int i = 0; list && i < variant->n_params; i++) {
+        const smk_param *param = &variant->params[i];
         if (append(list, Py_BuildValue("(sLNs)", param->name, (long long)param->fallback,
                                        legal_values(param), param->doc))) {
             Py_CLEAR(list);
@@ -48,26 +48,27 @@ static PyObject *params_of(const smk_row *row) {
     return as_tuple(list);
 }
 
-static PyObject *dtypes_of(const smk_row *row) {
+static PyObject *dtypes_of(const smk_variant *variant) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < row->n_dtypes; i++)
-        if (append(list, PyUnicode_FromString(row->dtypes[i].name))) Py_CLEAR(list);
+    for (int i = 0; list && i < variant->n_dtypes; i++)
+        if (append(list, PyUnicode_FromString(variant->dtypes[i].name))) Py_CLEAR(list);
     return as_tuple(list);
 }
 
-static PyObject *product_bits(const smk_row *row) {
-    return row->product_bits ? PyLong_FromLong(row->product_bits) : Py_NewRef(Py_None);
+static PyObject *product_bits(const smk_variant *variant) {
+    return variant->product_bits ? PyLong_FromLong(variant->product_bits) : Py_NewRef(Py_None);
 }
 
 PyObject *table_variants(void) {
     static const char *const strides[] = {"rows", "rows or columns", "any"};
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < smk_n_rows; i++) {
-        const smk_row *row = &smk_rows[i];
-        if (append(list, Py_BuildValue("(ssszlNNNs)", smk_op_names[row->op], row->name,
-                                       row->summary, row->differs_from, (long)row->min_sm,
-                                       dtypes_of(row), params_of(row), product_bits(row),
-                                       strides[smk_strides_of(row)]))) {
+    for (size_t i = 0; list && i < smk_n_variants; i++) {
+        const smk_variant *variant = &smk_variants[i];
+        if (append(list,
+                   Py_BuildValue("(ssszlNNNs)", smk_op_names[variant->op], variant->name,
+                                 variant->summary, variant->differs_from, (long)variant->min_sm,
+                                 dtypes_of(variant), params_of(variant), product_bits(variant),
+                                 strides[smk_strides_of(variant)]))) {
             Py_CLEAR(list);
         }
     }
@@ -168,6 +169,28 @@ static PyObject *hazards_of(const smk_trace *trace) {
     return as_tuple(list);
 }
 
+static PyObject *instructions_of(const smk_trace *trace) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < trace->n_instructions; i++) {
+        const smk_instruction_count *p = &trace->instructions[i];
+        PyObject *costs = PyList_New(0);
+        for (int k = 0; costs && k < SMK_N_WIDTHS; k++) {
+            const smk_wider_cost *c = &p->wider[k];
+            if (append(costs, Py_BuildValue("(KKIIII)", (unsigned long long)c->wavefronts,
+                                            (unsigned long long)c->ideal, c->min_wavefronts,
+                                            c->max_wavefronts, c->min_ideal, c->max_ideal))) {
+                Py_CLEAR(costs);
+            }
+        }
+        if (append(list, Py_BuildValue("(siKLKN)", p->function, p->ptx_line,
+                                       (unsigned long long)p->warps, (long long)p->site,
+                                       (unsigned long long)p->requests, as_tuple(costs)))) {
+            Py_CLEAR(list);
+        }
+    }
+    return as_tuple(list);
+}
+
 PyObject *table_trace(const smk_trace *trace) {
     static const char *const access[] = {
         [SMK_LOAD] = "load",         [SMK_STORE] = "store",
@@ -180,13 +203,14 @@ PyObject *table_trace(const smk_trace *trace) {
         const smk_site *site = &trace->sites[i];
         if (append(sites,
                    Py_BuildValue(
-                       "(NzisiKKKKKiNNKK)", PyBool_FromLong(site->shared), site->file, site->line,
+                       "(NzisiKKKKKiNNKKK)", PyBool_FromLong(site->shared), site->file, site->line,
                        access[site->access], site->width, (unsigned long long)site->requests,
                        (unsigned long long)site->wavefronts, (unsigned long long)site->ideal,
                        (unsigned long long)site->worst, (unsigned long long)site->bytes,
                        site->direction, table_callers(site), table_request(&site->worst_request),
                        (unsigned long long)site->machine_requests,
-                       (unsigned long long)site->machine_wavefronts))) {
+                       (unsigned long long)site->machine_wavefronts,
+                       (unsigned long long)site->machine_ideal))) {
             Py_CLEAR(sites);
         }
     }
@@ -198,12 +222,12 @@ PyObject *table_trace(const smk_trace *trace) {
         if (count == NULL || PyDict_SetItemString(opcodes, o->opcode, count) < 0) Py_CLEAR(opcodes);
         Py_XDECREF(count);
     }
-    return Py_BuildValue("(NN{sKsKsKsKsKsK}NNN)", as_tuple(sites), opcodes, "warp_instructions",
-                         (unsigned long long)trace->warp_instructions, "barriers",
-                         (unsigned long long)trace->barriers, "flops",
-                         (unsigned long long)trace->flops, "blocks_traced",
-                         (unsigned long long)trace->blocks, "grid_blocks",
-                         (unsigned long long)trace->grid_blocks, "shared_bytes",
-                         (unsigned long long)trace->shared_bytes, hazards_of(trace),
-                         PyBool_FromLong(trace->checked), PyBool_FromLong(trace->incomplete));
+    return Py_BuildValue(
+        "(NN{sKsKsKsKsKsK}NNNN)", as_tuple(sites), opcodes, "warp_instructions",
+        (unsigned long long)trace->warp_instructions, "barriers",
+        (unsigned long long)trace->barriers, "flops", (unsigned long long)trace->flops,
+        "blocks_traced", (unsigned long long)trace->blocks, "grid_blocks",
+        (unsigned long long)trace->grid_blocks, "shared_bytes",
+        (unsigned long long)trace->shared_bytes, hazards_of(trace), PyBool_FromLong(trace->checked),
+        PyBool_FromLong(trace->incomplete), instructions_of(trace));
 }

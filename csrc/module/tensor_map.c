@@ -3,11 +3,18 @@
  */
 #include "tensor_map.h"
 
+#include <stddef.h>
+#include <structmember.h>
+
 typedef struct tensor_map {
     PyObject_HEAD
     PyArrayObject *array;
     smk_tensor_map map;
+    uint64_t handle;
+    PyObject *weak_references;
 } tensor_map;
+
+static _Atomic uint64_t last_handle;
 
 /* ---- parsing the arguments ---- */
 
@@ -156,15 +163,61 @@ static PyObject *tensor_map_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (self) {
         self->array = (PyArrayObject *)Py_NewRef(array);
         self->map = map;
+        self->handle = ++last_handle;
     }
     return (PyObject *)self;
 }
 
 static void tensor_map_dealloc(tensor_map *self) {
     PyTypeObject *type = Py_TYPE(self);
+    if (self->weak_references) PyObject_ClearWeakRefs((PyObject *)self);
     Py_XDECREF(self->array);
     type->tp_free(self);
     Py_DECREF(type);
+}
+
+/* ---- bytes that stand for a map ---- */
+
+int tensor_maps_start(module_state *state) {
+    PyObject *weakref = PyImport_ImportModule("weakref"), *os = PyImport_ImportModule("os");
+    PyObject *mark =
+        os ? PyObject_CallMethod(os, "urandom", "i", sizeof state->tensor_map_mark) : NULL;
+    if (weakref && mark) {
+        memcpy(state->tensor_map_mark, PyBytes_AS_STRING(mark), sizeof state->tensor_map_mark);
+        state->tensor_maps = PyObject_CallMethod(weakref, "WeakValueDictionary", NULL);
+    }
+    Py_XDECREF(mark);
+    Py_XDECREF(os);
+    Py_XDECREF(weakref);
+    return state->tensor_maps ? 0 : -1;
+}
+
+static PyObject *tensor_map_bytes(tensor_map *self, PyObject *Py_UNUSED(none)) {
+    const module_state *state = PyType_GetModuleState(Py_TYPE(self));
+    unsigned char bytes[SMK_TENSOR_MAP_BYTES] = {0};
+    memcpy(bytes, state->tensor_map_mark, sizeof state->tensor_map_mark);
+    memcpy(bytes + sizeof state->tensor_map_mark, &self->handle, sizeof self->handle);
+    PyObject *handle = PyLong_FromUnsignedLongLong(self->handle);
+    const int kept = handle ? PyObject_SetItem(state->tensor_maps, handle, (PyObject *)self) : -1;
+    Py_XDECREF(handle);
+    return kept ? NULL : PyBytes_FromStringAndSize((const char *)bytes, sizeof bytes);
+}
+
+PyObject *tensor_map_of_bytes(const module_state *state, const unsigned char *bytes,
+                              Py_ssize_t argument) {
+    uint64_t handle;
+    if (memcmp(bytes, state->tensor_map_mark, sizeof state->tensor_map_mark)) return NULL;
+    memcpy(&handle, bytes + sizeof state->tensor_map_mark, sizeof handle);
+    PyObject *key = PyLong_FromUnsignedLongLong(handle);
+    PyObject *map = key ? PyObject_GetItem(state->tensor_maps, key) : NULL;
+    Py_XDECREF(key);
+    if (map || !PyErr_ExceptionMatches(PyExc_KeyError)) return map;
+    PyErr_Format(
+        PyExc_ValueError,
+        "argument %zd contains the bytes of a TensorMap that does not exist any more; keep "
+        "the TensorMap until the kernel is called",
+        argument);
+    return NULL;
 }
 
 /* ---- attributes ---- */
@@ -211,8 +264,9 @@ static const char tensor_map_doc[] =
     "TensorMap(array, box, *, swizzle=None, element_strides=None, fill=None)\n"
     "--\n\n"
     "An array for tensor copies (TMA): the argument of a Kernel whose parameter is a\n"
-    "`const __grid_constant__ CUtensorMap`. The kernel copies box by box, with coordinates from\n"
-    "the innermost dimension out.\n\n"
+    "`const __grid_constant__ CUtensorMap`, or `const CUtensorMap *`. The kernel copies box by\n"
+    "box, with coordinates from the innermost dimension out. In a struct argument, bytes(map) are\n"
+    "the bytes of the member; keep the map until the kernel is called.\n\n"
     "Parameters\n"
     "----------\n"
     "array : numpy.ndarray\n"
@@ -233,10 +287,22 @@ static const char tensor_map_doc[] =
     "TypeError, ValueError\n"
     "    For maps that the driver's cuTensorMapEncodeTiled refuses, also on the emulator.\n";
 
+static PyMethodDef tensor_map_methods[] = {
+    {"__bytes__", (PyCFunction)tensor_map_bytes, METH_NOARGS,
+     "128 bytes that stand for the map in the bytes of a struct argument."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef tensor_map_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(tensor_map, weak_references), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot tensor_map_slots[] = {
     {Py_tp_doc, (void *)tensor_map_doc}, {Py_tp_new, tensor_map_new},
     {Py_tp_dealloc, tensor_map_dealloc}, {Py_tp_repr, tensor_map_repr},
-    {Py_tp_getset, tensor_map_getset},   {0, NULL},
+    {Py_tp_getset, tensor_map_getset},   {Py_tp_methods, tensor_map_methods},
+    {Py_tp_members, tensor_map_members}, {0, NULL},
 };
 
 PyType_Spec tensor_map_spec = {

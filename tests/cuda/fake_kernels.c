@@ -217,11 +217,11 @@ static const struct {
                {"gemm_tf32x3_largest", tf32x3_largest},
                {"transpose_naive", transpose},
                {"transpose_sector_aligned", sector_aligned},
-               {"transpose_sector_aligned_any", sector_aligned},
+               {"transpose_sector_aligned_strided", sector_aligned},
                {"transpose_sector_aligned_copy", sector_aligned},
-               {"transpose_sector_aligned_flat", sector_aligned},
+               {"transpose_sector_aligned_short_wide", sector_aligned},
                {"transpose_sector_aligned_small", sector_aligned},
-               {"transpose_sector_aligned_tall", sector_aligned}};
+               {"transpose_sector_aligned_tall_skinny", sector_aligned}};
 
 const char *fake_kernel_name(size_t index) {
     return index < sizeof kernels / sizeof *kernels ? kernels[index].name : NULL;

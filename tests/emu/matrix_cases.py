@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from matrix_inputs import ELEMENTS, HEADER, LANES, random_elements, registers, words_of
-from matrix_wgmma import wgmma_cases
+from matrix_inputs import (
+    ELEMENTS,
+    FLOATS,
+    HEADER,
+    LANES,
+    random_elements,
+    random_metadata,
+    registers,
+    words_of,
+)
+from matrix_wgmma import sparse_wgmma_cases, wgmma_cases
 
 import smemkern
 
@@ -37,19 +46,26 @@ class Fragment:
 class Mma:
     """An instruction from registers to registers."""
 
-    text: str  # with {d} {a} {b} {c}
+    text: str  # with {d} {a} {b} {c}, and {e} (metadata) of a sparse one
     a: Fragment
     b: Fragment
     c: Fragment
     d: Fragment
     k: int
+    selector: int | None = None  # of a sparse one
 
     def __str__(self) -> str:
-        return self.text.split()[0].replace(".sync.aligned", "")
+        name = self.text.split()[0].replace(".sync.aligned", "")
+        return name if self.selector is None else f"{name} {self.selector}"
+
+    @property
+    def sources(self) -> list[tuple[str, Fragment]]:
+        metadata = [] if self.selector is None else [("e", Fragment("s32", 1))]
+        return [("a", self.a), ("b", self.b), ("c", self.c), *metadata]
 
     def ptx(self) -> str:
         body, declared = [], []
-        parts = [("a", self.a), ("b", self.b), ("c", self.c), ("d", self.d)]
+        parts = [*self.sources, ("d", self.d)]
         for k, (name, part) in enumerate(parts):
             size = 8 if part.wide else 4
             declared.append(f".reg .{'f64' if part.wide else 'b32'} %{name}<{part.count}>;")
@@ -58,14 +74,14 @@ class Mma:
             body.append(f"mad.wide.u32 %base, %at, {size}, %base;")
             move = "st" if name == "d" else "ld"
             if name == "d":
-                names = {n: registers(n, f.count) for n, f in parts}
+                names = {n: registers(n, f.count) for n, f in parts} | {"e": "%e0"}
                 body.append(self.text.format(**names) + ";")
             for r in range(part.count):
                 address = f"[%base+{r * LANES * size}]"
                 register = f"%{name}{r}"
                 pair = (register, address) if move == "ld" else (address, register)
                 body.append(f"{move}.global.b{8 * size} {pair[0]}, {pair[1]};")
-        parameters = ", ".join(f".param .u64 p{k}" for k in range(4))
+        parameters = ", ".join(f".param .u64 p{k}" for k in range(len(parts)))
         return "\n".join(
             [
                 HEADER + f".visible .entry matrix({parameters})",
@@ -81,7 +97,11 @@ class Mma:
 
     def inputs(self, trials: int, spread: str) -> list[np.ndarray]:
         rng = np.random.default_rng(zlib.crc32(f"{self.text}{spread}".encode()))
-        return [part.words(rng, trials, spread) for part in (self.a, self.b, self.c)]
+        words = [part.words(rng, trials, spread) for part in (self.a, self.b, self.c)]
+        if self.selector is not None:
+            every = spread == "codes"
+            words.append(random_metadata(rng, self.a.element, (trials, 1, LANES), every))
+        return words
 
     def run(self, inputs, device: str) -> np.ndarray:
         trials = len(inputs[0])
@@ -91,13 +111,19 @@ class Mma:
         return out
 
 
-def mma(shape: str, d: str, a: str, b: str, c: str, suffix: str = "") -> Mma:
+ROUNDINGS = ("rz", "rm", "rp")  # and .rn, the default
+
+
+def mma(shape: str, d: str, a: str, b: str, c: str, suffix: str = "", **sparse) -> Mma:
+    """suffix: "satfinite"; a rounding of f64; "xor" or "and" of b1. sparse: of mma.sp."""
     m, n, k = (
         int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()
     )
-    saturate = ".satfinite" if suffix == "satfinite" else ""
+    saturate = f".{suffix}" if suffix in ("satfinite", *ROUNDINGS) else ""
     bit_operation = f".{suffix}.popc" if a == "b1" else ""
-    text = f"mma.sync.aligned.{shape}.row.col{saturate}.{d}.{a}.{b}.{c}{bit_operation}"
+    variant, selector = sparse.get("variant", ""), sparse.get("selector")
+    text = f"mma{variant}.sync.aligned.{shape}.row.col{saturate}.{d}.{a}.{b}.{c}{bit_operation}"
+    metadata = "" if selector is None else f", {{e}}, {selector}"
 
     def fragment(element: str, count: int) -> Fragment:
         bits = ELEMENTS[element][0]
@@ -106,12 +132,13 @@ def mma(shape: str, d: str, a: str, b: str, c: str, suffix: str = "") -> Mma:
         )
 
     return Mma(
-        text + " {d}, {a}, {b}, {c}",
-        fragment(a, m * k),
+        text + " {d}, {a}, {b}, {c}" + metadata,
+        fragment(a, m * k if selector is None else m * k // 2),
         fragment(b, n * k),
         fragment(c, m * n),
         fragment(d, m * n),
         k,
+        selector,
     )
 
 
@@ -133,6 +160,44 @@ def mma_cases() -> list[Mma]:
             cases.append(mma(shape, "s32", f"{a}{bits}", f"{b}{bits}", "s32", s))
     for shape, operation in product(("m8n8k128", "m16n8k128", "m16n8k256"), ("xor", "and")):
         cases.append(mma(shape, "s32", "b1", "b1", "s32", operation))
+    return cases
+
+
+def rounding_cases() -> list[Mma]:
+    shapes = ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16")
+    return [mma(shape, *["f64"] * 4, r) for shape, r in product(shapes, ROUNDINGS)]
+
+
+def quad_cases() -> list[Mma]:
+    """m8n8k4 of f16: four products."""
+    cases, half, single = [], Fragment("f16", 4), Fragment("f32", 8)
+    for a, b, (d, c) in product(
+        ("row", "col"), ("row", "col"), ((half, half), (single, half), (single, single))
+    ):
+        text = f"mma.sync.aligned.m8n8k4.{a}.{b}.{d.element}.f16.f16.{c.element}"
+        factor = Fragment("f16", 2)
+        cases.append(Mma(text + " {d}, {a}, {b}, {c}", factor, factor, c, d, 4))
+    return cases
+
+
+SPARSE = {  # (a, b, c and d): k and its selectors
+    **{(a, a, "f32"): {16: 4, 32: 2} for a in ("f16", "bf16")},
+    ("f16", "f16", "f16"): {16: 4, 32: 2},
+    ("tf32", "tf32", "f32"): {8: 4, 16: 2},
+    **{(a, b, "f32"): {64: 1} for a, b in product(("e4m3", "e5m2"), repeat=2)},
+    **{(a, b, "s32"): {32: 2, 64: 1} for a, b in product(("s8", "u8"), repeat=2)},
+    **{(a, b, "s32"): {64: 2, 128: 1} for a, b in product(("s4", "u4"), repeat=2)},
+}
+
+
+def sparse_cases() -> list[Mma]:
+    cases = []
+    for variant, (a, b, d) in product((".sp", ".sp::ordered_metadata"), SPARSE):
+        for k, selectors in SPARSE[a, b, d].items():
+            for selector, s in product(range(selectors), ("", "satfinite")):
+                if s == "" or d == "s32":
+                    form = {"variant": variant, "selector": selector}
+                    cases.append(mma(f"m16n8k{k}", d, a, b, d, s, **form))
     return cases
 
 
@@ -257,6 +322,7 @@ class Wmma:
         types = f"{self.d}.{self.c}" if self.a == "f16" else f"{self.d}.{self.a}.{self.a}.{self.c}"
         opcode = f"wmma.mma.{self.suffix}.popc" if self.a == "b1" else "wmma.mma"
         saturate = ".satfinite" if self.suffix == "satfinite" else ""
+        rounding = f".{self.suffix}" if self.suffix in ROUNDINGS else ""
         size = 8 if self.a == "f64" else 4
         dump = "\n".join(
             f"st.global.b{8 * size} [%f+{(offset + k) * LANES * size}], %{w}{k};"
@@ -274,7 +340,7 @@ class Wmma:
     wmma.load.a.sync.aligned.{la}.{shape}.global.{self.a} {regs["a"]}, [%pa], {stride["a"]};
     wmma.load.b.sync.aligned.{lb}.{shape}.global.{self.a} {regs["b"]}, [%pb], {stride["b"]};
     wmma.load.c.sync.aligned.{lc}.{shape}.global.{self.c} {regs["c"]}, [%pc], {stride["c"]};
-    {opcode}.sync.aligned.{la}.{lb}.{shape}.{types}{saturate}
+    {opcode}.sync.aligned.{la}.{lb}.{shape}{rounding}.{types}{saturate}
         {regs["d"]}, {regs["a"]}, {regs["b"]}, {regs["c"]};
     wmma.store.d.sync.aligned.{lc}.{shape}.global.{self.d} [%pd], {regs["d"]}, {stride["c"]};
     {dump}
@@ -326,9 +392,37 @@ def wmma_cases() -> list[Wmma]:
     return cases
 
 
+def wmma_rounding_cases() -> list[Wmma]:
+    orders = product((True, False), repeat=3)
+    return [
+        Wmma((8, 8, 4), "f64", "f64", "f64", *order, r) for order, r in product(orders, ROUNDINGS)
+    ]
+
+
 # ---- all of them ----
 
 TRIALS = 64  # warps of an Mma case
+
+
+SPREADS = ("near", "wide", "special", "cancel", "tiny")
+
+
+def is_float(case) -> bool:
+    return (case.a.element if isinstance(case, Mma) else case.a) in FLOATS
+
+
+def sparse_runs() -> list[tuple[object, str]]:
+    mma, wgmma = sparse_cases(), sparse_wgmma_cases()
+    first = {(c.a.element, c.d.element, c.k): c for c in reversed(mma) if "ordered" not in c.text}
+    return [
+        *product((case for case in mma if is_float(case)), SPREADS),
+        *((case, "near") for case in mma if not is_float(case)),
+        *((case, "near") for case in wgmma),
+        *product(wgmma[::3], SPREADS[1:]),
+        # Any metadata, also with equal indices. Of tf32 some is an error.
+        *((case, "codes") for case in first.values() if case.a.element != "tf32"),
+        *((case, "codes") for case in wgmma[::5] if case.a != "tf32"),
+    ]
 
 
 def all_runs() -> list[tuple[object, str]]:
@@ -336,9 +430,13 @@ def all_runs() -> list[tuple[object, str]]:
     wgmma = wgmma_cases()
     return [
         *((case, "") for case in move_cases()),
-        *product(mma_cases(), ("near", "wide", "special")),
-        *((case, "near") for case in wmma_cases() + wgmma),
-        *product(wgmma[::3], ("wide", "special")),
+        *product(mma_cases(), SPREADS[:3]),
+        *product((c for c in mma_cases() if is_float(c) and not c.a.wide), SPREADS[3:]),
+        *product(quad_cases() + rounding_cases(), SPREADS),
+        *((case, "near") for case in wmma_cases() + wmma_rounding_cases() + wgmma),
+        *product(wgmma[::3], SPREADS[1:3]),
+        *product((case for case in wgmma[::4] if is_float(case)), SPREADS[3:]),
+        *sparse_runs(),
     ]
 
 

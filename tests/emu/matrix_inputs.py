@@ -26,7 +26,10 @@ FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "f64")
 
 
 def random_elements(rng, name: str, shape, spread: str) -> np.ndarray:
-    """Bit patterns. spread: "near" one, "wide", "special" (wide, some NaNs and infinities)."""
+    """Bit patterns. spread: "near" one, "wide", "special" (wide, some NaNs and infinities),
+    "cancel" (few significands and exponents, so that sums cancel), "tiny" (subnormals and others
+    near zero); what is neither is wide.
+    """
     bits, mantissa, exponent = ELEMENTS[name]
     raw = rng.integers(0, 1 << bits, shape, dtype=np.uint64)
     if not exponent:
@@ -34,8 +37,15 @@ def random_elements(rng, name: str, shape, spread: str) -> np.ndarray:
             return raw & 0xFFFF
         return raw
     top, bias = (1 << exponent) - 1, (1 << (exponent - 1)) - 1
-    if spread == "near":
+    if spread in ("near", "codes"):
         biased = rng.integers(max(bias - 4, 0), bias + 3, shape, dtype=np.uint64)
+    elif spread == "cancel":
+        step = min(bias // 3, 7)
+        biased = bias + step * rng.integers(-2, 3, shape) // 2
+        raw &= np.uint64(1 << (bits - 1) | 1)
+        biased = biased.astype(np.uint64)
+    elif spread == "tiny":
+        biased = rng.integers(0, 4, shape, dtype=np.uint64)
     else:
         last = top + 1 if name == "e4m3" else top
         biased = rng.integers(0, last, shape, dtype=np.uint64)
@@ -53,6 +63,19 @@ def random_elements(rng, name: str, shape, spread: str) -> np.ndarray:
         values = np.where(odd < 0.01, sign | infinity, values)
         values = np.where(odd > 0.995, sign | infinity | fraction | 1, values)
     return values
+
+
+# Codes of the metadata of a sparse product: the two indices of a chunk, in ascending order.
+CODES = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
+CODES_TF32 = (0b0100, 0b1110)
+
+
+def random_metadata(rng, name: str, shape, any_code: bool = False) -> np.ndarray:
+    """Registers of eight codes each."""
+    valid = CODES_TF32 if name == "tf32" else CODES
+    codes = np.array(range(16) if any_code else valid, np.uint32)
+    shifts = np.arange(0, 32, 4, dtype=np.uint32)
+    return np.bitwise_or.reduce(rng.choice(codes, (*shape, 8)) << shifts, axis=-1)
 
 
 def words_of(elements: np.ndarray, name: str) -> np.ndarray:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from matrix_inputs import ELEMENTS, FLOATS, HEADER, random_elements, registers, words_of
+from matrix_inputs import (
+    ELEMENTS,
+    FLOATS,
+    HEADER,
+    random_elements,
+    random_metadata,
+    registers,
+    words_of,
+)
 
 import smemkern
 
@@ -30,42 +38,47 @@ class Wgmma:
     sign_b: int = 1
     advance: int = 0  # bytes added to the start, within the rows
     saturate: bool = False
+    selector: int | None = None  # of a sparse one
 
     def __str__(self) -> str:
         source = "registers" if self.a_registers else f"major{self.a_major}"
         return (
             f"wgmma.n{self.n}.{self.d}.{self.a}.{self.b}.rows{self.rows}.{source}.{self.b_major}"
             f".d{self.scale_d}.{self.sign_a}.{self.sign_b}.at{self.advance}{'.sat' * self.saturate}"
+            f"{'' if self.selector is None else f'.sp{self.selector}'}"
         )
 
     @property
     def k(self) -> int:
-        return 256 // ELEMENTS[self.a][0]
+        return (256 if self.selector is None else 512) // ELEMENTS[self.a][0]
 
     @property
     def d_count(self) -> int:
         return self.n // 8 * (2 if self.d == "f16" else 4)
 
-    def distances(self, mn: int, major: int) -> tuple[int, int]:
-        """Leading and stride byte offsets of a dense operand."""
+    def distances(self, mn: int, major: int, k_bytes: int) -> tuple[int, int]:
+        """Leading and stride byte offsets of an operand that has no gaps."""
         atom = 8 * self.rows
         size = ELEMENTS[self.a][0] // 8
         if not major:  # stride: 8 rows of mn; leading: the chunks along k, unswizzled only
-            return (mn * 16, 128) if self.rows == 16 else (16, atom)
+            if self.rows == 16:
+                return mn * 16, 128
+            return (16 if k_bytes <= self.rows else mn * self.rows), atom
         across = mn * size // self.rows  # atoms along mn
         if self.rows == 16:  # leading along k, stride along mn
             return across * 128, 128
         return atom, across * atom
 
-    def descriptor(self, mn: int, major: int) -> int:
-        leading, stride = self.distances(mn, major)
+    def descriptor(self, mn: int, major: int, k_bytes: int = 32) -> int:
+        leading, stride = self.distances(mn, major, k_bytes)
         return leading >> 4 << 16 | stride >> 4 << 32 | SWIZZLES[self.rows] << 62
 
     def ptx(self) -> str:
         declared = f".reg .b32 %d<{self.d_count}>;"
         floats = self.a in FLOATS
         half = self.a in ("f16", "bf16")
-        tail = ["%add"]
+        sparse = self.selector is not None
+        tail = ["%meta", str(self.selector), "%add"] if sparse else ["%add"]
         if floats:
             tail += [str(self.sign_a), str(self.sign_b)]
         if half:
@@ -74,19 +87,27 @@ class Wgmma:
         sat = ".satfinite" if self.saturate else ""
         popc = ".and.popc" if self.a == "b1" else ""
         instruction = (
-            f"wgmma.mma_async.sync.aligned.m64n{self.n}k{self.k}{sat}"
+            f"wgmma.mma_async{'.sp' * sparse}.sync.aligned.m64n{self.n}k{self.k}{sat}"
             f".{self.d}.{self.a}.{self.b}{popc} "
             f"{registers('d', self.d_count)}, {a}, %db, {', '.join(tail)};"
         )
         load = "\n".join(f"ld.global.b32 %d{k}, [%pc+{512 * k}];" for k in range(self.d_count))
         store = "\n".join(f"st.global.b32 [%pd+{512 * k}], %d{k};" for k in range(self.d_count))
         load_a = "\n".join(f"ld.global.b32 %a{k}, [%pa+{512 * k}];" for k in range(4))
+        b_descriptor = self.descriptor(self.n, self.b_major, 64 if sparse else 32)
         total = (A_BYTES + B_BYTES) // 4
+        parameter = ", .param .u64 pe" if sparse else ""
+        metadata = (
+            """ld.param.u64 %at, [pe]; mad.wide.u32 %at, %lane, 4, %at;
+    ld.global.b32 %meta, [%at];"""
+            if sparse
+            else ""
+        )
         return f"""{HEADER}
-.visible .entry matrix(.param .u64 pm, .param .u64 pa, .param .u64 pc, .param .u64 pd)
+.visible .entry matrix(.param .u64 pm, .param .u64 pa, .param .u64 pc, .param .u64 pd{parameter})
 {{
-    .reg .b64 %pm, %pa, %pc, %pd, %at, %da, %db; .reg .b32 %lane, %k, %word, %base, %to, %a<4>;
-    .reg .pred %more, %add; {declared}
+    .reg .b64 %pm, %pa, %pc, %pd, %at, %da, %db;
+    .reg .b32 %lane, %k, %word, %base, %to, %a<4>, %meta; .reg .pred %more, %add; {declared}
     .shared .align 1024 .b8 tile[{A_BYTES + B_BYTES}];
     ld.param.u64 %pm, [pm]; ld.param.u64 %pa, [pa]; ld.param.u64 %pc, [pc]; ld.param.u64 %pd, [pd];
     mov.u32 %lane, %tid.x; mov.u32 %base, tile; mov.u32 %k, %lane;
@@ -98,12 +119,13 @@ FILL:
     mad.wide.u32 %pd, %lane, 4, %pd;
     {load}
     {load_a}
+    {metadata}
     fence.proxy.async;
     bar.sync 0;
     add.u32 %to, %base, {self.advance}; shr.u32 %to, %to, 4;
     cvt.u64.u32 %da, %to; or.b64 %da, %da, {self.descriptor(64, self.a_major):#x};
     add.u32 %to, %base, {A_BYTES + self.advance}; shr.u32 %to, %to, 4;
-    cvt.u64.u32 %db, %to; or.b64 %db, %db, {self.descriptor(self.n, self.b_major):#x};
+    cvt.u64.u32 %db, %to; or.b64 %db, %db, {b_descriptor:#x};
     setp.ne.b32 %add, {self.scale_d}, 0;
     wgmma.fence.sync.aligned;
     {instruction}
@@ -123,11 +145,15 @@ FILL:
             return words_of(random_elements(rng, element, (*shape, per), spread), element)[..., 0]
 
         memory = np.concatenate([words(self.a, (A_BYTES // 4,)), words(self.b, (B_BYTES // 4,))])
-        return [memory, words(self.a, (4, 128)), words(self.d, (self.d_count, 128))]
+        inputs = [memory, words(self.a, (4, 128)), words(self.d, (self.d_count, 128))]
+        if self.selector is not None:
+            inputs.append(random_metadata(rng, self.a, (128,), spread == "codes"))
+        return inputs
 
     def run(self, inputs, device: str) -> np.ndarray:
         out = np.zeros((self.d_count, 128), np.uint32)
-        smemkern.Kernel(self.ptx(), "matrix")(1, 128, *inputs, out, device=device)
+        arrays = [*inputs[:3], out, *inputs[3:]]
+        smemkern.Kernel(self.ptx(), "matrix")(1, 128, *arrays, device=device)
         return out
 
 
@@ -158,3 +184,30 @@ def wgmma_cases() -> list[Wgmma]:
         cases.append(Wgmma(64, "f16", "f16", "f32", rows, advance=advance))
         cases.append(Wgmma(64, "tf32", "tf32", "f32", rows, advance=advance))
     return cases
+
+
+def sparse_wgmma_cases() -> list[Wgmma]:
+    cases = []
+    for rows, a_major, b_major in product(SWIZZLES, (0, 1), (0, 1)):
+        for n in (8, 64, 256):
+            if n * 2 >= rows or not b_major:  # else less than a row along n
+                selector = n // 64 % 2
+                form = {"a_major": a_major, "b_major": b_major, "selector": selector}
+                cases.append(Wgmma(n, "f16", "f16", "f32", rows, **form))
+    cases += [Wgmma(n, "bf16", "bf16", "f32", selector=n // 8 % 2) for n in range(8, 257, 8)]
+    kinds = {(a, a, d): 2 for a, d in (("f16", "f16"), ("f16", "f32"), ("bf16", "f32"))}
+    kinds[("tf32", "tf32", "f32")] = 2
+    fp8 = ("e4m3", "e5m2")
+    kinds |= dict.fromkeys(product(fp8, fp8, ("f16", "f32")), 1)
+    for ((a, b, d), selectors), rows in product(kinds.items(), SWIZZLES):
+        for selector in range(selectors):
+            cases.append(Wgmma(24, a, b, d, rows, selector=selector))
+            cases.append(Wgmma(88, a, b, d, rows, a_registers=True, selector=selector))
+    for (a, b, d), scale, x, y in product(kinds, (0, 1), (-1, 1), (-1, 1)):
+        cases.append(Wgmma(16, a, b, d, scale_d=scale, sign_a=x, sign_b=y, selector=0))
+    for a, b, rows, registers_, s in product(
+        ("s8", "u8"), ("s8", "u8"), SWIZZLES, (False, True), (False, True)
+    ):
+        form = {"a_registers": registers_, "saturate": s, "selector": 0}
+        cases.append(Wgmma(32, a, b, "s32", rows, **form))
+    return list(dict.fromkeys(cases))  # each once

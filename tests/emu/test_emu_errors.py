@@ -22,7 +22,6 @@ UNKNOWN = [
     "frobnicate.b32 %r1, %r2",
     "add.frob.s32 %r1, %r2, %r3",
     "fma.rn.f32.frob %f1, %f2, %f3, %f4",
-    "vadd.s32.s32.s32 %r1, %r2, %r3",
     # a modifier or type that is of other instructions
     "add.sat.u32 %r1, %r2, %r3",
     "add.lo.s32 %r1, %r2, %r3",
@@ -85,6 +84,19 @@ UNKNOWN = [
     "cvt.rn.f32.b32 %f1, %r2",
     "cvt.b32.u32 %r1, %r2",
     "bfe.b32 %r1, %r2, %r3, %r4",
+    "mov.v2.u32 {%r1, %r2}, {%r3, %r4, %r0}",
+    "mov.v2.u32 {%r1, %r2}, %rd1",
+    "mov.v2.u64 {%r1, %r2}, {%r3, %r4}",
+    "mov.v4.u32 {%r1, %r2}, {%r3, %r4}",
+    "mov.u32 {%r1, %r2}, {%r3, %r4}",
+    "mov.u32 %r1, %pm0",
+    "mov.u64 %rd1, %pm7_64",
+    "vote.any.b32 %r1, %p1",
+    "vote.sync.any.pred %p1|%p2, %p0, -1",
+    "match.any.sync.b32 %r1|%p1, %r2, -1",
+    "redux.sync.min.f32 %f1, %f2, -1",
+    "redux.sync.max.abs.NaN.f32 %f1, %f2, -1",
+    "shfl.up.b64 %rd1, %rd2, 1, 0",
 ]
 
 

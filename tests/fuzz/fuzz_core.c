@@ -1,5 +1,6 @@
-/* The C entry points that take plain numbers: planning of launches and of flows, the choice of a row,
- * tensor maps, the bank model, and the look at a source's includes. The first byte says which.
+/* The C entry points that take plain numbers: planning of launches and of pipelines, the choice of a
+ * variant, tensor maps, the bank model, and the search for a source's includes. The first byte says
+ * which.
  *
  * Sizes are those that arrays can have (the module makes them from arrays): no operand, and no result,
  * is larger than 2^46 bytes. Everything else is anything.
@@ -37,32 +38,35 @@ static int64_t size_of(input *in, unsigned most_bits) {
     return (int64_t)(take(in, 8) & ((1ull << bits) - 1));
 }
 
-static const smk_row *row_of(input *in, smk_op op) {
+static const smk_variant *variant_of(input *in, smk_op op) {
     const size_t first = take(in, 1);
-    for (size_t k = 0; k < smk_n_rows; k++) {
-        const smk_row *row = &smk_rows[(first + k) % smk_n_rows];
-        if (row->op == op) return row;
+    for (size_t k = 0; k < smk_n_variants; k++) {
+        const smk_variant *variant = &smk_variants[(first + k) % smk_n_variants];
+        if (variant->op == op) return variant;
     }
     return NULL;
 }
 
-static bool values_of(input *in, const smk_row *row, const smk_dtype *dtype, int64_t *values) {
+static bool values_of(input *in, const smk_variant *variant, const smk_dtype *dtype,
+                      int64_t *values) {
     smk_status status = {0};
     const char *names[SMK_MAX_PARAMS + 1];
     int64_t given[SMK_MAX_PARAMS + 1];
     const int n = (int)(take(in, 1) % (SMK_MAX_PARAMS + 2));
     for (int k = 0; k < n; k++) {
         const unsigned which = (unsigned)take(in, 1);
-        names[k] = row->n_params && which < 250 ? row->params[which % (unsigned)row->n_params].name
-                                                : "nothing";
-        const smk_param *p = row->n_params ? &row->params[which % (unsigned)row->n_params] : NULL;
+        names[k] = variant->n_params && which < 250
+                       ? variant->params[which % (unsigned)variant->n_params].name
+                       : "nothing";
+        const smk_param *p =
+            variant->n_params ? &variant->params[which % (unsigned)variant->n_params] : NULL;
         const uint64_t value = take(in, 1);
         given[k] = value > 250                ? (int64_t)take(in, 8)
                    : p && p->n_legal          ? p->legal[value % (unsigned)p->n_legal]
                    : p && p->last >= p->first ? p->first + (int64_t)(value % 32)
                                               : (int64_t)value;
     }
-    return smk_row_values(row, dtype->itemsize, names, given, n, values, &status) == SMK_OK;
+    return smk_variant_values(variant, dtype->itemsize, names, given, n, values, &status) == SMK_OK;
 }
 
 static int64_t stride_of(input *in, unsigned most_bits) {
@@ -87,12 +91,12 @@ static smk_batch batch_of(input *in) {
 }
 
 static void plan_gemm(input *in) {
-    const smk_row *row = row_of(in, SMK_GEMM);
-    const smk_dtype *dtype = &row->dtypes[take(in, 1) % (unsigned)row->n_dtypes];
+    const smk_variant *variant = variant_of(in, SMK_GEMM);
+    const smk_dtype *dtype = &variant->dtypes[take(in, 1) % (unsigned)variant->n_dtypes];
     int64_t values[SMK_MAX_PARAMS];
     smk_status status = {0};
     smk_plan plan = {0};
-    if (!values_of(in, row, dtype, values)) return;
+    if (!values_of(in, variant, dtype, values)) return;
     smk_gemm g = {.M = size_of(in, 20), .N = size_of(in, 20), .K = size_of(in, 20)};
     g.batch = batch_of(in);
     g.a = matrix_of(in, 28), g.b = matrix_of(in, 28), g.c = matrix_of(in, 28);
@@ -101,33 +105,34 @@ static void plan_gemm(input *in) {
     for (int o = 0; o < 2; o++)
         g.prepack.prepacked[o] = (smk_prepacked){size_of(in, 40), size_of(in, 40), take(in, 1) % 2};
     g.prepack.only = take(in, 1) % 2;
-    if (smk_plan_gemm(row, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
+    if (smk_plan_gemm(variant, dtype, values, &g, &plan, &status) == SMK_OK) smk_plan_free(&plan);
 }
 
 static void plan_transpose(input *in) {
-    const smk_row *row = row_of(in, SMK_TRANSPOSE);
-    const smk_dtype *dtype = &row->dtypes[take(in, 1) % (unsigned)row->n_dtypes];
+    const smk_variant *variant = variant_of(in, SMK_TRANSPOSE);
+    const smk_dtype *dtype = &variant->dtypes[take(in, 1) % (unsigned)variant->n_dtypes];
     int64_t values[SMK_MAX_PARAMS];
     smk_status status = {0};
     smk_plan plan = {0};
-    if (!values_of(in, row, dtype, values)) return;
+    if (!values_of(in, variant, dtype, values)) return;
     smk_transpose t = {.rows = size_of(in, 20), .cols = size_of(in, 20)};
     t.batch = batch_of(in);
     t.x = matrix_of(in, 28), t.y = matrix_of(in, 28);
     t.multiprocessors = 1 + (int64_t)take(in, 1);
-    t.in_place = row->transpose_kernels.in_place && t.rows == t.cols && take(in, 1) % 2;
-    if (smk_plan_transpose(row, dtype, values, &t, &plan, &status) == SMK_OK) smk_plan_free(&plan);
+    t.in_place = variant->transpose_kernels.in_place && t.rows == t.cols && take(in, 1) % 2;
+    if (smk_plan_transpose(variant, dtype, values, &t, &plan, &status) == SMK_OK)
+        smk_plan_free(&plan);
 }
 
 static void plan_probe(input *in) {
-    const smk_row *row = row_of(in, SMK_PROBE);
+    const smk_variant *variant = variant_of(in, SMK_PROBE);
     int64_t values[SMK_MAX_PARAMS], n_y;
     smk_status status = {0};
     smk_plan plan = {0};
-    if (!values_of(in, row, &row->dtypes[0], values)) return;
+    if (!values_of(in, variant, &variant->dtypes[0], values)) return;
     const smk_probe p = {.n_x = size_of(in, 40), .offset_x = size_of(in, 40)};
-    if (smk_probe_size(row, &row->dtypes[0], values, p.n_x, &n_y, &status)) return;
-    if (smk_plan_probe(row, &row->dtypes[0], values, &p, &plan, &status) == SMK_OK)
+    if (smk_probe_size(variant, &variant->dtypes[0], values, p.n_x, &n_y, &status)) return;
+    if (smk_plan_probe(variant, &variant->dtypes[0], values, &p, &plan, &status) == SMK_OK)
         smk_plan_free(&plan);
 }
 
@@ -135,18 +140,18 @@ static void plan_flow(input *in) {
     char *const host =
         (char *)((uintptr_t)1 << 46); /* never read; nothing lies beyond an address */
     const bool gemm = take(in, 1) % 2;
-    const smk_row *row = row_of(in, gemm ? SMK_GEMM : SMK_TRANSPOSE);
-    const smk_dtype *dtype = &row->dtypes[take(in, 1) % (unsigned)row->n_dtypes];
+    const smk_variant *variant = variant_of(in, gemm ? SMK_GEMM : SMK_TRANSPOSE);
+    const smk_dtype *dtype = &variant->dtypes[take(in, 1) % (unsigned)variant->n_dtypes];
     int64_t values[SMK_MAX_PARAMS];
     smk_status status = {0};
     smk_pipeline_plan plan = {0};
-    if (!values_of(in, row, dtype, values)) return;
-    smk_pipeline_query question = {.row = row,
-                                  .dtype = dtype,
-                                  .values = values,
-                                  .host = {host, host, host},
-                                  .memory = (size_t)size_of(in, 34),
-                                  .split = size_of(in, 4)};
+    if (!values_of(in, variant, dtype, values)) return;
+    smk_pipeline_query question = {.variant = variant,
+                                   .dtype = dtype,
+                                   .values = values,
+                                   .host = {host, host, host},
+                                   .memory = (size_t)size_of(in, 34),
+                                   .split = size_of(in, 4)};
     smk_batch batch = batch_of(in);
     for (int k = 0; k < batch.n; k++) /* a result without elements is not planned */
         batch.size[k] = 1 + batch.size[k] % 4;
@@ -161,7 +166,7 @@ static void plan_flow(input *in) {
             question.memory = (size_t)(elements * dtype->itemsize * part / 256);
         question.seconds = part % 2 ? 1e-9 : 0;
         if (smk_pipeline_plan_gemm(&question, &g, &plan, &status) == SMK_OK && batch.n == 0)
-            task_order_check(&plan, row, dtype->itemsize);
+            task_order_check(&plan, variant, dtype->itemsize);
     } else {
         smk_transpose t = {.rows = 1 + size_of(in, 11), .cols = 1 + size_of(in, 11)};
         t.batch = batch;
@@ -169,7 +174,7 @@ static void plan_flow(input *in) {
         t.x.offset = t.y.offset = 0;
         t.multiprocessors = 132;
         if (smk_pipeline_plan_transpose(&question, &t, &plan, &status) == SMK_OK && batch.n == 0)
-            task_order_check(&plan, row, dtype->itemsize);
+            task_order_check(&plan, variant, dtype->itemsize);
     }
     smk_pipeline_plan_free(&plan);
 }
@@ -177,25 +182,25 @@ static void plan_flow(input *in) {
 static void choose(input *in) {
     static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16", "b8", "b128"};
     smk_query q = {.op = (smk_op)(take(in, 1) % SMK_N_OPS),
-                      .dtype = dtypes[take(in, 1) % 6],
-                      .accuracy = (smk_accuracy)(take(in, 1) % SMK_N_ACCURACIES),
-                      .sm = (int)take(in, 1),
-                      .multiprocessors = 1 + (int)take(in, 1),
-                      .M = size_of(in, 40),
-                      .N = size_of(in, 40),
-                      .K = size_of(in, 40),
-                      .batch = size_of(in, 20),
-                      .strides = (smk_strides)(take(in, 1) % 3),
-                      .aligned = take(in, 1) % 2};
-    smk_timing timing = {.row = row_of(in, q.op), .accuracy = q.accuracy};
-    timing.dtype = &timing.row->dtypes[take(in, 1) % (unsigned)timing.row->n_dtypes];
-    if (!values_of(in, timing.row, timing.dtype, timing.values)) return;
+                   .dtype = dtypes[take(in, 1) % 6],
+                   .accuracy = (smk_accuracy)(take(in, 1) % SMK_N_ACCURACIES),
+                   .sm = (int)take(in, 1),
+                   .multiprocessors = 1 + (int)take(in, 1),
+                   .M = size_of(in, 40),
+                   .N = size_of(in, 40),
+                   .K = size_of(in, 40),
+                   .batch = size_of(in, 20),
+                   .strides = (smk_strides)(take(in, 1) % 3),
+                   .aligned = take(in, 1) % 2};
+    smk_timing timing = {.variant = variant_of(in, q.op), .accuracy = q.accuracy};
+    timing.dtype = &timing.variant->dtypes[take(in, 1) % (unsigned)timing.variant->n_dtypes];
+    if (!values_of(in, timing.variant, timing.dtype, timing.values)) return;
     timing.aligned = take(in, 1) % 2;
     timing.side = size_of(in, 10);
     for (int k = 0; k < SMK_N_TERMS; k++)
         timing.cost[k] = (double)take(in, 2);
     smk_fastest(&timing, 1, &q);
-    smk_default_row(&q);
+    smk_default_variant(&q);
     if (smk_timing_fits(&timing, &q)) smk_timing_predicts(&timing, &q);
 }
 

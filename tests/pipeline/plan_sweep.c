@@ -63,10 +63,11 @@ static void check(const smk_pipeline_query *q, smk_pipeline_plan *plan, smk_code
         for (size_t i = 0; i < SMK_PIPELINE_BUFFERS; i++)
             bytes += plan->buffers[i].bytes;
         if (bytes > q->memory) {
-            fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->row->name, bytes, q->memory);
+            fprintf(stderr, "%s: %zu bytes, and %zu may be used\n", q->variant->name, bytes,
+                    q->memory);
             abort();
         }
-        task_order_check(plan, q->row, q->dtype->itemsize);
+        task_order_check(plan, q->variant, q->dtype->itemsize);
         fold_tasks(t, plan);
         t->pipelines++;
         t->reusing += !plan->resident;
@@ -110,7 +111,7 @@ static void plan_transpose(smk_pipeline_query *q, const int64_t *shape, int form
 
 static void plan_shape(smk_pipeline_query *q, const int64_t *shape, tally *t) {
     char *const host = (char *)((uintptr_t)1 << 46); /* never accessed */
-    const bool gemm = q->row->op == SMK_GEMM;
+    const bool gemm = q->variant->op == SMK_GEMM;
     const int64_t m = shape[0], n = shape[1], k = gemm ? shape[2] : 0;
     const size_t bytes = (size_t)(((gemm ? 1 : 2) * m * n + m * k + k * n) * q->dtype->itemsize);
     for (int o = 0; o < SMK_MAX_OPERANDS; o++)
@@ -127,20 +128,22 @@ static void plan_shape(smk_pipeline_query *q, const int64_t *shape, tally *t) {
 }
 
 int main(void) {
-    for (size_t r = 0; r < smk_n_rows; r++) {
-        const smk_row *row = &smk_rows[r];
+    for (size_t r = 0; r < smk_n_variants; r++) {
+        const smk_variant *variant = &smk_variants[r];
         tally t = {0};
-        for (int d = 0; row->op != SMK_PROBE && d < row->n_dtypes; d++) {
+        for (int d = 0; variant->op != SMK_PROBE && d < variant->n_dtypes; d++) {
             int64_t values[SMK_MAX_PARAMS];
             smk_status status = {0};
-            smk_pipeline_query q = {.row = row, .dtype = &row->dtypes[d], .values = values};
-            if (smk_row_values(row, q.dtype->itemsize, NULL, NULL, 0, values, &status)) abort();
+            smk_pipeline_query q = {
+                .variant = variant, .dtype = &variant->dtypes[d], .values = values};
+            if (smk_variant_values(variant, q.dtype->itemsize, NULL, NULL, 0, values, &status))
+                abort();
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 plan_shape(&q, shapes[s], &t);
         }
         if (t.pipelines)
-            printf("%s %s: %d %d %d %zu %016llx\n", smk_op_names[row->op], row->name, t.pipelines,
-                   t.reusing, t.prepacked, t.tasks, (unsigned long long)t.digest);
+            printf("%s %s: %d %d %d %zu %016llx\n", smk_op_names[variant->op], variant->name,
+                   t.pipelines, t.reusing, t.prepacked, t.tasks, (unsigned long long)t.digest);
     }
     return 0;
 }

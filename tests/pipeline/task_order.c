@@ -37,10 +37,10 @@ static region matrix(int64_t buffer, int64_t offset, int64_t rows, int64_t colum
 }
 
 /* Whether the job only prepacks operands. */
-static bool only_prepacks(const smk_row *row, const smk_job *job) {
+static bool only_prepacks(const smk_variant *variant, const smk_job *job) {
     for (size_t i = 0; i < job->n_launches; i++)
-        if (!row->wgmma.pack || (strcmp(job->launches[i].entry, row->wgmma.pack) &&
-                                 strcmp(job->launches[i].entry, row->wgmma.largest)))
+        if (!variant->wgmma.pack || (strcmp(job->launches[i].entry, variant->wgmma.pack) &&
+                                     strcmp(job->launches[i].entry, variant->wgmma.largest)))
             return false;
     return true;
 }
@@ -56,14 +56,14 @@ static int64_t prepacked_offset(const smk_plan *plan, uint32_t buffer) {
     return min;
 }
 
-static access of_product(const smk_plan *plan, const smk_row *row, const smk_job *job, int stream,
-                         int itemsize) {
+static access of_product(const smk_plan *plan, const smk_variant *variant, const smk_job *job,
+                         int stream, int itemsize) {
     access a = {.n = 0};
     if (job->n_launches == 0) return a;
     const gemm_args *g = (const void *)(plan->args + plan->parameters[0]);
-    const bool prepacks = only_prepacks(row, job);
+    const bool prepacks = only_prepacks(variant, job);
     bool reads[2] = {!prepacks, !prepacks};
-    for (int o = 0; o < 2 && row->wgmma.pack; o++) {
+    for (int o = 0; o < 2 && variant->wgmma.pack; o++) {
         const wgmma_args *w = (const void *)(plan->args + plan->parameters[1]);
         const wgmma_operand *s = o ? &w->b : &w->a;
         const bool made = s->packing || s->searching;
@@ -96,10 +96,11 @@ static access of_transpose(const smk_plan *plan, const smk_job *job, int itemsiz
     return a;
 }
 
-static access of_compute(const smk_plan *plan, const smk_row *row, const smk_task *task,
+static access of_compute(const smk_plan *plan, const smk_variant *variant, const smk_task *task,
                          int itemsize) {
-    return row->op == SMK_GEMM ? of_product(plan, row, task->job, task->compute_stream, itemsize)
-                               : of_transpose(plan, task->job, itemsize);
+    return variant->op == SMK_GEMM
+               ? of_product(plan, variant, task->job, task->compute_stream, itemsize)
+               : of_transpose(plan, task->job, itemsize);
 }
 
 static access of_copy(const smk_task *task) {
@@ -160,15 +161,16 @@ static order order_of(const smk_pipeline_plan *plan) {
     return o;
 }
 
-void task_order_check(const smk_pipeline_plan *plan, const smk_row *row, int itemsize) {
+void task_order_check(const smk_pipeline_plan *plan, const smk_variant *variant, int itemsize) {
     if (plan->n_tasks > MAX_TASKS) return;
     access *all = calloc(plan->n_tasks + 1, sizeof *all);
     const order o = order_of(plan);
     size_t next = 0;
     for (size_t i = 0; i < plan->n_tasks; i++) {
         const smk_task *task = &plan->tasks[i];
-        all[i] = task->kind == SMK_COMPUTE ? of_compute(&plan->plans[next++], row, task, itemsize)
-                                           : of_copy(task);
+        all[i] = task->kind == SMK_COMPUTE
+                     ? of_compute(&plan->plans[next++], variant, task, itemsize)
+                     : of_copy(task);
         for (int p = 0; p < all[i].n; p++)
             if ((size_t)end_of(&all[i].regions[p]) >
                 plan->buffers[all[i].regions[p].buffer].bytes) {

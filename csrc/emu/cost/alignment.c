@@ -153,17 +153,41 @@ static low_bits result_of(const ptx_instruction *p, const low_bits *facts) {
     return unknown;
 }
 
-/* Merges one more assignment into a fact. Returns whether the fact changed. */
-static bool merge(low_bits *fact, low_bits by) {
+/* The part of a fact that says of which power of two the register is a multiple. */
+static low_bits multiple(low_bits a) {
+    const uint32_t ones = (uint32_t)(a.known & a.value) | (uint32_t)(LOW_BITS & ~a.known);
+    return low_n_bits(ones ? __builtin_ctz(ones) : 4, 0);
+}
+
+/* Merges one more assignment into a fact. Returns whether the fact changed.
+ *
+ * Of a register with several assignments, such as a pointer that a loop advances, ptxas knows only
+ * of which power of two it is a multiple: loads around a pointer of the form 16 n + 8 become loads
+ * of 8 bytes, not 16. */
+static bool merge(low_bits *fact, low_bits by, bool several) {
     if (by.unassigned) return false;
+    if (several) by = multiple(by);
     const low_bits old = *fact;
     *fact = old.unassigned ? by : common_bits(old, by);
     return old.unassigned || fact->known != old.known;
 }
 
+/* How often registers are assigned in the text: at most 2, which stands for more. */
+static void count_assignments(const ptx_operand *to, uint8_t *n) {
+    if (to->kind == PTX_REGISTER && n[to->reg] < 2) n[to->reg]++;
+}
+
 low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller) {
     low_bits *facts = calloc(f->n_registers + 1, sizeof *facts);
-    if (!facts) return NULL;
+    uint8_t *assignments = calloc(f->n_registers + 1, sizeof *assignments);
+    if (!facts || !assignments) {
+        free(facts);
+        free(assignments);
+        return NULL;
+    }
+    for (uint32_t k = 0; k < f->n_instructions; k++)
+        if (f->instructions[k].n_operands)
+            count_assignments(f->instructions[k].operands, assignments);
     for (uint32_t k = 0; k < f->n_registers; k++)
         facts[k].unassigned = true;
     bool changed = true;
@@ -174,17 +198,20 @@ low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller
             const ptx_operand *to = p->operands;
             if (interrupt_due(poller, STEPS_PER_INSTRUCTION)) {
                 free(facts);
+                free(assignments);
                 return NULL;
             }
             if (!p->n_operands) continue;
-            if (to->kind == PTX_REGISTER) changed |= merge(&facts[to->reg], result_of(p, facts));
+            if (to->kind == PTX_REGISTER)
+                changed |= merge(&facts[to->reg], result_of(p, facts), assignments[to->reg] > 1);
             for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)
                 if (to->items[i].kind == PTX_REGISTER)
-                    changed |= merge(&facts[to->items[i].reg], unknown);
+                    changed |= merge(&facts[to->items[i].reg], unknown, true);
         }
     }
     for (uint32_t k = 0; k < f->n_registers; k++)
         /* Without a fixed point (changed) the facts are not proven. */
         if (facts[k].unassigned || changed) facts[k] = unknown;
+    free(assignments);
     return facts;
 }

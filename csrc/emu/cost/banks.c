@@ -94,6 +94,12 @@ uint32_t banks_ideal(const uint64_t address[LANES], uint32_t active, uint32_t wi
     return rows > groups ? rows : groups;
 }
 
+uint32_t banks_ncu_ideal(uint32_t active, uint32_t width, uint32_t wavefronts) {
+    const uint32_t lanes = (uint32_t)__builtin_popcount(active);
+    const uint32_t rows = ceil_div(lanes * item_bytes(width), ROW);
+    return rows < wavefronts ? rows : wavefronts;
+}
+
 void banks_request(const uint64_t address[LANES], uint32_t active, uint32_t width, bool load,
                    uint32_t *wavefronts, uint32_t *ideal) {
     if (width <= WORD) { /* a single group, so one call gives both results */

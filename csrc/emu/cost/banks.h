@@ -37,6 +37,11 @@ uint32_t banks_group_lanes(const uint64_t address[32], uint32_t active, uint32_t
  * reaches a conflict factor (wavefronts / ideal wavefronts) of 1. */
 uint32_t banks_ideal(const uint64_t address[32], uint32_t active, uint32_t width, bool load);
 
+/* The ideal of Nsight Compute (memory_l1_wavefronts_shared_ideal) for a load or store that takes so
+ * many wavefronts: the active lanes' bytes at 128 bytes per wavefront, as if no two lanes had the
+ * same address, but at most its wavefronts. */
+uint32_t banks_ncu_ideal(uint32_t active, uint32_t width, uint32_t wavefronts);
+
 /* Wavefronts and ideal wavefronts in one call, which is faster than two. */
 void banks_request(const uint64_t address[32], uint32_t active, uint32_t width, bool load,
                    uint32_t *wavefronts, uint32_t *ideal);

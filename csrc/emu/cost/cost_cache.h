@@ -10,7 +10,7 @@
 
 #include "../base/lanes.h"
 
-enum { COST_CACHE_SIZE = 1024, PATTERN_VALUES = 3 };
+enum { COST_CACHE_SIZE = 1024, PATTERN_VALUES = 4 };
 
 typedef struct pattern {
     uint32_t distance[LANES]; /* from the first active lane's address; 0 in inactive lanes */

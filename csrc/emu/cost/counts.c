@@ -16,10 +16,15 @@
 
 /* ---- during a launch ---- */
 
+static void free_tally(tally *t) {
+    if (t) free(t->wider);
+    free(t);
+}
+
 static void free_function(function_counts *f) {
     for (uint32_t k = 0; f->tallies && k < f->function->n_instructions; k++) {
-        free(f->tallies[k].shared);
-        free(f->tallies[k].global);
+        free_tally(f->tallies[k].shared);
+        free_tally(f->tallies[k].global);
     }
     free(f->tallies);
     free(f->executed);
@@ -87,7 +92,8 @@ static uint32_t serial_cost(const emu_request *r, const uint64_t *address) {
 typedef struct cost {
     uint32_t actual; /* wavefronts (shared) or sectors (global) */
     uint32_t ideal;
-    uint32_t machine; /* wavefronts of the vectorized access in the machine code */
+    /* The same for the vectorized access in the machine code; not used for global memory. */
+    uint32_t machine, machine_ideal;
 } cost;
 
 static cost cost_of_shared(const emu_request *r) {
@@ -105,18 +111,21 @@ static cost cost_of_shared(const emu_request *r) {
     } else {
         banks_request(r->address, r->active, r->width, load, &c.actual, &c.ideal);
     }
-    c.machine = c.actual;
+    c.machine = c.actual, c.machine_ideal = c.ideal;
+    if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return c;
+    const uint32_t width = r->machine->width ? r->machine->width : r->width;
     if (r->machine->width) {
         for (uint32_t l = 0; l < LANES; l++)
             address[l] = r->address[l] + (uint64_t)r->machine->shift;
-        c.machine = banks_wavefronts(address, r->active, r->machine->width, load);
+        c.machine = banks_wavefronts(address, r->active, width, load);
     }
+    c.machine_ideal = banks_ncu_ideal(r->active, width, c.machine);
     return c;
 }
 
 static cost cost_of_global(const emu_request *r) {
     const uint32_t sectors = sectors_touched(r->address, r->active, r->width);
-    return (cost){sectors, sectors_ideal(r->address, r->active, r->width), 0};
+    return (cost){sectors, sectors_ideal(r->address, r->active, r->width), 0, 0};
 }
 
 /* The cost depends on the pattern, on the operation and widths, and on the base address modulo 16
@@ -152,12 +161,13 @@ static pattern *find_pattern(counts *c, const emu_request *r, pattern *last, boo
 static cost cached_cost(counts *c, const emu_request *r, pattern **last) {
     bool known = false;
     pattern *p = *last = find_pattern(c, r, *last, &known);
-    if (known) return (cost){p->value[0], p->value[1], p->value[2]};
+    if (known) return (cost){p->value[0], p->value[1], p->value[2], p->value[3]};
     const cost found = r->space == PTX_SHARED ? cost_of_shared(r) : cost_of_global(r);
     if (p) {
         p->value[0] = found.actual;
         p->value[1] = found.ideal;
         p->value[2] = found.machine;
+        p->value[3] = found.machine_ideal;
     }
     return found;
 }
@@ -175,14 +185,15 @@ static cost cost_of(counts *c, const emu_request *r, pattern **at) {
         if (!evenly_spaced) return cached_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;
         return (cost){(uint32_t)(last / 32 - first / 32) + 1,
-                      r->step ? (LANES * r->width + 31) / 32 : 1, 0};
+                      r->step ? (LANES * r->width + 31) / 32 : 1, 0, 0};
     }
     const uint32_t machine = r->machine->width;
     if (!evenly_spaced || (machine && r->step) || r->operation == EMU_ATOMIC ||
         r->operation == EMU_COPY_ASYNC_WRITE)
         return cached_cost(c, r, at);
     const uint32_t actual = conflict_free_wavefronts(r, r->width);
-    return (cost){actual, actual, machine ? conflict_free_wavefronts(r, machine) : actual};
+    const uint32_t joined = machine ? conflict_free_wavefronts(r, machine) : actual;
+    return (cost){actual, actual, joined, joined};
 }
 
 static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
@@ -194,16 +205,32 @@ static void record_worst(tally *t, const emu_request *r, uint32_t actual) {
     worst->warp = r->warp;
 }
 
+/* Sectors of surfaces depend on the layout of CUDA arrays, which is not modelled. */
+static bool is_surface_access(const ptx_instruction *p) {
+    return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
+}
+
+/* The same request as wider accesses. */
+static void record_wider(counts *c, tally *t, const emu_request *r) {
+    if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return;
+    if (!t->wider) t->wider = calloc(1, sizeof *t->wider);
+    if (t->wider)
+        wider_access_record(t->wider, r);
+    else
+        c->out_of_memory = true;
+}
+
 static void on_request(void *state, const emu_request *r) {
     counts *c = state;
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
+    if (is_surface_access(r->ptx)) return;
     function_counts *f = counts_of(c, r->function);
     if (!f) return;
     const bool is_shared = r->space == PTX_SHARED;
     tallies *at = &f->tallies[r->index];
     tally *t = tally_at(c, is_shared ? &at->shared : &at->global);
     if (!t) return;
-    const cost now = r->filled ? (cost){r->filled, r->filled, 0} : cost_of(c, r, &at->last);
+    const cost now = r->filled ? (cost){r->filled, r->filled, 0, 0} : cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.actual;
     t->ideal += now.ideal;
@@ -214,7 +241,9 @@ static void on_request(void *state, const emu_request *r) {
     if (is_shared && !r->machine->merged) { /* the machine code has this access, perhaps wider */
         t->machine_requests++;
         t->machine_wavefronts += now.machine;
+        t->machine_ideal += now.machine_ideal;
     }
+    if (is_shared && c->by_instruction) record_wider(c, t, r);
 }
 
 static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
@@ -225,9 +254,10 @@ static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, u
 
 /* ---- host threads ---- */
 
-counts *counts_new(void) {
+counts *counts_new(bool by_instruction) {
     counts *c = calloc(1, sizeof *c);
     if (!c) return NULL;
+    c->by_instruction = by_instruction;
     c->lookup = cost_cache_find_for_cpu();
     c->patterns = calloc(1, sizeof *c->patterns);
     if (c->patterns) return c;
@@ -245,8 +275,7 @@ void counts_free(counts *c) {
 }
 
 static void *on_fork(void *self) {
-    (void)self;
-    return counts_new();
+    return counts_new(((const counts *)self)->by_instruction);
 }
 
 /* A total order of requests with equal cost, so that the reported one does not depend on the
@@ -271,14 +300,21 @@ void tally_merge(tally *into, const tally *from) {
     into->bytes += from->bytes;
     into->machine_requests += from->machine_requests;
     into->machine_wavefronts += from->machine_wavefronts;
+    into->machine_ideal += from->machine_ideal;
     if (from->width) into->width = from->width; /* a request of `filled` sectors has width 0 */
     into->operation = from->operation;
 }
 
-/* Moves the tally if `into` has none yet. */
+/* Moves what `into` does not have yet. */
 static void merge_into(tally **into, tally **from) {
     if (*into && *from) {
         tally_merge(*into, *from);
+        if ((*into)->wider && (*from)->wider) {
+            wider_access_merge((*into)->wider, (*from)->wider);
+        } else if ((*from)->wider) {
+            (*into)->wider = (*from)->wider;
+            (*from)->wider = NULL;
+        }
     } else if (*from) {
         *into = *from;
         *from = NULL;

@@ -7,7 +7,8 @@
 
 typedef struct counts counts;
 
-counts *counts_new(void); /* NULL: out of memory */
+/* by_instruction: for smk_trace.instructions. NULL: out of memory. */
+counts *counts_new(bool by_instruction);
 void counts_free(counts *c);
 emu_observer counts_observer(counts *c);
 

@@ -13,6 +13,7 @@
 typedef struct site {
     smk_site site; /* the members that identify it */
     tally *counted;
+    smk_instruction_count *instruction; /* NULL: not reported */
 } site;
 
 static int compare_names(const char *a, const char *b) {
@@ -69,7 +70,20 @@ static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool sha
     for (; caller && s.n_callers < SMK_MAX_CALLERS; caller = caller->caller)
         s.callers[s.n_callers++] =
             (smk_position){ptx_keep_text(out, caller->file), (int)caller->line};
-    return (site){s, t};
+    return (site){s, t, NULL};
+}
+
+static smk_instruction_count instruction_of(smk_trace *out, const function_counts *f, uint32_t k) {
+    const tally *t = f->tallies[k].shared;
+    smk_instruction_count i = {.function = ptx_keep_text(out, f->function->name),
+                               .ptx_line = (int)f->function->instructions[k].ptx_line,
+                               .warps = f->executed[k].warps,
+                               .site = -1};
+    if (t && t->wider) {
+        i.requests = t->requests;
+        memcpy(i.wider, t->wider->cost, sizeof i.wider);
+    }
+    return i;
 }
 
 static smk_opcode_count opcode_of(const ptx_instruction *p, const emu_executed *executed) {
@@ -84,11 +98,13 @@ static smk_opcode_count opcode_of(const ptx_instruction *p, const emu_executed *
 /* Merges equal neighbours of a sorted array. Returns how many sites remain. */
 static size_t fold_sites(site *sites, size_t n, smk_site *out) {
     size_t kept = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         if (k && !compare_sites(&sites[kept - 1], &sites[k]))
             tally_merge(sites[kept - 1].counted, sites[k].counted);
         else
             sites[kept++] = sites[k];
+        if (sites[k].instruction) sites[k].instruction->site = (int64_t)kept - 1;
+    }
     for (size_t k = 0; k < kept; k++) {
         const tally *t = sites[k].counted;
         out[k] = sites[k].site;
@@ -100,6 +116,7 @@ static size_t fold_sites(site *sites, size_t n, smk_site *out) {
         out[k].bytes = t->bytes;
         out[k].machine_requests = t->machine_requests;
         out[k].machine_wavefronts = t->machine_wavefronts;
+        out[k].machine_ideal = t->machine_ideal;
     }
     return kept;
 }
@@ -125,7 +142,10 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
     site *found = calloc(2 * n_instructions + 1, sizeof *found);
     out->sites = calloc(2 * n_instructions + 1, sizeof *out->sites);
     out->opcodes = calloc(n_instructions + 1, sizeof *out->opcodes);
-    if (!found || !out->sites || !out->opcodes || c->out_of_memory) {
+    if (c->by_instruction)
+        out->instructions = calloc(n_instructions + 1, sizeof *out->instructions);
+    if (!found || !out->sites || !out->opcodes || (c->by_instruction && !out->instructions) ||
+        c->out_of_memory) {
         free(found);
         return smk_fail_memory(status, 2 * n_instructions * sizeof *out->sites,
                                "counts of a trace");
@@ -136,6 +156,11 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
             const tallies *t = &f->tallies[k];
             if (!f->executed[k].warps) continue;
             if (t->shared) found[n++] = site_of(out, p, t->shared, true);
+            if (c->by_instruction) {
+                smk_instruction_count *i = &out->instructions[out->n_instructions++];
+                *i = instruction_of(out, f, k);
+                if (t->shared && t->shared->wider) found[n - 1].instruction = i;
+            }
             if (t->global) found[n++] = site_of(out, p, t->global, false);
             const smk_opcode_count opcode = opcode_of(p, &f->executed[k]);
             out->opcodes[out->n_opcodes++] = opcode;

@@ -5,14 +5,16 @@
 
 #include "counts.h"
 #include "cost_cache.h"
+#include "wider_access.h"
 
 typedef struct tally {
     uint64_t requests, wavefronts, ideal, worst, bytes;
     /* The same for the machine code's accesses, which ptxas has vectorized (ptxas_vectorize.h). */
-    uint64_t machine_requests, machine_wavefronts;
+    uint64_t machine_requests, machine_wavefronts, machine_ideal;
     smk_request worst_request; /* the first request of `worst` wavefronts or sectors */
     uint32_t width;
     emu_operation operation;
+    wider_access *wider; /* NULL: not counted */
 } tally;
 
 typedef struct tallies {
@@ -32,6 +34,7 @@ struct counts {
     cost_cache *patterns;       /* values: the members of struct cost (counts.c) */
     cost_cache_find_function *lookup;
     uint64_t barriers;
+    bool by_instruction; /* fill tally.wider */
     bool out_of_memory;
 };
 

@@ -17,13 +17,17 @@ static uint64_t float_elements(const ptx_instruction *p) {
     return 0;
 }
 
-/* 2mnk by the shape modifier; 0 without a shape, or for integer matrices. */
+/* 2mnk by the shape modifier; 0 without a shape, or for integer matrices. m8n8k4 of f16 is four
+ * products. */
 static uint64_t matrix_flops(const ptx_instruction *p) {
     unsigned m, n, k;
+    const bool halves = (p->types & (1u << PTX_F16 | 1u << PTX_F64)) == 1u << PTX_F16;
     if (p->types & 1u << PTX_S32) return 0;
     for (uint32_t i = 0; i < p->n_modifiers; i++)
-        if (sscanf(p->modifiers[i], "m%4un%4uk%4u", &m, &n, &k) == 3)
-            return 2 * (uint64_t)m * n * k;
+        if (sscanf(p->modifiers[i], "m%4un%4uk%4u", &m, &n, &k) == 3) {
+            const bool four = halves && m == 8 && n == 8 && k == 4;
+            return (four ? 4 : 1) * 2 * (uint64_t)m * n * k;
+        }
     return 0;
 }
 

@@ -5,7 +5,8 @@
  * comparisons, min, max, neg, abs, copysign.
  *
  * Per warp: 2mnk for a matrix instruction of that shape. The shape of wgmma is the work of four
- * warps. Integer matrix instructions have no FLOPs.
+ * warps. Integer matrix instructions have no FLOPs. A sparse one counts as the dense one of its
+ * shape, zeros included: NVIDIA states the peak of sparse products in the same unit.
  */
 #ifndef EMU_FLOPS_H
 #define EMU_FLOPS_H

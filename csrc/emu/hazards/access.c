@@ -69,7 +69,7 @@ static bool fast_lanes(detector *d, const shadow *s, lane_words *words, epoch la
 /* The fast path: all lanes access words of one region. False: take the slow path. */
 static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lane0_epoch) {
     const bool is_shared = s->is_shared, write = writes(r->operation);
-    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC ||
+    if (s->shift != 2 || r->width < 4 || r->operation == EMU_ATOMIC || s->equal_writers ||
         (write && s->has_uninitialised_read))
         return false;
     const uint64_t base = is_shared ? 0 : s->base, offset = r->address[0] - base;
@@ -187,6 +187,7 @@ void access_request(detector *d, const emu_request *r) {
     const site *accessed_by = &d->hazards->sites.sites[number];
     const epoch lane0_epoch =
         epoch_make(d->hb.time, number, r->warp * LANES, (enum access_kind)accessed_by->access_kind);
+    cas_reads_request(d, r, number);
     d->last_run[(size_t)r->warp * d->hazards->sites.n + number] = r->clock;
     d->last_access[r->warp] = d->hb.time;
     const bool ends_chain = r->operation == EMU_STORE && d->hb.n_objects;
@@ -198,7 +199,7 @@ void access_request(detector *d, const emu_request *r) {
     if (fast && !s && !writes(r->operation) && d->lanes->in_one_region(r->address, r->active))
         return;
     uint32_t lanes = r->active;
-    if (r->operation == EMU_LOAD && !d->hb.fine_grained)
+    if (r->operation == EMU_LOAD && !d->hb.fine_grained && !(s && s->equal_writers))
         lanes = d->lanes->two_per_address(r->address, r->active);
     for (; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
@@ -246,6 +247,8 @@ void access_end_block(detector *d) {
     for (uint64_t k = 0; s->in_flight && k < n; k++)
         if (epoch_time(s->epochs.write[k]) == TIME_IN_FLIGHT) s->epochs.write[k] = 0;
     s->has_uninitialised_read = s->in_flight = false;
+    for (uint64_t k = 0; s->equal_writers && k < n; k++)
+        if (s->equal_writers[k]) equal_writes_drop(d, s, k);
     for (uint64_t k = 0; d->hb.fine_grained && s->epochs.other_read && k < n; k++) {
         for (uint32_t r = (uint32_t)s->epochs.other_read[k], next; r; r = next) {
             const epoch e = d->readers[r].e;

@@ -61,6 +61,10 @@ void detector_switch(detector *d, uint32_t k) {
     detector_add_block(d, d->hb.time, d->block);
 }
 
+bool detector_same_member(const detector *d, epoch a, epoch b) {
+    return d->n_members == 1 || hb_member_of(&d->hb, a) == hb_member_of(&d->hb, b);
+}
+
 bool detector_is_other_member(const detector *d, epoch e) {
     return d->n_members > 1 && epoch_time(e) != TIME_IN_FLIGHT &&
            hb_member_of(&d->hb, e) != d->hb.member;

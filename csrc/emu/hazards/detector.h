@@ -10,6 +10,8 @@
  *     row_template.h          fast path: a row of consecutive words ...
  *     lanes_template.h        ... and words of scattered lanes
  *     granule.c               slow path: one access to one granule
+ *     equal_writes.c          writes that do not change a value
+ *     cas_reads.c             reads whose value a compare-and-swap checks
  *     access.c                memory requests: fast path or slow path
  *     async.c                 mbarriers, copies in flight, the asynchronous proxy
  *     barriers.c              barriers that some threads do not reach
@@ -33,7 +35,7 @@ typedef struct site {
     uint8_t access_kind; /* enum access_kind */
     hb_ordering ordering;
     uint32_t elements; /* of a vector: accesses of their own */
-    bool stores;       /* st: the stored value is available */
+    bool stores;       /* st, sust.b: the stored value is available */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
 } site;
 
@@ -45,6 +47,7 @@ typedef struct site_table {
     uint32_t n_functions;
     bool fine_grained; /* some instruction synchronises less than the whole block */
     bool sequential;   /* some instruction synchronises blocks with each other */
+    bool has_cas;
 } site_table;
 
 /* The memory ordering that the modifiers of a fence or of an access specify. */
@@ -63,6 +66,7 @@ typedef struct shadow {
      * last one (granule.c). */
     shadow_rows epochs;
     epoch *uninitialised_read; /* first read of a granule never written; NULL: none so far */
+    epoch *equal_writers; /* index of a list of `reader`, see equal_writes.c; NULL: none so far */
     unsigned char *value; /* as this host thread's stores left it; NULL: equal writes race, too */
     uint64_t bytes;
     uint32_t shift;              /* a granule has 1 << shift bytes */
@@ -139,6 +143,8 @@ typedef struct member {
     finding_op exit; /* of its last thread */
 } member;
 
+typedef struct cas_reads cas_reads;
+
 /* The detector's state for one host thread of a launch. */
 typedef struct detector {
     struct detector *next;
@@ -152,6 +158,7 @@ typedef struct detector {
     shadow *regions;   /* by region id; made at the first access */
     reader *readers;   /* [0]: unused */
     uint32_t n_readers, readers_capacity, free_readers;
+    cas_reads *cas_reads; /* NULL: the module has no CAS */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
     uint32_t *all_proxy_fences;     /* by thread: time of its last proxy fence */
@@ -187,6 +194,8 @@ void detector_add_block(detector *d, uint32_t time, const uint32_t block[3]);
 void detector_switch(detector *d, uint32_t member);
 /* Whether the epoch is of another block of the running group. */
 bool detector_is_other_member(const detector *d, epoch e);
+/* Whether both are of one block of it. */
+bool detector_same_member(const detector *d, epoch a, epoch b);
 
 /* Updates the limits of the fast paths; called after each synchronisation of the block. */
 void detector_set_limits(detector *d);
@@ -220,11 +229,18 @@ static inline uint64_t shadow_granules(const shadow *s) {
 bool shadow_add_readers(detector *d, shadow *s);
 /* Adds the array of uninitialised reads. */
 bool shadow_add_uninitialised(detector *d, shadow *s);
+/* Adds the array of lists of equal writers. */
+bool shadow_add_equal_writers(detector *d, shadow *s);
 /* Changes the granules from words to bytes. */
 bool shadow_refine(detector *d, shadow *s);
 /* An index into d->readers; 0: out of memory. */
 uint32_t reader_new(detector *d);
 void reader_free(detector *d, uint32_t k);
+/* The epoch of one lane of the entry. */
+static inline epoch reader_epoch(const reader *r, uint32_t lane) {
+    const epoch thread = (epoch)(epoch_thread(r->e) / LANES * LANES + lane) << EPOCH_THREAD_SHIFT;
+    return (r->e & ~((epoch)EPOCH_THREAD_MASK << EPOCH_THREAD_SHIFT)) | thread;
+}
 
 /* ---- granule.c ---- */
 
@@ -239,11 +255,40 @@ void granule_check(detector *d, shadow *s, uint64_t granule, epoch now);
 void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
                    const fast_path_limits *limits, const unsigned char *value);
 
+/* ---- equal_writes.c ---- */
+
+/* Whether the granule has this value, from a store by any thread. value: NULL if unknown. */
+bool equal_writes_same_value(const detector *d, const shadow *s, uint64_t granule,
+                             const unsigned char *value);
+/* Whether the reading thread is recorded as one that wrote the granule's value. *recent: since the
+ * last synchronisation. */
+bool equal_writes_by_reader(const detector *d, const shadow *s, uint64_t granule, epoch read,
+                            bool *recent);
+/* Records a write of the value that the granule has. */
+void equal_writes_add(detector *d, shadow *s, uint64_t granule, epoch now);
+/* Whether writes are recorded. */
+static inline bool equal_writes_any(const shadow *s, uint64_t granule) {
+    return s->equal_writers && s->equal_writers[granule];
+}
+/* A recorded write that races with `now`; 0: none. */
+epoch equal_writes_racing(const detector *d, const shadow *s, uint64_t granule, epoch now);
+/* The value changes. */
+void equal_writes_drop(detector *d, shadow *s, uint64_t granule);
+
 /* ---- access.c ---- */
 
 void access_request(detector *d, const emu_request *request);
 /* Reports uninitialised reads and bulk stores still reading; clears epochs in flight. */
 void access_end_block(detector *d);
+
+/* ---- cas_reads.c ---- */
+
+bool cas_reads_init(detector *d); /* false: out of memory */
+void cas_reads_free(detector *d);
+void cas_reads_request(detector *d, const emu_request *request, uint32_t site);
+void cas_reads_end_block(detector *d);
+/* Called after a launch, when the findings of all blocks are known. */
+void cas_reads_classify(hazards *h);
 
 /* ---- async.c ---- */
 

@@ -71,15 +71,16 @@ static bool are_morally_strong(const detector *d, epoch earlier, epoch now) {
     return is_morally_strong(&d->hazards->sites, earlier, now, hb_scope_between(&d->hb, earlier));
 }
 
-/* Checks an access against the last write. */
-static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
-                        const unsigned char *value) {
+/* Checks an access against the last write. True: no synchronisation orders them. That is a race
+ * unless both write one value (same_value). */
+static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes,
+                        bool same_value) {
     const epoch e = s->epochs.write[granule];
     const bool is_shared = s->is_shared;
     if (epoch_time(e) == TIME_IN_FLIGHT) {
         granule_report(d, s, granule, now_writes ? SMK_HAZARD_ASYNC_WRITE : SMK_HAZARD_ASYNC_READ,
                        now, e);
-        return;
+        return false;
     }
     if (!e || (is_shared && epoch_time(e) < d->hb.begin)) {
         const bool reads = !now_writes || epoch_kind(now) == ATOMIC;
@@ -87,13 +88,11 @@ static void check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
             record_uninitialised(d, s, granule, now);
         else if (reads && s->starts_uninitialised)
             granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, now, 0);
-        return;
+        return false;
     }
-    if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return;
-    if (value && s->value && d->hazards->sites.sites[epoch_site(e)].stores &&
-        !memcmp(value, &s->value[granule << s->shift], (size_t)1 << s->shift))
-        return;
-    report_race(d, s, granule, e, true, now, now_writes);
+    if (hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now)) return false;
+    if (!same_value) report_race(d, s, granule, e, true, now, now_writes);
+    return true;
 }
 
 /* Checks an access against the write before the last one. */
@@ -118,7 +117,7 @@ static bool check_reader(detector *d, shadow *s, uint64_t granule, epoch read, e
 }
 
 void granule_check(detector *d, shadow *s, uint64_t granule, epoch now) {
-    check_write(d, s, granule, now, false, NULL);
+    check_write(d, s, granule, now, false, false);
 }
 
 /* Of two accesses, the one with the smaller number races with more: 0 for a weak one, 1 for one whose
@@ -130,14 +129,9 @@ static int strength(const detector *d, epoch e) {
 
 /* ---- lists of readers ---- */
 
-static epoch lane_epoch(const reader *r, uint32_t lane) {
-    const epoch thread = (epoch)(epoch_thread(r->e) / LANES * LANES + lane) << EPOCH_THREAD_SHIFT;
-    return (r->e & ~((epoch)EPOCH_THREAD_MASK << EPOCH_THREAD_SHIFT)) | thread;
-}
-
 static bool all_before(const detector *d, const reader *r, uint32_t thread) {
     for (uint32_t left = r->lanes; left; left &= left - 1)
-        if (!hb_before(&d->hb, lane_epoch(r, (uint32_t)first_lane(left)), thread)) return false;
+        if (!hb_before(&d->hb, reader_epoch(r, (uint32_t)first_lane(left)), thread)) return false;
     return true;
 }
 
@@ -179,8 +173,8 @@ static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
 static void check_readers(detector *d, shadow *s, uint64_t granule, epoch now) {
     for (uint32_t k = (uint32_t)s->epochs.other_read[granule]; k; k = d->readers[k].next)
         for (uint32_t left = d->readers[k].lanes; left; left &= left - 1)
-            if (check_reader(d, s, granule, lane_epoch(&d->readers[k], (uint32_t)first_lane(left)),
-                             now))
+            if (check_reader(d, s, granule,
+                             reader_epoch(&d->readers[k], (uint32_t)first_lane(left)), now))
                 return;
 }
 
@@ -201,8 +195,12 @@ static void record_two_readers(const detector *d, epoch *first, epoch *other, ep
 
 void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
                   const fast_path_limits *write_limits, const fast_path_limits *read_limits) {
+    bool recent = false;
+    const bool own_value =
+        equal_writes_any(s, granule) && equal_writes_by_reader(d, s, granule, now, &recent);
+    if (recent && epoch_time(now) != TIME_IN_FLIGHT) return;
     if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
-        check_write(d, s, granule, now, false, NULL);
+        check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
         check_displaced(d, s, granule, now, false);
         add_reader(d, s, granule, now);
@@ -227,6 +225,23 @@ static void resolve_uninitialised(detector *d, shadow *s, uint64_t granule, epoc
     if (hb_before(&d->hb, *read, epoch_thread(now)))
         granule_report(d, s, granule, SMK_HAZARD_UNINITIALISED, *read, 0);
     *read = 0;
+}
+
+/* Checks a write against the writes before it. */
+static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
+                         const fast_path_limits *limits, const unsigned char *value) {
+    const epoch last = s->epochs.write[granule];
+    const bool same_value = equal_writes_same_value(d, s, granule, value);
+    bool races = false;
+    if (!passes_fast_path(last, now, limits) || epoch_kind(now) == ATOMIC)
+        races = check_write(d, s, granule, now, true, same_value);
+    if (same_value && (races || equal_writes_any(s, granule))) {
+        equal_writes_add(d, s, granule, now);
+    } else if (equal_writes_any(s, granule)) {
+        const epoch other = races ? 0 : equal_writes_racing(d, s, granule, now);
+        if (other) report_race(d, s, granule, other, true, now, true);
+        equal_writes_drop(d, s, granule);
+    }
 }
 
 /* A strong write displaces the last one, which is kept if it races with more, or is of another
@@ -261,8 +276,7 @@ static epoch merge_writes(const detector *d, epoch last, epoch now) {
 void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
                    const fast_path_limits *limits, const unsigned char *value) {
     epoch *last = &s->epochs.write[granule];
-    if (!passes_fast_path(*last, now, limits) || epoch_kind(now) == ATOMIC)
-        check_write(d, s, granule, now, true, value);
+    check_writes(d, s, granule, now, limits, value);
     if (d->hb.fine_grained) {
         if (s->epochs.other_read) check_readers(d, s, granule, now);
         check_displaced(d, s, granule, now, true);

@@ -20,7 +20,7 @@
 /* ---- blocks ---- */
 
 static bool init_shared(detector *d, member *m) {
-    return shadow_init(&m->shared, REGION_BASE(REGION_SHARED), d->launch->shared_bytes,
+    return shadow_init(&m->shared, REGION_BASE(REGION_SHARED), d->launch->shared_region_bytes,
                        !(d->hazards->flags & SMK_EQUAL_WRITES));
 }
 
@@ -66,6 +66,7 @@ static void on_block(void *state, const uint32_t block[3], uint32_t member, bool
     }
     detector_switch(d, member);
     access_end_block(d);
+    cas_reads_end_block(d);
 }
 
 /* ---- events ---- */
@@ -156,6 +157,7 @@ static void detector_free(detector *d) {
         free(d->all_matrix_reads[k].offsets);
     free(d->all_matrix_reads);
     free(d->members);
+    cas_reads_free(d);
     free(d->block_begins);
     free(d->block_indices);
     free(d);
@@ -180,7 +182,8 @@ static void *on_fork(void *self) {
     bool started = hb_init(&d->hb, l, h->sites.fine_grained, h->sites.sequential) && d->members;
     for (uint32_t k = 0; started && k < d->n_members; k++)
         started = init_shared(d, &d->members[k]);
-    if (started && d->regions && d->all_last_runs && d->all_proxy_fences && d->all_matrix_reads)
+    if (started && cas_reads_init(d) && d->regions && d->all_last_runs && d->all_proxy_fences &&
+        d->all_matrix_reads)
         return d;
     detector_free(d);
     return NULL;
@@ -234,6 +237,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
 static void on_finish(void *self) {
     hazards *h = self;
     blocks_compare(h);
+    cas_reads_classify(h);
     unwritten_note(h);
     for (detector *d = h->joined, *next; d; d = next) {
         next = d->next;

@@ -61,6 +61,7 @@ static void free_arrays(shadow *s) {
     epochs_free(s, s->epochs.read);
     epochs_free(s, s->epochs.other_read);
     epochs_free(s, s->uninitialised_read);
+    epochs_free(s, s->equal_writers);
     zeros_free(s->epochs.read_shared, array_epochs(s) * sizeof(uint32_t));
 }
 
@@ -89,6 +90,12 @@ bool shadow_add_uninitialised(detector *d, shadow *s) {
     s->uninitialised_read = epochs_new(s);
     d->out_of_memory |= !s->uninitialised_read;
     return s->uninitialised_read != NULL;
+}
+
+bool shadow_add_equal_writers(detector *d, shadow *s) {
+    s->equal_writers = epochs_new(s);
+    d->out_of_memory |= !s->equal_writers;
+    return s->equal_writers != NULL;
 }
 
 /* Each byte of a word gets the word's epoch. False: out of memory. */
@@ -139,23 +146,28 @@ static uint32_t copy_readers(detector *d, uint32_t from) {
     return copy;
 }
 
+/* The four bytes of a word have one list: each of the last three gets a copy. */
+static void copy_lists(detector *d, const shadow *bytes, epoch *lists) {
+    for (uint64_t k = 0; lists && k < shadow_granules(bytes); k++)
+        if (k % 4) lists[k] = copy_readers(d, (uint32_t)lists[k]);
+}
+
 bool shadow_refine(detector *d, shadow *s) {
     shadow refined = *s;
     refined.shift = 0;
     refined.epochs = (shadow_rows){0}; /* no read_shared: it is for word granules only */
-    refined.uninitialised_read = NULL;
+    refined.uninitialised_read = refined.equal_writers = NULL;
     if (!refine_epochs(s, s->epochs.write, &refined, &refined.epochs.write) ||
         !refine_epochs(s, s->epochs.read, &refined, &refined.epochs.read) ||
         !refine_epochs(s, s->epochs.other_read, &refined, &refined.epochs.other_read) ||
-        !refine_epochs(s, s->uninitialised_read, &refined, &refined.uninitialised_read)) {
+        !refine_epochs(s, s->uninitialised_read, &refined, &refined.uninitialised_read) ||
+        !refine_epochs(s, s->equal_writers, &refined, &refined.equal_writers)) {
         free_arrays(&refined);
         d->out_of_memory = true;
         return false;
     }
-    for (uint64_t k = 0;
-         d->hb.fine_grained && refined.epochs.other_read && k < shadow_granules(&refined); k++)
-        if (k % 4)
-            refined.epochs.other_read[k] = copy_readers(d, (uint32_t)refined.epochs.other_read[k]);
+    if (d->hb.fine_grained) copy_lists(d, &refined, refined.epochs.other_read);
+    copy_lists(d, &refined, refined.equal_writers);
     free_arrays(s);
     *s = refined;
     return true;

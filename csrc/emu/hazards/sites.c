@@ -8,6 +8,12 @@
 static const uint64_t acquires = PTX_HAS_ACQUIRE | PTX_HAS_ACQ_REL;
 static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
+/* Whether observers get the value that it stores: not that of sust.p, which converts it. */
+static bool stores_known_value(const ptx_instruction *p) {
+    return p->op == PTX_OP_st ||
+           (p->op == PTX_OP_sust && p->n_modifiers && strcmp(p->modifiers[0], "b") == 0);
+}
+
 /* Volatile and mmio operations are relaxed ones with system scope (PTX ISA, "Operation types",
  * "Volatile operation"). The scope of atomics without one is .gpu. */
 static hb_scope scope_of(const ptx_instruction *p) {
@@ -41,7 +47,7 @@ static site classify(const ptx_instruction *p) {
                                           : WEAK,
                   .ordering = site_ordering(p),
                   .elements = count_elements(p),
-                  .stores = p->op == PTX_OP_st,
+                  .stores = stores_known_value(p),
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
 }
 
@@ -90,6 +96,7 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
         t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
             t->sites[next++] = classify(&f->instructions[i]);
+            t->has_cas |= (f->instructions[i].has & PTX_HAS_CAS) != 0;
             t->fine_grained |= is_fine_grained(&f->instructions[i]);
             t->sequential |= is_between_blocks(&f->instructions[i]);
         }

@@ -276,18 +276,38 @@ static uint32_t register_bytes(ptx_type t) {
     return ptx_type_size[t] < 2 ? 2 : ptx_type_size[t];
 }
 
-/* Takes the modifiers. False if the types need a rounding modifier and it is missing. Modifiers
- * that the types do not allow are not taken, so decode refuses them. */
+/* Takes the rounding to a floating-point type. False if the types need one and it is missing. From
+ * f16 to bf16 and back ptxas takes .rn if there is none. */
+static bool take_float_rounding(decoder *dc, conversion *cvt) {
+    const bool halves = (cvt->from == PTX_F16 && cvt->to == PTX_BF16) ||
+                        (cvt->from == PTX_BF16 && cvt->to == PTX_F16);
+    if (cvt->to == PTX_TF32 && decode_take(dc, "rna")) {
+        cvt->rounding = ROUND_NEAREST_AWAY;
+        return true;
+    }
+    if (is_float(cvt->from) && !needs_rounding(cvt->from, cvt->to)) return true;
+    const int rounding = take_rounding(dc, halves ? ROUND_NEAREST : -1);
+    cvt->rounding = (uint32_t)rounding;
+    return rounding >= 0 && (cvt->to != PTX_TF32 || rounding <= ROUND_ZERO);
+}
+
+/* Takes the modifiers. False if the types need a rounding modifier and it is missing, or if they
+ * exclude each other. Modifiers that the types do not allow are not taken, so decode refuses them.
+ */
 static bool take_conversion(decoder *dc, conversion *cvt) {
     static const char *const integral[4] = {"rni", "rzi", "rmi", "rpi"};
     const bool from_float = is_float(cvt->from), to_float = is_float(cvt->to);
     const bool f32 = cvt->from == PTX_F32 || cvt->to == PTX_F32;
     const bool to_narrow = to_float && cvt->to != PTX_F32 && cvt->to != PTX_F64;
+    const bool packed = cvt->to_bits != 0;
+    const bool may_clamp = to_narrow && (cvt->from == PTX_F32 || packed);
+    const bool ftz = f32 && cvt->to != PTX_TF32 && !packed && decode_take(dc, "ftz");
     /* To f16, an H200 does not flush the source. This shows when the rounding is away from zero. */
-    cvt->ftz = f32 && decode_take(dc, "ftz") && cvt->to != PTX_F16;
-    cvt->sat = cvt->to != PTX_BF16 && cvt->from != PTX_BF16 && decode_take(dc, "sat");
-    cvt->relu = to_narrow && decode_take(dc, "relu");
-    cvt->finite = to_narrow && decode_take(dc, "satfinite");
+    cvt->ftz = ftz && cvt->to != PTX_F16;
+    cvt->sat = cvt->to != PTX_BF16 && cvt->from != PTX_BF16 && cvt->to != PTX_TF32 && !packed &&
+               decode_take(dc, "sat");
+    cvt->relu = may_clamp && decode_take(dc, "relu");
+    cvt->finite = may_clamp && decode_take(dc, "satfinite");
 
     if (from_float && (!to_float || cvt->from == cvt->to)) {
         for (uint32_t mode = 0; mode < 4 && !cvt->integral; mode++) {
@@ -298,14 +318,10 @@ static bool take_conversion(decoder *dc, conversion *cvt) {
         return to_float || cvt->integral;
     }
     if (!to_float) return true;
-    if (cvt->to == PTX_TF32 && decode_take(dc, "rna")) {
-        cvt->rounding = ROUND_NEAREST_AWAY;
-        return true;
-    }
-    if (from_float && !needs_rounding(cvt->from, cvt->to)) return true;
-    const int rounding = take_rounding(dc, -1);
-    cvt->rounding = (uint32_t)rounding;
-    return rounding >= 0;
+    if (!take_float_rounding(dc, cvt)) return false;
+    if (!cvt->relu && !cvt->finite) return true;
+    const bool away = cvt->rounding == ROUND_NEAREST_AWAY;
+    return !ftz && !cvt->sat && (away ? !cvt->relu : cvt->rounding <= ROUND_ZERO);
 }
 
 static exec_fn common_conversion(const conversion *cvt) {
@@ -357,7 +373,7 @@ static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *ou
     if (from_8bit) {
         cvt->relu = decode_take(dc, "relu");
         if (!decode_take(dc, "rn")) return NULL;
-    } else if (!take_conversion(dc, cvt) || cvt->ftz || cvt->sat || cvt->rounding > ROUND_ZERO ||
+    } else if (!take_conversion(dc, cvt) || cvt->rounding > ROUND_ZERO ||
                (to_8bit && (!cvt->finite || cvt->rounding != ROUND_NEAREST))) {
         return NULL;
     }
@@ -371,13 +387,16 @@ static exec_fn select_cvt_packed(decoder *dc, const ptx_instruction *p, insn *ou
 
 static exec_fn select_cvt(decoder *dc, const ptx_instruction *p, insn *out) {
     if (decode_take(dc, "pack")) return select_cvt_pack(dc, p, out);
+    bool is_narrow;
+    const exec_fn narrow = select_cvt_narrow(dc, p, out, &is_narrow);
+    if (is_narrow) return narrow;
     const ptx_type to = decode_take_type(dc), from = decode_take_type(dc);
     if (to == PTX_NO_TYPE || from == PTX_NO_TYPE) return NULL;
     if (is_packed(to) || to == PTX_E4M3X2 || to == PTX_E5M2X2)
         return select_cvt_packed(dc, p, out, to, from);
     if ((!is_integer(to) && !is_float(to)) || (!is_integer(from) && !is_float(from)) ||
-        from == PTX_TF32 || (to == PTX_TF32 && from != PTX_F32) || p->n_operands != 2 ||
-        p->operands[0].pair)
+        from == PTX_TF32 || from == PTX_E4M3X2 || from == PTX_E5M2X2 ||
+        (to == PTX_TF32 && from != PTX_F32) || p->n_operands != 2 || p->operands[0].pair)
         return NULL;
 
     const ptx_type to_stored = register_type(dc, &p->operands[0], to);

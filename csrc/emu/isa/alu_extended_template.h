@@ -5,9 +5,10 @@
 
 enum { CARRY_IN = 1, CARRY_OUT = 2 };
 
-/* x + y + carry, or x - y - borrow if `subtract`. Reads a lane's sources before it writes d, which
- * may be one of them. */
-#define DEFINE_CARRY_OP(name, T, U, subtract, x_expression, y_expression)                          \
+/* x + y + the carry in, which is `initial` for instructions that do not read CC.CF. Subtraction is
+ * x + ~y + 1, as in the hardware: so CC.CF is a carry and never a borrow, also where subc follows
+ * add.cc. Reads a lane's sources before it writes d, which may be one of them. */
+#define DEFINE_CARRY_OP(name, T, U, initial, x_expression, y_expression)                           \
     static const insn *name(warp *w, const insn *in) {                                             \
         const lane_##T *pa = LANE_POINTER(T, w, in->a), *pb = LANE_POINTER(T, w, in->b);           \
         const lane_##T *pc = LANE_POINTER(T, w, in->c);                                            \
@@ -17,26 +18,24 @@ enum { CARRY_IN = 1, CARRY_OUT = 2 };
             const lane_##T a = pa[lane], b = pb[lane], c = pc[lane];                               \
             (void)c;                                                                               \
             const lane_##U x = (lane_##U)(x_expression), y = (lane_##U)(y_expression);             \
-            const lane_##U carry = in->flags & CARRY_IN ? w->carry[lane] : 0;                      \
-            const lane_##U partial = subtract ? x - y : x + y;                                     \
-            const bool overflow = subtract ? x < y || partial < carry                              \
-                                           : partial < x || (lane_##U)(partial + carry) < partial; \
-            pd[lane] = subtract ? partial - carry : partial + carry;                               \
-            if (in->flags & CARRY_OUT) w->carry[lane] = overflow;                                  \
+            const lane_##U carry = in->flags & CARRY_IN ? w->carry[lane] : initial;                \
+            const lane_##U partial = x + y, sum = partial + carry;                                 \
+            pd[lane] = sum;                                                                        \
+            if (in->flags & CARRY_OUT) w->carry[lane] = partial < x || sum < partial;              \
         }                                                                                          \
         return in + 1;                                                                             \
     }
 
-DEFINE_CARRY_OP(add_carry_u32, u32, u32, false, a, b)
-DEFINE_CARRY_OP(add_carry_u64, u64, u64, false, a, b)
-DEFINE_CARRY_OP(sub_carry_u32, u32, u32, true, a, b)
-DEFINE_CARRY_OP(sub_carry_u64, u64, u64, true, a, b)
-DEFINE_CARRY_OP(mad_lo_carry_u32, u32, u32, false, a *b, c)
-DEFINE_CARRY_OP(mad_lo_carry_u64, u64, u64, false, a *b, c)
-DEFINE_CARRY_OP(mad_hi_carry_u32, u32, u32, false, high_u32(a, b), c)
-DEFINE_CARRY_OP(mad_hi_carry_u64, u64, u64, false, high_u64(a, b), c)
-DEFINE_CARRY_OP(mad_hi_carry_s32, s32, u32, false, high_s32(a, b), c)
-DEFINE_CARRY_OP(mad_hi_carry_s64, s64, u64, false, high_s64(a, b), c)
+DEFINE_CARRY_OP(add_carry_u32, u32, u32, 0, a, b)
+DEFINE_CARRY_OP(add_carry_u64, u64, u64, 0, a, b)
+DEFINE_CARRY_OP(sub_carry_u32, u32, u32, 1, a, ~b)
+DEFINE_CARRY_OP(sub_carry_u64, u64, u64, 1, a, ~b)
+DEFINE_CARRY_OP(mad_lo_carry_u32, u32, u32, 0, a *b, c)
+DEFINE_CARRY_OP(mad_lo_carry_u64, u64, u64, 0, a *b, c)
+DEFINE_CARRY_OP(mad_hi_carry_u32, u32, u32, 0, high_u32(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_u64, u64, u64, 0, high_u64(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_s32, s32, u32, 0, high_s32(a, b), c)
+DEFINE_CARRY_OP(mad_hi_carry_s64, s64, u64, 0, high_s64(a, b), c)
 
 #define TYPES_CARRYING(op)                                                                         \
     [PTX_U32] = op##_u32, [PTX_S32] = op##_u32, [PTX_U64] = op##_u64, [PTX_S64] = op##_u64

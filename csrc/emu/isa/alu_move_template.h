@@ -114,10 +114,45 @@ static exec_fn select_mov_vector(decoder *dc, const ptx_instruction *p, insn *ou
     return words ? pack_2xu32 : halves ? pack_2xu16 : pack_any;
 }
 
+/* mov.v2 and mov.v4: elements of `width` bytes; list: the frame offsets of the sources, then those
+ * of the destinations, which may be the same registers. */
+static const insn *mov_elements(warp *w, const insn *in) {
+    const uint32_t n = in->count, bytes = in->width;
+    unsigned char staged[4][LANES * sizeof(uint64_t)];
+    for (uint32_t k = 0; k < n; k++)
+        memcpy(staged[k], w->frame + in->list[k], LANES * bytes);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            if (w->mask[lane])
+                memcpy(w->frame + in->list[n + k] + lane * bytes, staged[k] + lane * bytes, bytes);
+    return in + 1;
+}
+
+static exec_fn select_mov_elements(decoder *dc, const ptx_instruction *p, insn *out, ptx_type t,
+                                   uint32_t n) {
+    const ptx_operand *to = &p->operands[0], *from = &p->operands[1];
+    const uint32_t bytes = t == PTX_NO_TYPE ? 0 : ptx_type_size[t];
+    if (to->kind != PTX_VECTOR || from->kind != PTX_VECTOR) return NULL;
+    if (to->n_items != n || from->n_items != n || bytes < 2 || bytes > 8) return NULL;
+    uint32_t *list = decode_alloc(dc, 2 * n * sizeof *list);
+    for (uint32_t k = 0; k < n; k++) {
+        if (!alu_fits(dc, &to->items[k], t) || !alu_fits(dc, &from->items[k], t)) return NULL;
+        list[k] = decode_source(dc, &from->items[k], t);
+        list[n + k] = decode_destination(dc, &to->items[k], t);
+    }
+    out->list = list;
+    out->count = (uint8_t)n;
+    out->width = (uint8_t)bytes;
+    return mov_elements;
+}
+
 static exec_fn select_mov(decoder *dc, const ptx_instruction *p, insn *out) {
     static const exec_by_type table = {TYPES_ANY(mov), [PTX_B128] = mov_b128};
     if (p->n_operands != 2) return NULL;
+    const uint32_t elements = decode_take(dc, "v2") ? 2 : decode_take(dc, "v4") ? 4 : 1;
     const ptx_type t = decode_take_type(dc);
+    if (elements > 1 && t != PTX_PRED) return select_mov_elements(dc, p, out, t, elements);
+    if (elements > 1) return NULL;
     if (t == PTX_PRED) return alu_predicates(dc, p, out, 1, mov_pred);
     if (t == PTX_NO_TYPE || !table[t]) return NULL;
     if (p->operands[0].kind == PTX_VECTOR || p->operands[1].kind == PTX_VECTOR)

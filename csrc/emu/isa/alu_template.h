@@ -17,6 +17,7 @@
 #include "alu_half_template.h"
 #include "alu_compare_template.h"
 #include "alu_pack_template.h"
+#include "alu_narrow_template.h"
 #include "alu_convert_template.h"
 #include "alu_move_template.h"
 #include "alu_video_template.h"

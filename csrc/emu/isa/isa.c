@@ -8,7 +8,7 @@
 #include "tensor_map.h"
 
 extern opcode_table address_opcodes, atomic_opcodes, copy_opcodes, ldmatrix_opcodes,
-    mbarrier_opcodes, store_async_opcodes, sync_opcodes;
+    mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes, texture_opcodes;
 
 /* Compiled once per CPU level (base/cpu.h). */
 extern opcode_table alu_opcodes_baseline, alu_opcodes_v3, alu_opcodes_v4;
@@ -30,7 +30,8 @@ static void free_copies(block *b) {
     static const select_fn *const opcodes##cpu[] = {                                              \
         alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
         atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_opcodes,        \
-        ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, sync_opcodes, NULL};              \
+        ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes,    \
+        texture_opcodes, NULL};                                                                    \
     static const instruction_set set##cpu = {                                                      \
         .opcodes = opcodes##cpu,                                                                   \
         .allocate_copies = allocate_copies,                                                        \

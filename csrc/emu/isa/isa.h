@@ -4,6 +4,7 @@
  *   matrix*     mma, wmma, wgmma; ldmatrix.c
  *   memory*     ld, st; atomics.c; address.c (cvta, isspacep, ...)
  *   sync.c      shfl, vote, match, redux, bar.warp
+ *   texture.c   tex, tld4, queries; surface.c: suld, sust, sured; sampler.c, texel.c
  *   async       copies.c (cp): copy_async.c, bulk_queue.c, bulk.c, tensor_copy.c; tile.c,
  *               tensor_map.c, mbarrier.c
  *

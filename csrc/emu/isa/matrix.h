@@ -39,7 +39,7 @@ enum {
     MAX_REGISTERS = 8, /* per fragment */
     MAX_N = 64,        /* columns at a time; wgmma's n, up to 256, is processed in slabs */
     MAX_A = 1024,      /* elements: 16 x 64 */
-    MAX_B = 2048,      /* 32 x 64 */
+    MAX_B = 2048,      /* 32 x 64, or 64 x 32 */
     MAX_C = 1024
 };
 
@@ -55,10 +55,13 @@ typedef enum bit_operation { BITS_XOR, BITS_AND } bit_operation;
 
 typedef struct matrix_form {
     /* k counts unpacked elements: for b1, words of 32 bits. */
-    uint32_t m, n, k;
+    uint32_t m, n, k; /* k of a sparse product: the stored columns of A, half of all */
+    bool sparse;
+    uint32_t selector; /* which lanes hold the metadata (matrix_product_template.h) */
     matrix_element a, b, c, d;
     bool saturate;      /* integers: .satfinite */
     bit_operation bits; /* b1: .xor or .and */
+    uint32_t rounding;  /* f64 */
     /* Floating point (matrix_float_template.h): bits kept below the largest exponent, ... */
     uint32_t fraction_bits;
     uint32_t result_bits; /* ... mantissa bits of an f32 result: 23, or 13 */
@@ -70,6 +73,7 @@ typedef struct matrix_form {
 /* The frame offsets of each fragment's registers. */
 typedef struct fragment_slots {
     uint32_t *a, *b, *c, *d;
+    uint32_t metadata; /* of a sparse product: a register */
 } fragment_slots;
 
 /* Numbers as significand x 2^exponent with 1 <= |significand| < 2. A subnormal has its format's
@@ -103,7 +107,12 @@ typedef struct matrix_tile {
         double f64[MAX_C / 2];
     } d;
     int32_t a_exponent[MAX_A], b_exponent[MAX_B], c_exponent[MAX_C];
+    uint16_t b_row[MAX_A]; /* sparse: the row of B that an element of A is multiplied with */
 } matrix_tile;
+
+static inline uint32_t rows_of_b(const matrix_form *f) {
+    return f->sparse ? 2 * f->k : f->k;
+}
 
 static inline uint32_t layout_offset(const fragment_layout *layout, uint32_t which) {
     return which % 2 * layout->element_step + which / 2 * layout->pair_step;

@@ -1,7 +1,7 @@
 /* Products whose result is fully specified: integers, bits, and f64.
  *
- * An f64 element is a chain of fused multiply-adds over ascending k, starting from c; GPU tests
- * find the same on an H200. Integers wrap at 32 bits, or saturate to s32 with .satfinite. Bits: the
+ * An f64 element is a chain of fused multiply-adds over ascending k, starting from c, each rounded
+ * as .rn, .rz, .rm or .rp says; GPU tests find the same on an H200. Integers wrap at 32 bits, or saturate to s32 with .satfinite. Bits: the
  * number of ones in the xor or and of a row of A and a column of B.
  */
 #include "matrix.h"
@@ -56,6 +56,10 @@ static double nan_of(double a, double b, double c) {
 
 static void multiply_f64(const matrix_form *f, const double *a, const double *b, const double *c,
                          double *d) {
+    set_rounding(f->rounding);
+    LANES_COMPLETE(a);
+    LANES_COMPLETE(b);
+    LANES_COMPLETE(c);
     for (uint32_t at = 0; at < f->m * f->n; at++) {
         double sum = c[at];
         for (uint32_t k = 0; k < f->k; k++) {
@@ -65,4 +69,6 @@ static void multiply_f64(const matrix_form *f, const double *a, const double *b,
         }
         d[at] = sum;
     }
+    LANES_COMPLETE(d);
+    reset_rounding(f->rounding);
 }

@@ -106,7 +106,7 @@ ALWAYS_INLINE eight_f32 truncate_eight(eight_f64 x, uint32_t bits, bool may_be_s
     return result;
 }
 
-/* x rounded to the nearest f16, ties to even. It is first rounded to odd in f32, which has enough
+/* x rounded to the nearest f16, ties to even; never -0, as on an H200. It is first rounded to odd in f32, which has enough
  * bits for that. */
 ALWAYS_INLINE eight_s32 round_f16(eight_f64 x) {
     const eight_f32 cut = truncate_eight(x, format_f32.mantissa, false);
@@ -121,7 +121,7 @@ ALWAYS_INLINE eight_s32 round_f16(eight_f64 x) {
         result[column] = (int32_t)round_to_format(f32_of_bits((uint32_t)odd[column]), format_f16,
                                                   ROUND_NEAREST, false);
 #endif
-    return result;
+    return result & ~(result == 0x8000);
 }
 
 /* n equals f->n and step equals f->k_step; they are constants in hot cases. */

@@ -1,26 +1,6 @@
 /* mma.sync, and what it shares with wmma.mma: D = A B + C, with all operands in registers. */
 #include "matrix.h"
 
-static bool is_float_element(matrix_element e) {
-    return e <= ELEMENT_E5M2;
-}
-
-static bool is_integer_element(matrix_element e) {
-    return e >= ELEMENT_S8 && e <= ELEMENT_U4;
-}
-
-/* D = A B + C on the tile's arrays. */
-static void multiply_tile(const matrix_form *f, matrix_tile *t) {
-    if (f->a == ELEMENT_F64)
-        multiply_f64(f, t->a.f64, t->b.f64, t->c.f64, t->d.f64);
-    else if (is_float_element(f->a))
-        multiply_float(f, t);
-    else if (f->a == ELEMENT_B1)
-        multiply_bits(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
-    else
-        multiply_integers(f, t->a.integer, t->b.integer, t->c.integer, t->d.bits);
-}
-
 /* Converts an array's bits to numbers for the form's arithmetic. */
 static void convert_elements(matrix_element e, bool floats, const uint32_t *bits, uint32_t count,
                              float *significand, int32_t *exponent, int32_t *integer) {
@@ -48,7 +28,7 @@ static void unpack_b(const warp *w, const matrix_form *f, const uint32_t *slots,
         return;
     }
     unpack_bits(w, slots, &f->b_layout, f->b, bits);
-    convert_elements(f->b, is_float_element(f->b), bits, f->k * f->n, t->b.significand,
+    convert_elements(f->b, is_float_element(f->b), bits, rows_of_b(f) * f->n, t->b.significand,
                      t->b_exponent, t->b.integer);
 }
 
@@ -84,6 +64,12 @@ static const insn *fault_partial_warp(warp *w, const insn *i) {
         __builtin_popcount(w->active), w->active);
 }
 
+static const insn *fault_metadata(warp *w, const insn *i) {
+    return warp_fault(w, i, SMK_LAUNCH, w->active,
+                      "the metadata has a code of a tf32 pair that is neither 0b0100 (the first is "
+                      "stored) nor 0b1110 (the second)");
+}
+
 typedef struct multiplication {
     matrix_form form;
     fragment_slots slots;
@@ -96,6 +82,8 @@ static const insn *exec_multiply(warp *w, const insn *i) {
     unpack_a(w, &m->form, m->slots.a, &t);
     unpack_b(w, &m->form, m->slots.b, &t);
     unpack_c(w, &m->form, m->slots.c, &t);
+    if (m->form.sparse && !read_metadata(&m->form, U32(w, m->slots.metadata), &t))
+        return fault_metadata(w, i);
     multiply_tile(&m->form, &t);
     pack_d(w, &m->form, m->slots.d, &t);
     return i + 1;
@@ -166,7 +154,7 @@ static void set_arithmetic(matrix_form *f) {
 static void set_layouts(matrix_form *f) {
     if (f->a == ELEMENT_B1) f->k /= 32;
     f->a_layout = layout_a(f->m, f->k, f->a);
-    f->b_layout = layout_b(f->n, f->k, f->b);
+    f->b_layout = layout_b(f->n, rows_of_b(f), f->b);
     f->c_layout = layout_c(f->m, f->n, f->n, f->c);
     f->d_layout = layout_c(f->m, f->n, f->n, f->d);
     set_arithmetic(f);
@@ -177,13 +165,26 @@ static void set_f16_steps(matrix_form *f) {
     f->adds_c_last = true;
     f->k_step = f->k / 2;
     split_k_by_pairs(&f->a_layout, f->k, f->m, true);
-    split_k_by_pairs(&f->b_layout, f->k, f->n, false);
+    /* The rows of B are chosen by the metadata of a sparse product: stored_place. */
+    if (!f->sparse) split_k_by_pairs(&f->b_layout, f->k, f->n, false);
+}
+
+/* Decodes the metadata of a sparse product and its selector, at o and after it. */
+static bool decode_metadata(decoder *dc, const ptx_operand *o, matrix_form *f, uint32_t *slot) {
+    const ptx_operand *selector = o + 1;
+    if (selector->kind != PTX_IMMEDIATE || selector->is_float ||
+        selector->bits >= QUAD / metadata_lanes(f))
+        return false;
+    f->selector = (uint32_t)selector->bits;
+    *slot = decode_source(dc, o, PTX_B32);
+    return true;
 }
 
 static exec_fn multiply_operands(decoder *dc, const ptx_instruction *p, insn *out,
                                  multiplication *m) {
     const ptx_operand *o = p->operands;
-    if (p->n_operands != 4) return NULL;
+    if (p->n_operands != (m->form.sparse ? 6 : 4)) return NULL;
+    if (m->form.sparse && !decode_metadata(dc, &o[4], &m->form, &m->slots.metadata)) return NULL;
     m->slots.d = decode_fragment(dc, &o[0], m->form.d_layout.n_registers, m->form.d, true);
     m->slots.a = decode_fragment(dc, &o[1], m->form.a_layout.n_registers, m->form.a, false);
     m->slots.b = decode_fragment(dc, &o[2], m->form.b_layout.n_registers, m->form.b, false);
@@ -233,10 +234,22 @@ static bool is_mma(const matrix_form *f) {
     }
 }
 
+/* Whether mma.sp has this shape, with k as stored: twice the k of a dense one. Of 8-bit floats only
+ * m16n8k64 with f32. */
+static bool is_sparse_mma(const matrix_form *f) {
+    const bool narrow_float = f->a == ELEMENT_E4M3 || f->a == ELEMENT_E5M2;
+    return f->m == 16 && f->a != ELEMENT_B1 && f->a != ELEMENT_F64 && is_mma(f) &&
+           (!narrow_float || (f->k == 32 && f->d == ELEMENT_F32));
+}
+
 static bool take_bit_operation(decoder *dc, matrix_form *f) {
     if (f->a != ELEMENT_B1) return true;
     f->bits = decode_take(dc, "and") ? BITS_AND : BITS_XOR;
     return (f->bits == BITS_AND || decode_take(dc, "xor")) && decode_take(dc, "popc");
+}
+
+static void take_f64_rounding(decoder *dc, matrix_form *f) {
+    if (f->a == ELEMENT_F64) f->rounding = (uint32_t)take_rounding(dc, ROUND_NEAREST);
 }
 
 /* Takes .row.col: A is row-major, B is column-major. Other layouts exist for old shapes only. */
@@ -247,18 +260,31 @@ static bool take_row_col(decoder *dc, const ptx_instruction *p) {
     return false;
 }
 
+static exec_fn select_mma_quads(decoder *dc, const ptx_instruction *p, insn *out);
+
 static exec_fn select_mma(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
     uint32_t shape[3];
-    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_row_col(dc, p) ||
-        !take_shape(dc, p, shape) || take_element_types(dc, p, e) != 4)
+    const bool sparse = decode_take(dc, "sp") || decode_take(dc, "sp::ordered_metadata");
+    if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_shape(dc, p, shape))
+        return NULL;
+    if (is_shape(shape, 8, 8, 4) && !(p->types & 1u << PTX_F64) && !sparse)
+        return select_mma_quads(dc, p, out);
+    if (!take_row_col(dc, p) || take_element_types(dc, p, e) != 4 || (sparse && shape[2] % 2))
         return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
-    m->form = (matrix_form){
-        .m = shape[0], .n = shape[1], .k = shape[2], .d = e[0], .a = e[1], .b = e[2], .c = e[3]};
-    if (!is_mma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
+    m->form = (matrix_form){.m = shape[0],
+                            .n = shape[1],
+                            .k = sparse ? shape[2] / 2 : shape[2],
+                            .sparse = sparse,
+                            .d = e[0],
+                            .a = e[1],
+                            .b = e[2],
+                            .c = e[3]};
+    if (!(sparse ? is_sparse_mma : is_mma)(&m->form) || !take_bit_operation(dc, &m->form))
+        return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
-    if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
+    take_f64_rounding(dc, &m->form);
     set_layouts(&m->form);
     if (m->form.a == ELEMENT_E4M3 || m->form.a == ELEMENT_E5M2) set_f16_steps(&m->form);
     return multiply_operands(dc, p, out, m);

@@ -17,7 +17,9 @@
 #include "matrix_element_template.h"
 #include "matrix_float_template.h"
 #include "matrix_exact_template.h"
+#include "matrix_product_template.h"
 #include "matrix_mma_template.h"
+#include "matrix_quad_template.h"
 #include "matrix_wmma_template.h"
 #include "matrix_wgmma_template.h"
 

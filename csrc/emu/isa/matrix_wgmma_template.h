@@ -33,7 +33,8 @@ typedef struct wgmma_form {
     uint32_t block_registers; /* of D, per 8 columns */
     wgmma_operand a, b;
     uint32_t *d;
-    uint32_t scale_d; /* frame offset of the predicate */
+    uint32_t metadata; /* frame offset, of a sparse product */
+    uint32_t scale_d;  /* frame offset of the predicate */
     bool scale_d_negated, negated;
 } wgmma_form;
 
@@ -153,12 +154,12 @@ static bool load_a(warp *w, const insn *i, const wgmma_form *f, matrix_tile *t) 
 
 /* All four warps use the same B; only the first one reports it to the observer. */
 static bool load_b(warp *w, const insn *i, const wgmma_form *f, uint32_t slab, matrix_tile *t) {
-    const uint32_t n = f->form.n;
+    const uint32_t n = f->form.n, k = rows_of_b(&f->form);
     uint32_t bits[MAX_B];
     chunk_reader r = {
         .w = w, .i = i, .reports = w->block->launch->observer && w->index % GROUP_WARPS == 0};
-    if (!read_operand(&r, &f->b, f->form.b, slab * n, n, f->form.k, 1, n, bits)) return false;
-    convert_operand(f->form.b, bits, n * f->form.k, t->b.significand, t->b_exponent, t->b.integer);
+    if (!read_operand(&r, &f->b, f->form.b, slab * n, n, k, 1, n, bits)) return false;
+    convert_operand(f->form.b, bits, n * k, t->b.significand, t->b_exponent, t->b.integer);
     return true;
 }
 
@@ -185,6 +186,8 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
     const uint32_t slab_registers = f->form.n / 8 * f->block_registers;
     matrix_tile t;
     if (!load_a(w, i, f, &t)) return NULL;
+    if (f->form.sparse && !read_metadata(&f->form, U32(w, f->metadata), &t))
+        return fault_metadata(w, i);
     for (uint32_t slab = 0; slab < f->slabs; slab++) {
         const uint32_t *slots = f->d + slab * slab_registers;
         if (!load_b(w, i, f, slab, &t)) return NULL;
@@ -199,9 +202,10 @@ static const insn *exec_wgmma(warp *w, const insn *i) {
 
 /* ---- decoding ---- */
 
-/* The widest slab that divides n: a multiple of 8 columns, at most MAX_N. */
-static uint32_t slab_of(uint32_t n) {
-    uint32_t slab = n < MAX_N ? n : MAX_N;
+/* The widest slab of B, of k rows, that divides n: a multiple of 8 columns, at most MAX_N. */
+static uint32_t slab_of(uint32_t n, uint32_t k) {
+    const uint32_t max = MAX_B / k < MAX_N ? MAX_B / k : MAX_N;
+    uint32_t slab = n < max ? n : max;
     while (n % slab)
         slab -= 8;
     return slab;
@@ -233,10 +237,11 @@ static bool immediate_is(const ptx_operand *o, int64_t low, int64_t high, bool *
     return o->kind == PTX_IMMEDIATE && !o->is_float && (value == low || value == high);
 }
 
-/* Decodes scale-d; the signs of A and B (floating point); the transpose flags (16-bit types). */
-static bool wgmma_switches(decoder *dc, const ptx_instruction *p, wgmma_form *f) {
-    const ptx_operand *o = p->operands + 3;
-    const uint32_t n = p->n_operands - 3;
+/* Decodes the operands from index `first` on: scale-d; the signs of A and B (floating point); the
+ * transpose flags (16-bit types). */
+static bool wgmma_switches(decoder *dc, const ptx_instruction *p, uint32_t first, wgmma_form *f) {
+    const ptx_operand *o = p->operands + first;
+    const uint32_t n = p->n_operands - first;
     const bool floats = is_float_element(f->form.a);
     const bool may_transpose = f->form.a == ELEMENT_F16 || f->form.a == ELEMENT_BF16;
     const uint32_t transposes = !may_transpose ? 0 : f->a.in_registers ? 1 : 2;
@@ -254,20 +259,30 @@ static bool wgmma_switches(decoder *dc, const ptx_instruction *p, wgmma_form *f)
 static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
     uint32_t shape[3];
+    const bool sparse = decode_take(dc, "sp");
+    const uint32_t first_switch = sparse ? 5 : 3;
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_shape(dc, p, shape) ||
-        take_element_types(dc, p, e) != 3 || p->n_operands < 4)
+        take_element_types(dc, p, e) != 3 || p->n_operands <= first_switch ||
+        (sparse && shape[2] % 2))
         return NULL;
     wgmma_form *f = decode_alloc(dc, sizeof *f);
     matrix_form *form = &f->form;
-    *form = (matrix_form){
-        .m = shape[0], .n = shape[1], .k = shape[2], .d = e[0], .a = e[1], .b = e[2], .c = e[0]};
-    if (!is_wgmma(form) || !take_bit_operation(dc, form)) return NULL;
+    *form = (matrix_form){.m = shape[0],
+                          .n = shape[1],
+                          .k = sparse ? shape[2] / 2 : shape[2],
+                          .sparse = sparse,
+                          .d = e[0],
+                          .a = e[1],
+                          .b = e[2],
+                          .c = e[0]};
+    if ((sparse && form->a == ELEMENT_B1) || !is_wgmma(form) || !take_bit_operation(dc, form))
+        return NULL;
     if (form->a == ELEMENT_B1 && form->bits != BITS_AND) return NULL;
     form->saturate = is_integer_element(form->a) && decode_take(dc, "satfinite");
     form->m = WARP_ROWS;
-    form->n = slab_of(shape[1]);
-    f->slabs = shape[1] / form->n;
     if (form->a == ELEMENT_B1) form->k /= 32;
+    form->n = slab_of(shape[1], rows_of_b(form));
+    f->slabs = shape[1] / form->n;
     set_arithmetic(form);
     form->a_layout = layout_a(WARP_ROWS, form->k, form->a);
     form->c_layout = form->d_layout = layout_c(WARP_ROWS, 8, form->n, form->d);
@@ -281,8 +296,10 @@ static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) 
     else
         f->a.descriptor = decode_source(dc, &p->operands[1], PTX_B64);
     f->b.descriptor = decode_source(dc, &p->operands[2], PTX_B64);
+    if (sparse && !decode_metadata(dc, &p->operands[3], form, &f->metadata)) return NULL;
     f->d = decode_fragment(dc, &p->operands[0], shape[1] / 8 * f->block_registers, form->d, true);
-    if (!f->d || (f->a.in_registers && !f->a.slots) || !wgmma_switches(dc, p, f)) return NULL;
+    if (!f->d || (f->a.in_registers && !f->a.slots) || !wgmma_switches(dc, p, first_switch, f))
+        return NULL;
     out->extra = f;
     return exec_wgmma;
 }

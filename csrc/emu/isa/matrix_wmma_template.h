@@ -190,9 +190,11 @@ static bool is_wmma(const matrix_form *f) {
 
 static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *out) {
     matrix_element e[4];
-    uint32_t shape[3], layouts = 0;
+    uint32_t shape[3];
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_shape(dc, p, shape))
         return NULL;
+    const bool row_col = take_row_col(dc, p);
+    uint32_t layouts = row_col ? 2 : 0;
     while (layouts < 2 && (decode_take(dc, "row") || decode_take(dc, "col")))
         layouts++;
     const uint32_t n = take_element_types(dc, p, e);
@@ -205,9 +207,10 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
                             .a = n == 2 ? ELEMENT_F16 : e[1],
                             .b = n == 2 ? ELEMENT_F16 : e[2],
                             .c = n == 2 ? e[1] : e[3]};
+    if (memory_bits(m->form.a) < 8 && !row_col) return NULL;
     if (!is_wmma(&m->form) || !take_bit_operation(dc, &m->form)) return NULL;
     m->form.saturate = is_integer_element(m->form.a) && decode_take(dc, "satfinite");
-    if (m->form.a == ELEMENT_F64) decode_take(dc, "rn");
+    take_f64_rounding(dc, &m->form);
     set_layouts(&m->form);
     set_wmma_registers(&m->form.a_layout, m->form.a);
     set_wmma_registers(&m->form.b_layout, m->form.b);

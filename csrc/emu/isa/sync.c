@@ -203,12 +203,13 @@ static const insn *exec_activemask(warp *w, const insn *i) {
 
 /* ---- decoding ---- */
 
-/* Decodes d|e, a, b, c, mask. Absent operands share an unused slot. */
-static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec_fn body,
-                          ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
+/* Decodes d|e, a, b, c. Absent operands share an unused slot. Returns the operand after them; NULL
+ * if there are fewer. */
+static const ptx_operand *operands(decoder *dc, const ptx_instruction *p, insn *out,
+                                   ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
     const ptx_operand *o = p->operands;
     static const ptx_operand sink = {.kind = PTX_SINK};
-    if (!body || p->n_operands != (d_type != PTX_NO_TYPE) + n_sources + 1) return NULL;
+    if (p->n_operands < (d_type != PTX_NO_TYPE) + n_sources) return NULL;
     out->e = decode_destination(dc, &sink, PTX_PRED);
     out->a = out->b = out->c = out->d = out->e;
     if (d_type != PTX_NO_TYPE) {
@@ -223,6 +224,14 @@ static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec
     }
     if (n_sources > 1) out->b = decode_source(dc, o++, PTX_U32);
     if (n_sources > 2) out->c = decode_source(dc, o++, PTX_U32);
+    return o;
+}
+
+/* Decodes the same and the member mask. */
+static exec_fn collective(decoder *dc, const ptx_instruction *p, insn *out, exec_fn body,
+                          ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
+    const ptx_operand *o = operands(dc, p, out, d_type, a_type, n_sources);
+    if (!body || !o || p->n_operands != (d_type != PTX_NO_TYPE) + n_sources + 1) return NULL;
     out->imm = decode_source(dc, o, PTX_B32);
     out->body = body;
     decode_not_predicable(dc);
@@ -240,6 +249,23 @@ static exec_fn take_operation(decoder *dc, const named_operation *operations) {
     return NULL;
 }
 
+/* shfl and vote without .sync, of targets before sm_70: for the lanes that run it together. */
+static const insn *exec_converged(warp *w, const insn *i) {
+    ((const named_operation *)i->extra)->body(w, i);
+    return i + 1;
+}
+
+static exec_fn converged(decoder *dc, const ptx_instruction *p, insn *out, exec_fn body,
+                         ptx_type d_type, ptx_type a_type, uint32_t n_sources) {
+    named_operation *operation = decode_alloc(dc, sizeof *operation);
+    operation->body = body;
+    if (!operands(dc, p, out, d_type, a_type, n_sources)) return NULL;
+    if (!body || p->n_operands != n_sources + 1) return NULL;
+    out->imm = decode_constant(dc, FULL, PTX_B32);
+    out->extra = operation;
+    return exec_converged;
+}
+
 static exec_fn select_bar_warp(decoder *dc, const ptx_instruction *p, insn *out) {
     if (!decode_take(dc, "warp") || !decode_take(dc, "sync")) return NULL;
     return collective(dc, p, out, op_bar_warp, PTX_NO_TYPE, PTX_NO_TYPE, 0);
@@ -252,8 +278,10 @@ static exec_fn select_shfl(decoder *dc, const ptx_instruction *p, insn *out) {
         {"bfly", op_shfl_bfly},
         {"idx", op_shfl_idx},
     };
-    if (!decode_take(dc, "sync") || !decode_take(dc, "b32")) return NULL;
-    return collective(dc, p, out, take_operation(dc, modes), PTX_B32, PTX_B32, 3);
+    const bool sync = decode_take(dc, "sync");
+    if (!decode_take(dc, "b32")) return NULL;
+    return (sync ? collective : converged)(dc, p, out, take_operation(dc, modes), PTX_B32, PTX_B32,
+                                           3);
 }
 
 static exec_fn select_vote(decoder *dc, const ptx_instruction *p, insn *out) {
@@ -265,8 +293,9 @@ static exec_fn select_vote(decoder *dc, const ptx_instruction *p, insn *out) {
     };
     const exec_fn body = take_operation(dc, modes);
     const ptx_type type = body == op_vote_ballot ? PTX_B32 : PTX_PRED;
-    if (!decode_take(dc, "sync") || decode_take_type(dc) != type) return NULL;
-    return collective(dc, p, out, body, type, PTX_PRED, 1);
+    const bool sync = decode_take(dc, "sync");
+    if (decode_take_type(dc) != type || (p->n_operands && p->operands[0].pair)) return NULL;
+    return (sync ? collective : converged)(dc, p, out, body, type, PTX_PRED, 1);
 }
 
 static exec_fn select_match(decoder *dc, const ptx_instruction *p, insn *out) {
@@ -277,6 +306,7 @@ static exec_fn select_match(decoder *dc, const ptx_instruction *p, insn *out) {
     const exec_fn body = take_operation(dc, modes);
     const ptx_type type = decode_take_type(dc);
     if (!decode_take(dc, "sync") || (type != PTX_B32 && type != PTX_B64)) return NULL;
+    if (body == op_match_any && p->n_operands && p->operands[0].pair) return NULL;
     return collective(dc, p, out, body, PTX_B32, type, 1);
 }
 

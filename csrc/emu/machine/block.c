@@ -47,12 +47,12 @@ block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *obse
     b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
     b->regions = malloc(l->n_regions * sizeof *b->regions);
-    b->shared = guarded_alloc(l->shared_bytes);
+    b->shared = guarded_alloc(l->shared_region_bytes);
     if (b->warps) memset(b->warps, 0, l->n_warps * sizeof *b->warps);
     if (!b->warps || !b->frames || !b->regions || !b->shared) goto fail;
     memcpy(b->regions, l->regions, l->n_regions * sizeof *b->regions);
     b->regions[REGION_SHARED] = (region){.host = b->shared,
-                                         .size = l->shared_bytes,
+                                         .size = l->shared_region_bytes,
                                          .space = PTX_SHARED,
                                          .writable = true,
                                          .base = b->window};
@@ -89,7 +89,7 @@ void block_free(block *b) {
     free(b->warps);
     free(b->frames);
     free(b->regions);
-    guarded_free(b->shared, b->launch->shared_bytes);
+    guarded_free(b->shared, b->launch->shared_region_bytes);
     free(b->printed.bytes);
     free(b);
 }
@@ -108,16 +108,17 @@ bool block_begin(block *b, uint64_t linear) {
     memset(b->barriers, 0, sizeof b->barriers);
     b->used_barriers = 0;
     b->ended = false;
-    for (uint64_t at = 0; at + 1 < l->shared_bytes; at += sizeof(uint16_t))
+    b->time = 0;
+    for (uint64_t at = 0; at + 1 < l->shared_region_bytes; at += sizeof(uint16_t))
         *(uint16_t *)(b->shared + at) = POISON;
-    if (l->shared_bytes % 2) b->shared[l->shared_bytes - 1] = POISON & 0xff;
+    if (l->shared_region_bytes % 2) b->shared[l->shared_region_bytes - 1] = POISON & 0xff;
     l->module->isa->begin_copies(b);
     for (uint32_t k = 0; k < l->n_warps; k++) {
         warp *w = &b->warps[k];
         const uint32_t rest = threads - k * LANES;
         w->alive = rest >= LANES ? FULL : (1u << rest) - 1;
         w->ready = w->waiting = NULL;
-        w->clock = 0;
+        w->clock = w->slice_start = 0;
         w->polling_slices = 0;
         w->failed_wait.at = NULL;
         frame_fill(w, b->frames[k], FILL_BLOCK);

@@ -46,6 +46,7 @@ typedef struct block {
     barrier barriers[N_BARRIERS];
     uint32_t used_barriers; /* those with arrivals, as bits */
     uint32_t live_warps;
+    uint64_t time;           /* of %clock and %globaltimer, up to the end of the last slice */
     guarded_arena registers; /* of all frames */
     frame **frames;          /* the entry's frame of each warp */
     frame *all_frames;

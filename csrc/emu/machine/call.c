@@ -14,6 +14,7 @@
 #include "block.h"
 #include "control.h"
 #include "decode.h"
+#include "heap.h"
 
 /* An argument or result on the caller's side. */
 typedef struct passed_value {
@@ -247,6 +248,55 @@ static const insn *exec_print(warp *w, const insn *i) {
     return i + 1;
 }
 
+/* malloc(bytes), one lane after the other. NULL where the heap has no room. */
+static const insn *exec_malloc(warp *w, const insn *i) {
+    const frame *caller = w->split->frame;
+    const uint64_t result_at = caller->local_base + caller->program->local_bytes;
+    heap *h = w->block->launch->module->heap;
+    if (!local_reserve(w, result_at + sizeof(uint64_t)))
+        return warp_fault(w, i, SMK_MEMORY, w->active, "out of memory: a call of malloc");
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        uint64_t address = 0, offset;
+        if (heap_allocate(h, argument(w, i, lane, 0), &offset))
+            address = REGION_BASE(REGION_HEAP) + offset;
+        memcpy(local_at(w->local, lane, result_at), &address, sizeof address);
+    }
+    return i + 1;
+}
+
+static const insn *exec_free(warp *w, const insn *i) {
+    heap *h = w->block->launch->module->heap;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const uint64_t address = argument(w, i, lane, 0);
+        if (!address) continue;
+        const char *wrong = h && REGION_OF(address) == REGION_HEAP
+                                ? heap_release(h, REGION_OFFSET(address))
+                                : "malloc did not return that address";
+        if (wrong)
+            return warp_fault(w, i, SMK_LAUNCH, 1u << lane, "free of 0x%llx: %s",
+                              (unsigned long long)address, wrong);
+    }
+    return i + 1;
+}
+
+/* Functions of the device runtime, with which kernels launch kernels. */
+static bool is_device_runtime(const char *name) {
+    static const char *const prefixes[] = {"__cudaCDP2", "cuda"};
+    for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
+        if (!strncmp(name, prefixes[k], strlen(prefixes[k]))) return true;
+    return false;
+}
+
+static const insn *exec_device_runtime(warp *w, const insn *i) {
+    const call_site *site = i->extra;
+    return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
+                      "call of %s, a function of CUDA's device runtime; launches from a kernel are "
+                      "not supported",
+                      site->callee->function->name);
+}
+
 static const insn *exec_external(warp *w, const insn *i) {
     const call_site *site = i->extra;
     return warp_fault(w, i, SMK_UNSUPPORTED, w->active,
@@ -270,7 +320,9 @@ static exec_fn select_provided(decoder *dc, const ptx_function *f) {
         const char *name, *parameters, *results; /* a digit: bytes */
         exec_fn handler;
     } provided[] = {{"__assertfail", "88488", "", exec_assertion},
-                    {"vprintf", "88", "4", exec_print}};
+                    {"vprintf", "88", "4", exec_print},
+                    {"malloc", "8", "8", exec_malloc},
+                    {"free", "8", "", exec_free}};
     for (size_t k = 0; k < sizeof provided / sizeof *provided; k++) {
         if (strcmp(f->name, provided[k].name)) continue;
         if (has_sizes(f->parameters, f->n_parameters, provided[k].parameters) &&
@@ -281,7 +333,7 @@ static exec_fn select_provided(decoder *dc, const ptx_function *f) {
                               "function",
                               f->name);
     }
-    return exec_external;
+    return is_device_runtime(f->name) ? exec_device_runtime : exec_external;
 }
 
 /* A scalar that is passed in a register or as an immediate. False: it does not match `formal`. */

@@ -138,14 +138,22 @@ static exec_fn select_nop(decoder *dc, const ptx_instruction *p, insn *out) {
     return exec_nop;
 }
 
+/* The block's time goes on by the longest sleep of the warp's lanes. */
 static const insn *exec_sleep(warp *w, const insn *i) {
+    enum { LONGEST_SLEEP = 1000000 }; /* 1 ms, says the PTX ISA */
+    const uint32_t *nanoseconds = U32(w, i->a);
+    uint32_t longest = 0;
+    for (uint32_t left = w->active; left; left &= left - 1)
+        if (nanoseconds[first_lane(left)] > longest) longest = nanoseconds[first_lane(left)];
+    w->block->time += longest < LONGEST_SLEEP ? longest : LONGEST_SLEEP;
     w->polled = true; /* a thread sleeps to wait for another one, usually in a polling loop */
     return i + 1;
 }
 
 static exec_fn select_nanosleep(decoder *dc, const ptx_instruction *p, insn *out) {
-    (void)p, (void)out;
-    return decode_take(dc, "u32") ? exec_sleep : NULL;
+    if (!decode_take(dc, "u32") || p->n_operands != 1) return NULL;
+    out->a = decode_source(dc, &p->operands[0], PTX_U32);
+    return exec_sleep;
 }
 
 /* Launches run one after the other, so there is nothing to wait for. Observers need the event. */

@@ -3,6 +3,7 @@
  *
  * A program also has hidden instructions (ptx == NULL):
  *   reconverge  before every instruction that is a reconvergence point
+ *   read time   before every instruction that reads a clock or a timer
  *   skip        a branch around a guarded instruction that cannot run inside exec_guarded
  *   after       from decode_emit_after: copies the results of a call
  */
@@ -94,7 +95,7 @@ static exec_fn select_handler(decoder *dc, insn *out) {
         const select_fn select = (*table)[dc->ptx->op];
         if (!select) continue;
         dc->taken = 0;
-        dc->bad_operand = dc->own_guard = dc->not_predicable = false;
+        dc->bad_operand = dc->own_guard = dc->not_predicable = dc->reads_time = false;
         dc->after.exec = NULL;
         *out = (insn){.ptx = dc->ptx, .index = (uint32_t)(dc->ptx - dc->function->instructions)};
         const exec_fn handler = select(dc, dc->ptx, out);
@@ -139,6 +140,7 @@ static smk_code decode_one(decoder *dc, uint32_t k, smk_status *status) {
         out.exec = out.unobserved;
         out.unobserved = NULL;
     }
+    if (dc->reads_time) emit(dc, (insn){.exec = exec_read_time, .index = k});
     if (dc->ptx->guarded) {
         out.guard = dc->function->registers[dc->ptx->guard].slot;
         out.guard_negated = dc->ptx->guard_negated;

@@ -75,6 +75,13 @@ ptx_space decode_take_space(decoder *dc) {
     return PTX_GENERIC;
 }
 
+ptx_space decode_take_access_space(decoder *dc, const ptx_operand *address) {
+    const ptx_space stated = decode_take_space(dc);
+    const bool named = address->kind == PTX_ADDRESS && address->variable;
+    return stated == PTX_GENERIC && named && address->variable->space == PTX_SHARED ? PTX_SHARED
+                                                                                    : stated;
+}
+
 /* ---- frame slots ---- */
 
 uint32_t decoder_slot(decoder *dc, uint32_t element_bytes) {
@@ -221,7 +228,8 @@ uint32_t decode_source(decoder *dc, const ptx_operand *o, ptx_type type) {
         return dc->function->registers[o->reg].slot;
     case PTX_IMMEDIATE: return decode_constant(dc, ptx_immediate_bits(o, type), type);
     case PTX_SPECIAL:
-        if (!frame_holds_special(o->special)) break;
+        if (o->special == PTX_SPECIAL_OTHER) break;
+        dc->reads_time |= special_is_time(o->special);
         return decode_special(dc, o->special, element_bytes(type), 0);
     case PTX_SYMBOL: return symbol_slot(dc, o, type);
     default: break;
@@ -241,12 +249,21 @@ uint32_t decode_destination(decoder *dc, const ptx_operand *o, ptx_type type) {
     return dc->scratch;
 }
 
+/* Whether a modifier of the instruction names .shared, so that its addresses are offsets there. */
+static bool names_shared(const ptx_instruction *p) {
+    for (uint32_t k = 0; k < p->n_modifiers; k++)
+        if (!strncmp(p->modifiers[k], "shared", strlen("shared"))) return true;
+    return false;
+}
+
 bool decode_address(decoder *dc, const ptx_operand *o, decoded_address *out) {
     if (o->kind != PTX_ADDRESS) return false;
     unsigned kind = 0;
     out->imm = o->offset;
     if (o->variable) /* unsigned, so that the sum wraps like an address */
         out->imm = (int64_t)((uint64_t)out->imm + variable_address(dc, o->variable, &kind));
+    if (o->variable && o->variable->space == PTX_SHARED && !names_shared(dc->ptx))
+        out->imm += (int64_t)REGION_BASE(REGION_SHARED); /* a generic address */
     if (o->has_register) {
         const ptx_register *r = &dc->function->registers[o->reg];
         const uint32_t bytes = ptx_slot_bytes(r->type) / LANES;

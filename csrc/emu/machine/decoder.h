@@ -31,6 +31,7 @@ struct decoder {
     bool bad_operand;               /* it has an operand of an unsupported kind or size */
     char reason[256];               /* from decode_invalid; "": the instruction is not invalid */
     bool own_guard, not_predicable; /* from decode_own_guard, decode_not_predicable */
+    bool reads_time;                /* it has a clock or a timer among its operands */
     insn after;                     /* from decode_emit_after; no handler: none */
     bool out_of_memory;
     uint32_t scratch; /* frame slot of sinks; 0: none yet */

@@ -16,6 +16,7 @@
 #include "block_group.h"
 #include "../base/device.h"
 #include "instruction_set.h"
+#include "texture.h"
 
 enum { POLL_NANOSECONDS = 50 * 1000 * 1000, MAX_HOST_THREADS = 256 };
 
@@ -133,6 +134,10 @@ static smk_code set_shared(launch *l, const smk_launch *shape, smk_status *statu
     l->dynamic_shared_at = dynamic_start(l->module->ptx, f);
     l->shared_bytes =
         shape->shared_bytes ? l->dynamic_shared_at + shape->shared_bytes : f->shared_bytes;
+    l->reserved_shared_at = (l->shared_bytes + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
+    l->shared_region_bytes = l->module->ptx->reserved_shared
+                                 ? l->reserved_shared_at + RESERVED_SHARED_BYTES
+                                 : l->shared_bytes;
     if (shape->shared_bytes <= MAX_SHARED_BYTES && l->shared_bytes <= MAX_SHARED_BYTES)
         return SMK_OK;
     char message[512];
@@ -243,9 +248,29 @@ static bool set_blocks(launch *l, const smk_job *job, const smk_launch *shape) {
 
 /* ---- parameters ---- */
 
-static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const program *program,
+static smk_code bind_tensor_map(const smk_job *job, const smk_tensor_map *map, const launch *l,
                                 unsigned char *block, smk_status *status) {
-    const ptx_function *f = program->function;
+    unsigned char *to = block + map->arg_offset;
+    uint64_t address;
+    bool in_range = map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES <= job->args_bytes;
+    if (map->in_buffer) {
+        in_range = map->buffer < job->n_buffers && map->tensor_buffer < job->n_buffers &&
+                   job->buffers[map->buffer].bytes == SMK_TENSOR_MAP_BYTES;
+        to = in_range ? l->regions[REGION_BUFFERS + map->buffer].host : NULL;
+        address = REGION_BASE(REGION_BUFFERS + map->tensor_buffer) + map->tensor_offset;
+    }
+    if (!in_range)
+        return smk_fail(status, SMK_VALUE,
+                        "kernel %s: a tensor map is at byte %u of %zu: out of range",
+                        l->program->function->name, map->arg_offset, job->args_bytes);
+    if (!map->in_buffer) memcpy(&address, to, sizeof address);
+    l->module->isa->encode_tensor_map(map, address, to);
+    return SMK_OK;
+}
+
+static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, const launch *l,
+                                unsigned char *block, smk_status *status) {
+    const ptx_function *f = l->program->function;
     if (job->args_bytes != f->parameters_bytes)
         return smk_fail(status, SMK_VALUE, "kernel %s: expected %llu bytes of parameters, got %llu",
                         f->name, (unsigned long long)f->parameters_bytes,
@@ -263,16 +288,8 @@ static smk_code bind_parameters(const smk_job *job, const smk_launch *shape, con
         address += REGION_BASE(REGION_BUFFERS + p->buffer);
         memcpy(block + p->arg_offset, &address, sizeof address);
     }
-    for (size_t k = 0; k < job->n_tensor_maps; k++) {
-        const smk_tensor_map *map = &job->tensor_maps[k];
-        uint64_t address;
-        if (map->arg_offset + (size_t)SMK_TENSOR_MAP_BYTES > job->args_bytes)
-            return smk_fail(status, SMK_VALUE,
-                            "kernel %s: tensor map %zu is at byte %u of %zu: out of range", f->name,
-                            k, map->arg_offset, job->args_bytes);
-        memcpy(&address, block + map->arg_offset, sizeof address);
-        program->module->isa->encode_tensor_map(map, address, block + map->arg_offset);
-    }
+    for (size_t k = 0; k < job->n_tensor_maps; k++)
+        if (bind_tensor_map(job, &job->tensor_maps[k], l, block, status)) return status->code;
     return SMK_OK;
 }
 
@@ -450,7 +467,8 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
     regions[REGION_GRID] =
         (region){workspace, l.cooperative ? GRID_WORKSPACE_BYTES : 0, PTX_GLOBAL, true, false, 0};
     regions[REGION_PARAM] = (region){parameters, f->parameters_bytes, PTX_PARAM, false, false, 0};
-    code = bind_parameters(job, shape, program, parameters, status);
+    code = bind_parameters(job, shape, &l, parameters, status);
+    if (!code) code = textures_bind(&l, job, parameters, status);
     if (!code && observer && observer->launch && !observer->launch(observer->self, &l, &sequential))
         code = smk_fail_memory(status, 0, "the trace of a launch");
     if (!code) {
@@ -460,6 +478,7 @@ smk_code launch_run(const smk_job *job, const smk_launch *shape, const program *
         code = status->code;
     }
 out:
+    textures_free(&l);
     pthread_mutex_destroy(&l.lock);
     free(l.clusters);
     guarded_free(parameters, f->parameters_bytes);

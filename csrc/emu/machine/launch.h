@@ -19,7 +19,10 @@ enum {
     MAX_CLUSTER_BLOCKS = 16,
     GRID_WORKSPACE_BYTES = 64,
     COOPERATIVE_SLICE = 256, /* SLICE of a cooperative launch, whose blocks wait for each other */
-    SLICE = 4096             /* instructions that a warp runs before the next warp does */
+    SHARED_UNIT = 128,       /* a block's shared memory is a multiple of this on sm_80 and up */
+    RESERVED_SHARED_BYTES = 1024,   /* per block, from sm_80 on */
+    RESERVED_SHARED_PARTITION = 32, /* %reserved_smem_offset_1, from the start */
+    SLICE = 4096                    /* instructions that a warp runs before the next warp does */
 };
 
 /* One launch, shared by the host threads that run its blocks. */
@@ -41,8 +44,12 @@ typedef struct launch {
     bool overlaps; /* programmatic dependent launch: may start before the previous launch ends */
     bool followed; /* likewise, the next launch may start before this one ends */
     uint64_t dynamic_shared_at, dynamic_shared_bytes, shared_bytes;
-    const region *regions; /* by region_id; shared memory is each block's own */
+    uint64_t reserved_shared_at;  /* the part that CUDA reserves for itself ... */
+    uint64_t shared_region_bytes; /* ... which exists only if the module reads its address */
+    const region *regions;        /* by region_id; shared memory is each block's own */
     uint32_t n_regions;
+    struct bound_texture *textures; /* texture.h */
+    uint32_t n_textures;
     const emu_observer *observer; /* NULL: none */
     int (*poll)(void *);
     void *poll_arg;

@@ -8,6 +8,7 @@
  *     register_file.h    one frame of registers per call
  *     spaces.h           kernel addresses, and their checks
  *     block.h, launch.h  warps on a host thread, blocks over host threads
+ *     texture.h          the textures and surfaces of a launch
  *     observe.h          the calls to an observer
  *     instruction_set.h  what isa/ gives the machine
  *
@@ -24,6 +25,7 @@
 #include "observe.h"
 #include "program.h"
 #include "spaces.h"
+#include "texture.h"
 #include "warp.h"
 #include "warp_split.h"
 

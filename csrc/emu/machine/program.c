@@ -7,6 +7,7 @@
 
 #include "../base/arena.h"
 #include "../base/guarded.h"
+#include "heap.h"
 #include "spaces.h"
 
 enum { FUNCTION_SPACING = 16 };
@@ -68,6 +69,10 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
     m->constants = guarded_zeros(m->ptx->const_bytes);
     for (int k = 0; k < 2; k++)
         m->decoded[k] = calloc(m->ptx->n_functions + 1u, sizeof *m->decoded[k]);
+    if (ptx_find_function(m->ptx, "malloc") && !(m->heap = heap_new())) {
+        code = smk_fail_memory(status, HEAP_BYTES, "the heap of malloc");
+        goto fail;
+    }
     if (!m->globals || !m->constants || (key && !m->key) || !m->decoded[0] || !m->decoded[1]) {
         code = smk_fail_memory(status, m->ptx->global_bytes + m->ptx->const_bytes,
                                "variables of a PTX module");
@@ -78,8 +83,8 @@ smk_code module_load(const struct instruction_set *isa, const char *key, const c
         if (v->space == PTX_GLOBAL) initialise(v, m->globals);
         if (v->space == PTX_CONST) initialise(v, m->constants);
     }
-    m->bytes = arena_bytes(m->ptx->arena) + m->ptx->global_bytes + m->ptx->const_bytes +
-               2 * sizeof *m->decoded[0] * m->ptx->n_functions;
+    m->bytes = (m->heap ? HEAP_BYTES : 0) + arena_bytes(m->ptx->arena) + m->ptx->global_bytes +
+               m->ptx->const_bytes + 2 * sizeof *m->decoded[0] * m->ptx->n_functions;
     *out = m;
     return SMK_OK;
 fail:
@@ -111,6 +116,7 @@ void module_free(emu_module *m) {
     programs_free(m->programs);
     free(m->decoded[0]);
     free(m->decoded[1]);
+    heap_free(m->heap);
     pthread_mutex_destroy(&m->lock);
     if (m->ptx) {
         guarded_free(m->globals, m->ptx->global_bytes);

@@ -26,8 +26,8 @@ typedef struct special_slot {
     int64_t addend;
 } special_slot;
 
-/* Whether a special register has a frame slot (register_file.c). */
-bool frame_holds_special(ptx_special special);
+/* Whether it is a clock or a timer, which is read anew for each instruction (register_file.c). */
+bool special_is_time(unsigned kind);
 
 typedef struct constant_slot {
     uint32_t offset;
@@ -59,6 +59,7 @@ typedef struct emu_module {
     char *key; /* NULL: not cached */
     ptx_module *ptx;
     unsigned char *globals, *constants; /* the module's variables */
+    struct heap *heap;                  /* NULL: the module does not declare malloc */
     size_t bytes;                       /* of the variables and the parsed text */
     /* Decoded programs by function number: [0] for plain runs, [1] for observed ones. */
     _Atomic(program *) *decoded[2];

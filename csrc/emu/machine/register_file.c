@@ -32,6 +32,16 @@ static void set_lane(unsigned char *slot, uint32_t bytes, int lane, uint64_t val
     memcpy(slot + (size_t)lane * bytes, &value, bytes);
 }
 
+/* What clocks and timers read: the warp instructions that the block has executed so far, and the
+ * nanoseconds of its waits. All warps of a block read one time, and no time depends on the host. */
+static uint64_t block_time(const warp *w) {
+    return w->block->time + (w->clock - w->slice_start);
+}
+
+static uint64_t rounded_up(uint64_t bytes, uint64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
 /* The value of a special register or slot_kind that is the same in all lanes of the warp. */
 static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     const block *b = w->block;
@@ -64,9 +74,22 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     case PTX_SPECIAL_NWARPID: return MAX_WARPS;
     case PTX_SPECIAL_SMID: return b->linear % EMU_MULTIPROCESSORS;
     case PTX_SPECIAL_NSMID: return EMU_MULTIPROCESSORS;
+    case PTX_SPECIAL_CLOCK: return (uint32_t)block_time(w);
+    case PTX_SPECIAL_CLOCK_HI: return block_time(w) >> 32;
+    case PTX_SPECIAL_CLOCK64:
+    case PTX_SPECIAL_GLOBALTIMER: return block_time(w);
+    case PTX_SPECIAL_GLOBALTIMER_LO: return (uint32_t)block_time(w);
+    case PTX_SPECIAL_GLOBALTIMER_HI: return block_time(w) >> 32;
     case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return l->dynamic_shared_bytes;
-    case PTX_SPECIAL_TOTAL_SMEM_SIZE:
-    case PTX_SPECIAL_AGGR_SMEM_SIZE: return l->shared_bytes;
+    case PTX_SPECIAL_TOTAL_SMEM_SIZE: return rounded_up(l->shared_bytes, SHARED_UNIT);
+    case PTX_SPECIAL_AGGR_SMEM_SIZE:
+        return rounded_up(l->shared_bytes, SHARED_UNIT) + RESERVED_SHARED_BYTES;
+    case PTX_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN:
+    case PTX_SPECIAL_RESERVED_SMEM_OFFSET_0: return l->reserved_shared_at;
+    case PTX_SPECIAL_RESERVED_SMEM_OFFSET_1:
+        return l->reserved_shared_at + RESERVED_SHARED_PARTITION;
+    case PTX_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
+    case PTX_SPECIAL_RESERVED_SMEM_OFFSET_END: return l->reserved_shared_at + RESERVED_SHARED_BYTES;
     case SLOT_LOCAL_BASE: return REGION_BASE(REGION_LOCAL) + f->local_base;
     case SLOT_SHARED_BASE: return WINDOW_BASE(b->rank);
     case SLOT_DYNAMIC_SHARED: return WINDOW_BASE(b->rank) + l->dynamic_shared_at;
@@ -74,7 +97,7 @@ static uint64_t uniform_value(const warp *w, const frame *f, unsigned kind) {
     /* The grid's workspace: cooperative groups synchronise a grid by its second word. */
     case PTX_SPECIAL_ENVREG1: return (l->cooperative ? REGION_BASE(REGION_GRID) : 0) >> 32;
     case PTX_SPECIAL_ENVREG2: return (uint32_t)(l->cooperative ? REGION_BASE(REGION_GRID) : 0);
-    default: return 0; /* GRIDID */
+    default: return 0; /* GRIDID, CURRENT_GRAPH_EXEC, ZERO */
     }
 }
 
@@ -98,7 +121,21 @@ static bool lane_value(const warp *w, unsigned kind, uint32_t lane, uint64_t *va
     return true;
 }
 
-static bool changes_by_block(unsigned kind) {
+bool special_is_time(unsigned kind) {
+    switch (kind) {
+    case PTX_SPECIAL_CLOCK:
+    case PTX_SPECIAL_CLOCK_HI:
+    case PTX_SPECIAL_CLOCK64:
+    case PTX_SPECIAL_GLOBALTIMER:
+    case PTX_SPECIAL_GLOBALTIMER_LO:
+    case PTX_SPECIAL_GLOBALTIMER_HI: return true;
+    default: return false;
+    }
+}
+
+/* The FILL_ bit of a special register or slot_kind. */
+static unsigned changes_by(unsigned kind) {
+    if (special_is_time(kind)) return FILL_TIME;
     switch (kind) {
     case PTX_SPECIAL_CTAID_X:
     case PTX_SPECIAL_CTAID_Y:
@@ -109,28 +146,15 @@ static bool changes_by_block(unsigned kind) {
     case PTX_SPECIAL_CLUSTER_CTAID_X:
     case PTX_SPECIAL_CLUSTER_CTAID_Y:
     case PTX_SPECIAL_CLUSTER_CTAID_Z:
-    case PTX_SPECIAL_SMID: return true;
-    default: return false;
-    }
-}
-
-bool frame_holds_special(ptx_special special) {
-    switch (special) {
-    case PTX_SPECIAL_CLOCK: /* mov has handlers for clocks and timers */
-    case PTX_SPECIAL_CLOCK_HI:
-    case PTX_SPECIAL_CLOCK64:
-    case PTX_SPECIAL_GLOBALTIMER:
-    case PTX_SPECIAL_GLOBALTIMER_LO:
-    case PTX_SPECIAL_GLOBALTIMER_HI:
-    case PTX_SPECIAL_OTHER: return false;
-    default: return true;
+    case PTX_SPECIAL_SMID: return FILL_BLOCK;
+    default: return FILL_REST;
     }
 }
 
 void frame_fill(const warp *w, frame *f, unsigned which) {
     for (uint32_t k = 0; k < f->program->n_specials; k++) {
         const special_slot *s = &f->program->specials[k];
-        if (!(which & (changes_by_block(s->kind) ? FILL_BLOCK : FILL_REST))) continue;
+        if (!(which & changes_by(s->kind))) continue;
         uint64_t value;
         if (!lane_value(w, s->kind, 0, &value)) {
             fill(f->slots + s->offset, s->bytes,
@@ -142,6 +166,11 @@ void frame_fill(const warp *w, frame *f, unsigned which) {
             set_lane(f->slots + s->offset, s->bytes, (int)lane, value);
         }
     }
+}
+
+const insn *exec_read_time(warp *w, const insn *i) {
+    frame_fill(w, w->split->frame, FILL_TIME);
+    return i + 1;
 }
 
 /* ---- frames ---- */

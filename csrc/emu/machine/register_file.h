@@ -21,8 +21,11 @@ void frame_release(struct block *b, frame *f);
 /* Grows the local memory of a warp's threads to at least `bytes` each. False: out of memory. */
 bool local_reserve(warp *w, uint64_t bytes);
 
-/* Sets the special registers: those that differ between blocks, the others, or both. */
-enum { FILL_BLOCK = 1, FILL_REST = 2 };
+/* Sets the special registers: those that differ between blocks, clocks and timers, the others. */
+enum { FILL_BLOCK = 1, FILL_REST = 2, FILL_TIME = 4 };
 void frame_fill(const warp *w, frame *f, unsigned which);
+
+/* Hidden, before an instruction that reads a clock or a timer: sets the frame's. */
+const insn *exec_read_time(warp *w, const insn *i);
 
 #endif

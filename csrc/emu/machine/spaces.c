@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "block.h"
+#include "heap.h"
 
 static const char *const space_names[] = {[PTX_GENERIC] = "generic",
                                           [PTX_GLOBAL] = "global",
@@ -21,6 +22,7 @@ static const char *region_name(uint64_t id) {
     case REGION_PARAM: return "the kernel's parameters";
     case REGION_GLOBAL: return "the module's global variables";
     case REGION_GRID: return "the grid's workspace";
+    case REGION_HEAP: return "the heap";
     default: return "a buffer"; /* its number would depend on where the host keeps the arrays */
     }
 }
@@ -66,6 +68,14 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
     const uint64_t shown = space == PTX_SHARED || in_buffer ? REGION_OFFSET(address) : address;
     emu_fault at = {.kind = EMU_OUT_OF_BOUNDS, .address = address, .width = bytes};
     char place[256];
+    if (id == REGION_HEAP && address % bytes) {
+        at.kind = EMU_MISALIGNED;
+        warp_fault_at(w, i, 1u << lane, &at,
+                      "misaligned address: the kernel %s %u bytes of the heap at 0x%" PRIx64
+                      ", which is not a multiple of %u",
+                      verb, bytes, address, bytes);
+        return;
+    }
     if (id > REGION_NONE && id < l->n_regions && id != REGION_LOCAL) {
         const region *r = &w->block->regions[id];
         const char *whose = region_name(id);
@@ -91,7 +101,10 @@ static void report_bad_access(warp *w, const insn *i, ptx_space space, int lane,
             return;
         }
     }
-    describe_address(w, address, bytes, place, sizeof place);
+    if (id == REGION_HEAP && l->module->heap)
+        heap_describe(l->module->heap, REGION_OFFSET(address), place, sizeof place);
+    else
+        describe_address(w, address, bytes, place, sizeof place);
     warp_fault_at(w, i, 1u << lane, &at,
                   "out of bounds: the kernel %s %u bytes of %s memory at 0x%" PRIx64 ": %s", verb,
                   bytes, space_names[space], shown, place);
@@ -131,7 +144,7 @@ static void report_bad_window(warp *w, const insn *i, ptx_space space, int lane,
                       ", which is in the shared memory of block %u; that takes .shared::cluster or "
                       "a generic address",
                       w->block->rank, REGION_OFFSET(address), (unsigned)rank);
-    else if (offset + bytes <= l->shared_bytes && offset % bytes) {
+    else if (offset + bytes <= l->shared_region_bytes && offset % bytes) {
         at.kind = EMU_MISALIGNED;
         warp_fault_at(w, i, 1u << lane, &at,
                       "misaligned address: the kernel %s %u bytes of the shared memory of block %u "
@@ -141,7 +154,7 @@ static void report_bad_window(warp *w, const insn *i, ptx_space space, int lane,
         warp_fault_at(w, i, 1u << lane, &at,
                       "out of bounds: the kernel %s %u bytes at 0x%" PRIx64 " of the shared memory "
                       "of block %u of the cluster, which has %" PRIu64 " bytes",
-                      verb, bytes, offset, (unsigned)rank, l->shared_bytes);
+                      verb, bytes, offset, (unsigned)rank, l->shared_region_bytes);
 }
 
 static void report_exited(warp *w, const insn *i, int lane, const block *owner, uint64_t offset,
@@ -167,7 +180,7 @@ static unsigned char *reach_in_cluster(warp *w, const insn *i, ptx_space space, 
     const uint64_t full = complete_address(b, space, address);
     const uint64_t rank = WINDOW_OF(full), offset = WINDOW_OFFSET(full);
     const bool in_window = space == PTX_SHARED ? rank == b->rank : rank < b->launch->cluster_blocks;
-    const uint64_t size = b->launch->shared_bytes;
+    const uint64_t size = b->launch->shared_region_bytes;
     if (!in_window || size < bytes || offset > size - bytes || offset % bytes) {
         report_bad_window(w, i, space, lane, full, bytes, write);
         return NULL;
@@ -191,6 +204,12 @@ unsigned char *lane_reach(warp *w, const insn *i, ptx_space space, int lane, uin
     } else if (id == REGION_SHARED && w->block->launch->cluster_blocks > 1 &&
                (space == PTX_SHARED || space == PTX_SHARED_CLUSTER || space == PTX_GENERIC)) {
         return reach_in_cluster(w, i, space, lane, address, bytes, write);
+    } else if (id == REGION_HEAP) {
+        heap *h = w->block->launch->module->heap;
+        const bool space_matches = space == PTX_GLOBAL || space == PTX_GENERIC;
+        unsigned char *there =
+            h && space_matches && offset % bytes == 0 ? heap_reach(h, offset, bytes) : NULL;
+        if (there) return there;
     } else if (id < w->block->launch->n_regions) {
         const region *r = &w->block->regions[id];
         /* ld.global may read constant memory: on a GPU it is part of global memory. nvcc relies

@@ -30,6 +30,7 @@ enum region_id {
     REGION_CODE,   /* addresses of functions; not readable */
     REGION_GLOBAL, /* module variables */
     REGION_GRID,   /* the workspace of a cooperative launch */
+    REGION_HEAP,   /* of malloc: part of global memory; heap.h checks accesses */
     REGION_BUFFERS /* and up: the job's buffers */
 };
 

@@ -76,6 +76,7 @@ static void count_instructions(launch *l, uint64_t executed) {
 void warp_run(warp *w) {
     launch *l = w->block->launch;
     const uint64_t before = w->clock;
+    w->slice_start = before;
     if (!w->split) split_switch(w);
     w->yielded = false;
     const bool observed = l->observer != NULL;
@@ -85,6 +86,8 @@ void warp_run(warp *w) {
         launch_fail(l, SMK_MEMORY,
                     "out of memory: the hazard detector's record of this kernel's accesses; trace "
                     "fewer blocks (blocks=...), or without hazards (hazards=False)");
+    w->block->time += w->clock - before;
+    w->slice_start = w->clock;
     if (i) split_rotate(w, i);
     if (l->max_instructions) count_instructions(l, w->clock - before);
 }

@@ -13,6 +13,7 @@ struct warp {
     uint32_t index;                     /* in the block */
     struct warp_split *split;           /* the running split; NULL: none (warp_split.h) */
     uint64_t clock;                     /* instructions executed so far */
+    uint64_t slice_start;               /* clock at the start of the current slice */
     lanes_u32 carry;                    /* CC.CF of add.cc, addc, ...: 0 or 1 per lane */
     struct warp_split *ready, *waiting; /* lists of leaves */
     uint32_t alive;                     /* lanes that have not exited */

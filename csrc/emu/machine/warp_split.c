@@ -10,7 +10,8 @@ enum {
     /* Consecutive slices in which a warp may poll memory while lanes wait for it at a
      * reconvergence point. After that those lanes continue without it: one of them may hold the
      * lock that it polls. */
-    MAX_POLLING_SLICES = 64
+    MAX_POLLING_SLICES = 64,
+    YIELD_TIME = 1000 /* that a failed try_wait takes, so that a wait with a time limit ends */
 };
 
 typedef struct slab {
@@ -255,6 +256,7 @@ void split_rotate(warp *w, const insn *next) {
 const insn *split_yield(warp *w, const insn *next) {
     w->yielded = true;
     w->polled = true;
+    w->block->time += YIELD_TIME;
     split_rotate(w, next);
     return NULL;
 }

@@ -115,7 +115,7 @@ ptx_opcode ptx_opcode_named(const char *name);
     X(GLOBAL, "global") X(SHARED, "shared") X(SHARED_CTA, "shared::cta") X(LOCAL, "local")         \
     X(PARAM, "param") X(CONST, "const") X(V2, "v2") X(V4, "v4") X(V8, "v8") X(HI, "hi")            \
     X(ADD, "add") X(INC, "inc") X(MIN, "min") X(MAX, "max") X(AND, "and") X(OR, "or")              \
-    X(XOR, "xor") X(MMA, "mma") X(MMA_ASYNC, "mma_async")
+    X(XOR, "xor") X(CAS, "cas") X(MMA, "mma") X(MMA_ASYNC, "mma_async")
 
 /* clang-format on */
 

@@ -4,6 +4,7 @@
  *     parser_function.c      .entry and .func: header, parameters, body, analyses after the body
  *     parser_statement.c     one instruction, label or directive of a body
  *     parser_operand.c       operands
+ *     parser_rewrite.c       forms that become several instructions
  *     parser_variable.c      variables: type, size, offset
  *     parser_initialiser.c   initial values of variables
  *     parser_constant.c      numbers and constant expressions
@@ -161,6 +162,8 @@ bool scope_close(parser *p); /* also resolves labels used in it */
 binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t depth, uint32_t line);
 /* A .v2, .v4 or .v8 register becomes that many scalar registers; vector: 0 for a scalar. */
 bool scope_declare_registers(parser *p, name *n, ptx_type type, uint32_t vector, uint32_t line);
+/* A register that no name is bound to. */
+bool scope_add_register(parser *p, const char *name, ptx_type type);
 /* The name as a value. NULL if undeclared (not a failure), or on failure. */
 binding *scope_find(parser *p, name *n);
 
@@ -195,6 +198,23 @@ function_info *parser_function_named(parser *p, name *n, uint32_t line);
 /* ---- parser_statement.c ---- */
 
 bool parser_statement(parser *p); /* anything in a body except braces */
+
+/* The name's meanings as an opcode and as a modifier. */
+const name *parser_classify(name *n);
+
+/* ---- parser_rewrite.c ---- */
+
+/* Forms that have no instruction of their own become more than one. */
+
+/* Parameters and results declared .reg: loads at the start of the body, and stores before the
+ * return `before`, whose guard they have. */
+bool parser_load_parameters(parser *p);
+bool parser_store_results(parser *p, const ptx_instruction *before);
+/* %r1+4 as a value: an addition to a new register, which becomes the operand. The lookahead is the
+ * sign. */
+bool parser_add_constant(parser *p, const ptx_instruction *in, ptx_operand *reg);
+/* Fails if the operand is such a sum. */
+bool parser_check_destination(parser *p, const ptx_instruction *in, const ptx_operand *o);
 
 /* ---- parser_operand.c ---- */
 

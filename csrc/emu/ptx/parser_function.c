@@ -27,6 +27,10 @@ function_info *parser_function_named(parser *p, name *n, uint32_t line) {
 
 static bool bind_parameter(parser *p, ptx_variable *v, uint32_t line) {
     name *n = names_get(&p->names, v->name, strlen(v->name));
+    if (n && v->in_register) {
+        v->reg = (uint32_t)p->registers.count;
+        return scope_declare_registers(p, n, v->type, 0, line);
+    }
     variable_info *info = parser_scratch(p, 1, sizeof *info);
     if (!n || !info) return p->failed ? false : parser_no_memory(p, sizeof *info);
     binding *b = scope_declare(p, n, BOUND_VARIABLE, p->depth, line);
@@ -43,20 +47,21 @@ bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, u
     if (!parser_expect(p, '(')) return false;
     while (!parser_accept(p, ')')) {
         uint32_t line = p->token.line;
-        if (parser_at_dot(p, "reg")) {
-            parser_fail(p, line,
-                        "parameters in .reg are not supported; declare them .param, as "
-                        "compilers do");
-            goto out;
-        }
-        if (!parser_accept_dot(p, "param")) {
-            parser_unexpected(p, "'.param' or ')'");
+        const bool in_register = parser_accept_dot(p, "reg");
+        if (!in_register && !parser_accept_dot(p, "param")) {
+            parser_unexpected(p, "'.param', '.reg' or ')'");
             goto out;
         }
         ptx_variable *v = parser_parameter(p, bytes);
+        if (v && in_register && v->size != ptx_type_size[v->type]) {
+            parser_fail(p, line, "the parameter '%.200s' is in a register and cannot be an array",
+                        v->name);
+            goto out;
+        }
         ptx_variable **stored = v ? list_push(p, &parameters, sizeof *stored) : NULL;
         if (!stored) goto out;
         *stored = v;
+        v->in_register = in_register && bind && strcmp(v->name, "_") != 0;
         if (bind && strcmp(v->name, "_") != 0 && !bind_parameter(p, v, line)) goto out;
         if (!parser_at(p, ')') && !parser_expect(p, ',')) goto out;
     }
@@ -112,6 +117,10 @@ static bool parse_header(parser *p, bool is_entry) {
     if (parser_at(p, '(') && !parser_parameters(p, true, &header.parameters, &header.n_parameters,
                                                 &header.parameters_bytes))
         return false;
+    for (uint32_t k = 0; is_entry && k < header.n_parameters; k++)
+        if (header.parameters[k]->in_register)
+            return parser_fail(p, line, "a kernel's parameters are .param; '%.200s' is .reg",
+                               header.parameters[k]->name);
     if (!header_directives(p, &header)) return false;
     if (f->is_declaration)
         *f = header; /* otherwise this is a declaration after the definition: ignored */
@@ -153,13 +162,15 @@ static bool append_return(parser *p) {
         return true;
     name *ret = names_get(&p->names, "ret", 3);
     if (!ret) return parser_no_memory(p, 3);
+    const ptx_instruction end = {.opcode = ret->text,
+                                 .op = PTX_OP_ret,
+                                 .text = "ret",
+                                 .ptx_line = p->token.line,
+                                 .reconvergence = PTX_NO_TARGET};
+    if (!parser_store_results(p, &end)) return false;
     ptx_instruction *in = list_push(p, &p->instructions, sizeof *in);
     if (!in) return false;
-    *in = (ptx_instruction){.opcode = ret->text,
-                            .op = PTX_OP_ret,
-                            .text = "ret",
-                            .ptx_line = p->token.line,
-                            .reconvergence = PTX_NO_TARGET};
+    *in = end;
     return !p->failed;
 }
 
@@ -195,6 +206,7 @@ out:
 
 bool parser_function(parser *p, bool is_entry, bool external) {
     if (!scope_open(p)) return false;
+    p->registers.count = p->instructions.count = p->locals.count = 0;
     if (!parse_header(p, is_entry)) return false;
     if (parser_accept(p, ';')) return scope_close(p);
     if (!parser_at(p, '{')) return parser_unexpected(p, "';' or '{'");
@@ -202,14 +214,14 @@ bool parser_function(parser *p, bool is_entry, bool external) {
         return parser_fail(p, p->token.line, "'%.200s' is .extern and has a body",
                            p->current->function->name);
 
-    p->registers.count = p->instructions.count = p->locals.count = 0;
     p->forward_references.count = p->drafts.count = 0;
     p->local_bytes = p->function_local_bytes = 0;
     p->file = p->line = 0;
     p->position = NULL;
     p->first_position = p->positions.count;
     p->label_at_end = false;
-    if (!body(p) || !scope_close(p) || !append_return(p)) return false;
+    if (!parser_load_parameters(p) || !body(p) || !scope_close(p) || !append_return(p))
+        return false;
     if (!complete(p, p->current->function)) return false;
     parser_advance(p); /* only now, so that errors above report the closing brace's line */
     return !p->failed;

@@ -65,33 +65,68 @@ static bool spells(const char *special, const name *n, char component) {
     return component ? special[0] == '.' && special[1] == component : *special == 0;
 }
 
-/* %tid.x, %laneid, ...; the name is consumed already, the component is not. */
-static bool special(parser *p, const name *n, uint32_t line, ptx_operand *out) {
-    static const char *const not_modelled[] = {"%envreg", "%pm", "%reserved_smem_offset_",
-                                               "%current_graph_exec"};
-    const token *t = &p->token;
-    bool vector = false;
-    *out = (ptx_operand){.kind = PTX_SPECIAL, .special = PTX_SPECIAL_OTHER};
+static bool starts_with(const name *n, const char *prefix) {
+    return strncmp(n->text, prefix, strlen(prefix)) == 0;
+}
+
+/* %envreg0 to %envreg31. */
+static bool is_environment(const name *n) {
+    enum { DIGITS_AT = 7, N_REGISTERS = 32 };
+    if (!starts_with(n, "%envreg")) return false;
+    uint32_t number = 0;
+    for (const char *digit = n->text + DIGITS_AT; *digit; digit++) {
+        if (*digit < '0' || *digit > '9' || number > N_REGISTERS) return false;
+        number = number * 10 + (uint32_t)(*digit - '0');
+    }
+    return n->text[DIGITS_AT] && number < N_REGISTERS;
+}
+
+/* A special register by its name and component; PTX_N_SPECIALS: there is none. */
+static ptx_special find_special(const name *n, char component) {
     for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++)
-        vector |= spells(specials[i], n, 'x');
+        if (spells(specials[i], n, component)) return (ptx_special)i;
+    if (component) return component == 'w' ? PTX_SPECIAL_ZERO : PTX_N_SPECIALS;
+    if (strcmp(n->text, "%envreg1") == 0 || strcmp(n->text, "%envreg2") == 0)
+        return PTX_SPECIAL_OTHER; /* the barrier of a cooperative launch */
+    if (is_environment(n)) return PTX_SPECIAL_ZERO;
+    return starts_with(n, "%pm") ? PTX_SPECIAL_OTHER : PTX_N_SPECIALS;
+}
+
+static ptx_operand special_operand(parser *p, ptx_special found) {
+    p->module->reserved_shared |= found >= PTX_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN &&
+                                  found <= PTX_SPECIAL_RESERVED_SMEM_OFFSET_END;
+    return (ptx_operand){.kind = PTX_SPECIAL, .special = found};
+}
+
+/* %tid without a component, in mov.v4: all four. */
+static bool special_vector(parser *p, const name *n, ptx_operand *out) {
+    ptx_operand *items = parser_alloc(p, 4, sizeof *items);
+    if (!items) return false;
+    for (uint32_t k = 0; k < 4; k++)
+        items[k] = special_operand(p, find_special(n, "xyzw"[k]));
+    *out = (ptx_operand){.kind = PTX_VECTOR, .items = items, .n_items = 4};
+    return true;
+}
+
+/* %tid.x, %laneid, ...; the name is consumed already, the component is not. */
+static bool special(parser *p, const ptx_instruction *in, const name *n, uint32_t line,
+                    ptx_operand *out) {
+    const token *t = &p->token;
     char component = 0;
-    if (vector) {
+    if (find_special(n, 'x') != PTX_N_SPECIALS) {
         bool has_one = t->kind == TOKEN_DOT && t->length == 1 && strchr("xyzw", *t->text);
+        if (!has_one && in && in->has & PTX_HAS_V4) return special_vector(p, n, out);
         if (!has_one)
             return parser_fail(p, line, "'%s' needs a component: %s.x, %s.y or %s.z", n->text,
                                n->text, n->text, n->text);
         component = *t->text;
         parser_advance(p);
     }
-    for (unsigned i = 0; i < PTX_SPECIAL_OTHER; i++) {
-        if (!spells(specials[i], n, component)) continue;
-        out->special = (ptx_special)i;
-        return true;
-    }
-    if (vector) return true; /* .w is not modelled */
-    for (size_t i = 0; i < sizeof not_modelled / sizeof *not_modelled; i++)
-        if (strncmp(n->text, not_modelled[i], strlen(not_modelled[i])) == 0) return true;
-    return parser_fail(p, line, "the register '%.200s' is not declared", n->text);
+    const ptx_special found = find_special(n, component);
+    if (found == PTX_N_SPECIALS)
+        return parser_fail(p, line, "the register '%.200s' is not declared", n->text);
+    *out = special_operand(p, found);
+    return true;
 }
 
 static ptx_operand register_operand(uint32_t index) {
@@ -151,6 +186,8 @@ static bool named(parser *p, const ptx_instruction *in, draft *out) {
             out->operand.selector = selector->text;
             parser_advance(p);
         }
+        if (in && (parser_at(p, '+') || parser_at(p, '-')))
+            return parser_add_constant(p, in, &out->operand);
         return !p->failed;
     }
     if (b) return symbol(p, in, b, out->line, &out->operand);
@@ -158,7 +195,7 @@ static bool named(parser *p, const ptx_instruction *in, draft *out) {
         out->operand = (ptx_operand){.kind = PTX_SINK};
         return true;
     }
-    if (*n->text == '%') return special(p, n, out->line, &out->operand);
+    if (*n->text == '%') return special(p, in, n, out->line, &out->operand);
     out->operand = (ptx_operand){.kind = PTX_LABEL};
     out->label = n;
     return true;
@@ -232,6 +269,9 @@ static bool operand(parser *p, const ptx_instruction *in, uint32_t level, draft 
         if (!named(p, in, out)) return false;
         if (o->kind != PTX_REGISTER)
             return parser_unexpected_token(p, &found, "a predicate register after '!'");
+        o->negated = true;
+    } else if (in && in->op == PTX_OP_vmad && parser_accept(p, '-')) {
+        if (!named(p, in, out)) return false;
         o->negated = true;
     } else if (p->token.kind == TOKEN_NAME &&
                !(p->token.length == 7 && memcmp(p->token.text, "WARP_SZ", 7) == 0)) {

@@ -147,8 +147,7 @@ static bool guard(parser *p, ptx_instruction *in) {
     return true;
 }
 
-/* Fills in what the name means as an opcode or a modifier. */
-static const name *classify(name *n) {
+const name *parser_classify(name *n) {
     if (n->classified) return n;
     n->classified = true;
     n->opcode = ptx_opcode_named(n->text);
@@ -166,7 +165,7 @@ static bool modifiers(parser *p, ptx_instruction *in) {
         name *n = names_get(&p->names, p->token.text, p->token.length);
         if (!n) return parser_no_memory(p, p->token.length);
         in->modifiers[in->n_modifiers++] = n->text;
-        in->has |= classify(n)->has;
+        in->has |= parser_classify(n)->has;
         in->types |= n->types;
         parser_advance(p);
     }
@@ -185,13 +184,18 @@ static bool instruction(parser *p, name *opcode, const token *first) {
         if (!guard(p, &in) || !(opcode = parser_expect_name(p, "an instruction"))) return false;
     }
     in.opcode = opcode->text;
-    in.op = classify(opcode)->opcode;
+    in.op = parser_classify(opcode)->opcode;
     if (!modifiers(p, &in) || !parser_operands(p, &in)) return false;
 
     char *text = parser_alloc(p, (size_t)(p->token.start - first->start) + 1, 1);
     if (!text) return false;
     lexer_fold(first->start, p->token.start, text);
     in.text = text;
+    for (uint32_t k = 0; k < in.n_operands; k++)
+        if (ptx_operand_is_destination(&in, k) &&
+            !parser_check_destination(p, &in, &in.operands[k]))
+            return false;
+    if (in.op == PTX_OP_ret && !parser_store_results(p, &in)) return false;
     ptx_instruction *stored = list_push(p, &p->instructions, sizeof *stored);
     if (!stored) return false;
     *stored = in;

@@ -79,7 +79,14 @@ typedef enum ptx_space {
     X(CLUSTER_NCTAID_Z, "cluster_nctaid.z") X(IS_EXPLICIT_CLUSTER, "is_explicit_cluster")          \
     X(CLOCK_HI, "clock_hi") X(GLOBALTIMER_LO, "globaltimer_lo")                                    \
     X(GLOBALTIMER_HI, "globaltimer_hi") X(AGGR_SMEM_SIZE, "aggr_smem_size")                        \
-    X(OTHER, "") /* valid PTX that decode rejects: %envreg3, %pm0, %tid.w, ... */
+    X(RESERVED_SMEM_OFFSET_BEGIN, "reserved_smem_offset_begin")                                    \
+    X(RESERVED_SMEM_OFFSET_0, "reserved_smem_offset_0")                                            \
+    X(RESERVED_SMEM_OFFSET_1, "reserved_smem_offset_1")                                            \
+    X(RESERVED_SMEM_OFFSET_CAP, "reserved_smem_offset_cap")                                        \
+    X(RESERVED_SMEM_OFFSET_END, "reserved_smem_offset_end")                                        \
+    X(CURRENT_GRAPH_EXEC, "current_graph_exec")                                                    \
+    X(OTHER, "") /* valid PTX that decode rejects: %pm0, ... */                                    \
+    X(ZERO, "")  /* reads 0: %tid.w and other fourth components, %envreg3, ... */
 
 typedef enum ptx_special {
 #define X(name, spelling) PTX_SPECIAL_##name,
@@ -112,6 +119,8 @@ typedef struct ptx_variable {
      * the launched entry's static block, rounded up to the array's align. */
     uint64_t offset;
     bool external;
+    bool in_register;       /* a parameter or result declared .reg: it is moved to or from `reg` */
+    uint32_t reg;           /* index into the function's registers */
     bool call_site;         /* a .param declared in a body, for a call: part of the local block */
     unsigned char *init;    /* `size` bytes; NULL: all zero */
     struct ptx_relocation { /* an address in the initialiser */
@@ -235,6 +244,7 @@ typedef struct ptx_module {
     ptx_variable **variables;
     uint32_t n_variables;
     uint64_t global_bytes, const_bytes; /* of all variables in that space */
+    bool reserved_shared;               /* a function reads %reserved_smem_offset_... */
     ptx_function **functions;
     uint32_t n_functions;
 } ptx_module;

@@ -86,7 +86,7 @@ binding *scope_declare(parser *p, name *n, binding_kind kind, uint32_t depth, ui
     return bind(p, n, kind, depth);
 }
 
-static bool add_register(parser *p, const char *name, ptx_type type) {
+bool scope_add_register(parser *p, const char *name, ptx_type type) {
     if (p->registers.count == MAX_REGISTERS)
         return parser_fail(p, p->token.line, "a function uses more than %d registers",
                            MAX_REGISTERS);
@@ -100,7 +100,7 @@ static bool add_register(parser *p, const char *name, ptx_type type) {
 static bool make_registers(parser *p, binding *b, ptx_type type, uint32_t vector) {
     b->index = (uint32_t)p->registers.count;
     b->count = vector ? vector : 1;
-    if (!vector) return add_register(p, b->name->text, type);
+    if (!vector) return scope_add_register(p, b->name->text, type);
     b->kind = BOUND_REGISTERS;
     for (uint32_t i = 0; i < vector; i++) {
         size_t length = b->name->length;
@@ -109,7 +109,7 @@ static bool make_registers(parser *p, binding *b, ptx_type type, uint32_t vector
         memcpy(text, b->name->text, length);
         text[length] = '.';
         text[length + 1] = "xyzwefgh"[i];
-        if (!add_register(p, text, type)) return false;
+        if (!scope_add_register(p, text, type)) return false;
     }
     return true;
 }

@@ -1,9 +1,9 @@
 /* Overlap of launches of one job: programmatic dependent launch.
  *
- *      pack      |#### last blocks ##|                   without:  |pack ##|  3 us  |product ####|
+ *      pack      |#### last blocks ##|                   without: |pack ##| 1-1.5 us |product ####|
  *      product        |start | waits  |####################
  *
- * Between two launches of a stream some 3 us pass in which nothing runs. Here the second launch may
+ * Between launches of a stream 1 to 1.5 us pass in which nothing runs. Here the second launch may
  * begin once all blocks of the first have executed launch_dependents (or have ended), where there
  * is room. It sets up what does not depend on the first: barriers, tensor maps, addresses. Then it
  * waits until the first launch has ended and its writes are visible. The wait covers only the

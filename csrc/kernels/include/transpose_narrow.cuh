@@ -1,6 +1,6 @@
 /* transpose_sector_aligned: kernels for matrices with a short side and no gaps between rows.
  *
- *     tall: x is one line, y few rows            flat: x few rows, y one line
+ *     tall_skinny: x is one line, y few rows     short_wide: x few rows, y one line
  *     x  [0 1 2|0 1 2|0 1 2|...   y [0 0 0 ...   the mirror image: a thread reads a column and
  *                                   [1 1 1 ...   stores it contiguously in y's line
  *     a thread picks its row out    [2 2 2 ...
@@ -18,7 +18,7 @@
 #include "transpose_tiles.h"
 
 /* Elements in flight per thread. */
-constexpr int NARROW_BATCH = 8, FLAT_BATCH = sizeof(ELEMENT) <= 8 ? 16 : 8;
+constexpr int NARROW_BATCH = 8, SHORT_WIDE_BATCH = sizeof(ELEMENT) <= 8 ? 16 : 8;
 
 /* Place of element e in a tile that is read or written with a stride of `step`. */
 __device__ __forceinline__ unsigned place_of(unsigned e, unsigned step) {
@@ -45,7 +45,7 @@ __device__ __forceinline__ void read_line(ELEMENT *cell, const ELEMENT *line, un
 }
 
 extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
-    transpose_sector_aligned_tall(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_tall_skinny(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
     const unsigned cols = (unsigned)g.cols, rows = 1u << g.log_rows;
@@ -62,33 +62,33 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(FLAT_THREADS)
-    transpose_sector_aligned_flat(const __grid_constant__ transpose_args g) {
+extern "C" __global__ void __launch_bounds__(SHORT_WIDE_THREADS)
+    transpose_sector_aligned_short_wide(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
     const unsigned rows = (unsigned)g.rows, cols = 1u << g.log_cols, all = rows << g.log_cols;
     const long long j0 = (long long)blockIdx.x << g.log_cols;
     const unsigned n = g.cols - j0 < cols ? (unsigned)(g.cols - j0) : cols;
     const ELEMENT *from = g.x + blockIdx.z * g.batch_x + j0;
-    for (unsigned e = threadIdx.x; e < all; e += FLAT_BATCH * FLAT_THREADS) {
-        ELEMENT some[FLAT_BATCH];
+    for (unsigned e = threadIdx.x; e < all; e += SHORT_WIDE_BATCH * SHORT_WIDE_THREADS) {
+        ELEMENT some[SHORT_WIDE_BATCH];
 #pragma unroll
-        for (unsigned s = 0; s < FLAT_BATCH; s++) {
+        for (unsigned s = 0; s < SHORT_WIDE_BATCH; s++) {
             /* Indices are clamped, because with a condition each load would wait for its store. */
-            const unsigned f = e + s * FLAT_THREADS;
+            const unsigned f = e + s * SHORT_WIDE_THREADS;
             const unsigned i = min(f >> g.log_cols, rows - 1), j = min(f & (cols - 1), n - 1);
             some[s] = load(from + i * g.ldx + j);
         }
 #pragma unroll
-        for (unsigned s = 0; s < FLAT_BATCH; s++) {
-            const unsigned f = e + s * FLAT_THREADS, i = f >> g.log_cols, j = f & (cols - 1);
+        for (unsigned s = 0; s < SHORT_WIDE_BATCH; s++) {
+            const unsigned f = e + s * SHORT_WIDE_THREADS, i = f >> g.log_cols, j = f & (cols - 1);
             if (i < rows && j < n) cell[place_of(j * rows + i, rows)] = some[s];
         }
     }
     __syncthreads();
     ELEMENT *line = g.y + blockIdx.z * g.batch_y + j0 * rows;
 #pragma unroll 8
-    for (unsigned e = threadIdx.x; e < n * rows; e += FLAT_THREADS)
+    for (unsigned e = threadIdx.x; e < n * rows; e += SHORT_WIDE_THREADS)
         line[e] = cell[place_of(e, rows)];
 }
 

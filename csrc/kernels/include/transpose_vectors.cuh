@@ -1,7 +1,7 @@
 /* transpose_sector_aligned for 16-byte aligned rows of whole chunks: vectorized, two tile sizes.
  *
  * A tile is CI x CJ squares of S x S elements; a thread transposes one square after the other.
- * Chunks outside the matrix are skipped, so a tile at an edge takes no longer. The little tile is
+ * Chunks outside the matrix are skipped, so a tile at an edge takes no longer. The small tile is
  * for arrays that give each multiprocessor few large tiles, and for short sides.
  * Banks: as in vectorized, for any CJ: chunk n, counted along the rows, is at n ^ (r / S % 8).
  */
@@ -62,7 +62,7 @@ __device__ __forceinline__ void move_vectors(const transpose_args &g) {
     }
 }
 
-constexpr int VECTORS_LITTLE_THREADS = VECTORS_LITTLE_THREADS_OF(sizeof(ELEMENT));
+constexpr int VECTORS_SMALL_THREADS = VECTORS_SMALL_THREADS_OF(sizeof(ELEMENT));
 
 extern "C" __global__ void __launch_bounds__(VECTORS_THREADS)
     transpose_sector_aligned_vectors(const __grid_constant__ transpose_args g) {
@@ -71,10 +71,10 @@ extern "C" __global__ void __launch_bounds__(VECTORS_THREADS)
         move_vectors<VECTORS_TILE_I(E) / S, VECTORS_TILE_J(E) / S, VECTORS_THREADS>(g);
 }
 
-extern "C" __global__ void __launch_bounds__(VECTORS_LITTLE_THREADS)
-    transpose_sector_aligned_vectors_little(const __grid_constant__ transpose_args g) {
+extern "C" __global__ void __launch_bounds__(VECTORS_SMALL_THREADS)
+    transpose_sector_aligned_vectors_small(const __grid_constant__ transpose_args g) {
     constexpr int E = sizeof(ELEMENT);
-    move_vectors<VECTORS_LITTLE_I(E) / S, VECTORS_LITTLE_J(E) / S, VECTORS_LITTLE_THREADS>(g);
+    move_vectors<VECTORS_SMALL_I(E) / S, VECTORS_SMALL_J(E) / S, VECTORS_SMALL_THREADS>(g);
 }
 
 #endif

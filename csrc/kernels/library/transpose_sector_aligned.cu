@@ -20,13 +20,13 @@
  * Differs from vectorized by elements in place of 16-byte chunks: as fast, and with any alignment.
  * (transpose_bytes.cuh: elements of 1 and 2 bytes.)
  */
-#include "transpose_any.cuh"
 #include "transpose_bytes.cuh"
 #include "transpose_in_place.cuh"
-#include "transpose_little.cuh"
 #include "transpose_loads.cuh"
 #include "transpose_narrow.cuh"
 #include "transpose_order.cuh"
+#include "transpose_small_tiles.cuh"
+#include "transpose_strided.cuh"
 #include "transpose_vectors.cuh"
 
 /* Elements of 4 bytes and more. */
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
 
 /* For y whose tile rows all begin with a sector, or share no sector with another block. */
 extern "C" __global__ void __launch_bounds__(WIDE_WARPS * 32, BLOCKS)
-    transpose_sector_aligned_even(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_aligned(const __grid_constant__ transpose_args g) {
     move_tile<ELEMENT, 0>(g);
 }
 

@@ -162,7 +162,7 @@ smk_code block_plan(const blocking *b, const tile_task *t, const smk_matrix *mat
         part.cols = s.rows.n;
         part.x = matrices[0];
         part.y = matrices[1];
-        return smk_plan_transpose(q->row, q->dtype, q->values, &part, out, status);
+        return smk_plan_transpose(q->variant, q->dtype, q->values, &part, out, status);
     }
     smk_gemm part = *p->gemm;
     part.batch = batch;
@@ -172,7 +172,7 @@ smk_code block_plan(const blocking *b, const tile_task *t, const smk_matrix *mat
     part.b = matrices[1];
     part.c = matrices[2];
     part.prepack = *prepack;
-    return smk_plan_gemm(q->row, q->dtype, q->values, &part, out, status);
+    return smk_plan_gemm(q->variant, q->dtype, q->values, &part, out, status);
 }
 
 /* ---- sizes ---- */
@@ -185,19 +185,20 @@ void block_size_slots(blocking *b, int64_t panel_blocks) {
     }
 }
 
-int64_t smk_pipeline_part(const smk_row *row, int64_t m, int64_t n, int64_t extent, int64_t part) {
+int64_t smk_pipeline_part(const smk_variant *variant, int64_t m, int64_t n, int64_t extent,
+                          int64_t part) {
     const int64_t thin = min_i64(m, n);
-    if (!row->skinny.rows[0] || thin >= MIN_BLOCK_ROWS) return part;
+    if (!variant->skinny.rows[0] || thin >= MIN_BLOCK_ROWS) return part;
     while (part < extent && extent % part && extent % part <= thin)
         part += MIN_BLOCK_ROWS;
     return part;
 }
 
 void block_cut(blocking *b, int64_t rows, int64_t columns) {
-    const smk_row *row = b->problem.query->row;
+    const smk_variant *variant = b->problem.query->variant;
     const int64_t *size = b->problem.size, wanted[2] = {rows, columns};
     for (int d = 0; d < 2; d++) {
-        const int64_t part = smk_pipeline_part(row, size[0], size[1], size[d], wanted[d]);
+        const int64_t part = smk_pipeline_part(variant, size[0], size[1], size[d], wanted[d]);
         b->grid.size[d] = min_i64(part, size[d]);
         b->grid.count[d] = ceil_div(size[d], b->grid.size[d]);
     }
@@ -264,7 +265,7 @@ smk_code block_refuse_memory(const blocking *b, int64_t needed, smk_status *stat
                     "%s variant '%s': the smallest blocks of this problem take %" PRId64
                     " bytes of the GPU's memory, and %zu may be used; split the problem, or allow "
                     "more",
-                    smk_op_names[q->row->op], q->row->name, needed, q->memory);
+                    smk_op_names[q->variant->op], q->variant->name, needed, q->memory);
 }
 
 /* ---- schedules ---- */

@@ -25,7 +25,7 @@ typedef struct smk_pipeline_plan {
 } smk_pipeline_plan;
 
 typedef struct smk_pipeline_query {
-    const smk_row *row;
+    const smk_variant *variant;
     const smk_dtype *dtype;
     const int64_t *values;
     char *host[SMK_MAX_OPERANDS]; /* element 0 of A, B, C or of x, y; the problem's offsets are 0 */
@@ -44,6 +44,7 @@ void smk_pipeline_plan_free(smk_pipeline_plan *plan);
 
 /* The size of the parts that M or N (`extent`) of an m x n product is cut into: `part` or somewhat
  * more. Skinny variants compare M and N to find the thin side, so the last part must be thicker. */
-int64_t smk_pipeline_part(const smk_row *row, int64_t m, int64_t n, int64_t extent, int64_t part);
+int64_t smk_pipeline_part(const smk_variant *variant, int64_t m, int64_t n, int64_t extent,
+                          int64_t part);
 
 #endif

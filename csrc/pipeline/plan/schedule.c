@@ -225,9 +225,9 @@ smk_code smk_pipeline_plan_gemm(const smk_pipeline_query *query, const smk_gemm 
                                 smk_pipeline_plan *out, smk_status *status) {
     int64_t values[SMK_MAX_PARAMS], slots[SMK_MAX_OPERANDS];
     smk_pipeline_query q = *query;
-    const int split = smk_row_param(q.row, "split");
+    const int split = smk_variant_param(q.variant, "split");
     *out = (smk_pipeline_plan){0};
-    memcpy(values, q.values, sizeof values[0] * (size_t)q.row->n_params);
+    memcpy(values, q.values, sizeof values[0] * (size_t)q.variant->n_params);
     /* Each block has as many K ranges as the whole product. */
     if (split >= 0) values[split] = q.split;
     q.values = values;

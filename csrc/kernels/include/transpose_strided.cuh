@@ -6,8 +6,8 @@
  *
  * Banks: rows of 2^log_cols + 1 elements, so columns do not conflict; rows shorter than a warp do.
  */
-#ifndef SMK_TRANSPOSE_ANY_CUH
-#define SMK_TRANSPOSE_ANY_CUH
+#ifndef SMK_TRANSPOSE_STRIDED_CUH
+#define SMK_TRANSPOSE_STRIDED_CUH
 
 #include "common.cuh"
 #include "transpose_tiles.h"
@@ -16,7 +16,7 @@ constexpr int ANY_THREADS = 256;
 constexpr int ANY_BATCH = sizeof(ELEMENT) <= 8 ? 8 : 4; /* elements in flight per thread */
 
 extern "C" __global__ void __launch_bounds__(ANY_THREADS)
-    transpose_sector_aligned_any(const __grid_constant__ transpose_args g) {
+    transpose_sector_aligned_strided(const __grid_constant__ transpose_args g) {
     extern __shared__ uint4 dynamic[];
     ELEMENT *cell = reinterpret_cast<ELEMENT *>(dynamic);
 
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(ANY_THREADS)
                 if (g.copy)
                     to[z * g.batch_y + i * g.step_y + j * g.ldy] = some[s];
                 else
-                    cell[(e >> g.log_cols) * ANY_PITCH(g.log_cols) + j] = some[s];
+                    cell[(e >> g.log_cols) * STRIDED_PITCH(g.log_cols) + j] = some[s];
             }
         }
     }
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(ANY_THREADS)
         const int z = e >> (g.log_cols + g.log_rows);
         if (i < last_i && j < last_j && z < last_z)
             to[z * g.batch_y + i * g.step_y + j * g.ldy] =
-                cell[((z << g.log_rows) + i) * ANY_PITCH(g.log_cols) + j];
+                cell[((z << g.log_rows) + i) * STRIDED_PITCH(g.log_cols) + j];
     }
 }
 

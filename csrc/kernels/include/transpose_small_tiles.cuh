@@ -3,14 +3,14 @@
  * Such a call costs a launch, a round trip to memory, and fetching its instructions, which are few
  * here. Whole sectors do not matter, because the result stays in the L2 cache until it is complete.
  */
-#ifndef SMK_TRANSPOSE_LITTLE_CUH
-#define SMK_TRANSPOSE_LITTLE_CUH
+#ifndef SMK_TRANSPOSE_SMALL_TILES_CUH
+#define SMK_TRANSPOSE_SMALL_TILES_CUH
 
 #include "transpose_loads.cuh"
 #include "transpose_tiles.h"
 
-template <int SIDE> __device__ __forceinline__ void move_little(const transpose_args &g) {
-    constexpr unsigned ROWS = LITTLE_THREADS / SIDE; /* moved at a time */
+template <int SIDE> __device__ __forceinline__ void move_small_tile(const transpose_args &g) {
+    constexpr unsigned ROWS = SMALL_TILE_THREADS / SIDE; /* moved at a time */
     constexpr unsigned GAP = sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1;
     __shared__ ELEMENT cell[SIDE][SIDE + GAP];
     const tile_origin tile = block_tile(g.rows, SIDE, SIDE);
@@ -33,14 +33,14 @@ template <int SIDE> __device__ __forceinline__ void move_little(const transpose_
         if (group + s < cols && lane < rows) to[s * g.ldy] = cell[lane][group + s];
 }
 
-extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
-    transpose_sector_aligned_little(const __grid_constant__ transpose_args g) {
-    move_little<LITTLE_TILE>(g);
+extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
+    transpose_sector_aligned_tile32(const __grid_constant__ transpose_args g) {
+    move_small_tile<32>(g);
 }
 
-extern "C" __global__ void __launch_bounds__(LITTLE_THREADS)
-    transpose_sector_aligned_least(const __grid_constant__ transpose_args g) {
-    move_little<LEAST_TILE>(g);
+extern "C" __global__ void __launch_bounds__(SMALL_TILE_THREADS)
+    transpose_sector_aligned_tile16(const __grid_constant__ transpose_args g) {
+    move_small_tile<16>(g);
 }
 
 #endif

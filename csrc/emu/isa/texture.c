@@ -1,0 +1,260 @@
+/* tex, tld4, txq and suq; and what surface.c shares with them.
+ *
+ * There are no mipmaps: .level and .grad read level 0. Every texel is resident.
+ */
+#include "texture.h"
+
+#include "alu_format.h"
+#include "memory.h"
+#include "sampler.h"
+
+/* ---- the texture operand ---- */
+
+static const geometry geometries[] = {
+    {"1d", 1, false, false},  {"2d", 2, false, false}, {"3d", 3, false, false},
+    {"a1d", 1, true, false},  {"a2d", 2, true, false}, {"cube", 3, false, true},
+    {"acube", 3, true, true},
+};
+
+static const geometry *take_geometry(decoder *dc) {
+    for (size_t k = 0; k < sizeof geometries / sizeof *geometries; k++)
+        if (decode_take(dc, geometries[k].name)) return &geometries[k];
+    return NULL;
+}
+
+bool texture_decode_vector(decoder *dc, const ptx_operand *o, ptx_type type, uint32_t n,
+                           uint32_t *out) {
+    const bool vector = o->kind == PTX_VECTOR;
+    if (vector ? o->n_items < n || o->n_items == 3 : n != 1) return false;
+    for (uint32_t k = 0; k < n; k++)
+        out[k] = decode_source(dc, vector ? &o->items[k] : o, type);
+    return true;
+}
+
+bool texture_decode_handle(decoder *dc, const ptx_operand *o, texture_operand *out) {
+    return decode_address(dc, o, &out->handle) && out->handle.wide && !o->offset &&
+           (o->has_register || o->variable);
+}
+
+bool texture_decode(decoder *dc, const ptx_operand *o, texture_operand *out) {
+    uint32_t slots[1 + SMK_TEXTURE_RANK];
+    out->geometry = take_geometry(dc);
+    if (!out->geometry || !texture_decode_handle(dc, o, out) || o->n_items != 1) return false;
+    const uint32_t first = out->geometry->layered, n = first + out->geometry->rank;
+    if (!texture_decode_vector(dc, o->items, PTX_B32, n, slots)) return false;
+    out->layer = first ? slots[0] : decode_constant(dc, 0, PTX_B32);
+    for (uint32_t d = 0; d < out->geometry->rank; d++)
+        out->coordinate[d] = slots[first + d];
+    return true;
+}
+
+/* A surface's faces are layers. */
+static const geometry *geometry_of(const smk_texture *t) {
+    const bool cubemap = t->cubemap && !t->surface,
+               layered = t->layered || (t->cubemap && !cubemap);
+    const uint32_t rank = cubemap ? 3 : t->rank;
+    const geometry *g = geometries;
+    while (g->rank != rank || g->layered != layered || g->cubemap != cubemap)
+        g++;
+    return g;
+}
+
+const bound_texture *texture_of_lane(warp *w, const insn *i, const texture_operand *o, int lane,
+                                     bool surface) {
+    const uint64_t handle = decoded_lane_address(w, &o->handle, lane);
+    const bound_texture *t = texture_find(w, i, lane, handle, surface);
+    if (!t || !o->geometry || geometry_of(t->form) == o->geometry) return t;
+    warp_fault(w, i, SMK_LAUNCH, 1u << lane, "a .%s instruction accesses a .%s %s",
+               o->geometry->name, geometry_of(t->form)->name, surface ? "surface" : "texture");
+    return NULL;
+}
+
+/* ---- tex and tld4 ---- */
+
+enum result_type { RESULT_WORDS, RESULT_HALVES, RESULT_HALF_PAIRS };
+
+typedef struct fetch_form {
+    texture_operand texture;
+    bool integer;    /* coordinates */
+    bool has_offset; /* of texels */
+    uint32_t offset[SMK_TEXTURE_RANK];
+    enum result_type type;
+    uint32_t result[SMK_TEXTURE_CHANNELS]; /* frame offsets; of pairs only two */
+    bool has_resident;
+    uint32_t resident; /* a predicate */
+    int channel;       /* of tld4; -1: tex */
+} fetch_form;
+
+static uint32_t half_of(uint32_t word) {
+    return round_to_format(f32_of_bits(word), format_f16, ROUND_NEAREST, false);
+}
+
+static void write_result(warp *w, const fetch_form *f, int lane, const texel *from) {
+    for (int c = 0; c < SMK_TEXTURE_CHANNELS; c++) {
+        const uint32_t word = from->word[c];
+        if (f->type == RESULT_WORDS)
+            U32(w, f->result[c])[lane] = word;
+        else if (f->type == RESULT_HALVES)
+            U16(w, f->result[c])[lane] = (uint16_t)half_of(word);
+        else if (c % 2)
+            U32(w, f->result[c / 2])[lane] = half_of(from->word[c - 1]) | half_of(word) << 16;
+    }
+    if (f->has_resident) PRED(w, f->resident)[lane] = ~0u;
+}
+
+static sample_point point_of(const warp *w, const fetch_form *f, int lane) {
+    sample_point p = {.layer = U32(w, f->texture.layer)[lane]};
+    for (uint32_t d = 0; d < f->texture.geometry->rank; d++) {
+        p.integer[d] = S32(w, f->texture.coordinate[d])[lane];
+        if (f->has_offset) p.offset[d] = S32(w, f->offset[d])[lane];
+    }
+    return p;
+}
+
+static const insn *exec_fetch(warp *w, const insn *i) {
+    const fetch_form *f = i->extra;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const bound_texture *t = texture_of_lane(w, i, &f->texture, lane, false);
+        if (!t) return NULL;
+        const sample_point p = point_of(w, f, lane);
+        const texel result = f->channel >= 0 ? sample_gather(t, &p, (uint32_t)f->channel)
+                             : f->integer    ? sample_integer(t, &p)
+                                             : sample_float(t, &p);
+        write_result(w, f, lane, &result);
+    }
+    return i + 1;
+}
+
+/* {d0, d1, d2, d3} or, of f16x2, {d0, d1}; then perhaps |p */
+static bool take_result(decoder *dc, const ptx_operand *o, ptx_type type, fetch_form *f) {
+    f->type = type == PTX_F16     ? RESULT_HALVES
+              : type == PTX_F16X2 ? RESULT_HALF_PAIRS
+                                  : RESULT_WORDS;
+    const uint32_t n = f->type == RESULT_HALF_PAIRS ? 2 : 4;
+    if (!decode_take(dc, n == 2 ? "v2" : "v4") || o->kind != PTX_VECTOR || o->n_items != n)
+        return false;
+    for (uint32_t k = 0; k < n; k++)
+        f->result[k] = decode_destination(dc, &o->items[k], type);
+    f->has_resident = o->pair;
+    if (o->pair) f->resident = decode_destination(dc, o->pair, PTX_PRED);
+    return true;
+}
+
+/* Takes .level or .grad and how many operands they have: a level, or two gradients, which select
+ * among mipmaps. */
+static uint32_t take_level(decoder *dc) {
+    if (decode_take(dc, "level")) return 1;
+    if (decode_take(dc, "grad")) return 2;
+    decode_take(dc, "base");
+    return 0;
+}
+
+/* An offset is integers; a float is a depth to compare with, which is not supported. */
+static bool take_offset(decoder *dc, const ptx_operand *o, fetch_form *f) {
+    f->has_offset = true;
+    if (o->kind != PTX_VECTOR && (o->is_float || decode_register_type(dc, o) == PTX_F32))
+        return false;
+    return !f->texture.geometry->cubemap &&
+           texture_decode_vector(dc, o, PTX_B32, f->texture.geometry->rank, f->offset);
+}
+
+static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, int channel) {
+    fetch_form *f = decode_alloc(dc, sizeof *f);
+    const ptx_operand *o = p->operands;
+    f->channel = channel;
+    const uint32_t more = 2 + take_level(dc);
+    const ptx_type type = decode_take_type(dc), coordinate = decode_take_type(dc);
+    f->integer = coordinate == PTX_S32;
+    if (p->n_operands < more || p->n_operands > more + 1 || !take_result(dc, &o[0], type, f) ||
+        !texture_decode(dc, &o[1], &f->texture))
+        return NULL;
+    const bool words = type == PTX_U32 || type == PTX_S32 || type == PTX_F32;
+    const bool halves = type == PTX_F16 || type == PTX_F16X2;
+    if (!(words || (halves && channel < 0)) || (coordinate != PTX_F32 && !f->integer) ||
+        (f->integer && (f->texture.geometry->cubemap || channel >= 0)))
+        return NULL;
+    for (uint32_t k = 2; more == 4 && k < more; k++) /* gradients */
+        if (o[k].kind != PTX_VECTOR) return NULL;
+    if (p->n_operands > more && !take_offset(dc, &o[more], f)) return NULL;
+    out->extra = f;
+    return exec_fetch;
+}
+
+static exec_fn select_tex(decoder *dc, const ptx_instruction *p, insn *out) {
+    return select_fetch(dc, p, out, -1);
+}
+
+static exec_fn select_tld4(decoder *dc, const ptx_instruction *p, insn *out) {
+    static const char *const channels[] = {"r", "g", "b", "a"};
+    for (int c = 0; c < SMK_TEXTURE_CHANNELS; c++) {
+        if (!decode_take(dc, channels[c])) continue;
+        const exec_fn exec = select_fetch(dc, p, out, c);
+        const geometry *g = exec ? ((const fetch_form *)out->extra)->texture.geometry : NULL;
+        return g && (g->cubemap || g->rank == 2) ? exec : NULL;
+    }
+    return NULL;
+}
+
+/* ---- queries ---- */
+
+typedef struct query_form {
+    texture_operand texture;
+    uint32_t (*value)(const smk_texture *t);
+    bool surface;
+} query_form;
+
+static uint32_t width_of(const smk_texture *t) {
+    return t->size[0];
+}
+static uint32_t height_of(const smk_texture *t) {
+    return t->rank > 1 ? t->size[1] : 1;
+}
+static uint32_t depth_of(const smk_texture *t) {
+    return t->rank > 2 ? t->size[2] : t->layers * (t->cubemap ? SMK_CUBE_FACES : 1);
+}
+
+static const insn *exec_query(warp *w, const insn *i) {
+    const query_form *f = i->extra;
+    for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
+        const int lane = first_lane(lanes);
+        const bound_texture *t = texture_of_lane(w, i, &f->texture, lane, f->surface);
+        if (!t) return NULL;
+        U32(w, i->d)[lane] = f->value(t->form);
+    }
+    return i + 1;
+}
+
+static exec_fn select_query(decoder *dc, const ptx_instruction *p, insn *out, bool surface) {
+    static const struct {
+        const char *name;
+        uint32_t (*value)(const smk_texture *t);
+    } queries[] = {{"width", width_of}, {"height", height_of}, {"depth", depth_of}};
+    query_form *f = decode_alloc(dc, sizeof *f);
+    const bool level = !surface && decode_take(dc, "level");
+    if (!decode_take(dc, "b32") || p->n_operands != 2u + level ||
+        !texture_decode_handle(dc, &p->operands[1], &f->texture) || p->operands[1].n_items)
+        return NULL;
+    f->surface = surface;
+    for (size_t k = 0; k < sizeof queries / sizeof *queries; k++)
+        if (decode_take(dc, queries[k].name)) f->value = queries[k].value;
+    out->d = decode_destination(dc, &p->operands[0], PTX_B32);
+    if (level) decode_source(dc, &p->operands[2], PTX_B32);
+    out->extra = f;
+    return f->value ? exec_query : NULL;
+}
+
+static exec_fn select_txq(decoder *dc, const ptx_instruction *p, insn *out) {
+    return select_query(dc, p, out, false);
+}
+
+static exec_fn select_suq(decoder *dc, const ptx_instruction *p, insn *out) {
+    return select_query(dc, p, out, true);
+}
+
+opcode_table texture_opcodes = {
+    [PTX_OP_tex] = select_tex,
+    [PTX_OP_tld4] = select_tld4,
+    [PTX_OP_txq] = select_txq,
+    [PTX_OP_suq] = select_suq,
+};

@@ -1,0 +1,251 @@
+"""tex, tld4 and surfaces on the emulator against a model in NumPy, and against an H200.
+
+texture_h200.json holds checksums of what an H200 made of the cases of texture_cases.py
+(validation/textures.py).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from texture_cases import (
+    GEOMETRY,
+    MODES,
+    RESULT,
+    WORDS,
+    Case,
+    Texture,
+    coordinates,
+    geometry_of,
+    tex,
+)
+from texture_model import Model
+from texture_run import run
+
+import smemkern
+
+SHAPES = {"1d": (13,), "2d": (5, 7), "3d": (3, 4, 5), "a1d": (4, 9), "a2d": (3, 4, 7)}
+TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32")
+
+
+@pytest.fixture
+def seed():
+    value = int(np.random.default_rng().integers(1 << 32))
+    print("seed", value)
+    return value
+
+
+def offsets_of(words: np.ndarray, rank: int) -> np.ndarray:
+    """%c6 and %c7 as the cases use them."""
+    pairs = words[:, 6:].view(np.int32).astype(np.int64)
+    return pairs[:, [0, 1, 0][:rank]]
+
+
+def compare(case: Case, seed: int, sample) -> np.ndarray:
+    """sample(model, words): expected values and errors. Returns which lanes were compared."""
+    texels, words = case.arrays(seed)
+    expected, error = sample(Model(case.texture, texels, words), words)
+    got = run(case, seed)[case.name]
+    kind = np.dtype(case.texture.dtype).kind
+    as_float = kind == "f" or case.texture.read == "normalized_float"
+    got = got.view(np.float32 if as_float else np.int32 if kind == "i" else np.uint32)
+    n = case.texture.channels if "tld4" not in case.body else 4
+    compared = ~np.isnan(error)
+    wrong = ~(np.abs(got[:, :n] - expected[:, :n]) <= error[:, None]) & compared[:, None]
+    assert not wrong.any(), (got[wrong.any(axis=1)], expected[wrong.any(axis=1)])
+    return compared
+
+
+def test_point_sampling(seed):
+    rng = np.random.default_rng(seed)
+    total = 0
+    for shape, mode, normalized, dtype in product(SHAPES.items(), MODES, (False, True), TYPES):
+        geometry, size = shape
+        kind = np.dtype(dtype).kind
+        channels = int(rng.choice((1, 2, 4)))
+        border = (1.0, 2.0, 3.0, 4.0) if kind == "f" else (0.0,) * 4
+        t = Texture(
+            size,
+            dtype,
+            channels,
+            mode,
+            "point",
+            normalized,
+            border=border,
+            layered=geometry[0] == "a",
+        )
+        case = Case("", t, tex(geometry, {"u": "u32", "i": "s32", "f": "f32"}[kind]), count=1)
+        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.point()).sum()
+    assert total > 20000
+
+
+def test_linear_sampling(seed):
+    rng = np.random.default_rng(seed)
+    total = 0
+    for shape, mode, normalized, dtype in product(
+        SHAPES.items(), MODES, (False, True), ("float32", "float16", "uint8", "int16")
+    ):
+        geometry, size = shape
+        read = "element" if dtype.startswith("f") else "normalized_float"
+        t = Texture(
+            size,
+            dtype,
+            int(rng.choice((1, 2, 4))),
+            mode,
+            "linear",
+            normalized,
+            read,
+            (0.5, -1.0, 0.25, 1.0),
+            geometry[0] == "a",
+            texels="near",
+        )
+        case = Case("", t, tex(geometry), count=2)
+        total += compare(case, int(rng.integers(1 << 32)), lambda m, w: m.linear()).sum()
+    assert total > 20000
+
+
+@pytest.mark.parametrize("filter", ["point", "linear"])
+def test_one_texel(seed, filter):
+    """Every coordinate reads it, in every address mode but border."""
+    for rank, mode in product((1, 2, 3), ("clamp", "wrap", "mirror")):
+        t = Texture((1,) * rank, address=mode, filter=filter, normalized=True)
+        case = Case("", t, tex(f"{rank}d"), count=2)
+        texels, _ = case.arrays(seed)
+        got = run(case, seed)[""].view(np.float32)[:, 0]
+        assert (got == texels.item()).all()
+
+
+def test_integer_coordinates(seed):
+    rng = np.random.default_rng(seed)
+    for geometry, size in SHAPES.items():
+        t = Texture(size, layered=geometry[0] == "a")
+        case = Case("", t, tex(geometry, "f32", "s32"), "integers", 4)
+        assert compare(case, int(rng.integers(1 << 32)), lambda m, w: m.fetch()).sum() > 100
+
+
+def test_offsets(seed):
+    rng = np.random.default_rng(seed)
+    for (geometry, size), mode in product(SHAPES.items(), ("clamp", "mirror")):
+        rank = len(size) - (geometry[0] == "a")
+        t = Texture(size, address=mode, normalized=True, layered=geometry[0] == "a")
+        rest = ", " + GEOMETRY[geometry][1].format(*WORDS)
+        case = Case("", t, tex(geometry, rest=rest), count=2)
+
+        def sample(model, words, rank=rank):
+            return model.point(offsets_of(words, rank))
+
+        assert compare(case, int(rng.integers(1 << 32)), sample).sum() > 100
+
+
+@pytest.mark.parametrize("filter", ["point", "linear"])
+@pytest.mark.parametrize("layers", [0, 3])
+@pytest.mark.parametrize("size", [1, 5, 8])
+def test_cubemaps(seed, filter, layers, size):
+    shape = (*((layers,) if layers else ()), 6, size, size)
+    t = Texture(
+        shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near"
+    )
+    case = Case("", t, tex(geometry_of(t)), count=16)
+    sample = (lambda m, w: m.point()) if filter == "point" else (lambda m, w: m.linear())
+    assert compare(case, seed, sample).sum() > 500
+
+
+def test_gather(seed):
+    rng = np.random.default_rng(seed)
+    for channel, mode, normalized in product(range(4), MODES, (False, True)):
+        t = Texture((6, 5), channels=4, address=mode, normalized=normalized, border=(7, 8, 9, 10))
+        body = f"tld4.{'rgba'[channel]}.2d.v4.f32.f32 {RESULT}, [%t, {coordinates('2d')}];"
+        case = Case("", t, body, count=2)
+
+        def sample(model, words, channel=channel):
+            return model.gather(channel)
+
+        assert compare(case, int(rng.integers(1 << 32)), sample).sum() > 100
+
+
+# ---- surfaces ----
+
+
+def words_in(surface: Texture, words: np.ndarray) -> tuple[np.ndarray, tuple]:
+    """Which lanes are inside, and their indices; x of the words in elements."""
+    rank = len(surface.shape) - surface.layered
+    axes = [words[:, 4].view(np.int32)] if surface.layered else []
+    axes += [words[:, k].view(np.int32) for k in reversed(range(rank))]
+    inside = np.all([(a >= 0) & (a < n) for a, n in zip(axes, surface.shape, strict=True)], axis=0)
+    return inside, tuple(np.clip(a, 0, n - 1) for a, n in zip(axes, surface.shape, strict=True))
+
+
+def test_surface_loads(seed):
+    rng = np.random.default_rng(seed)
+    for (geometry, shape), mode in product(SHAPES.items(), ("clamp", "zero")):
+        t = Texture(shape, "uint32", layered=geometry[0] == "a")
+        body = f"suld.b.{geometry}.b32.{mode} %d0, [%t, {coordinates(geometry)}];"
+        case = Case("", t, body, "bytes", 2, surface=True)
+        one = int(rng.integers(1 << 32))
+        texels, words = case.arrays(one)
+        words[:, 0] = (words[:, 0].view(np.int32) // 4).view(np.uint32)
+        inside, at = words_in(t, words)
+        expected = texels[(*at, 0)]
+        if mode == "zero":
+            expected = np.where(inside, expected, 0)
+        assert (run(case, one)[""][:, 0] == expected).all()
+
+
+def test_surface_stores(seed):
+    for geometry, shape in SHAPES.items():
+        t = Texture(shape, "uint32", layered=geometry[0] == "a")
+        body = f"sust.b.{geometry}.b32.zero [%t, {coordinates(geometry)}], %c7;"
+        case = Case("", t, body, "each_byte", 2, surface=True)
+        texels, words = case.arrays(seed)
+        if t.layered:  # a layer inside for some threads; no two at one element
+            continue
+        got = run(case, seed)["/texels"]
+        words[:, 0] = (words[:, 0].view(np.int32) // 4).view(np.uint32)
+        inside, at = words_in(t, words)
+        expected = texels.copy()
+        expected[(*(a[inside] for a in at), 0)] = words[inside, 7]
+        assert (got == expected).all() and inside.sum() > 10
+
+
+@pytest.mark.parametrize("operation", ["add", "min", "max", "and", "or"])
+def test_surface_reductions(seed, operation):
+    ufunc = {
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "min": np.minimum,
+        "max": np.maximum,
+        "add": np.add,
+    }
+    kind = "b32" if operation in ("and", "or") else "u32"
+    t = Texture((5, 8), "uint32")
+    body = f"sured.b.{operation}.2d.{kind}.zero [%t, {{%c0, %c1}}], %c7;"
+    case = Case("", t, body, "bytes", 4, surface=True)
+    texels, words = case.arrays(seed)
+    got = run(case, seed)["/texels"]
+    words[:, 0] = (words[:, 0].view(np.int32) // 4).view(np.uint32)
+    inside, at = words_in(t, words)
+    ufunc[operation].at(texels, (*(a[inside] for a in at), 0), words[inside, 7])
+    assert (got == texels).all()
+
+
+@pytest.mark.parametrize("geometry", list(SHAPES))
+def test_sizes(geometry):
+    t = Texture(SHAPES[geometry], layered=geometry[0] == "a")
+    shape = SHAPES[geometry][t.layered :]
+    width = Case("", t, "txq.width.b32 %d0, [%t]; txq.height.b32 %d1, [%t];", count=1)
+    got = run(width)[""][0]
+    assert got[0] == shape[-1]
+    if len(shape) > 1:
+        assert got[1] == shape[-2]
+
+
+def test_a_texture_is_read_as_it_was_at_the_launch():
+    array = np.arange(4, dtype=np.float32)
+    texture = smemkern.Texture(array)
+    case = Case("", Texture((4,)), tex("1d"), count=1)
+    array[:] = 7
+    words, out = np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.float32)
+    smemkern.Kernel(case.ptx, "sample")(1, 128, texture, words, out, device="emu")
+    assert (out[:, 0] == 7).all() and (array == 7).all()

@@ -1,0 +1,176 @@
+"""Runs public kernels on the emulator: which decode, which give the right result, which race.
+
+    git clone https://github.com/karpathy/llm.c FOLDER/llm.c     # and so on: suites/table.py
+    python validation/public_suites.py FOLDER [--only llm.c] [--cache FOLDER/ptx]
+
+The folder of repositories is beside the tree. Every .cu file is compiled to PTX (needs nvcc), once:
+the PTX stays in the cache. Triton and Numba compile with --python PATH. Each .entry is decoded; a
+refusal is counted by what is missing. Kernels that suites/adapters or ZLUDA's table has a reference
+for are run, their results compared, and run again with hazard detection. The rows go to
+RESULTS/public-suites.json, which docs/public-suites.md shows (benchmarks/tables.py). Fails if a
+result is wrong that suites/explained.py does not explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+import records
+from suites import adapters, build, decode, reference, table, zluda
+from suites.explained import EXPLAINED, Explanation
+
+RECORD = "public-suites.json"
+assert adapters.__all__  # importing them registers their cases
+SHOWN = 3  # findings per kernel that the record keeps
+
+
+def explanation(unit: build.Unit, name: reference.Name) -> Explanation | None:
+    return next(
+        (
+            one
+            for one in EXPLAINED
+            if one.suite == unit.suite
+            and re.search(one.file, unit.file)
+            and re.fullmatch(one.kernel, name.kernel)
+            and re.search(one.template, ", ".join(name.template))
+        ),
+        None,
+    )
+
+
+class Tally:
+    """The row of one suite."""
+
+    def __init__(self, suite: table.Suite, root: Path, files: int) -> None:
+        self.suite, self.begun = suite, time.monotonic()
+        self.counts: collections.Counter[str] = collections.Counter(files=files)
+        self.not_compiled: list[dict[str, str]] = []
+        self.refused: dict[str, dict[str, Any]] = {}
+        self.findings: list[dict[str, Any]] = []
+        self.commit = build.commit(root)
+
+    def refuse(self, unit: build.Unit, entry: decode.Entry, error: Exception) -> None:
+        """Counts a refusal; the row keeps the instance of the smallest module as an example."""
+        row = self.refused.setdefault(decode.reason(error), {"count": 0, "bytes": sys.maxsize})
+        row["count"] += 1
+        if len(unit.ptx or "") < row["bytes"]:
+            row |= {"bytes": len(unit.ptx or ""), "file": unit.file, "entry": entry.name}
+
+    def add(self, unit: build.Unit, name: reference.Name, outcome: reference.Outcome) -> None:
+        known = explanation(unit, name)
+        self.counts["run"] += 1
+        self.counts["right"] += outcome.right
+        self.counts["hazards"] += bool(outcome.hazards)
+        if not outcome.right:
+            self.counts["explained" if known and known.harmful else "wrong"] += 1
+        if not outcome.right or outcome.hazards:
+            self.findings.append(
+                {
+                    "file": unit.file,
+                    "kernel": name.kernel,
+                    "template": name.template,
+                    "detail": outcome.detail,
+                    "hazards": list(outcome.hazards[:SHOWN]),
+                    "explained": known.reason if known else "",
+                    "harmful": known.harmful if known else None,
+                }
+            )
+
+    def row(self) -> records.Record:
+        keys = ("files", "entries", "decoded", "run", "right", "explained", "wrong", "hazards")
+        refused = dict(sorted(self.refused.items(), key=lambda item: -item[1]["count"]))
+        return {
+            "suite": self.suite.name,
+            "repository": self.suite.repository,
+            "repository_commit": self.commit,
+            **{key: self.counts[key] for key in keys},
+            "not_compiled": self.not_compiled,
+            "refused": refused,
+            "findings": self.findings,
+            "seconds": round(time.monotonic() - self.begun),
+            **records.facts(),
+        }
+
+
+def examine(tally: Tally, unit: build.Unit, programs: dict[str, Any]) -> None:
+    """Decodes all entries of a file, and runs those with a reference."""
+    assert unit.ptx is not None
+    found = decode.entries(unit.ptx)
+    names = reference.demangled(entry.name for entry in found)
+    for entry in found:
+        tally.counts["entries"] += 1
+        if error := decode.refusal(unit.ptx, entry):
+            tally.refuse(unit, entry, error)
+            continue
+        tally.counts["decoded"] += 1
+        name = reference.read_name(names[entry.name])
+        launch = None
+        if case := reference.find(unit.suite, unit.file, name):
+            launch = case.launch(name, reference.generator(entry.name))
+            launch = reference.as_declared(name, launch)
+        elif programs.get(entry.name):
+            launch = zluda.launch(programs[entry.name], len(entry.zeros))
+        if launch:
+            tally.add(unit, name, reference.run(unit.ptx, entry.name, launch))
+
+
+def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
+    root = build.repository(suite, given.folder)
+    listed = build.files(suite, root)
+    tally = Tally(suite, root, len(listed))
+    programs = zluda.table(root) if suite.name == "ZLUDA" else {}
+    units = build.units(
+        suite, given.folder, given.cache, print_line, jobs=given.jobs, python=given.python
+    )
+    for unit in units:
+        if unit.ptx is None:
+            tally.not_compiled.append({"file": unit.file, "error": unit.error})
+        else:
+            examine(tally, unit, programs)
+    return tally.row()
+
+
+def print_line(text: str) -> None:
+    print(text, flush=True)
+
+
+def summary(row: records.Record) -> str:
+    counts = ("files", "entries", "decoded", "run", "right", "explained", "wrong", "hazards")
+    said = ", ".join(f"{row[key]} {key}" for key in counts)
+    return f"{row['suite']}: {said}; {row['seconds']} s"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, help="the repositories are in FOLDER/NAME")
+    parser.add_argument("--cache", type=Path, help="of PTX; FOLDER/ptx if not given")
+    parser.add_argument("--only", action="append", choices=[s.name for s in table.SUITES])
+    parser.add_argument("--jobs", type=int, default=1, help="compilers at the same time")
+    parser.add_argument("--python", default=sys.executable, help="has triton and numba-cuda")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
+    given = parser.parse_args()
+    given.folder = given.folder.resolve()
+    given.cache = (given.cache or given.folder / "ptx").resolve()
+    failed = False
+    for suite in table.SUITES:
+        if given.only and suite.name not in given.only:
+            continue
+        if not build.repository(suite, given.folder).is_dir():
+            print_line(f"{suite.name}: no folder {build.repository(suite, given.folder)}; left out")
+            continue
+        row = run(suite, given)
+        print_line(summary(row))
+        failed |= row["wrong"] > 0
+        records.put_row(given.results / RECORD, row, "suite")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""The cases of referee.py, as its modules referee_SUITE.py describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+
+class Run(NamedTuple):
+    """One launch; `arguments` are fresh arrays."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    shared_bytes: int = 0
+
+
+class Case(NamedTuple):
+    name: str
+    label: str  # "race", "bounds", "clean"
+    source: str
+    entry: str
+    options: tuple[str, ...]  # of NVRTC
+    runs: Callable[[], Iterator[Run]]
+    equal_writes: bool = True  # whether the labels call equal writes a race
+    across_blocks: bool | None = None  # True, False: only races between, within blocks count

@@ -1,0 +1,99 @@
+"""The entries of a PTX module, and whether the emulator decodes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import smemkern
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{;]*)\{")
+PARAMETER = re.compile(
+    r"\.param\s+(?P<words>(?:\.[\w]+\s+(?:\d+\s+)?)+)(?P<name>[\w$%]+)(?:\[(?P<n>\d+)\])?"
+)
+REQUIRED = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+INSTRUCTION = re.compile(r"does not support the instruction `(?:@!?\S+ )?([\w.:]+)")
+# What an error says about one kernel, which does not matter to a list of reasons.
+DETAILS = (
+    (re.compile(r"\([^()]*:\d+, PTX line \d+\)|PTX line \d+|\(?line \d+\)?"), ""),
+    (re.compile(r"in `[^`]*`"), ""),
+    (re.compile(r"\b_Z\w+|\bkernel \S+"), "kernel"),
+)
+EXTERNAL = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)")
+KNOWN_EXTERNAL = {"vprintf", "__assertfail", "malloc", "free"}
+REFUSALS = (
+    smemkern.UnsupportedInstructionError,
+    smemkern.CompileError,
+    smemkern.KernelImageError,
+    ValueError,
+)
+
+
+class MissingFunctionError(Exception):
+    """An entry calls a function that is in no file that was compiled with it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    name: str
+    zeros: tuple[Any, ...]  # an argument of zeros for each parameter
+    block: tuple[int, ...]  # that it requires, or one thread
+    external: str  # a function that it calls, and that the emulator would have to supply
+
+
+def _zero(words: str, n: str | None) -> Any:
+    if n is None:
+        return 0.0 if re.search(r"\.f(32|64)\b", words) else 0
+    kind = re.search(r"\.[bsuf](\d+)\s", words)
+    return bytes(int(n) * int(kind[1]) // 8 if kind else int(n))
+
+
+def _body(text: str, begin: int) -> str:
+    """From the opening brace before `begin` to the one that closes it."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", text[begin:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[begin : begin + brace.start()]
+    return text[begin:]
+
+
+def entries(ptx: str) -> list[Entry]:
+    text, found = COMMENT.sub("", ptx), []
+    missing = set(EXTERNAL.findall(text)) - KNOWN_EXTERNAL
+    for match in ENTRY.finditer(text):
+        name, parameters, rest = match.groups()
+        zeros = tuple(_zero(p["words"], p["n"]) for p in PARAMETER.finditer(parameters or ""))
+        required = REQUIRED.search(rest)
+        block = tuple(int(n or 1) for n in required.groups()) if required else (1, 1, 1)
+        words = set(re.findall(r"[\w$%]+", _body(text, match.end()))) if missing else set()
+        found.append(Entry(name, zeros, block, min(missing & words, default="")))
+    return found
+
+
+def reason(error: Exception) -> str:
+    """What is missing, without the kernel's names and lines."""
+    text = " ".join(str(error).split())
+    if found := INSTRUCTION.search(text):
+        return found[1]
+    for pattern, instead in DETAILS:
+        text = pattern.sub(instead, text)
+    return text.strip(" ,:;")[:160]
+
+
+def refusal(ptx: str, entry: Entry) -> Exception | None:
+    """Why the entry does not decode; None if it does.
+
+    A launch decodes the entry and all that it calls before it runs; then the limit ends it."""
+    try:
+        kernel = smemkern.Kernel(ptx, entry.name)
+        kernel(1, entry.block, *entry.zeros, device="emu", max_instructions=1, timeout=60)
+    except REFUSALS as error:
+        return error
+    except smemkern.Error:
+        pass  # it ran, and has no memory to work on
+    if entry.external:
+        return MissingFunctionError(f"calls {entry.external}, a function of another module")
+    return None
