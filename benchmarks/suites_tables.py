@@ -73,12 +73,16 @@ def refused() -> str:
 
 
 def not_compiled() -> str:
+    """One row per error of a suite, with its first file."""
+    seen: dict[tuple[str, str], list[str]] = {}
+    for row in rows():
+        for one in row["not_compiled"]:
+            seen.setdefault((row["suite"], one["error"]), []).append(one["file"])
     lines = [
-        (row["suite"], f"`{one['file']}`", f"{one['error']}")
-        for row in rows()
-        for one in row["not_compiled"]
+        (suite, str(len(files)), f"`{files[0].rpartition('/')[2]}`", error)
+        for (suite, error), files in seen.items()
     ]
-    return markdown(("suite", "file", "error of nvcc"), lines, 3) if lines else "None."
+    return markdown(("suite", "files", "the first", "reason"), lines, 4) if lines else "None."
 
 
 def findings(*, harmful: bool) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import re
 import sys
 import time
@@ -127,7 +128,13 @@ def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
     tally = Tally(suite, root, len(listed))
     programs = zluda.table(root) if suite.name == "ZLUDA" else {}
     units = build.units(
-        suite, given.folder, given.cache, print_line, jobs=given.jobs, python=given.python
+        suite,
+        given.folder,
+        given.cache,
+        print_line,
+        jobs=given.jobs,
+        python=given.python,
+        seconds=given.seconds,
     )
     for unit in units:
         if unit.ptx is None:
@@ -153,6 +160,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, help="of PTX; FOLDER/ptx if not given")
     parser.add_argument("--only", action="append", choices=[s.name for s in table.SUITES])
     parser.add_argument("--jobs", type=int, default=1, help="compilers at the same time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="to compile one suite")
     parser.add_argument("--python", default=sys.executable, help="has triton and numba-cuda")
     parser.add_argument("--results", type=Path, default=records.RESULTS)
     given = parser.parse_args()
