@@ -73,6 +73,19 @@ def test_a_call_of_another_module_is_a_refusal():
     assert "far" in decode.reason(error)
 
 
+def test_a_module_is_cut_down_to_one_entry():
+    from suites import decode
+
+    part = ".visible .entry k{0}()\n{{\n  {{ mov.u32 %r, {0}; }}\n}}\n"
+    text = (
+        HEAD + ".global .u32 g;\n" + "".join(part.format(k) for k in range(3)) + ".global .u32 h;\n"
+    )
+    for k in range(3):
+        expected = HEAD + ".global .u32 g;\n" + part.format(k) + ".global .u32 h;\n"
+        assert [e.name for e in decode.entries(decode.alone(text, f"k{k}"))] == [f"k{k}"]
+        assert decode.alone(text, f"k{k}").split() == expected.split()
+
+
 # ---- names and comparisons
 
 

@@ -119,7 +119,8 @@ def examine(tally: Tally, unit: build.Unit, programs: dict[str, Any]) -> None:
         elif programs.get(entry.name):
             launch = zluda.launch(programs[entry.name], len(entry.zeros))
         if launch:
-            tally.add(unit, name, reference.run(unit.ptx, entry.name, launch))
+            module = decode.alone(unit.ptx, entry.name)
+            tally.add(unit, name, reference.run(module, entry.name, launch))
 
 
 def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:

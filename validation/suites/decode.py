@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -83,10 +84,35 @@ def reason(error: Exception) -> str:
     return text.strip(" ,:;")[:160]
 
 
-def refusal(ptx: str, entry: Entry) -> Exception | None:
-    """Why the entry does not decode; None if it does.
+@functools.lru_cache(maxsize=2)
+def _spans(ptx: str) -> dict[str, tuple[int, int]]:
+    """Where each entry begins and ends, in text as compilers write it: `}` alone on a line."""
+    found = {}
+    for match in re.finditer(r"^[ \t]*(?:\.\w+[ \t]+)*\.entry[ \t]+([\w$%]+)", ptx, re.M):
+        end = ptx.find("\n}", match.start())
+        found[match[1]] = (match.start(), len(ptx) if end < 0 else end + 2)
+    return found
 
-    A launch decodes the entry and all that it calls before it runs; then the limit ends it."""
+
+def alone(ptx: str, name: str) -> str:
+    """The module without its other entries: a module may have hundreds, and each takes time."""
+    kept, at = [], 0
+    for other, (begin, end) in _spans(ptx).items():
+        if other != name and begin >= at:
+            kept.append(ptx[at:begin])
+            at = end
+    return "".join([*kept, ptx[at:]])
+
+
+def refusal(ptx: str, entry: Entry) -> Exception | None:
+    """Why the entry does not decode; None if it does."""
+    short = alone(ptx, entry.name)
+    error = _refusal(short, entry)
+    return _refusal(ptx, entry) if error and short != ptx else error
+
+
+def _refusal(ptx: str, entry: Entry) -> Exception | None:
+    """A launch decodes the entry and all that it calls before it runs; then the limit ends it."""
     try:
         kernel = smemkern.Kernel(ptx, entry.name)
         kernel(1, entry.block, *entry.zeros, device="emu", max_instructions=1, timeout=60)
