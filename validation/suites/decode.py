@@ -15,7 +15,8 @@ PARAMETER = re.compile(
     r"\.param\s+(?P<words>(?:\.[\w]+\s+(?:\d+\s+)?)+)(?P<name>[\w$%]+)(?:\[(?P<n>\d+)\])?"
 )
 REQUIRED = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
-INSTRUCTION = re.compile(r"does not support the instruction `(?:@!?\S+ )?([\w.:]+)")
+INSTRUCTION = re.compile(r"does not support the instruction `(?:@!?\S+ )?([\w.:]+)([^`]*)")
+SPECIAL = re.compile(r", (%[a-z]\w*)$")  # what a mov that is refused reads
 # What an error says about one kernel, which does not matter to a list of reasons.
 DETAILS = (
     (re.compile(r"\([^()]*:\d+, PTX line \d+\)|PTX line \d+|\(?line \d+\)?"), ""),
@@ -78,7 +79,8 @@ def reason(error: Exception) -> str:
     """What is missing, without the kernel's names and lines."""
     text = " ".join(str(error).split())
     if found := INSTRUCTION.search(text):
-        return found[1]
+        special = SPECIAL.search(found[2]) if found[1].startswith("mov.") else None
+        return f"{found[1]} {special[1]}" if special else found[1]
     for pattern, instead in DETAILS:
         text = pattern.sub(instead, text)
     return text.strip(" ,:;")[:160]
