@@ -23,6 +23,7 @@ DETAILS = (
     (re.compile(r"in `[^`]*`"), ""),
     (re.compile(r"\b_Z\w+|\bkernel \S+"), "kernel"),
 )
+BRACES = re.compile(r"[{}]")
 EXTERNAL = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)")
 KNOWN_EXTERNAL = {"vprintf", "__assertfail", "malloc", "free"}
 REFUSALS = (
@@ -55,10 +56,10 @@ def _zero(words: str, n: str | None) -> Any:
 def _body(text: str, begin: int) -> str:
     """From the opening brace before `begin` to the one that closes it."""
     depth = 1
-    for brace in re.finditer(r"[{}]", text[begin:]):
+    for brace in BRACES.finditer(text, begin):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return text[begin : begin + brace.start()]
+            return text[begin : brace.start()]
     return text[begin:]
 
 
@@ -88,11 +89,12 @@ def reason(error: Exception) -> str:
 
 @functools.lru_cache(maxsize=2)
 def _spans(ptx: str) -> dict[str, tuple[int, int]]:
-    """Where each entry begins and ends, in text as compilers write it: `}` alone on a line."""
+    """Where each entry begins and ends."""
     found = {}
     for match in re.finditer(r"^[ \t]*(?:\.\w+[ \t]+)*\.entry[ \t]+([\w$%]+)", ptx, re.M):
-        end = ptx.find("\n}", match.start())
-        found[match[1]] = (match.start(), len(ptx) if end < 0 else end + 2)
+        opened = ptx.find("{", match.end()) + 1
+        end = opened + len(_body(ptx, opened)) + 1
+        found[match[1]] = (match.start(), end)
     return found
 
 
