@@ -92,9 +92,9 @@ def findings(*, harmful: bool) -> str:
         for one in row["findings"]:
             if one["explained"] and one["harmful"] == harmful:
                 name = f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`"
-                shown = "wrong result" if one["detail"] else "hazard"
+                shown = "wrong result" if one["wrong"] else "hazard"
                 key = (row["suite"], name, shown, one["explained"])
-                seen[key] = seen.get(key, 0) + 1
+                seen[key] = len(one["instances"])
     lines = [(*key[:3], str(count), key[3]) for key, count in seen.items()]
     return markdown(("suite", "kernel", "seen as", "instances", "reason"), lines, 5) or NOT_YET
 
@@ -105,7 +105,7 @@ def unexplained() -> str:
         (
             row["suite"],
             f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`",
-            (one["detail"] or one["hazards"][0])[:200].replace("|", "\\|"),
+            one["message"].replace("|", "\\|"),
         )
         for row in rows()
         for one in row["findings"]

@@ -214,5 +214,5 @@ def test_the_record_accounts_for_every_kernel():
         assert row["decoded"] + refused == row["entries"], row["suite"]
         assert row["right"] + row["explained"] + row["wrong"] == row["run"] <= row["decoded"]
         assert all(reason.strip() for reason in row["refused"])
-        wrong = [one for one in row["findings"] if one["detail"]]
-        assert len(wrong) == row["explained"] + row["wrong"]
+        wrong = [len(one["instances"]) for one in row["findings"] if one["wrong"]]
+        assert sum(wrong) == row["explained"] + row["wrong"]

@@ -29,7 +29,7 @@ from suites.explained import EXPLAINED, Explanation
 
 RECORD = "public-suites.json"
 assert adapters.__all__  # importing them registers their cases
-SHOWN = 3  # findings per kernel that the record keeps
+MESSAGE = 300  # characters of a finding that the record keeps
 
 
 def explanation(unit: build.Unit, name: reference.Name) -> Explanation | None:
@@ -72,17 +72,30 @@ class Tally:
         if not outcome.right:
             self.counts["explained" if known and known.harmful else "wrong"] += 1
         if not outcome.right or outcome.hazards:
-            self.findings.append(
-                {
-                    "file": unit.file,
-                    "kernel": name.kernel,
-                    "template": name.template,
-                    "detail": outcome.detail,
-                    "hazards": list(outcome.hazards[:SHOWN]),
-                    "explained": known.reason if known else "",
-                    "harmful": known.harmful if known else None,
-                }
-            )
+            self.find(unit, name, outcome, known)
+
+    def find(
+        self,
+        unit: build.Unit,
+        name: reference.Name,
+        outcome: reference.Outcome,
+        known: Explanation | None,
+    ) -> None:
+        """One finding for all instances of a template; the first one's message is kept."""
+        same = {
+            "file": unit.file,
+            "kernel": name.kernel,
+            "wrong": not outcome.right,
+            "explained": known.reason if known else "",
+            "harmful": known.harmful if known else None,
+        }
+        for one in self.findings:
+            if same.items() <= one.items():
+                one["instances"].append(", ".join(name.template))
+                return
+        message = outcome.detail or outcome.hazards[0]
+        instances = [", ".join(name.template)]
+        self.findings.append({**same, "message": message[:MESSAGE], "instances": instances})
 
     def row(self) -> records.Record:
         keys = ("files", "entries", "decoded", "run", "right", "explained", "wrong", "hazards")
