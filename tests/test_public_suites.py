@@ -34,6 +34,8 @@ def test_entries_have_their_parameters_and_their_block():
         .param .u64 .ptr .global .align 4 p, .param .f32 x,
         .param .align 8 .b8 struct_[24], .param .u32 words[3])
     .reqntid 32, 2
+    .explicitcluster
+    .reqnctapercluster 4
     { { call (r), vprintf, (a, b); } ret; }
     .entry second() { call (r), other, (a); }
     .entry third
@@ -41,9 +43,9 @@ def test_entries_have_their_parameters_and_their_block():
     """
     )
     first, second, third = decode.entries(text)
-    assert first == decode.Entry("first", (0, 0.0, bytes(24), bytes(12)), (32, 2, 1), "")
-    assert second == decode.Entry("second", (), (1, 1, 1), "other")
-    assert third == decode.Entry("third", (), (1, 1, 1), "")
+    assert first == decode.Entry("first", (0, 0.0, bytes(24), bytes(12)), (32, 2, 1), (4, 1, 1), "")
+    assert second == decode.Entry("second", (), (1, 1, 1), (1, 1, 1), "other")
+    assert third == decode.Entry("third", (), (1, 1, 1), (1, 1, 1), "")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{;]*)\{")
 PARAMETER = re.compile(
     r"\.param\s+(?P<words>(?:\.[\w]+\s+(?:\d+\s+)?)+)(?P<name>[\w$%]+)(?:\[(?P<n>\d+)\])?"
 )
-REQUIRED = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+EXTENT = r"\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?"
+REQUIRED = re.compile(r"\.reqntid" + EXTENT)
+CLUSTER = re.compile(r"\.reqnctapercluster" + EXTENT)
 INSTRUCTION = re.compile(r"does not support the instruction `(?:@!?\S+ )?([\w.:]+)([^`]*)")
 SPECIAL = re.compile(r", (%[a-z]\w*)$")  # what a mov that is refused reads
 # What an error says about one kernel, which does not matter to a list of reasons.
@@ -43,6 +45,7 @@ class Entry:
     name: str
     zeros: tuple[Any, ...]  # an argument of zeros for each parameter
     block: tuple[int, ...]  # that it requires, or one thread
+    grid: tuple[int, ...]  # one cluster, or one block
     external: str  # a function that it calls, and that the emulator would have to supply
 
 
@@ -63,16 +66,19 @@ def _body(text: str, begin: int) -> str:
     return text[begin:]
 
 
+def _extent(found: re.Match[str] | None) -> tuple[int, ...]:
+    return tuple(int(n or 1) for n in found.groups()) if found else (1, 1, 1)
+
+
 def entries(ptx: str) -> list[Entry]:
     text, found = COMMENT.sub("", ptx), []
     missing = set(EXTERNAL.findall(text)) - KNOWN_EXTERNAL
     for match in ENTRY.finditer(text):
         name, parameters, rest = match.groups()
         zeros = tuple(_zero(p["words"], p["n"]) for p in PARAMETER.finditer(parameters or ""))
-        required = REQUIRED.search(rest)
-        block = tuple(int(n or 1) for n in required.groups()) if required else (1, 1, 1)
+        block, grid = (_extent(pattern.search(rest)) for pattern in (REQUIRED, CLUSTER))
         words = set(re.findall(r"[\w$%]+", _body(text, match.end()))) if missing else set()
-        found.append(Entry(name, zeros, block, min(missing & words, default="")))
+        found.append(Entry(name, zeros, block, grid, min(missing & words, default="")))
     return found
 
 
@@ -119,7 +125,7 @@ def _refusal(ptx: str, entry: Entry) -> Exception | None:
     """A launch decodes the entry and all that it calls before it runs; then the limit ends it."""
     try:
         kernel = smemkern.Kernel(ptx, entry.name)
-        kernel(1, entry.block, *entry.zeros, device="emu", max_instructions=1, timeout=60)
+        kernel(entry.grid, entry.block, *entry.zeros, device="emu", max_instructions=1, timeout=60)
     except REFUSALS as error:
         return error
     except smemkern.Error:
