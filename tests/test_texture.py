@@ -12,7 +12,7 @@ import smemkern
 
 sys.path.insert(0, str(Path(__file__).parent / "emu"))
 
-from texture_cases import HEADER, kernel
+from texture_inputs import HEADER, kernel
 
 KERNELS = r"""
 extern "C" __global__ void resample(float *out, cudaTextureObject_t t, int width, int height,

@@ -55,7 +55,8 @@ static int64_t fixed_texels(const smk_texture *t, uint32_t d, double x) {
     enum { REPEAT_LIMIT = 1 << 24 /* from here on floats are even integers */ };
     const smk_address_mode mode = mode_of(t, d);
     const bool repeats = mode == SMK_ADDRESS_WRAP || mode == SMK_ADDRESS_MIRROR;
-    const double limit = t->normalized ? 2 : 1 << 29; /* what is further outside reads the same */
+    /* what is further outside reads the same, whatever the offset */
+    const double limit = t->normalized ? 64 : 1 << 29;
     if (x != x || (repeats && fabs(x) >= REPEAT_LIMIT)) x = 0;
     if (!repeats) x = x < -limit ? -limit : x > limit ? limit : x;
     int64_t fixed = (int64_t)floor(ldexp(x, FIXED_BITS));
@@ -207,10 +208,12 @@ static texel weigh(const bound_texture *t, uint64_t plane, const axis *axes) {
  * or 0, become NaN or infinity. */
 static void scale_direction(const float *given, float *out) {
     const float major = fmaxf(fmaxf(fabsf(given[0]), fabsf(given[1])), fabsf(given[2]));
-    for (int k = 0; k < 3; k++)
-        out[k] = isinf(major)      ? given[k] * 0
-                 : major < FLT_MIN ? given[k] * INFINITY
-                                   : given[k] / major;
+    for (int k = 0; k < 3; k++) {
+        const float x = isinf(major)      ? given[k] * 0
+                        : major < FLT_MIN ? given[k] * INFINITY
+                                          : given[k] / major;
+        out[k] = f32_of_bits(flush_f32(bits_of_f32(x)));
+    }
 }
 
 /* From -1 to 1, to 0 to 1, cut to FIXED_BITS. NaN is 0 before. */
@@ -229,7 +232,7 @@ static uint32_t cube_face(const float *given, double *s, double *t) {
     if (other != other || az >= other) {
         face = x[2] < 0 ? 5 : 4;
         across = x[2] < 0 ? -x[0] : x[0], down = -x[1];
-    } else if (!(ax > ay)) {
+    } else if (ax != ax || ay >= ax) {
         face = x[1] < 0 ? 3 : 2;
         across = x[0], down = x[1] < 0 ? -x[2] : x[2];
     } else {

@@ -105,11 +105,16 @@ static void write_result(warp *w, const fetch_form *f, int lane, const texel *fr
     if (f->has_resident) PRED(w, f->resident)[lane] = ~0u;
 }
 
+/* Hardware takes four bits of an offset: -8 to 7. */
+static int32_t signed_nibble(uint32_t x) {
+    return (int32_t)(x << 28) >> 28;
+}
+
 static sample_point point_of(const warp *w, const fetch_form *f, int lane) {
     sample_point p = {.layer = U32(w, f->texture.layer)[lane]};
     for (uint32_t d = 0; d < f->texture.geometry->rank; d++) {
         p.integer[d] = S32(w, f->texture.coordinate[d])[lane];
-        if (f->has_offset) p.offset[d] = S32(w, f->offset[d])[lane];
+        if (f->has_offset) p.offset[d] = signed_nibble(U32(w, f->offset[d])[lane]);
     }
     return p;
 }
