@@ -124,6 +124,7 @@ struct hazards {
     /* of the current launch: */
     const launch *launch;
     site_table sites;
+    size_t n_found_before;   /* findings of earlier launches */
     struct detector *joined; /* states of host threads that have finished */
     /* of the job: */
     struct overlap *overlap; /* NULL: no launches that overlap */
