@@ -93,9 +93,8 @@ def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool)
     out = np.zeros(max(1, sum(map(len, names))), "u4")
     warps = max(sum(t.block == b for t in test.threads) for b in blocks)
     kernel = smemkern.Kernel(program.kernel(test, blocks, machine.trace, one_by_one), "k")
-    trace = smemkern.trace(
-        *(kernel, len(blocks), 32 * warps, *arrays, out), hazards=True, equal_writes=True
-    )
+    arguments = (len(blocks), 32 * warps, *arrays, out)
+    trace = smemkern.trace(kernel, *arguments, hazards=True, equal_writes=True)
     got = dict(zip(test.locations, (int(a[0]) for a in arrays), strict=True))
     flat = [f"P{t}:{r}" for t, registers in enumerate(names) for r in registers]
     got |= dict(zip(flat, (int(v) for v in out), strict=False))
@@ -105,12 +104,12 @@ def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool)
         return None
     if any(h.kind not in ("RAW", "WAR", "WAW") for h in trace.hazards):
         raise RuntimeError(f"{test.name}: {trace.hazards}")
-    return {test.locations[h.argument] for h in trace.hazards}
+    return {test.locations[h.argument] for h in trace.hazards if h.argument is not None}
 
 
 def runs(test: Litmus, count: int, rng: random.Random) -> Iterator[Run]:
     """Up to `count` different executions."""
-    seen = set()
+    seen: set[tuple[object, ...]] = set()
     for _ in range(2 * count):
         found = interleave(test, rng)
         if not found or len(seen) == count:
