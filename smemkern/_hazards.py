@@ -170,7 +170,7 @@ def _sentence(row: Hazard, space: str | None) -> str:
         if row.threads[0] == row.threads[1] and row.block == row.other_block:
             ways = "and nothing orders the two accesses"
         elif row.block != row.other_block:
-            ways = "and only atomics and fences order the blocks of a launch"
+            ways = "with no release in one block and acquire in the other (of .gpu scope or wider)"
         elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
             ways = "and either value may remain"
         elif space == "shared":

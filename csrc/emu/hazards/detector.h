@@ -73,6 +73,7 @@ typedef struct shadow {
     uint64_t base;               /* address of the region */
     bool written;                /* some epochs.write is set */
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
+    bool displaced;              /* some write before a last one is kept (granule.c) */
     bool has_uninitialised_read; /* in this block, not yet reported */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
@@ -164,6 +165,7 @@ typedef struct detector {
     /* For loads of memory that starts uninitialised, against the write epoch; for all other checks
      * in shared memory, and in global memory. */
     fast_path_limits uninitialised_limits, shared_limits, global_limits;
+    bool any_strong;     /* some strong access that is no operation of an mbarrier */
     bool epochs_cleared; /* because the logical clock restarted */
     bool out_of_memory;
 } detector;
