@@ -11,20 +11,18 @@
 #include "scalar.h"
 #include "tensor_map.h"
 
-static const size_t NO_POINTER = SIZE_MAX, NO_MAP = SIZE_MAX;
-
 struct array_argument {
     PyArrayObject *array; /* a view of the caller's */
     PyObject *hold;       /* see array_hold */
     char *begin, *end;
-    size_t pointer;  /* index into pointers, or NO_POINTER */
-    size_t map;      /* index into tensor_maps, or NO_MAP */
-    uint32_t buffer; /* index into buffers, and where the array begins there: share_buffers */
-    uint64_t at;
-    int index; /* of the argument */
+    smk_pointer *pointer; /* where its address goes; NULL: not in the arguments ... */
+    smk_tensor_map *map;  /* ... and whose tensor it is; NULL: of none */
+    int index;            /* of the argument */
     /* The smallest `index` among the arrays that overlap this one, directly or through others. */
     int group;
     bool writable;
+    uint32_t buffer; /* and the first byte in it, once share_buffers has run */
+    uint64_t at;
 };
 
 /* ---- arrays ---- */
@@ -80,23 +78,26 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
 /* `array` and `hold` come from array_hold; steals both references. */
 static struct array_argument *append_array(arguments *a, PyArrayObject *array, PyObject *hold,
                                            char *end, Py_ssize_t index) {
-    struct array_argument *added = &a->arrays[a->n_arrays++];
-    *added = (struct array_argument){
+    struct array_argument *out = &a->arrays[a->n_arrays++];
+    *out = (struct array_argument){
         .array = array,
         .hold = hold,
         .begin = PyArray_BYTES(array),
         .end = end,
-        .pointer = NO_POINTER,
-        .map = NO_MAP,
         .index = (int)index,
         .writable = PyArray_ISWRITEABLE(array),
     };
-    return added;
+    return out;
 }
 
-static size_t append_pointer(arguments *a, uint32_t arg_offset) {
-    a->pointers[a->n_pointers] = (smk_pointer){.arg_offset = arg_offset};
-    return a->n_pointers++;
+/* The same for an array whose address the kernel gets, at this offset of the parameters. */
+static struct array_argument *append_pointer(arguments *a, PyArrayObject *array, PyObject *hold,
+                                             char *end, uint32_t at, Py_ssize_t index) {
+    smk_pointer *pointer = &a->pointers[a->n_pointers++];
+    *pointer = (smk_pointer){.arg_offset = at};
+    struct array_argument *out = append_array(a, array, hold, end, index);
+    out->pointer = pointer;
+    return out;
 }
 
 /* ---- tensor maps ---- */
@@ -111,11 +112,13 @@ static int place_tensor_map(arguments *a, PyObject *given, uint32_t arg_offset, 
     PyObject *hold;
     PyArrayObject *array = tensor_map_read(given, map, &end, &hold);
     if (array == NULL) return -1;
-    struct array_argument *added = append_array(a, array, hold, end, index);
-    if (!in_buffer) added->pointer = append_pointer(a, arg_offset);
-    added->map = a->n_tensor_maps++;
+    struct array_argument *added = in_buffer
+                                       ? append_array(a, array, hold, end, index)
+                                       : append_pointer(a, array, hold, end, arg_offset, index);
+    added->map = map;
     map->arg_offset = arg_offset;
     map->in_buffer = in_buffer;
+    a->n_tensor_maps++;
     return 0;
 }
 
@@ -151,10 +154,9 @@ static int find_tensor_maps(arguments *a, const emu_parameter *parameter, Py_ssi
 
 /* The buffers of the maps to which parameters point. */
 static int make_map_buffers(arguments *a) {
-    for (size_t i = 0; i < a->n_arrays; i++) {
-        const struct array_argument *array = &a->arrays[i];
-        if (array->map == NO_MAP || !a->tensor_maps[array->map].in_buffer) continue;
-        smk_tensor_map *map = &a->tensor_maps[array->map];
+    for (size_t i = 0; i < a->n_tensor_maps; i++) {
+        smk_tensor_map *map = &a->tensor_maps[i];
+        if (!map->in_buffer) continue;
         void *bytes = PyMem_RawCalloc(1, SMK_TENSOR_MAP_BYTES);
         if (bytes == NULL) {
             PyErr_NoMemory();
@@ -162,9 +164,8 @@ static int make_map_buffers(arguments *a) {
         }
         a->map_bytes[a->n_map_bytes++] = bytes;
         map->buffer = (uint32_t)a->n_buffers;
-        map->tensor_buffer = array->buffer;
-        map->tensor_offset = array->at;
-        a->pointers[append_pointer(a, map->arg_offset)].buffer = map->buffer;
+        a->pointers[a->n_pointers++] =
+            (smk_pointer){.arg_offset = map->arg_offset, .buffer = map->buffer};
         a->buffers[a->n_buffers++] = (smk_buffer){bytes, SMK_TENSOR_MAP_BYTES, SMK_IN};
     }
     return 0;
@@ -182,9 +183,8 @@ static int add_array(arguments *a, PyArrayObject *array, const emu_parameter *pa
         Py_XDECREF(hold);
         return -1;
     }
-    struct array_argument *added =
-        append_array(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), index);
-    added->pointer = append_pointer(a, parameter->offset);
+    append_pointer(a, view, hold, PyArray_BYTES(view) + PyArray_NBYTES(view), parameter->offset,
+                   index);
     return 0;
 }
 
@@ -230,6 +230,18 @@ static void group_overlapping(arguments *a) {
     qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_group);
 }
 
+static void set_place(arguments *a, struct array_argument *array, uint32_t buffer, uint64_t at) {
+    array->buffer = buffer;
+    array->at = at;
+    if (array->pointer) {
+        array->pointer->buffer = buffer;
+        memcpy(a->block + array->pointer->arg_offset, &at, sizeof at);
+    } else {
+        array->map->tensor_buffer = buffer;
+        array->map->tensor_offset = at;
+    }
+}
+
 /* One buffer per group of overlapping arrays. */
 static int share_buffers(arguments *a) {
     group_overlapping(a);
@@ -252,15 +264,9 @@ static int share_buffers(arguments *a) {
             }
             *buffer = (smk_buffer){memcpy(copy, begin, bytes), bytes, SMK_IN | SMK_OUT};
         }
-        for (size_t i = first; i < next; i++) {
-            struct array_argument *array = &a->arrays[i];
-            array->at = (uint64_t)(array->begin - begin);
-            array->buffer = (uint32_t)a->n_buffers;
-            if (array->pointer == NO_POINTER) continue;
-            smk_pointer *pointer = &a->pointers[array->pointer];
-            pointer->buffer = array->buffer;
-            memcpy(a->block + pointer->arg_offset, &array->at, sizeof array->at);
-        }
+        for (size_t i = first; i < next; i++)
+            set_place(a, &a->arrays[i], (uint32_t)a->n_buffers,
+                      (uint64_t)(a->arrays[i].begin - begin));
         a->n_buffers++;
     }
     return 0;
@@ -270,7 +276,7 @@ static int share_buffers(arguments *a) {
 static int check_tensor_maps(const arguments *a) {
     for (size_t i = 0; i < a->n_arrays; i++) {
         const uint64_t at = a->arrays[i].at;
-        if (a->arrays[i].map != NO_MAP && at % 16 != 0) {
+        if (a->arrays[i].map && at % 16 != 0) {
             PyErr_Format(PyExc_ValueError,
                          "a TensorMap's array begins %llu bytes into memory that it shares with "
                          "another argument; a tensor must begin at a multiple of 16",
