@@ -73,12 +73,16 @@ def refused() -> str:
 
 
 def not_compiled() -> str:
+    """One row per error of a suite, with its first file."""
+    seen: dict[tuple[str, str], list[str]] = {}
+    for row in rows():
+        for one in row["not_compiled"]:
+            seen.setdefault((row["suite"], one["error"]), []).append(one["file"])
     lines = [
-        (row["suite"], f"`{one['file']}`", f"{one['error']}")
-        for row in rows()
-        for one in row["not_compiled"]
+        (suite, str(len(files)), f"`{files[0].rpartition('/')[2]}`", error)
+        for (suite, error), files in seen.items()
     ]
-    return markdown(("suite", "file", "error of nvcc"), lines, 3) if lines else "None."
+    return markdown(("suite", "files", "the first", "reason"), lines, 4) if lines else "None."
 
 
 def findings(*, harmful: bool) -> str:
@@ -88,9 +92,9 @@ def findings(*, harmful: bool) -> str:
         for one in row["findings"]:
             if one["explained"] and one["harmful"] == harmful:
                 name = f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`"
-                shown = "wrong result" if one["detail"] else "hazard"
+                shown = "wrong result" if one["wrong"] else "hazard"
                 key = (row["suite"], name, shown, one["explained"])
-                seen[key] = seen.get(key, 0) + 1
+                seen[key] = len(one["instances"])
     lines = [(*key[:3], str(count), key[3]) for key, count in seen.items()]
     return markdown(("suite", "kernel", "seen as", "instances", "reason"), lines, 5) or NOT_YET
 
@@ -101,7 +105,7 @@ def unexplained() -> str:
         (
             row["suite"],
             f"`{one['file'].rpartition('/')[2]}`: `{one['kernel']}`",
-            (one["detail"] or one["hazards"][0])[:200].replace("|", "\\|"),
+            one["message"].replace("|", "\\|"),
         )
         for row in rows()
         for one in row["findings"]

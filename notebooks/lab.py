@@ -113,6 +113,9 @@ def counters(call: str) -> dict[str, int]:
 def listing(trace: Any, file: str | None = None) -> None:
     """Prints the source lines of a trace that have counts, with their hazards."""
     lines = trace.annotate(file).splitlines()
+    if "as joined" in lines[1]:  # four more columns, left out here
+        first = lines[1].index("as joined") - 1
+        lines = [line[:first] + line[first + 38 :] for line in lines[:-2]]
     code = lines[2].index("line") + len("line ")
     half = lines[2].rindex("requests") - 2  # start of the columns of global memory
     counted = [line for line in lines[3:] if line[: code - 8].strip()]

@@ -176,7 +176,7 @@ def _sentence(row: Hazard, space: str | None) -> str:
         elif row.block != row.other_block and space == "shared":
             ways = "and nothing orders the blocks of the cluster (barrier.cluster, mbarriers)"
         elif row.block != row.other_block:
-            ways = "and only atomics and fences order the blocks of a launch"
+            ways = "with no release in one block and acquire in the other (of .gpu scope or wider)"
         elif row.line == row.other_line and row.kind == "WAW" and row.file == row.other_file:
             ways = "and either value may remain"
         elif space == "shared":
@@ -196,8 +196,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
     if row.kind == "proxy-init":
         return (
             f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
-            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign on the GPUs "
-            f"of today, whose libcu++ has no such fence either{again}"
+            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ and "
+            f"Triton have no such fence either{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""

@@ -142,7 +142,6 @@ def nodes(trace: Trace, file: str | None = None) -> list[Node]:
     head = f"{above}\n{names}"
     width = 65 + 38 * joined
     parts: list[Node] = [Paragraph(trace.coverage)] if trace.coverage else []
-    parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []
     for name, lines in files.items():
         if file not in (None, name):
             continue
@@ -157,6 +156,7 @@ def nodes(trace: Trace, file: str | None = None) -> list[Node]:
             shown.append(Cell(whole, "bad" if line.wavefronts > line.ideal else ""))
             shown += [Cell(f"{'':>{width}} ! {message}", "bad") for message in line.hazards]
         parts.append(Listing(shown, indent=width + 5))
+    parts += [Paragraph(f"as joined: {trace.shared.source}")] if joined else []
     return parts
 
 

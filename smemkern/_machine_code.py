@@ -5,9 +5,10 @@ makes of the PTX, with the PTX line of each machine instruction. What links both
 block of machine code runs:
 
     For some PTX instructions (anchors) ptxas makes exactly one machine instruction per execution,
-    whatever it unrolls: stores, barriers, and multiply-adds (of matrices too) whose result is an
-    operand of their next execution. So each anchor gives an equation: over its machine
-    instructions, the sum of the executions of their blocks is the number of its executions.
+    whatever it unrolls: barriers, multiply-adds (of matrices too) whose result is an operand of
+    their next execution, and stores that no later one makes superfluous. So each anchor gives an
+    equation: over its machine instructions, the sum of the executions of their blocks is the
+    number of its executions.
 
     The machine accesses of a PTX load or store are such a sum as well. If it follows from the
     equations, it is the number of requests. Else the row keeps the numbers of the model
@@ -20,7 +21,7 @@ width, or if each execution makes one access.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -89,7 +90,17 @@ class Statement(NamedTuple):
     operands: str
 
 
+class Code(NamedTuple):
+    """The instructions of an entry by line; lines with several instructions are left out."""
+
+    statements: dict[int, Statement]
+    loops: list[tuple[int, int]]  # lines of a label and of a branch back to it
+    begins: int  # the line of the first instruction, if no branch leads to it; else 0
+
+
 _STATEMENT = re.compile(r"\s*(?:\{\s*)?(@!?%\w+\s+)?([a-z][\w.:]*)\s*([^;]*);\s*$")
+_LABEL = re.compile(r"\s*([$%\w]+)\s*:(?!:)")
+_NEXT = re.compile(r"\s*(\.visible\s+|\.weak\s+)?\.(entry|func)\b")
 _REGISTER = re.compile(r"%\w+")
 
 
@@ -97,21 +108,29 @@ def _entry(ptx: str, name: str) -> re.Match[str] | None:
     return re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
 
 
-def statements(ptx: str, entry: str) -> dict[int, Statement]:
-    """The instructions of an entry by line; lines with several instructions are left out."""
+def code_of(ptx: str, entry: str) -> Code:
     begin = _entry(ptx, entry)
+    found: dict[int, Statement] = {}
+    labels: dict[str, int] = {}
     if begin is None:
-        return {}
+        return Code(found, [], 0)
     first = ptx.count("\n", 0, begin.start()) + 1
-    found = {}
     for number, row in enumerate(ptx[begin.start() :].split("\n"), first):
-        if number > first and re.match(r"\s*(\.visible\s+|\.weak\s+)?\.(entry|func)\b", row):
+        if number > first and _NEXT.match(row):
             break
         row = row.partition("//")[0]
+        label = _LABEL.match(row)
+        if label:
+            labels[label[1]] = number
         match = _STATEMENT.match(row) if row.count(";") == 1 else None
         if match:
             found[number] = Statement(match[2], match[1] is not None, match[3])
-    return found
+    jumps = [(line, s.operands.strip()) for line, s in found.items() if s.opcode[:3] == "bra"]
+    loops = [(labels[to], line) for line, to in jumps if labels.get(to, line + 1) <= line]
+    begins = min(found, default=0)
+    if any(line <= begins for line in labels.values()):
+        begins = 0
+    return Code(found, loops, begins)
 
 
 def _cycles(edges: Mapping[str, set[str]]) -> dict[str, int]:
@@ -186,8 +205,42 @@ def _recurrences(code: Mapping[int, Statement]) -> set[int]:
 def _is_one_mma(opcode: str, s: Statement) -> bool:
     """Whether the machine instruction has the shape of the PTX instruction."""
     shape = _SHAPE.search(s.opcode)
-    parts = opcode.split(".")
-    return bool(shape) and parts[1:2] in (["".join(shape.groups())], ["x".join(shape.groups())])
+    sizes = shape.groups() if shape else ()
+    return opcode.split(".")[1:2] in (["".join(sizes)], ["x".join(sizes)])
+
+
+_AFFINE = ("add", "sub", "mul", "mad", "shl", "cvt", "cvta", "mov")
+_ORDERS = ("bar.", "barrier.", "membar.", "fence.")
+
+
+def _never_dead(code: Code, line: int) -> bool:
+    """Whether a store has no chance to be overwritten by its next execution, unread.
+
+    Such a store ptxas may leave out in all steps of a loop but the last. Not if its address changes
+    with each step, nor if a barrier lies between two steps.
+    """
+    around = [(last - first, first, last) for first, last in code.loops if first <= line <= last]
+    if any(s.opcode.startswith("brx") for s in code.statements.values()):
+        return False
+    if not around:
+        return True
+    _, first, last = min(around)
+    body = {at: s for at, s in code.statements.items() if first <= at <= last}
+    if any(s.opcode.startswith(_ORDERS) for s in body.values()):
+        return True
+    edges: dict[str, set[str]] = defaultdict(set)
+    for s in body.values():
+        if s.opcode.split(".")[0] in _AFFINE and not s.guarded:
+            results, sources = _result_and_sources(s.operands)
+            for source in sources:
+                edges[source].update(results)
+    component = _cycles(edges)
+    sizes = Counter(component.values())
+    changing = [r for r, c in component.items() if sizes[c] > 1 or r in edges.get(r, ())]
+    for register in changing:  # extended while it is read
+        changing += [r for r in edges.get(register, ()) if r not in changing]
+    address = re.search(r"\[\s*(%\w+)", code.statements[line].operands)
+    return address is not None and address[1] in changing
 
 
 # Machine opcodes of an anchor, by the beginning of its PTX opcode.
@@ -216,18 +269,21 @@ def _is_whole(opcode: str, s: Statement) -> bool:
 
 
 def _anchors(
-    code: Mapping[int, Statement], machine: Mapping[int, list[Instruction]]
+    code: Code, machine: Mapping[int, list[Instruction]]
 ) -> Iterable[tuple[int, list[Instruction]]]:
     """Lines of PTX, with the machine instructions of each that run as often together."""
-    chained = _recurrences(code)
-    for line, s in code.items():
-        names = next((names for start, names in _EFFECTS if s.opcode.startswith(start)), ())
+    chained = _recurrences(code.statements)
+    for line, s in code.statements.items():
+        names: tuple[str, ...] = ()
+        names = next((names for start, names in _EFFECTS if s.opcode.startswith(start)), names)
         if line in chained:
             names = _MMA if s.opcode.startswith("mma.") else _FLOAT
         if not names or s.guarded:
             continue
         made = [i for i in machine.get(line, ()) if i.opcode.split(".")[0] in names]
-        if made and not any(i.guarded or not _is_whole(i.opcode, s) for i in made):
+        if not made or any(i.guarded or not _is_whole(i.opcode, s) for i in made):
+            continue
+        if not s.opcode.startswith("st.") or _never_dead(code, line):
             yield line, made
 
 
@@ -262,7 +318,7 @@ class Equations:
         left, total = self._reduced(row, Fraction(value))
         if not left:
             if total:
-                raise Contradiction
+                raise Contradiction(f"the sum of {sorted(row)} is off by {total}")
             return
         lead = min(left)
         scale = left[lead]
@@ -313,13 +369,13 @@ def _total(costs: Iterable[Machine]) -> Machine:
 
 
 def _equations(
-    code: Mapping[int, Statement],
+    code: Code,
     machine: Mapping[int, list[Instruction]],
     executed: Mapping[int, int],
 ) -> Equations:
     equations = Equations()
-    if code:
-        equations.add({0: Fraction(1)}, executed.get(min(code), 0))
+    if executed.get(code.begins):
+        equations.add({0: Fraction(1)}, executed[code.begins])
     for line, made in _anchors(code, machine):
         row, count = _sum(made), executed.get(line, 0)
         if count:
@@ -375,7 +431,7 @@ def _costs(
     listing: str, ptx: str, entry: str, counted: Sequence[Sequence[Any]]
 ) -> list[Machine | None]:
     """For each PTX instruction of an entry with a row: its numbers, if they are certain."""
-    code, made = statements(ptx, entry), instructions(listing, entry)
+    code, made = code_of(ptx, entry), instructions(listing, entry)
     executed = {line: runs for _, line, runs, *_ in counted}
     wanted = [one for one in counted if one[3] >= 0]
     nothing: list[Machine | None] = [None] * len(wanted)
@@ -385,7 +441,7 @@ def _costs(
     machine: dict[int, list[Instruction]] = defaultdict(list)
     for i in made:
         machine[i.ptx_line].append(i)
-        if i.opcode.startswith(("LDS", "STS")) and not _is_access(code.get(i.ptx_line)):
+        if i.opcode.startswith(("LDS", "STS")) and not _is_access(code.statements.get(i.ptx_line)):
             return nothing
     try:
         equations = _equations(code, machine, executed)
@@ -393,7 +449,7 @@ def _costs(
         return nothing
     found = []
     for one in wanted:
-        opcode = _machine_opcode(code.get(one[1]))
+        opcode = _machine_opcode(code.statements.get(one[1]))
         accesses = [i for i in machine.get(one[1], ()) if i.opcode.split(".")[0] == opcode]
         found.append(_cost(accesses, one, equations) if opcode else None)
     return found

@@ -221,7 +221,7 @@ class Trace:
         nodes: list[Node] = [Paragraph(self.coverage)] if self.coverage else []
         if self.shared:
             every = bool(self.machine_code and self.machine_code.rows)
-            nodes += [self.shared._table(), *self.shared._joined(every)]
+            nodes += [self.shared._table(), *self.shared.joined_table(every)]
         nodes += [self.global_._table()] if self.global_ else []
         nodes += self._machine_nodes()
         nodes.append(

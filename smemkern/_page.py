@@ -211,7 +211,8 @@ def _source_head(groups: list[tuple[str, tuple[str, ...]]]) -> str:
 
 def _sources(trace: Trace) -> str:
     joined = any(row.joined for row in trace.shared)
-    groups = [("shared", _COST), *([("as joined by ptxas", _COST)] if joined else [])]
+    groups: list[tuple[str, tuple[str, ...]]] = [("shared", _COST)]
+    groups += [("as joined by ptxas", _COST)] if joined else []
     groups += [("global", ("requests", "sectors")), ("", ("line",))]
     head = _source_head(groups)
     columns = sum(len(names) for _, names in groups) + 1

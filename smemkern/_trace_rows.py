@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,9 +114,6 @@ class SharedRows(Rows[SharedRow]):
         rows = [(place(r), *r[1:7], factor(r.wavefronts, r.ideal)) for r in self]
         return Table(("shared", *SharedRow._fields[1:7], "factor"), rows)
 
-    def _nodes(self) -> Sequence[Node]:
-        return [*super()._nodes(), *self._joined()]
-
     @property
     def source(self) -> str:
         """Where the numbers as joined are from, in half a sentence."""
@@ -127,7 +124,7 @@ class SharedRows(Rows[SharedRow]):
             read < len(self)
         )
 
-    def _joined(self, every: bool = False) -> list[Node]:
+    def joined_table(self, every: bool = False) -> list[Node]:
         """The rows whose accesses ptxas joins, or all, as a table of one or no node."""
         rows = [
             (

@@ -13,7 +13,8 @@ from cuda_build import build, build_driver  # noqa: E402
 
 from checks import environment  # noqa: E402
 
-ON_EMU = "kernel gemm batches tensor_maps split transpose trace trace_bulk hazards blocks".split()
+ON_EMU = "kernel gemm batches tensor_maps textures split transpose".split()
+ON_EMU += "trace trace_bulk hazards blocks".split()
 ON_GPU = "gpu_blocks gpu_several gpu_transpose gpu_arrays".split()
 
 

@@ -222,7 +222,7 @@ def random_program(rng):
 def program_source(steps, first):
     lines = []
     for kind, value, threads in steps:
-        which = " || ".join(f"threadIdx.x == {t}" for t in threads) or "false"
+        which = f"{sum(1 << t for t in threads)}ull >> threadIdx.x & 1"
         lines.append(
             {
                 "barrier": "__syncthreads();",
@@ -244,7 +244,11 @@ extern "C" __global__ void k(int *out) {{
 
 
 def races(steps):
-    """True, False, or None if it depends on whether writes before a barrier count as own."""
+    """True, False, or None.
+
+    None: the detector may report a read that does no harm. Its thread wrote before a barrier, or
+    was the first to write, which depends on the order of the warps.
+    """
     answer, written = False, set()  # threads that wrote the value before the last barrier
     segment = []
     for step in [*steps, ("barrier", None, ())]:
@@ -258,11 +262,12 @@ def races(steps):
         for kind, _, threads in segment:
             for t in threads:
                 others = any(u != t for u, _ in writes)
+                own_warp = {u for u in own if u // 32 == t // 32}
                 if kind == "write":
                     own.add(t)
-                elif others and t not in own:
-                    if t not in written:
-                        return True
+                elif others and t not in own | written:
+                    return True
+                elif others and (t not in own or len(own_warp) < 2):
                     answer = None
         written |= own
         segment = []

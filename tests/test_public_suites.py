@@ -34,6 +34,8 @@ def test_entries_have_their_parameters_and_their_block():
         .param .u64 .ptr .global .align 4 p, .param .f32 x,
         .param .align 8 .b8 struct_[24], .param .u32 words[3])
     .reqntid 32, 2
+    .explicitcluster
+    .reqnctapercluster 4
     { { call (r), vprintf, (a, b); } ret; }
     .entry second() { call (r), other, (a); }
     .entry third
@@ -41,9 +43,9 @@ def test_entries_have_their_parameters_and_their_block():
     """
     )
     first, second, third = decode.entries(text)
-    assert first == decode.Entry("first", (0, 0.0, bytes(24), bytes(12)), (32, 2, 1), "")
-    assert second == decode.Entry("second", (), (1, 1, 1), "other")
-    assert third == decode.Entry("third", (), (1, 1, 1), "")
+    assert first == decode.Entry("first", (0, 0.0, bytes(24), bytes(12)), (32, 2, 1), (4, 1, 1), "")
+    assert second == decode.Entry("second", (), (1, 1, 1), (1, 1, 1), "other")
+    assert third == decode.Entry("third", (), (1, 1, 1), (1, 1, 1), "")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,19 @@ def test_a_call_of_another_module_is_a_refusal():
     text = f"{HEAD}.extern .func far ();\n.entry k() {{ call.uni far, (); ret; }}"
     error = decode.refusal(text, decode.entries(text)[0])
     assert "far" in decode.reason(error)
+
+
+def test_a_module_is_cut_down_to_one_entry():
+    from suites import decode
+
+    part = ".visible .entry k{0}()\n{{\n  {{ mov.u32 %r, {0}; }}\n}}\n"
+    text = (
+        HEAD + ".global .u32 g;\n" + "".join(part.format(k) for k in range(3)) + ".global .u32 h;\n"
+    )
+    for k in range(3):
+        expected = HEAD + ".global .u32 g;\n" + part.format(k) + ".global .u32 h;\n"
+        assert [e.name for e in decode.entries(decode.alone(text, f"k{k}"))] == [f"k{k}"]
+        assert decode.alone(text, f"k{k}").split() == expected.split()
 
 
 # ---- names and comparisons
@@ -201,5 +216,5 @@ def test_the_record_accounts_for_every_kernel():
         assert row["decoded"] + refused == row["entries"], row["suite"]
         assert row["right"] + row["explained"] + row["wrong"] == row["run"] <= row["decoded"]
         assert all(reason.strip() for reason in row["refused"])
-        wrong = [one for one in row["findings"] if one["detail"]]
-        assert len(wrong) == row["explained"] + row["wrong"]
+        wrong = [len(one["instances"]) for one in row["findings"] if one["wrong"]]
+        assert sum(wrong) == row["explained"] + row["wrong"]

@@ -12,7 +12,7 @@ import smemkern
 
 sys.path.insert(0, str(Path(__file__).parent / "emu"))
 
-from texture_cases import HEADER, kernel
+from texture_inputs import HEADER, kernel
 
 KERNELS = r"""
 extern "C" __global__ void resample(float *out, cudaTextureObject_t t, int width, int height,
@@ -235,8 +235,9 @@ def test_handles_in_memory(rng, nvrtc):
 
 @pytest.mark.parametrize("given", [3, [1], {"line": np.zeros(4)}, {3: None}])
 def test_textures_that_are_no_textures(given):
+    k = smemkern.Kernel(REFERENCE, "copy")
     with pytest.raises(TypeError, match="textures"):
-        smemkern.Kernel(REFERENCE, "copy")(1, 32, textures=given, device="emu")
+        k(1, 32, textures=given, device="emu")
 
 
 # ---- mistakes in kernels ----
@@ -244,28 +245,27 @@ def test_textures_that_are_no_textures(given):
 
 def test_unknown_handles():
     words, out = np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.uint32)
+    k = sample_kernel()
     for handle in (0, 5, 1 << 63, 7 << 40):
         with pytest.raises(smemkern.LaunchError, match="no texture with the handle 0x"):
-            sample_kernel()(1, 128, handle, words, out, device="emu")
+            k(1, 128, handle, words, out, device="emu")
 
 
 def test_a_handle_is_no_pointer():
     """The number that a kernel receives addresses no memory."""
-    ptx = kernel("ld.global.u32 %d0, [%t];")
+    k = smemkern.Kernel(kernel("ld.global.u32 %d0, [%t];"), "sample")
+    texture = smemkern.Texture(np.zeros(4, np.float32))
     words, out = np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.uint32)
     with pytest.raises(smemkern.LaunchError, match="no memory of this launch has that address"):
-        smemkern.Kernel(ptx, "sample")(
-            1, 128, smemkern.Texture(np.zeros(4, np.float32)), words, out, device="emu"
-        )
+        k(1, 128, texture, words, out, device="emu")
 
 
 def test_a_surface_is_no_texture(nvrtc):
+    k, texture = smemkern.Kernel(KERNELS, "write_line"), smemkern.Texture(np.zeros(4, np.int32))
     with pytest.raises(smemkern.LaunchError, match=r"accesses a texture.*given a smemkern.Surface"):
         read_line(smemkern.Surface(np.zeros(4, np.uint32)), 4)
     with pytest.raises(smemkern.LaunchError, match=r"accesses a surface.*given a smemkern.Texture"):
-        smemkern.Kernel(KERNELS, "write_line")(
-            1, 1, smemkern.Texture(np.zeros(4, np.int32)), 4, device="emu"
-        )
+        k(1, 1, texture, 4, device="emu")
 
 
 def test_another_geometry():
@@ -393,18 +393,18 @@ def test_arrays_that_change(nvrtc):
     array.shape = (8,)
     assert (read_line(texture, 8)[:, 0] == array).all()
     array.flags.writeable = False
+    k = smemkern.Kernel(KERNELS, "write_line")
     with pytest.raises(ValueError, match="another type or shape"):
-        smemkern.Kernel(KERNELS, "write_line")(1, 1, surface, 4, device="emu")
+        k(1, 1, surface, 4, device="emu")
 
 
 def test_wrong_parameters(nvrtc):
-    texture = smemkern.Texture(np.zeros(4, np.float32))
+    k, texture = smemkern.Kernel(KERNELS, "write_line"), smemkern.Texture(np.zeros(4, np.float32))
+    surface = smemkern.Surface(np.zeros(4, np.float32))
     with pytest.raises(TypeError, match="argument 1 is a Texture, but the kernel's parameter"):
-        smemkern.Kernel(KERNELS, "write_line")(1, 1, texture, texture, device="emu")
+        k(1, 1, texture, texture, device="emu")
     with pytest.raises(TypeError, match="argument 1 is a Surface, but the kernel's parameter"):
-        smemkern.Kernel(KERNELS, "write_line")(
-            1, 1, texture, smemkern.Surface(np.zeros(4, np.float32)), device="emu"
-        )
+        k(1, 1, texture, surface, device="emu")
 
 
 def test_shared_memory_that_begins_at_an_odd_place(nvrtc):

@@ -150,8 +150,38 @@ def others() -> str:
     )
 
 
+def litmus() -> str:
+    """The published litmus tests, by verdict and by the model."""
+    record = read("litmus")
+    by_verdict, suites = record["by_verdict"], record["by_model"]
+    names = {
+        "race, right": "race by the verdict: reported",
+        "race, wrong": "race by the verdict: not reported",
+        "ordered, right": "no race by the verdict: no report",
+        "ordered, wrong": "no race by the verdict: reported",
+    }
+    counts = by_verdict["counts"]
+    rows = [(title, counts.get(name, 0)) for name, title in names.items()]
+    rest = sorted((n, c) for n, c in counts.items() if n not in names)
+    rows += [(name.replace("judged: ", "judged by a verdict: "), count) for name, count in rest]
+    cells = ("race, report", "none, none", "race, none", "none, report")
+    titles = ("races reported", "no race, no report", "races missed", "false reports")
+    models = [
+        (name, suite["tests"], suite["executions"], *(suite["cells"].get(c, 0) for c in cells))
+        for name, suite in suites.items()
+    ]
+    same, computed = by_verdict["model"].get("same", 0), by_verdict["model"].get("different", 0)
+    return (
+        f"{table(('test', 'tests'), rows, 'lr')}\n\n"
+        f"The model has the published verdict in {same} of {same + computed} tests that it can "
+        "compute. Places by execution, against the model:\n\n"
+        f"{table(('suite', 'tests', 'executions', *titles), models, 'lrrrrrr')}\n\n"
+        f"{record['source']}, seed {record['seed']}."
+    )
+
+
 def page(text: str) -> str:
-    for part in (mistakes, mutation, reasons, sanitizer, others):
+    for part in (mistakes, litmus, mutation, reasons, sanitizer, others):
         pattern = rf"(<!-- {part.__name__} -->\n).*?(<!-- end -->)"
         made = part()
         text = re.sub(pattern, lambda m, p=made: f"{m[1]}{p}\n{m[2]}", text, count=1, flags=re.S)

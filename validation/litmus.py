@@ -5,35 +5,35 @@
 
 FOLDER/litmus/PTX has the tests, and FOLDER/dartagnan/src/test/resources/PTXv7_5-expected.csv the
 verdicts: whether the condition of a test (exists, ~exists, forall) is true. The emulator runs
-sequentially consistent executions only, so it never shows a weak outcome itself. What the detector
-can be held to is this.
+sequentially consistent executions only, so it never shows a weak outcome itself. What the
+detector can be held to is this.
 
 By a published verdict. Take the bad outcome: the condition of exists and ~exists, the negation of
 that of forall. It must be a conjunction with exactly one clause about a register that a weak load
 sets, of a location that exactly one operation of another thread writes. Call the rest of the
-conjunction the flags. It must be possible to reach the flags in a sequentially consistent execution,
-but not the whole outcome. Then the flags decide nothing about the weak load, and it is the load that
-reads the wrong one of two writes, the initial one and the other.
+conjunction the flags. It must be possible to reach the flags in a sequentially consistent
+execution, but not the whole outcome. Then the flags decide nothing about the weak load, and it is
+the load that reads the wrong one of two writes, the initial one and the other.
 
  - If the outcome is allowed, causality does not order load and write where the flags are as the
    outcome says: a data race on that location, which must be reported in each such execution.
  - If it is forbidden, causality must order them: there must be no report on that location.
 
-A test of which no such execution can be run is "not reached". All others are "not judged", with the
-reason.
+A test of which no such execution can be run is "not reached". All others are "not judged", with
+the reason.
 
-By the model. litmus_model.py is a second, independent account of the PTX memory model. It is compared
-with the published verdicts first. Then, for each execution that is run, it says on which locations
-there are data races, and the detector must report exactly those. This judges every test that can be
-run, and tests for which no verdict is published: those derived by making the loads and stores of one
-location weak, and random ones.
+By the model. litmus_model.py is a second, independent account of the PTX memory model. It is
+compared with the published verdicts first. Then, for each execution that is run, it says on which
+locations there are data races, and the detector must report exactly those. This judges every test
+that can be run, and tests for which no verdict is published: those derived by making the loads
+and stores of one location weak, and random ones.
 
 Not run at all: other proxies, several GPUs, loops.
 
-A kernel runs one interleaving, chosen at random: each thread has a warp of its own, which loops before
-each operation until it is that operation's turn. Blocks run one after the other, in a random order, so
-operations of different blocks are not interleaved. Where the test has no fence that makes the
-emulator run them so, half of the kernels have one that no thread runs.
+A kernel runs one interleaving, chosen at random: each thread has a warp of its own, which loops
+before each operation until it is that operation's turn. Blocks run one after the other, in a
+random order, so operations of different blocks are not interleaved. Where the test has no fence
+that makes the emulator run them so, half of the kernels have one that no thread runs.
 """
 
 from __future__ import annotations
@@ -93,9 +93,8 @@ def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool)
     out = np.zeros(max(1, sum(map(len, names))), "u4")
     warps = max(sum(t.block == b for t in test.threads) for b in blocks)
     kernel = smemkern.Kernel(program.kernel(test, blocks, machine.trace, one_by_one), "k")
-    trace = smemkern.trace(
-        *(kernel, len(blocks), 32 * warps, *arrays, out), hazards=True, equal_writes=True
-    )
+    arguments = (len(blocks), 32 * warps, *arrays, out)
+    trace = smemkern.trace(kernel, *arguments, hazards=True, equal_writes=True)
     got = dict(zip(test.locations, (int(a[0]) for a in arrays), strict=True))
     flat = [f"P{t}:{r}" for t, registers in enumerate(names) for r in registers]
     got |= dict(zip(flat, (int(v) for v in out), strict=False))
@@ -105,12 +104,12 @@ def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool)
         return None
     if any(h.kind not in ("RAW", "WAR", "WAW") for h in trace.hazards):
         raise RuntimeError(f"{test.name}: {trace.hazards}")
-    return {test.locations[h.argument] for h in trace.hazards}
+    return {test.locations[h.argument] for h in trace.hazards if h.argument is not None}
 
 
 def runs(test: Litmus, count: int, rng: random.Random) -> Iterator[Run]:
     """Up to `count` different executions."""
-    seen = set()
+    seen: set[tuple[object, ...]] = set()
     for _ in range(2 * count):
         found = interleave(test, rng)
         if not found or len(seen) == count:
@@ -226,6 +225,7 @@ def derived(test: Litmus) -> Iterator[Litmus]:
 
 
 SCOPES = ("cta", "gpu", "gpu", "sys")
+FENCES = ("acq_rel", "acq_rel", "sc")
 
 
 def random_op(rng: random.Random, t: int, k: int) -> Op:
@@ -234,7 +234,7 @@ def random_op(rng: random.Random, t: int, k: int) -> Op:
     weak = location == "x" and rng.random() < 0.9
     kind = rng.choices(("ld", "st", "atom", "fence"), (4, 4, 0 if weak else 2, 3))[0]
     if kind == "fence":
-        return Op("fence", order=rng.choice(("acq_rel", "acq_rel", "sc")), scope=scope)
+        return Op("fence", order=rng.choice(FENCES), scope=scope)
     if weak:
         return Op(kind, "", "weak", "", location, (f"r{k}" if kind == "ld" else value,))
     if kind == "atom":

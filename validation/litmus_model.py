@@ -1,16 +1,16 @@
 """The PTX memory model for small programs: which executions it allows, and which accesses race.
 
-Written from the PTX ISA, "Memory Consistency Model" (Scope, Morally Strong Operations, Conflict and
-Data-races, Release and Acquire Patterns, Ordering of memory operations, Axioms), for one GPU and the
-generic proxy. It shares no code with the detector. litmus.py compares it with the published verdicts
-first.
+Written from the PTX ISA, "Memory Consistency Model" (Scope, Morally Strong Operations, Conflict
+and Data-races, Release and Acquire Patterns, Ordering of memory operations, Axioms), for one GPU
+and the generic proxy. It shares no code with the detector. litmus.py compares it with the
+published verdicts first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, permutations, product
+from itertools import permutations, product
 
 from litmus_program import ALU, BRANCHES, Litmus, NotSupported, Op, State, Step, is_register
 
@@ -187,7 +187,7 @@ class Execution:
 
     def is_consistent(self, sc: Pairs, base: Pairs, cause: Pairs, co: Pairs) -> bool:
         """The axioms Coherence (by construction), Fence-SC, Atomicity and Causality."""
-        if any((b, a) in base for a, b in sc) or any((a, a) in base - self.barriers for a in ()):
+        if any((b, a) in base for a, b in sc):
             return False
         from_read = {
             (r, w) for r, origin in self.rf.items() for (o, w) in co if o == origin and r != w
@@ -220,9 +220,9 @@ class Execution:
         for a, b in permutations(range(self.n), 2):
             x, y = self.events[a], self.events[b]
             conflict = x.kind == "W" and y.kind in "RW" and x.op.location == y.op.location
-            if conflict and min(x.thread, y.thread) >= 0 and (a, b) not in self.strong:
-                if not {(a, b), (b, a)} & base:
-                    yield x.op.location
+            ordered = (a, b) in self.strong or {(a, b), (b, a)} & base
+            if conflict and min(x.thread, y.thread) >= 0 and not ordered:
+                yield x.op.location
 
 
 # ---- of a sequentially consistent trace
@@ -296,8 +296,8 @@ class Values:
         regs: State,
         written: dict[tuple[int, int], int],
     ) -> bool:
-        """Computes what is known so far, up to a branch whose values are not known. False: some value
-        is not known, or a branch goes the other way."""
+        """Computes what is known so far, up to a branch whose values are not known. False: some
+        value is not known, or a branch goes the other way."""
         mine: dict[str, int | None] = {
             name.partition(":")[2]: v
             for name, v in self.test.initial.items()
@@ -378,8 +378,8 @@ def candidates(
 
 
 def allowed(test: Litmus) -> Iterator[State]:
-    """The final states that the model allows. A location has the value of any write that no other one
-    follows in coherence order."""
+    """The final states that the model allows. A location has the value of any write that no other
+    one follows in coherence order."""
     for execution, state, name_of in candidates(test):
         for _, co in execution.consistent():
             last = []
@@ -409,6 +409,3 @@ def verdict(test: Litmus) -> bool:
 
 def racy_locations(test: Litmus, trace: list[Step]) -> set[str]:
     return of_trace(test, trace).races()
-
-
-__all__ = ["allowed", "chain", "racy_locations", "verdict"]

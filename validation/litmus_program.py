@@ -259,7 +259,7 @@ class Machine:
         return self.state.get(f"P{t}:{text}", 0) if is_register(text) else int(text)
 
     def step(self, t: int) -> None:
-        """Runs the thread's next operation, and what follows it up to the next one that is shared."""
+        """Runs the thread's next operation."""
         op = self.test.threads[t].ops[self.at[t]]
         self.trace.append(Step(t, self.at[t], op, self.generation if op.kind == "bar" else -1))
         self.at[t] += 1
@@ -320,7 +320,7 @@ def barrier_id(machine: Machine, t: int, op: Op) -> str:
 
 
 def quorum(test: Litmus, block: int, op: Op) -> int:
-    """Threads that complete the barrier; where no count is given, those of the block that name it."""
+    """Threads that complete the barrier: those of the block that name it, if no count is given."""
     if len(op.args) > 2:
         return int(op.args[2])
     mine = [t for t in test.threads if t.block == block]
@@ -366,7 +366,7 @@ def sem(op: Op) -> str:
     return ".".join(filter(None, (op.order, op.scope)))
 
 
-def write_op(op: Op, t: int, block_threads: int, test: Litmus) -> str:
+def write_op(op: Op, t: int, test: Litmus) -> str:
     """The instruction in PTX."""
     where = f"[%a_{op.location}]"
     if op.kind == "fence":
@@ -414,14 +414,14 @@ def write_column(test: Litmus, t: int, slots: dict[tuple[int, int], int]) -> lis
         if op.kind == "bar":
             now = max([now, *(slots.get((-t - 1, k), now),)])
         guard = "" if op.kind in ("bar", "label", "alu", "branch") else "@%one "
-        text = write_op(op, t, 0, test)
+        text = write_op(op, t, test)
         lines.append(text if op.kind == "label" else f"    {guard}{text}")
     return lines
 
 
 def slots_of(test: Litmus, trace: list[Step]) -> dict[tuple[int, int], int]:
-    """When each operation runs in its block: (thread, index), and under (-thread - 1, index) when the
-    barrier that the operation is completes."""
+    """When each operation runs in its block: (thread, index); and when a barrier that it waits at
+    completes: (-thread - 1, index)."""
     slots: dict[tuple[int, int], int] = {}
     completed: dict[int, int] = {}
     times: dict[int, int] = {}
@@ -447,9 +447,9 @@ def registers(test: Litmus) -> list[list[str]]:
 
 
 def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool) -> str:
-    """PTX whose block k runs the threads of the test's block blocks[k], one per warp, interleaved as
-    in the trace. The last parameter is an array of the registers' final values. one_by_one: a fence
-    that no thread runs makes the emulator run blocks one after the other."""
+    """PTX whose block k runs the threads of the test's block blocks[k], one per warp, interleaved
+    as in the trace. The last parameter is an array of the registers' final values. one_by_one: a
+    fence that no thread runs makes the emulator run blocks one after the other."""
     parameters = [f".param .u64 p_{name}" for name in [*test.locations, "out"]]
     lines = [
         ".version 8.3\n.target sm_90\n.address_size 64",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import re
 import sys
 import time
@@ -28,7 +29,7 @@ from suites.explained import EXPLAINED, Explanation
 
 RECORD = "public-suites.json"
 assert adapters.__all__  # importing them registers their cases
-SHOWN = 3  # findings per kernel that the record keeps
+MESSAGE = 300  # characters of a finding that the record keeps
 
 
 def explanation(unit: build.Unit, name: reference.Name) -> Explanation | None:
@@ -71,17 +72,30 @@ class Tally:
         if not outcome.right:
             self.counts["explained" if known and known.harmful else "wrong"] += 1
         if not outcome.right or outcome.hazards:
-            self.findings.append(
-                {
-                    "file": unit.file,
-                    "kernel": name.kernel,
-                    "template": name.template,
-                    "detail": outcome.detail,
-                    "hazards": list(outcome.hazards[:SHOWN]),
-                    "explained": known.reason if known else "",
-                    "harmful": known.harmful if known else None,
-                }
-            )
+            self.find(unit, name, outcome, known)
+
+    def find(
+        self,
+        unit: build.Unit,
+        name: reference.Name,
+        outcome: reference.Outcome,
+        known: Explanation | None,
+    ) -> None:
+        """One finding for all instances of a template; the first one's message is kept."""
+        same = {
+            "file": unit.file,
+            "kernel": name.kernel,
+            "wrong": not outcome.right,
+            "explained": known.reason if known else "",
+            "harmful": known.harmful if known else None,
+        }
+        for one in self.findings:
+            if same.items() <= one.items():
+                one["instances"].append(", ".join(name.template))
+                return
+        message = outcome.detail or outcome.hazards[0]
+        instances = [", ".join(name.template)]
+        self.findings.append({**same, "message": message[:MESSAGE], "instances": instances})
 
     def row(self) -> records.Record:
         keys = ("files", "entries", "decoded", "run", "right", "explained", "wrong", "hazards")
@@ -118,7 +132,8 @@ def examine(tally: Tally, unit: build.Unit, programs: dict[str, Any]) -> None:
         elif programs.get(entry.name):
             launch = zluda.launch(programs[entry.name], len(entry.zeros))
         if launch:
-            tally.add(unit, name, reference.run(unit.ptx, entry.name, launch))
+            module = decode.alone(unit.ptx, entry.name)
+            tally.add(unit, name, reference.run(module, entry.name, launch))
 
 
 def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
@@ -127,7 +142,13 @@ def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
     tally = Tally(suite, root, len(listed))
     programs = zluda.table(root) if suite.name == "ZLUDA" else {}
     units = build.units(
-        suite, given.folder, given.cache, print_line, jobs=given.jobs, python=given.python
+        suite,
+        given.folder,
+        given.cache,
+        print_line,
+        jobs=given.jobs,
+        python=given.python,
+        seconds=given.seconds,
     )
     for unit in units:
         if unit.ptx is None:
@@ -153,6 +174,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, help="of PTX; FOLDER/ptx if not given")
     parser.add_argument("--only", action="append", choices=[s.name for s in table.SUITES])
     parser.add_argument("--jobs", type=int, default=1, help="compilers at the same time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="to compile one suite")
     parser.add_argument("--python", default=sys.executable, help="has triton and numba-cuda")
     parser.add_argument("--results", type=Path, default=records.RESULTS)
     given = parser.parse_args()

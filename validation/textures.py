@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "emu"))
 import texture_cases  # noqa: E402
-from texture_cases import BLOCK, Case  # noqa: E402
+from texture_inputs import BLOCK, Case  # noqa: E402
 
 GROUPS = ("probes", "address", "integer", "cube", "other", "surface", "reduction", "query")
 TABLE = "table"  # a process for each of its cases
@@ -288,9 +288,20 @@ def checksum(array: np.ndarray) -> int:
 
 
 def record(folder: Path, target: Path) -> None:
-    sums = {key: checksum(array) for key, array in load(folder).items()}
-    lines = ",\n".join(f"{json.dumps(key)}: {value}" for key, value in sorted(sums.items()))
-    target.write_text("{\n" + lines + "\n}\n")
+    """Checksums of the recorded cases, and the first words where the emulator's differ."""
+    from texture_run import run as emulate
+
+    recorded = load(folder)
+    lines, differ = [], {}
+    for case in texture_cases.all_cases():
+        for key, array in emulate(case).items():
+            lines.append(f"{json.dumps(key)}: {checksum(recorded[key])}")
+            at = np.flatnonzero((array != recorded[key]).any(axis=-1)) if key == case.name else []
+            if len(at):
+                differ[key] = [[int(k), int(recorded[key][k, 0])] for k in at]
+    text = '{\n"checksums": {\n' + ",\n".join(sorted(lines)) + '\n},\n"differ": {\n'
+    text += ",\n".join(f"{json.dumps(key)}: {places}" for key, places in differ.items())
+    target.write_text(text + "\n}\n}\n")
 
 
 def main() -> None:

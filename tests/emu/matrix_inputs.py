@@ -28,7 +28,7 @@ FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "f64")
 def random_elements(rng, name: str, shape, spread: str) -> np.ndarray:
     """Bit patterns. spread: "near" one, "wide", "special" (wide, some NaNs and infinities),
     "cancel" (few significands and exponents, so that sums cancel), "tiny" (subnormals and others
-    near zero); what is neither is wide.
+    near zero), "codes" (near one, with any metadata).
     """
     bits, mantissa, exponent = ELEMENTS[name]
     raw = rng.integers(0, 1 << bits, shape, dtype=np.uint64)

@@ -220,6 +220,8 @@ def between_floats() -> list[Row]:
                     add(text, to, frm, rounding, ftz=True)
                 if to is not BF16 and frm is not BF16:
                     add(text, to, frm, rounding, sat=True)
+    add("", F16, BF16)  # ptxas takes .rn for none
+    add("", BF16, F16)
     add("rni", F32, F32, integral=ef.NEAREST, ftz=True, sat=True)
     for to, rounding in product((F16, BF16, TF32), (ef.NEAREST, ef.ZERO)):
         add(rounding, to, F32, rounding, relu=True)

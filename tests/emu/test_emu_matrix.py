@@ -4,7 +4,7 @@ matrix_h200.json holds checksums of what one H200 (sm_90a, driver 580) made of t
 matrix_cases.py, so the comparison with hardware runs where there is none; where there is one, the
 GPU is asked again. On a machine with an H200,
 
-    python tests/emu/test_emu_matrix.py     # asks it for those runs that have no checksums yet
+    PYTHONPATH=tests python tests/emu/test_emu_matrix.py   # adds runs that have no checksums yet
 """
 
 from __future__ import annotations

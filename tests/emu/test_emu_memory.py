@@ -50,26 +50,6 @@ def rng(request) -> np.random.Generator:
 SPACES = ("global", "shared", "local", "const", "param")
 
 
-def test_an_access_that_names_a_shared_variable_is_in_its_space(rng) -> None:
-    """As ptxas has it: without .shared, `[tile]` is no generic address 0, but the variable."""
-    first, out = random_array(rng, "u4", 1), np.zeros(N, "u4")
-    run(
-        """.reg .b32 %v, %old;
-        ld.global.u32 %v, [%p0];
-        st.u32 [tile+8], %v;
-        bar.sync 0;
-        atom.add.u32 %old, [tile+8], 1;
-        red.add.u32 [tile+8], 2;
-        bar.sync 0;
-        ld.u32 %v, [tile+8];
-        mad.wide.u32 %to, %i, 4, %p1;
-        st.global.u32 [%to], %v;""",
-        first,
-        out,
-    )
-    np.testing.assert_array_equal(out, np.broadcast_to(first + np.uint32(3 * N), N))
-
-
 def test_addresses_say_their_space() -> None:
     """isspacep of a generic address of each space, for each space, by lanes that differ."""
     out = np.full((len(SPACES), N), 9, "u4")

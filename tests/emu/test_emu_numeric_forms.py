@@ -103,7 +103,8 @@ def wmma_forms() -> Iterator[str]:
         for before, after in suffixes(a, d):
             bits, saturate = (after, "") if a == "b1" else ("", before)
             rounding, saturate = (saturate, "") if a == "f64" else ("", saturate)
-            types = f"{d}.{c}" if a == "f16" else f"{d}.{a}.{b}.{c}"
+            every = f"{d}.{a}.{b}.{c}"
+            types = f"{d}.{c}" if a == "f16" else every
             order = f"{la}.{lb}.m{m}n{n}k{k}{rounding}"
             head = f"wmma.mma{bits}.sync.aligned.{order}.{types}{saturate}"
             factors = (
@@ -113,6 +114,8 @@ def wmma_forms() -> Iterator[str]:
             )
             operands = [fragment(d, m * n, 0), *factors, fragment(c, m * n, 60)]
             yield f"{head} {', '.join(operands)};"
+            if a == "f16":  # the factors' types are not written
+                yield f"{head} {', '.join(operands)};".replace(types, every)
 
 
 def wgmma_forms() -> Iterator[str]:

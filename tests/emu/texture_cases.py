@@ -1,4 +1,4 @@
-"""Kernels of one texture or surface instruction each, with seeded inputs, for any device.
+"""Cases of texture and surface instructions, for any device.
 
 A thread loads eight words, which are coordinates and other operands, and stores four words of
 result. So the same arrays can be compared between an H200, the emulator and a model.
@@ -6,282 +6,10 @@ result. So the same arrays can be compared between an H200, the emulator and a m
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-
-BLOCK = 128
-HEADER = ".version 8.1\n.target sm_80\n.address_size 64\n"
-#            operands of the coordinate vector, and of an offset
-GEOMETRY = {
-    "1d": ("{{{0}}}", "{{{6}}}"),
-    "2d": ("{{{0}, {1}}}", "{{{6}, {7}}}"),
-    "3d": ("{{{0}, {1}, {2}, {2}}}", "{{{6}, {7}, {6}, {6}}}"),
-    "a1d": ("{{{4}, {0}}}", "{{{6}}}"),
-    "a2d": ("{{{4}, {0}, {1}, {1}}}", "{{{6}, {7}}}"),
-    "cube": ("{{{0}, {1}, {2}, {2}}}", ""),
-    "acube": ("{{{4}, {0}, {1}, {2}}}", ""),
-}
-WORDS = [f"%c{k}" for k in range(8)]
-
-
-def coordinates(geometry: str) -> str:
-    return GEOMETRY[geometry][0].format(*WORDS)
-
-
-def kernel(body: str) -> str:
-    return (
-        HEADER
-        + """.visible .entry sample(.param .u64 t, .param .u64 in, .param .u64 out)
-{
-.reg .b64 %t, %in, %out;
-.reg .b32 %c<8>, %d<4>, %i, %b;
-.reg .b16 %h<4>;
-.reg .b64 %w<2>;
-.reg .pred %p;
-ld.param.u64 %t, [t];
-ld.param.u64 %in, [in];
-ld.param.u64 %out, [out];
-mov.u32 %i, %tid.x;
-mov.u32 %b, %ctaid.x;
-mad.lo.u32 %i, %b, """
-        + f"{BLOCK}, %i;\n"
-        + """mad.wide.u32 %in, %i, 32, %in;
-mad.wide.u32 %out, %i, 16, %out;
-ld.global.v4.b32 {%c0, %c1, %c2, %c3}, [%in];
-ld.global.v4.b32 {%c4, %c5, %c6, %c7}, [%in+16];
-mov.b32 %d0, 0; mov.b32 %d1, 0; mov.b32 %d2, 0; mov.b32 %d3, 0;
-"""
-        + body
-        + """
-st.global.v4.b32 [%out], {%d0, %d1, %d2, %d3};
-ret;
-}
-"""
-    )
-
-
-@dataclass(frozen=True)
-class Texture:
-    """The options of smemkern.Texture, and how its texels are made."""
-
-    shape: tuple[int, ...]  # slowest first, without channels
-    dtype: str = "float32"
-    channels: int = 1
-    address: tuple[str, ...] | str = "clamp"
-    filter: str = "point"
-    normalized: bool = False
-    read: str = "element"
-    border: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
-    layered: bool = False
-    cubemap: bool = False
-    texels: str = "random"  # random, near, index, corners, all
-    memory: str = "array"  # of the device: array, linear or pitch; all are the same to a model
-
-    def values(self, rng: np.random.Generator) -> np.ndarray:
-        shape = (*self.shape, self.channels)
-        dtype = np.dtype(self.dtype)
-        n = int(np.prod(shape))
-        if self.texels == "index":
-            return np.arange(n).reshape(shape).astype(dtype)
-        if self.texels == "all":  # every bit pattern of the type
-            words = np.arange(n) % (1 << 8 * dtype.itemsize)
-            return words.astype(f"u{dtype.itemsize}").view(dtype).reshape(shape)
-        if self.texels == "corners":  # channel k is 1 in corner k, and 0 elsewhere
-            return np.eye(n // self.channels, self.channels, dtype=dtype).reshape(shape)
-        if self.texels == "corners_high":
-            return np.eye(n // self.channels, self.channels, -4, dtype=dtype).reshape(shape)
-        if dtype.kind != "f":
-            info = np.iinfo(dtype)
-            return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
-        values = rng.standard_normal(shape)
-        if self.texels == "random":
-            values *= 2.0 ** rng.integers(-8, 9, shape)
-        return values.astype(dtype)
-
-
-@dataclass(frozen=True)
-class Case:
-    name: str
-    texture: Texture
-    body: str
-    inputs: str = "spread"  # which coordinates
-    count: int = 16
-    surface: bool = False
-    raw: bool = field(default=False, compare=False)
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def ptx(self) -> str:
-        return kernel(self.body)
-
-    def arrays(self, seed: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Texels, and the words that the threads load."""
-        rng = np.random.default_rng(zlib.crc32(self.name.encode()) if seed is None else seed)
-        texels = self.texture.values(rng)
-        return texels, INPUTS[self.inputs](self, rng, self.count * BLOCK)
-
-
-# ---- coordinates ----
-
-SPECIAL = np.array(
-    [
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        0.5,
-        np.nan,
-        np.inf,
-        -np.inf,
-        1e30,
-        -1e30,
-        1e9,
-        -1e9,
-        2.0**31,
-        -(2.0**31),
-        1e-40,
-        -1e-40,
-        65536.0,
-        -32768.5,
-    ],
-    np.float32,
-)
-
-
-def _extents(case: Case) -> list[int]:
-    """Of the coordinates x, y, z."""
-    shape = case.texture.shape
-    if case.texture.cubemap:
-        return [1, 1, 1]
-    if case.texture.layered:
-        shape = shape[1:]
-    return list(shape[::-1])
-
-
-def _layers(case: Case, rng, n: int) -> np.ndarray:
-    if not case.texture.layered:
-        return np.zeros(n, np.uint32)
-    layers = case.texture.shape[0]
-    return rng.integers(-2, layers + 2, n).astype(np.int32).view(np.uint32)
-
-
-def _words(case: Case, rng, columns: list[np.ndarray], n: int) -> np.ndarray:
-    words = np.zeros((n, 8), np.uint32)
-    for k, column in enumerate(columns):
-        words[:, k] = column.view(np.uint32)
-    words[:, 4] = _layers(case, rng, n)
-    words[:, 5] = rng.uniform(-2, 3, n).astype(np.float32).view(np.uint32)
-    words[:, 6:] = rng.integers(-8, 8, (n, 2)).astype(np.int32).view(np.uint32)
-    return words
-
-
-def _spread(case: Case, rng, n: int) -> np.ndarray:
-    """Over the texture and some way around it, with special values among them."""
-    columns = []
-    for extent in _extents(case):
-        unit = 1.0 if case.texture.normalized else float(extent)
-        x = (rng.uniform(-1.75, 2.75, n) * unit).astype(np.float32)
-        if case.texture.cubemap:
-            x = rng.standard_normal(n).astype(np.float32)
-        on_edge = rng.random(n) < 0.2
-        edges = rng.integers(-2 * extent, 3 * extent + 1, n) / 2 * (unit / extent)
-        x = np.where(on_edge, edges.astype(np.float32), x)
-        special = rng.random(n) < 0.04
-        columns.append(np.where(special, rng.choice(SPECIAL, n), x).astype(np.float32))
-    return _words(case, rng, columns, n)
-
-
-def _fine(case: Case, rng, n: int) -> np.ndarray:
-    """Within the texture; many at or next to multiples of 1/512 texel."""
-    columns = []
-    for extent in _extents(case):
-        steps = rng.integers(-256, 512 * extent + 256, n)
-        x = (steps / 512).astype(np.float32)
-        x = np.where(rng.random(n) < 0.3, np.nextafter(x, np.float32(np.inf)), x)
-        x = np.where(rng.random(n) < 0.3, np.nextafter(x, np.float32(-np.inf)), x)
-        x = np.where(rng.random(n) < 0.4, rng.uniform(-0.5, extent + 0.5, n), x).astype(np.float32)
-        if case.texture.normalized:
-            x = (x.astype(np.float64) / extent).astype(np.float32)
-        columns.append(x)
-    return _words(case, rng, columns, n)
-
-
-def _lattice(case: Case, rng, n: int) -> np.ndarray:
-    """Multiples of 1/256 texel from the first texel's centre to the last one's."""
-    columns = [
-        (0.5 + rng.integers(0, 256 * (extent - 1) + 1, n) / 256).astype(np.float32)
-        for extent in _extents(case)
-    ]
-    return _words(case, rng, columns, n)
-
-
-def _texels(case: Case, rng, n: int) -> np.ndarray:
-    """Every texel's centre in turn, of a 1-D texture."""
-    x = np.arange(n, dtype=np.float32) + np.float32(0.5)
-    return _words(case, rng, [x], n)
-
-
-def _integers(case: Case, rng, n: int) -> np.ndarray:
-    columns = []
-    for extent in _extents(case):
-        x = rng.integers(-3, extent + 3, n)
-        far = rng.choice(np.array([-(2**31), 2**31 - 1, 1 << 20, -(1 << 16)]), n)
-        columns.append(np.where(rng.random(n) < 0.05, far, x).astype(np.int32))
-    return _words(case, rng, columns, n)
-
-
-def _bytes(case: Case, rng, n: int) -> np.ndarray:
-    """For surfaces: x in bytes of the element, and words to store."""
-    words = _integers(case, rng, n)
-    texel = np.dtype(case.texture.dtype).itemsize * case.texture.channels
-    words[:, 0] = words[:, 0] * np.uint32(texel)
-    return words
-
-
-def _each_texel(case: Case, rng, n: int) -> np.ndarray:
-    """For surface stores: each thread its own element, in and around the surface."""
-    words = np.zeros((n, 8), np.uint32)
-    extents = [*_extents(case), 1, 1][:3]
-    at = np.arange(n)
-    for k, extent in enumerate(extents):
-        pad = 2 if k < len(_extents(case)) else 0
-        words[:, k] = (at % (extent + 2 * pad) - pad).astype(np.int32).view(np.uint32)
-        at = at // (extent + 2 * pad)
-    inside = at == 0
-    words[~inside, 0] = 1 << 24  # no two threads at one element
-    words[:, 4:] = rng.integers(0, 1 << 32, (n, 4), dtype=np.uint32)
-    floats = rng.random(n) < 0.6
-    reals = (rng.standard_normal((n, 4)) * 2.0 ** rng.integers(-20, 20, (n, 4))).astype(np.float32)
-    words[floats, 4:] = reals.view(np.uint32)[floats]
-    small = rng.random(n) < 0.3
-    words[small, 4:] = rng.integers(-300, 300, (n, 4)).astype(np.int32).view(np.uint32)[small]
-    return words
-
-
-def _each_byte(case: Case, rng, n: int) -> np.ndarray:
-    words = _each_texel(case, rng, n)
-    texel = np.dtype(case.texture.dtype).itemsize * case.texture.channels
-    words[:, 0] = words[:, 0] * np.uint32(texel)
-    return words
-
-
-INPUTS = {
-    "spread": _spread,
-    "fine": _fine,
-    "lattice": _lattice,
-    "texels": _texels,
-    "integers": _integers,
-    "bytes": _bytes,
-    "each_texel": _each_texel,
-    "each_byte": _each_byte,
-}
-
-# ---- instructions ----
+from texture_inputs import BLOCK, GEOMETRY, WORDS, Case, Texture, coordinates
 
 RESULT = "{%d0, %d1, %d2, %d3}"
 
@@ -305,35 +33,31 @@ def probes() -> list[Case]:
     cases = []
     for size in (1, 2, 7, 64, 1000):
         t = Texture((size,), filter="linear", texels="index")
-        cases.append(Case(f"weights 1d {size}", t, tex("1d"), "fine", 64, raw=True))
+        cases.append(Case(f"weights 1d {size}", t, tex("1d"), "fine", 64))
     for size in (1, 2, 3, 5, 7, 64, 100, 1000, 4097):
         for address in ("clamp", "wrap"):
             t = Texture((size,), filter="linear", texels="index", normalized=True, address=address)
-            cases.append(
-                Case(f"weights 1d {size} normalized {address}", t, tex("1d"), "fine", 64, raw=True)
-            )
+            cases.append(Case(f"weights 1d {size} normalized {address}", t, tex("1d"), "fine", 64))
     for size in (3, 7, 100, 1000):
         t = Texture((size,), texels="index", normalized=True)
-        cases.append(Case(f"point 1d {size} normalized", t, tex("1d"), "fine", 64, raw=True))
+        cases.append(Case(f"point 1d {size} normalized", t, tex("1d"), "fine", 64))
         t = Texture((size,), texels="index")
-        cases.append(Case(f"point 1d {size}", t, tex("1d"), "fine", 64, raw=True))
+        cases.append(Case(f"point 1d {size}", t, tex("1d"), "fine", 64))
     t = Texture((2, 2), filter="linear", texels="corners", channels=4)
-    cases.append(Case("corners 2d", t, tex("2d"), "lattice", 256, raw=True))
+    cases.append(Case("corners 2d", t, tex("2d"), "lattice", 256))
     for texels in ("corners", "corners_high"):
         t = Texture((2, 2, 2), filter="linear", texels=texels, channels=4)
-        cases.append(Case("corners 3d " + texels, t, tex("3d"), "lattice", 256, raw=True))
+        cases.append(Case("corners 3d " + texels, t, tex("3d"), "lattice", 256))
     for shape in ((64,), (9, 7), (5, 6, 7)):
         geometry = f"{len(shape)}d"
         for texels in ("random", "near"):
             for dtype in ("float32", "float16"):
                 t = Texture(shape, dtype, filter="linear", texels=texels)
                 name = f"sum {geometry} {dtype} {texels}"
-                cases.append(Case(name, t, tex(geometry), "lattice", 128, raw=True))
+                cases.append(Case(name, t, tex(geometry), "lattice", 128))
         for dtype in ("uint8", "int8", "uint16", "int16"):
             t = Texture(shape, dtype, filter="linear", read="normalized_float")
-            cases.append(
-                Case(f"sum {geometry} {dtype}", t, tex(geometry), "lattice", 128, raw=True)
-            )
+            cases.append(Case(f"sum {geometry} {dtype}", t, tex(geometry), "lattice", 128))
     for dtype, n in (
         ("uint8", 256),
         ("int8", 256),
@@ -344,7 +68,7 @@ def probes() -> list[Case]:
         read = "element" if dtype == "float16" else "normalized_float"
         # one row of at most 131072 texels
         t = Texture((n,), dtype, read=read, texels="all")
-        cases.append(Case(f"convert {dtype}", t, tex("1d"), "texels", n // BLOCK, raw=True))
+        cases.append(Case(f"convert {dtype}", t, tex("1d"), "texels", n // BLOCK))
     return cases
 
 
@@ -369,8 +93,10 @@ def address_cases() -> list[Case]:
             border=(1.5, -2.0, 0.25, 8.0),
             texels="near",
         )
+        if geometry_of(t) == "1d" and mode == "border" and filter == "linear":
+            continue  # the GPU also weighs the border above and below, if y has this mode too
         name = f"{geometry_of(t)} {mode} {filter}{' normalized' * normalized}"
-        cases.append(Case(name, t, tex(geometry_of(t)), count=8, raw=True))
+        cases.append(Case(name, t, tex(geometry_of(t)), count=8))
     mixed = Texture(
         (6, 11),
         address=("wrap", "border"),
@@ -400,16 +126,14 @@ def address_cases() -> list[Case]:
                 read="normalized_float",
                 border=(0.5, -2.0, 0.25, 300.0),
             )
-            cases.append(
-                Case(f"2d {dtype} x {channels} normalized float", t, tex("2d"), count=4, raw=True)
-            )
+            cases.append(Case(f"2d {dtype} x {channels} normalized float", t, tex("2d"), count=4))
     return cases
 
 
 def integer_cases() -> list[Case]:
     cases = []
     for mode in ("clamp", "border"):
-        for shape in ((13,), (5, 7), (3, 5, 6)):
+        for shape in ((5, 7), (3, 5, 6)):  # tex.1d of integers is for linear memory
             t = Texture(shape, address=mode, border=(7.0, 8.0, 9.0, 10.0))
             geometry = f"{len(shape)}d"
             cases.append(
@@ -417,9 +141,6 @@ def integer_cases() -> list[Case]:
             )
         t = Texture((4, 5, 3), address=mode, border=(7.0, 8.0, 9.0, 10.0), layered=True)
         cases.append(Case(f"s32 a2d {mode}", t, tex("a2d", "f32", "s32"), "integers", 4))
-    for normalized in (False, True):
-        t = Texture((13,), normalized=normalized, address="wrap" if normalized else "clamp")
-        cases.append(Case(f"s32 1d wrap {normalized}", t, tex("1d", "f32", "s32"), "integers", 4))
     for dtype, channels in (
         ("float32", 1),
         ("uint8", 4),
@@ -450,10 +171,10 @@ def cube_cases() -> list[Case]:
             shape, filter=filter, normalized=True, cubemap=True, layered=bool(layers), texels="near"
         )
         geometry = geometry_of(t)
-        cases.append(Case(f"{geometry} {filter} {size}", t, tex(geometry), count=32, raw=True))
+        cases.append(Case(f"{geometry} {filter} {size}", t, tex(geometry), count=32))
         if filter == "linear" and size > 1:
             body = f"tld4.r.{geometry}.v4.f32.f32 {RESULT}, [%t, {coordinates(geometry)}];"
-            cases.append(Case(f"tld4 {geometry} {size}", t, body, count=16, raw=True))
+            cases.append(Case(f"tld4 {geometry} {size}", t, body, count=16))
     return cases
 
 
@@ -464,9 +185,7 @@ def other_cases() -> list[Case]:
             (6, 5), channels=4, address=mode, normalized=normalized, border=(7.0, 8.0, 9.0, 10.0)
         )
         body = f"tld4.{component}.2d.v4.f32.f32 {RESULT}, [%t, {coordinates('2d')}];"
-        cases.append(
-            Case(f"tld4.{component} {mode}{' normalized' * normalized}", t, body, count=4, raw=True)
-        )
+        cases.append(Case(f"tld4.{component} {mode}{' normalized' * normalized}", t, body, count=4))
     t = Texture((6, 5), "uint8", 4)
     body = f"tld4.g.2d.v4.u32.f32 {RESULT}, [%t, {coordinates('2d')}];"
     cases.append(Case("tld4 uint8", t, body, count=4))
@@ -475,9 +194,9 @@ def other_cases() -> list[Case]:
     cases.append(Case("tld4 of a missing channel", t, body, count=4))
     t = Texture((60, 50), texels="index")
     body = f"tld4.r.2d.v4.f32.f32 {RESULT}, [%t, {coordinates('2d')}];"
-    cases.append(Case("tld4 footprint", t, body, "fine", count=64, raw=True))
+    cases.append(Case("tld4 footprint", t, body, "fine", count=64))
     t = Texture((60, 50), texels="index", normalized=True)
-    cases.append(Case("tld4 footprint normalized", t, body, "fine", count=64, raw=True))
+    cases.append(Case("tld4 footprint normalized", t, body, "fine", count=64))
     t = Texture((6, 5), address="mirror", normalized=True)
     body = f"tld4.r.2d.v4.f32.f32 {RESULT}, [%t, {coordinates('2d')}], {{%c6, %c7}};"
     cases.append(Case("tld4 offset", t, body, count=8))
@@ -493,9 +212,9 @@ def other_cases() -> list[Case]:
             )
             cases.append(Case(f"offset {geometry} {mode}", t, tex(geometry, rest=offset), count=8))
         t = Texture(shape, layered=geometry[0] == "a")
-        cases.append(
-            Case(f"offset {geometry} s32", t, tex(geometry, "f32", "s32", offset), "integers", 8)
-        )
+        body = tex(geometry, "f32", "s32", offset)
+        if geometry != "1d":
+            cases.append(Case(f"offset {geometry} s32", t, body, "integers", 8))
         t = Texture(shape, filter="linear", layered=geometry[0] == "a")
         cases.append(Case(f"level {geometry}", t, tex("level." + geometry, rest=", %c5"), count=8))
         cases.append(Case(f"base {geometry}", t, tex("base." + geometry), count=8))
@@ -549,7 +268,6 @@ def query_cases() -> list[Case]:
         Texture((3, 6, 5), "uint32", 4, layered=True),
         Texture((6, 4, 4), cubemap=True, normalized=True),
         Texture((2, 6, 4, 4), cubemap=True, layered=True, normalized=True),
-        Texture((64,), "int8", 2, memory="linear"),
     ]
     cases = []
     for k, t in enumerate(textures):
@@ -557,14 +275,14 @@ def query_cases() -> list[Case]:
             level = ", 0" if "level" in query else ""
             body = f"txq.{query}.b32 %d0, [%t]{level};"
             cases.append(Case(f"txq.{query} {k}", t, body, count=1))
-        for query in SIZES if t.memory == "array" else ():
+        for query in SIZES:
             body = f"suq.{query}.b32 %d0, [%t];"
             cases.append(Case(f"suq.{query} {k}", t, body, count=1, surface=True))
     return cases
 
 
 def table_cases() -> list[Case]:
-    """Queries that ptxas makes loads from a table of the driver's, which may trap."""
+    """Queries that the driver (580) refuses to load, as the emulator does."""
     t = Texture(
         (5, 7),
         "uint8",
@@ -617,9 +335,7 @@ def surface_cases() -> list[Case]:
     ):
         t = Texture((40, 50), dtype, channels)
         body = "sust.p.2d.v4.b32.zero [%t, {%c0, %c1}], {%c4, %c5, %c6, %c7};"
-        cases.append(
-            Case(f"sust.p {dtype} x {channels}", t, body, "each_texel", 20, surface=True, raw=True)
-        )
+        cases.append(Case(f"sust.p {dtype} x {channels}", t, body, "each_texel", 20, surface=True))
     return cases
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from texture_cases import Texture
+from texture_inputs import Texture
 
 STEP = 1 / 256  # of coordinates in hardware
 
@@ -79,6 +79,7 @@ class Model:
         self.values = values.reshape(layers * faces, *self.shape, 4)
         self.rank = len(self.shape)
         layer = np.minimum(words[:, 4], layers - 1).astype(np.int64)
+        self.layer_inside = words[:, 4] < layers
         self.sizes = self.shape[::-1]
         x = words[:, :3].view(np.float32).astype(np.float64)
         self.integer = words[:, :3].view(np.int32).astype(np.int64)
@@ -86,9 +87,11 @@ class Model:
         x[self.unclear] = 0.7
         self.plane = layer
         if t.cubemap:
+            small = np.abs(x).max(axis=1) < 1e-30
+            x[small] = 0.7
             face, x, between = cube(x)
             self.plane = layer * 6 + face
-            self.unclear = self.unclear | between
+            self.unclear = self.unclear | between | small
         self.x = x[:, : self.rank]
         if t.normalized:
             self.x = self.x * np.array(self.sizes)
@@ -131,13 +134,16 @@ class Model:
         bound = np.abs(self.values).max() if self.values.size else 0.0
         bound = max(bound, np.abs(self.t.border).max() if "border" in str(self.t.address) else 0)
         error = self.rank * step * 2 * np.maximum(highest, np.where(self.near_edge(-0.5), bound, 0))
-        return total, np.where(self.unclear, np.nan, error + 1e-6 * highest)
+        error = error + 1e-6 * highest
+        if self.t.read == "normalized_float":  # the lowest integer counts as such in a sum
+            error = error + 2 / np.iinfo(self.t.dtype).max
+        return total, np.where(self.unclear, np.nan, error)
 
     def fetch(self, offset=None) -> tuple[np.ndarray, np.ndarray]:
         """Integer coordinates: no address modes, and outside reads 0."""
         at = self.integer[:, : self.rank]
         at = at if offset is None else at + offset[:, : self.rank]
-        inside = ((at >= 0) & (at < np.array(self.sizes))).all(axis=1)
+        inside = ((at >= 0) & (at < np.array(self.sizes))).all(axis=1) & self.layer_inside
         axes = list(np.where(inside[:, None], at, 0).T)
         found = look_up(self.t, self.values, self.plane, axes)
         return np.where(inside[:, None], found, 0.0), np.zeros(len(at))

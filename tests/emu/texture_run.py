@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from texture_cases import BLOCK, Case
+from texture_inputs import BLOCK, Case
 
 import smemkern
 

@@ -57,6 +57,20 @@ END: bar.sync 0; ret;
 }}
 """
 )
+TEXTURES = (
+    HEAD
+    + """.global .texref line;
+.global .surfref result;
+.visible .entry copy()
+{
+    .reg .b32 %i, %x, %v<4>;
+    mov.u32 %i, %tid.x; shl.b32 %x, %i, 2;
+    tex.1d.v4.u32.s32 {%v0, %v1, %v2, %v3}, [line, {%i}];
+    sust.b.1d.b32.trap [result, {%x}], %v0;
+    ret;
+}
+"""
+)
 HAZARDS = (
     HEAD
     + """.visible .entry race(.param .u64 x)
@@ -100,6 +114,13 @@ def batches() -> bool:
 
 def tensor_maps() -> bool:
     return close(smemkern.gemm(A, B, variant="tma", device="emu"), C)
+
+
+def textures() -> bool:
+    x, out = np.arange(32, dtype="u4"), np.zeros(32, "u4")
+    given = {"line": smemkern.Texture(x), "result": smemkern.Surface(out)}
+    smemkern.Kernel(TEXTURES, "copy")(1, 32, textures=given, device="emu")
+    return bool((out == x).all())
 
 
 def split() -> bool:
@@ -161,7 +182,18 @@ held: list = []
 OPERATIONS = {
     f.__name__: f
     for f in (
-        *(kernel, gemm, batches, tensor_maps, split, transpose, trace, trace_bulk, hazards),
+        *(
+            kernel,
+            gemm,
+            batches,
+            tensor_maps,
+            textures,
+            split,
+            transpose,
+            trace,
+            trace_bulk,
+            hazards,
+        ),
         *(blocks, gpu_blocks, gpu_several, gpu_transpose, gpu_arrays),
     )
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import hashlib
+import math
 import random
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from suites.table import SEED, Suite
 STUBS = Path(__file__).resolve().parent / "include"
 COMMON = ("-ptx", "-arch=sm_90a", "-lineinfo", "-std=c++17", "-w")
 TIMEOUT = 900  # seconds for one file
+LATE = "left out: no time to compile it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +79,18 @@ def reason(log: str) -> str:
     return found[1].strip()[:200] if found else (log.strip().splitlines() or ["no message"])[-1]
 
 
-def compile_one(suite: Suite, root: Path, file: Path, nvcc: str, cache: Path) -> Unit:
+def compile_one(
+    suite: Suite, root: Path, file: Path, nvcc: str, cache: Path, until: float = math.inf
+) -> Unit:
+    """From the cache, or by nvcc if the time has not passed."""
     name = str(file.relative_to(root))
     if file.suffix == ".ptx":
         return Unit(suite.name, name, file.read_text())
     out = cache / f"{key(suite, root, file, nvcc)}.ptx"
     failed = out.with_suffix(".error")
     if not out.exists() and not failed.exists():
+        if time.monotonic() > until:
+            return Unit(suite.name, name, None, LATE)
         part = out.with_suffix(".part")
         try:
             done = subprocess.run(
@@ -123,8 +131,10 @@ def units(
     progress: Callable[[str], None],
     jobs: int = 1,
     python: str = sys.executable,
+    seconds: float = math.inf,
 ) -> Iterator[Unit]:
-    """All files of the suite, in order."""
+    """All files of the suite, in order; none is begun to be compiled after so many seconds."""
+    until = time.monotonic() + seconds
     cache.mkdir(parents=True, exist_ok=True)
     root = repository(suite, folder)
     if suite.files[0].endswith(".py"):
@@ -133,7 +143,7 @@ def units(
     nvcc = version()
     listed = files(suite, root)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        made = pool.map(lambda file: compile_one(suite, root, file, nvcc, cache), listed)
+        made = pool.map(lambda file: compile_one(suite, root, file, nvcc, cache, until), listed)
         for k, unit in enumerate(made):
             progress(f"{suite.name}: {k + 1} of {len(listed)} {unit.file} {unit.error}")
             yield unit

@@ -122,7 +122,7 @@ EXPLAINED = (
         "globalToShmemAsyncCopy",
         "MatrixMulAsyncCopyMultiStageLargeChunk",
         True,
-        "Five stages are in flight in four buffers, and the tile of B is loaded from the place of "
+        "Five stages are in flight in four buffers, and the tile of B is loaded from the offset of "
         "A's tile; the sample's constant matrices hide both.",
     ),
     Explanation(
@@ -138,16 +138,16 @@ EXPLAINED = (
         "globalToShmemAsyncCopy",
         "MatrixMul(AsyncCopy|Naive)LargeChunk",
         True,
-        "The tile of B is loaded from the place of A's tile, in the asynchronous version from A "
-        "itself.",
+        "The tile of B is loaded from the offset of A's tile; the sample's constant matrices hide "
+        "it.",
     ),
     Explanation(
         "cuda-samples",
         "bf16TensorCoreGemm",
         "simple_wmma_bf16gemm",
         True,
-        "The row and the column of B's tile are swapped; the sample runs this kernel only where "
-        "shared memory is short.",
+        "The row and the column of B's tile are swapped; the sample runs other kernels unless it "
+        "is told to, or shared memory is short.",
     ),
     Explanation(
         "LeetCUDA",

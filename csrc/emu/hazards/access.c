@@ -190,7 +190,8 @@ void access_request(detector *d, const emu_request *r) {
     cas_reads_request(d, r, number);
     d->last_run[(size_t)r->warp * d->hazards->sites.n + number] = r->clock;
     d->last_access[r->warp] = d->hb.time;
-    const bool ends_chain = r->operation == EMU_STORE && d->hb.n_objects;
+    d->any_strong |= accessed_by->access_kind != WEAK;
+    const bool ends_chain = r->operation == EMU_STORE && d->any_strong;
     if (d->hb.fine_grained && !chunks && (accessed_by->access_kind != WEAK || ends_chain))
         synchronise(d, r, accessed_by);
     shadow *s = shadow_at(d, r, first_lane(r->active));

@@ -51,8 +51,8 @@ static epoch any_reader(const detector *d, const shadow *s, uint64_t offset) {
 }
 
 /* The write before the last one, which granule.c keeps with fine-grained synchronisation. */
-static epoch displaced_write(const detector *d, const shadow *s, uint64_t offset) {
-    return d->hb.fine_grained && s->epochs.read ? epoch_at(s->epochs.read, s, offset) : 0;
+static epoch displaced_write(const shadow *s, uint64_t offset) {
+    return s->displaced ? epoch_at(s->epochs.read, s, offset) : 0;
 }
 
 static void compare_writes(hazards *h, const detector *a, epoch of_a, const detector *b, epoch of_b,
@@ -71,13 +71,12 @@ static void compare_writes(hazards *h, const detector *a, epoch of_a, const dete
 static void compare_granule(hazards *h, const detector *writer, uint64_t region, uint64_t offset,
                             uint32_t bytes) {
     const shadow *s = &writer->regions[region];
-    const epoch writes[] = {epoch_at(s->epochs.write, s, offset),
-                            displaced_write(writer, s, offset)};
+    const epoch writes[] = {epoch_at(s->epochs.write, s, offset), displaced_write(s, offset)};
     for (const detector *d = h->joined; d; d = d->next) {
         const shadow *other = &d->regions[region];
         if (d == writer || !other->epochs.write) continue;
         const epoch other_writes[] = {epoch_at(other->epochs.write, other, offset),
-                                      displaced_write(d, other, offset)};
+                                      displaced_write(other, offset)};
         const epoch read = any_reader(d, other, offset);
         for (int k = 0; k < 2; k++) {
             for (int m = 0; m < 2; m++)

@@ -10,7 +10,7 @@
  * relies on one is reported although it is correct.
  *
  * A bulk copy that completes on an mbarrier finds its initialisation without such a fence in
- * practice: libcu++ has none after its mbarrier.init. So a missing one is a note, not a hazard.
+ * practice: libcu++ and Triton have none after mbarrier.init. So a missing one is a note, not a hazard.
  */
 #include <stdlib.h>
 #include <string.h>

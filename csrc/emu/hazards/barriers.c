@@ -46,7 +46,8 @@ static void arrive(detector *d, const emu_sync *e) {
         b->arrival_lane[warp] = (uint8_t)first_lane(e->lanes);
     }
     b->arrived[warp] |= e->lanes;
-    if (!e->arrive_only) b->waiting[warp] |= e->lanes;
+    /* Lanes that arrive at barrier.cluster count as waiting, because their wait makes no event. */
+    if (!e->arrive_only || e->ptx->has & PTX_HAS_CLUSTER) b->waiting[warp] |= e->lanes;
     b->clock[warp] = e->clock;
     b->has_thread_count = e->threads != 0;
     const bool relaxed = e->ptx->has & PTX_HAS_RELAXED; /* barrier.cluster.arrive.relaxed */

@@ -136,7 +136,7 @@ static bool is_confirmed(const hazards *h, const ptx_instruction *load) {
 }
 
 void cas_reads_classify(hazards *h) {
-    for (size_t k = 0; h->sites.has_cas && k < h->found.n; k++) {
+    for (size_t k = h->n_found_before; h->sites.has_cas && k < h->found.n; k++) {
         finding *f = &h->found.items[k];
         if (f->kind != SMK_HAZARD_RAW && f->kind != SMK_HAZARD_WAR) continue;
         const finding_op read = f->kind == SMK_HAZARD_RAW ? f->op : f->other;

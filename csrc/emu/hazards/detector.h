@@ -74,6 +74,7 @@ typedef struct shadow {
     bool is_shared;              /* shared memory of a block */
     bool written;                /* some epochs.write is set */
     bool in_flight;              /* some epoch may be TIME_IN_FLIGHT */
+    bool displaced;              /* some write before a last one is kept (granule.c) */
     bool has_uninitialised_read; /* in this block, not yet reported */
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
@@ -125,6 +126,7 @@ struct hazards {
     /* of the current launch: */
     const launch *launch;
     site_table sites;
+    size_t n_found_before;   /* findings of earlier launches */
     struct detector *joined; /* states of host threads that have finished */
     /* of the job: */
     struct overlap *overlap; /* NULL: no launches that overlap */
@@ -181,6 +183,7 @@ typedef struct detector {
     /* For loads of memory that starts uninitialised, against the write epoch; for all other checks
      * in shared memory, and in global memory. */
     fast_path_limits uninitialised_limits, shared_limits, global_limits;
+    bool any_strong;     /* some strong access that is no operation of an mbarrier */
     bool epochs_cleared; /* because the logical clock restarted */
     bool out_of_memory;
 } detector;

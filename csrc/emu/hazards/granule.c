@@ -97,7 +97,7 @@ static bool check_write(detector *d, shadow *s, uint64_t granule, epoch now, boo
 
 /* Checks an access against the write before the last one. */
 static void check_displaced(detector *d, shadow *s, uint64_t granule, epoch now, bool now_writes) {
-    const epoch e = s->epochs.read ? s->epochs.read[granule] : 0;
+    const epoch e = s->epochs.read[granule];
     const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
     if (!e || is_past || hb_before(&d->hb, e, epoch_thread(now)) || are_morally_strong(d, e, now))
         return;
@@ -202,7 +202,7 @@ void granule_read(detector *d, shadow *s, uint64_t granule, epoch now,
     if (!passes_fast_path(s->epochs.write[granule], now, write_limits))
         check_write(d, s, granule, now, false, own_value);
     if (d->hb.fine_grained) {
-        check_displaced(d, s, granule, now, false);
+        if (s->displaced) check_displaced(d, s, granule, now, false);
         add_reader(d, s, granule, now);
         return;
     }
@@ -248,7 +248,7 @@ static void check_writes(detector *d, shadow *s, uint64_t granule, epoch now,
  * thread that nothing orders. Of the last one and the one before it the weaker is kept. */
 static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
     epoch kept = 0;
-    const epoch before[] = {s->epochs.write[granule], s->epochs.read ? s->epochs.read[granule] : 0};
+    const epoch before[] = {s->epochs.write[granule], s->displaced ? s->epochs.read[granule] : 0};
     for (int k = 0; epoch_kind(now) != WEAK && k < 2; k++) {
         const epoch e = before[k];
         const bool is_past = s->is_shared && epoch_time(e) < d->hb.begin;
@@ -256,8 +256,10 @@ static void displace(detector *d, shadow *s, uint64_t granule, epoch now) {
         if (strength(d, e) >= strength(d, now) && hb_before(&d->hb, e, epoch_thread(now))) continue;
         if (!kept || strength(d, e) < strength(d, kept)) kept = e;
     }
-    if (!s->epochs.read && (!kept || !shadow_add_readers(d, s))) return;
+    if (!kept && !s->displaced) return;
+    if (!s->epochs.read && !shadow_add_readers(d, s)) return;
     s->epochs.read[granule] = kept;
+    s->displaced = true;
 }
 
 /* The last write's epoch after a strong write in the same interval between barriers. It stays weak
@@ -279,8 +281,8 @@ void granule_write(detector *d, shadow *s, uint64_t granule, epoch now,
     check_writes(d, s, granule, now, limits, value);
     if (d->hb.fine_grained) {
         if (s->epochs.other_read) check_readers(d, s, granule, now);
-        check_displaced(d, s, granule, now, true);
-        displace(d, s, granule, now);
+        if (s->displaced) check_displaced(d, s, granule, now, true);
+        if (s->displaced || epoch_kind(now) != WEAK) displace(d, s, granule, now);
     } else if (s->epochs.read && (passes_fast_path(s->epochs.read[granule], now, limits) ||
                                   !check_reader(d, s, granule, s->epochs.read[granule], now))) {
         if (!passes_fast_path(s->epochs.other_read[granule], now, limits))

@@ -120,7 +120,9 @@ typedef struct fence_record {
     uint32_t time; /* 0: no fence in this block */
     uint32_t floor, warp_floor, lane_clocks[LANES];
     vector_clock *clock;
-    uint32_t sc_time, sc_floor; /* of the last fence.sc */
+    struct {
+        uint32_t time, floor;
+    } sc[2]; /* the last fence.sc, and the one before it */
 } fence_record;
 
 /* From this time on the block runs, until the next turn begins. */

@@ -222,6 +222,7 @@ static bool on_launch(void *self, const launch *l, bool *sequential) {
     hazards *h = self;
     sites_free(&h->sites);
     h->launch = l;
+    h->n_found_before = h->found.n;
     h->context.dynamic_shared_at = l->dynamic_shared_at;
     h->context.module = l->module->ptx;
     h->context.entry = l->program->function;

@@ -75,10 +75,10 @@ static void record_fence(happens_before *hb, fence_record *f, uint32_t thread, b
     f->floor = hb->floor;
     f->warp_floor = hb->warp_floor[warp];
     memcpy(f->lane_clocks, hb->lane_clocks[warp][thread % LANES], sizeof f->lane_clocks);
-    if (sc) {
-        f->sc_time = f->time;
-        f->sc_floor = f->floor;
-    }
+    if (!sc) return;
+    f->sc[1] = f->sc[0];
+    f->sc[0].time = f->time;
+    f->sc[0].floor = f->floor;
 }
 
 static void acquire_observed(happens_before *hb, uint32_t thread, int way) {
@@ -139,9 +139,12 @@ static vector_clock *release_by_fence_sc(happens_before *hb, uint32_t thread, in
     vector_clock *known = hb->any_fence_sc ? thread_clock(hb, thread) : NULL;
     uint32_t floor = 0, any = 0;
     for (uint32_t t = 0; known && t < known->n; t++) {
+        /* The last fence.sc may come after what this thread knows: t has run ahead. */
         const fence_record *f = &hb->fences[t][reach];
-        if (f->sc_time <= known->times[t]) floor = later(floor, f->sc_floor);
-        if (f->sc_time < known->times[t]) known->times[t] = f->sc_time;
+        const int k = f->sc[0].time > known->times[t];
+        const bool is_known = f->sc[k].time <= known->times[t];
+        if (is_known) floor = later(floor, f->sc[k].floor);
+        known->times[t] = is_known ? f->sc[k].time : 0;
         any |= known->times[t];
     }
     for (uint32_t t = 0; known && t < known->n; t++)

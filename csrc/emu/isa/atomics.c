@@ -232,8 +232,7 @@ static exec_fn select_atomic(decoder *dc, const ptx_instruction *p, insn *out, b
     static const ptx_operand sink = {.kind = PTX_SINK};
     for (size_t k = 0; k < sizeof ignored / sizeof *ignored; k++)
         decode_take(dc, ignored[k]);
-    if (p->n_operands < 1u + has_result) return NULL;
-    out->space = (uint8_t)decode_take_access_space(dc, &p->operands[has_result]);
+    out->space = (uint8_t)decode_take_space(dc);
     out->count = decode_take(dc, "v2")   ? 2
                  : decode_take(dc, "v4") ? 4
                  : decode_take(dc, "v8") ? 8

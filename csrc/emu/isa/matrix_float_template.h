@@ -17,6 +17,9 @@
  *                             zero: k % 4 < 2, then the others; then adds c, as f32 or f16
  *   wmma of tf32              two steps of k 4
  *
+ * A sparse product is the dense one of the columns that are stored: k counts these, in every rule
+ * above.
+ *
  * No vendor documents this. The model is from Xie et al. (MMA-Sim, arXiv:2511.10909); Khattak and
  * Mikaitis (arXiv:2512.07004) measured the same. Older GPUs keep fewer bits and take shorter steps.
  * The tests compare bit by bit with an H200's results.

@@ -256,50 +256,64 @@ static bool wgmma_switches(decoder *dc, const ptx_instruction *p, uint32_t first
     return !transposes || immediate_is(&o[2 + transposes], 0, 1, &f->b.mn_major);
 }
 
-static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) {
+/* Takes the shape, the types and what follows from them. *n: columns of the whole product; the
+ * form's m and k are then a warp's, and its n a slab's. */
+static bool take_wgmma_form(decoder *dc, const ptx_instruction *p, matrix_form *f, uint32_t *n) {
     matrix_element e[4];
     uint32_t shape[3];
     const bool sparse = decode_take(dc, "sp");
-    const uint32_t first_switch = sparse ? 5 : 3;
     if (!decode_take(dc, "sync") || !decode_take(dc, "aligned") || !take_shape(dc, p, shape) ||
-        take_element_types(dc, p, e) != 3 || p->n_operands <= first_switch ||
-        (sparse && shape[2] % 2))
-        return NULL;
+        take_element_types(dc, p, e) != 3 || (sparse && shape[2] % 2))
+        return false;
+    *f = (matrix_form){.m = shape[0],
+                       .n = shape[1],
+                       .k = sparse ? shape[2] / 2 : shape[2],
+                       .sparse = sparse,
+                       .d = e[0],
+                       .a = e[1],
+                       .b = e[2],
+                       .c = e[0]};
+    if ((sparse && f->a == ELEMENT_B1) || !is_wgmma(f) || !take_bit_operation(dc, f)) return false;
+    if (f->a == ELEMENT_B1 && f->bits != BITS_AND) return false;
+    f->saturate = is_integer_element(f->a) && decode_take(dc, "satfinite");
+    *n = f->n;
+    f->m = WARP_ROWS;
+    if (f->a == ELEMENT_B1) f->k /= 32;
+    f->n = slab_of(*n, rows_of_b(f));
+    return true;
+}
+
+/* Decodes D, A and B. */
+static bool wgmma_matrices(decoder *dc, const ptx_instruction *p, wgmma_form *f) {
+    const matrix_form *form = &f->form;
+    const ptx_operand *d = &p->operands[0], *a = &p->operands[1], *b = &p->operands[2];
+    f->a.in_registers = a->kind == PTX_VECTOR;
+    if (f->a.in_registers)
+        f->a.slots = decode_fragment(dc, a, form->a_layout.n_registers, form->a, false);
+    else
+        f->a.descriptor = decode_source(dc, a, PTX_B64);
+    f->b.descriptor = decode_source(dc, b, PTX_B64);
+    f->d = decode_fragment(dc, d, f->slabs * form->n / 8 * f->block_registers, form->d, true);
+    return f->d && (!f->a.in_registers || f->a.slots);
+}
+
+static exec_fn select_product(decoder *dc, const ptx_instruction *p, insn *out) {
+    uint32_t n;
     wgmma_form *f = decode_alloc(dc, sizeof *f);
     matrix_form *form = &f->form;
-    *form = (matrix_form){.m = shape[0],
-                          .n = shape[1],
-                          .k = sparse ? shape[2] / 2 : shape[2],
-                          .sparse = sparse,
-                          .d = e[0],
-                          .a = e[1],
-                          .b = e[2],
-                          .c = e[0]};
-    if ((sparse && form->a == ELEMENT_B1) || !is_wgmma(form) || !take_bit_operation(dc, form))
-        return NULL;
-    if (form->a == ELEMENT_B1 && form->bits != BITS_AND) return NULL;
-    form->saturate = is_integer_element(form->a) && decode_take(dc, "satfinite");
-    form->m = WARP_ROWS;
-    if (form->a == ELEMENT_B1) form->k /= 32;
-    form->n = slab_of(shape[1], rows_of_b(form));
-    f->slabs = shape[1] / form->n;
+    if (!take_wgmma_form(dc, p, form, &n)) return NULL;
+    const uint32_t first_switch = form->sparse ? 5 : 3;
+    if (p->n_operands <= first_switch) return NULL;
+    f->slabs = n / form->n;
     set_arithmetic(form);
+    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2)
+        form->fraction_bits = form->result_bits = 13;
     form->a_layout = layout_a(WARP_ROWS, form->k, form->a);
     form->c_layout = form->d_layout = layout_c(WARP_ROWS, 8, form->n, form->d);
     f->block_registers = form->d_layout.n_registers;
-    if (form->a == ELEMENT_E4M3 || form->a == ELEMENT_E5M2)
-        form->fraction_bits = form->result_bits = 13;
-    f->a.in_registers = p->operands[1].kind == PTX_VECTOR;
-    if (f->a.in_registers)
-        f->a.slots =
-            decode_fragment(dc, &p->operands[1], form->a_layout.n_registers, form->a, false);
-    else
-        f->a.descriptor = decode_source(dc, &p->operands[1], PTX_B64);
-    f->b.descriptor = decode_source(dc, &p->operands[2], PTX_B64);
-    if (sparse && !decode_metadata(dc, &p->operands[3], form, &f->metadata)) return NULL;
-    f->d = decode_fragment(dc, &p->operands[0], shape[1] / 8 * f->block_registers, form->d, true);
-    if (!f->d || (f->a.in_registers && !f->a.slots) || !wgmma_switches(dc, p, first_switch, f))
-        return NULL;
+    if (!wgmma_matrices(dc, p, f)) return NULL;
+    if (form->sparse && !decode_metadata(dc, &p->operands[3], form, &f->metadata)) return NULL;
+    if (!wgmma_switches(dc, p, first_switch, f)) return NULL;
     out->extra = f;
     return exec_wgmma;
 }

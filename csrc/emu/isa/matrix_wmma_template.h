@@ -198,7 +198,8 @@ static exec_fn select_wmma_product(decoder *dc, const ptx_instruction *p, insn *
     while (layouts < 2 && (decode_take(dc, "row") || decode_take(dc, "col")))
         layouts++;
     const uint32_t n = take_element_types(dc, p, e);
-    if (layouts != 2 || (n != 2 && n != 4)) return NULL;
+    /* The factors' types are in the text, unless they are f16. */
+    if (layouts != 2 || (n != 2 && n != 4) || (n == 4 && e[1] == ELEMENT_F16)) return NULL;
     multiplication *m = decode_alloc(dc, sizeof *m);
     m->form = (matrix_form){.m = shape[0],
                             .n = shape[1],

@@ -140,7 +140,7 @@ bool memory_decode(decoder *dc, const ptx_instruction *p, insn *out, uint8_t ope
     take_cache_hints(dc, p);
     out->flags = take_strength(dc) ? MEMORY_STRONG : 0;
     out->operation = operation;
-    out->space = (uint8_t)decode_take_access_space(dc, address);
+    out->space = (uint8_t)decode_take_space(dc);
     out->count = take_count(dc);
     const ptx_type type = decode_take_type(dc);
     decoded_address at;

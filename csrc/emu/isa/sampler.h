@@ -16,7 +16,8 @@ typedef struct sample_point {
 } sample_point;
 
 texel sample_float(const bound_texture *t, const sample_point *p);
-texel sample_integer(const bound_texture *t, const sample_point *p);
+/* Outside is 0, whatever the address mode; or clamped. */
+texel sample_integer(const bound_texture *t, const sample_point *p, bool clamp);
 /* tld4: one channel of the four texels that a linear filter in two dimensions would weigh. */
 texel sample_gather(const bound_texture *t, const sample_point *p, uint32_t channel);
 

@@ -17,8 +17,8 @@ enum { MAX_ELEMENTS = 4 };
 typedef struct surface_form {
     texture_operand surface;
     enum outside outside;
-    bool by_element; /* .p */
-    atomic_reduction reduction;
+    bool by_element;                              /* .p */
+    atomic_reduction reduction, signed_reduction; /* the latter of surfaces of signed integers */
     uint32_t n, width; /* elements of the value, and bytes of each in memory (.b) */
     uint32_t slot[MAX_ELEMENTS], slot_bytes[MAX_ELEMENTS];
 } surface_form;
@@ -42,7 +42,7 @@ static bool place_of(const warp *w, const surface_form *f, const smk_texture *s,
     const uint32_t bytes = access_bytes(f, s), texel = smk_texel_bytes(s);
     const int64_t row = (int64_t)s->size[0] * texel;
     const uint32_t layers = s->layers * (s->cubemap ? SMK_CUBE_FACES : 1);
-    int64_t layer = S32(w, f->surface.layer)[lane];
+    int64_t layer = U32(w, f->surface.layer)[lane];
     int64_t x = S32(w, f->surface.coordinate[0])[lane];
     if (f->by_element) x *= texel;
     /* the first byte, whose last place leaves room for the access */
@@ -95,7 +95,8 @@ static void access_element(warp *w, const insn *i, const smk_texture *s, int lan
     else if (i->operation == EMU_STORE)
         store(w, f, s, lane, at);
     else
-        atomic_reduce(&f->reduction, at, value_of(w, f, 0, lane));
+        atomic_reduce(smk_texel_type_kind(s->type) == 's' ? &f->signed_reduction : &f->reduction,
+                      at, value_of(w, f, 0, lane));
 }
 
 static bool check_place(warp *w, const insn *i, const bound_texture *t, int lane, bool inside,
@@ -219,29 +220,32 @@ static exec_fn select_sust(decoder *dc, const ptx_instruction *p, insn *out) {
     return select_move(dc, p, out, EMU_STORE);
 }
 
-/* .b: add of u32 s32 u64, min and max of u32 s32 u64 s64, and and or of b32. .p: all of b32. */
-static atomic_reduction take_reduction(decoder *dc, bool by_element) {
+/* .b: add of u32 s32 u64, min and max of u32 s32 u64 s64, and and or of b32. .p: all of b32, which
+ * is compared as the surface's type. */
+static void take_reduction(decoder *dc, surface_form *f) {
     static const char *const operations[] = {"add", "min", "max", "and", "or"};
-    atomic_reduction none = {0};
-    ptx_type type = decode_take_type(dc);
+    const bool by_element = f->by_element;
+    const ptx_type type = decode_take_type(dc);
     for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
         if (!decode_take(dc, operations[k])) continue;
         const bool bits = k >= 3;
-        if (by_element ? type != PTX_B32 : bits != (type == PTX_B32)) return none;
         const bool integer =
             type == PTX_U32 || type == PTX_S32 || type == PTX_U64 || type == PTX_S64;
-        if (!(bits || by_element || integer) || (k == 0 && type == PTX_S64)) return none;
-        if (by_element && !bits) type = PTX_U32;
-        return atomic_find_reduction(operations[k], type, false);
+        if (by_element ? type != PTX_B32 : bits ? type != PTX_B32 : !integer) return;
+        if (k == 0 && type == PTX_S64) return;
+        const bool compared = by_element && !bits;
+        f->reduction = atomic_find_reduction(operations[k], compared ? PTX_U32 : type, false);
+        f->signed_reduction =
+            atomic_find_reduction(operations[k], compared ? PTX_S32 : type, false);
+        return;
     }
-    return none;
 }
 
 static exec_fn select_sured(decoder *dc, const ptx_instruction *p, insn *out) {
     const exec_fn exec = select_access(dc, p, out, EMU_ATOMIC);
     surface_form *f = (surface_form *)out->extra;
     if (!exec || f->surface.geometry->layered) return NULL;
-    f->reduction = take_reduction(dc, f->by_element);
+    take_reduction(dc, f);
     if (!f->reduction.combine) return NULL;
     const ptx_type type = f->reduction.width == 8 ? PTX_B64 : PTX_B32;
     return take_value(dc, &p->operands[1], type, false, f) && f->n == 1 ? exec : NULL;

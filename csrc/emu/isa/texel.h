@@ -8,10 +8,12 @@ typedef struct texel {
     uint32_t word[SMK_TEXTURE_CHANNELS];
 } texel;
 
-/* Integers are extended, or converted to floats if the texture is read as normalized_float; float16
- * is converted to float32. Channels that the texture lacks are 0, and a is 1. */
-texel texel_read(const smk_texture *t, const unsigned char *from);
+/* Integers extended to 32 bits, or bits of float32. Channels that the texture lacks are 0. */
+texel texel_load(const smk_texture *t, const unsigned char *from);
 texel texel_border(const smk_texture *t);
+
+/* What an instruction reads for a loaded texel: integers of normalized_float become floats. */
+texel texel_result(const smk_texture *t, texel loaded);
 
 /* sust.p: words are converted to the surface's type, and the excess ones dropped. */
 void texel_write(const smk_texture *t, unsigned char *to, const uint32_t words[]);

@@ -1,6 +1,7 @@
 /* tex, tld4, txq and suq; and what surface.c shares with them.
  *
- * There are no mipmaps: .level and .grad read level 0. Every texel is resident.
+ * There are no mipmaps: .level and .grad read level 0. With integer coordinates .level clamps them,
+ * and another level reads 0, as on an H200. Every texel is resident.
  */
 #include "texture.h"
 
@@ -78,6 +79,8 @@ typedef struct fetch_form {
     bool integer;    /* coordinates */
     bool has_offset; /* of texels */
     uint32_t offset[SMK_TEXTURE_RANK];
+    bool has_level; /* of integer coordinates */
+    uint32_t level;
     enum result_type type;
     uint32_t result[SMK_TEXTURE_CHANNELS]; /* frame offsets; of pairs only two */
     bool has_resident;
@@ -102,11 +105,16 @@ static void write_result(warp *w, const fetch_form *f, int lane, const texel *fr
     if (f->has_resident) PRED(w, f->resident)[lane] = ~0u;
 }
 
+/* Hardware takes four bits of an offset: -8 to 7. */
+static int32_t signed_nibble(uint32_t x) {
+    return (int32_t)(x << 28) >> 28;
+}
+
 static sample_point point_of(const warp *w, const fetch_form *f, int lane) {
     sample_point p = {.layer = U32(w, f->texture.layer)[lane]};
     for (uint32_t d = 0; d < f->texture.geometry->rank; d++) {
         p.integer[d] = S32(w, f->texture.coordinate[d])[lane];
-        if (f->has_offset) p.offset[d] = S32(w, f->offset[d])[lane];
+        if (f->has_offset) p.offset[d] = signed_nibble(U32(w, f->offset[d])[lane]);
     }
     return p;
 }
@@ -118,8 +126,10 @@ static const insn *exec_fetch(warp *w, const insn *i) {
         const bound_texture *t = texture_of_lane(w, i, &f->texture, lane, false);
         if (!t) return NULL;
         const sample_point p = point_of(w, f, lane);
+        const bool missing = f->has_level && U32(w, f->level)[lane]; /* level 0 is the only one */
         const texel result = f->channel >= 0 ? sample_gather(t, &p, (uint32_t)f->channel)
-                             : f->integer    ? sample_integer(t, &p)
+                             : missing       ? (texel){0}
+                             : f->integer    ? sample_integer(t, &p, f->has_level)
                                              : sample_float(t, &p);
         write_result(w, f, lane, &result);
     }
@@ -174,6 +184,8 @@ static exec_fn select_fetch(decoder *dc, const ptx_instruction *p, insn *out, in
     if (!(words || (halves && channel < 0)) || (coordinate != PTX_F32 && !f->integer) ||
         (f->integer && (f->texture.geometry->cubemap || channel >= 0)))
         return NULL;
+    f->has_level = f->integer && more == 3;
+    if (more == 3) f->level = decode_source(dc, &o[2], f->integer ? PTX_S32 : PTX_F32);
     for (uint32_t k = 2; more == 4 && k < more; k++) /* gradients */
         if (o[k].kind != PTX_VECTOR) return NULL;
     if (p->n_operands > more && !take_offset(dc, &o[more], f)) return NULL;
@@ -207,11 +219,16 @@ typedef struct query_form {
 static uint32_t width_of(const smk_texture *t) {
     return t->size[0];
 }
+/* Of one dimension: its layers, or 1; a surface's are 0 without layers. */
 static uint32_t height_of(const smk_texture *t) {
-    return t->rank > 1 ? t->size[1] : 1;
+    if (t->rank > 1) return t->size[1];
+    return t->layered ? t->layers : !t->surface;
 }
+/* Of two dimensions: layers, and of a surface also faces. */
 static uint32_t depth_of(const smk_texture *t) {
-    return t->rank > 2 ? t->size[2] : t->layers * (t->cubemap ? SMK_CUBE_FACES : 1);
+    if (t->rank != 2) return t->rank > 2 ? t->size[2] : 0;
+    const uint32_t faces = t->cubemap && t->surface ? SMK_CUBE_FACES : 1;
+    return t->layered || faces > 1 ? t->layers * faces : 0;
 }
 
 static const insn *exec_query(warp *w, const insn *i) {

@@ -29,9 +29,6 @@ bool decode_take(decoder *dc, const char *modifier);
 ptx_type decode_take_type(decoder *dc);
 /* Consumes .global, .shared{::cta}, ...; PTX_GENERIC if there is none. */
 ptx_space decode_take_space(decoder *dc);
-/* The same for an access at `address`. As in ptxas, one that states no space but names a variable
- * is in the variable's space: `ld.u32 r, [x]` of a shared x reads shared memory. */
-ptx_space decode_take_access_space(decoder *dc, const ptx_operand *address);
 
 /* ---- operands ---- */
 

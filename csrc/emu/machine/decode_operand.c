@@ -75,13 +75,6 @@ ptx_space decode_take_space(decoder *dc) {
     return PTX_GENERIC;
 }
 
-ptx_space decode_take_access_space(decoder *dc, const ptx_operand *address) {
-    const ptx_space stated = decode_take_space(dc);
-    const bool named = address->kind == PTX_ADDRESS && address->variable;
-    return stated == PTX_GENERIC && named && address->variable->space == PTX_SHARED ? PTX_SHARED
-                                                                                    : stated;
-}
-
 /* ---- frame slots ---- */
 
 uint32_t decoder_slot(decoder *dc, uint32_t element_bytes) {
