@@ -1,5 +1,5 @@
-/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; and for all bits an H200, whose
- * results of 1.2 million samples these are (tests/emu/texture_h200.json).
+/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; for the exact bits, samples of an
+ * H200 (validation/textures.py, tests/emu/texture_h200.json).
  *
  * A coordinate becomes a fixed-point number of texels. The point filter takes the texel that
  * contains it. The linear filter takes the two texels whose centres are around it along each axis,
@@ -72,7 +72,7 @@ static axis axis_of(const smk_texture *t, uint32_t d, double x, int32_t offset, 
     axis out = {.weight = (uint32_t)(weights & (ONE - 1))};
     for (int k = 0; k < 2; k++)
         out.index[k] = addressed(mode_of(t, d), first + k + offset, t->size[d]);
-    /* a coordinate that is clamped is at a texel's centre */
+    /* a clamped coordinate is at a texel's centre */
     if (mode_of(t, d) == SMK_ADDRESS_CLAMP && out.index[0] == out.index[1]) out.weight = 0;
     return out;
 }
@@ -182,7 +182,7 @@ static uint32_t weigh_integers(const corners *from, int channel, smk_texel_type 
     if (type == SMK_TEXEL_UINT8)
         sum += (sum + 128) >> 8; /* of 16 bits: times 257 / 256 */
     else if (type == SMK_TEXEL_INT8)
-        sum += (sum + (sum >> 12 << 4) + 64) >> 7; /* about 32767 / 32512 */
+        sum += (sum + (sum >> 12) * 16 + 64) >> 7; /* about times 32767 / 32512 */
     else
         sum = (sum + 128) >> 8;
     const bool is_signed = smk_texel_type_kind(type) == 's';
