@@ -220,6 +220,26 @@ def test_the_array_of_a_tensor_map(deed) -> None:
         assert isinstance(error, ValueError) and "another shape" in str(error)
 
 
+HANDLE = (
+    HEAD
+    + """.visible .entry k(.param .u64 texture) { ret; }
+"""
+)
+
+
+@pytest.mark.parametrize("kind", [smemkern.Texture, smemkern.Surface])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_the_array_of_a_texture(kind, deed) -> None:
+    kernel = smemkern.Kernel(HANDLE, "k")
+    array = np.zeros((256, 256), np.float32)
+    texture = kind(array)
+    kernel(1, 1, texture, device="emu")
+    tolerated(DEEDS[deed], array)
+    error = tolerated(kernel, 1, 1, texture, device="emu")
+    if deed in ("grow", "shrink", "empty", "shape", "dtype"):
+        assert isinstance(error, ValueError) and "another type or shape" in str(error)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_threads_that_change_what_others_use(add, seed) -> None:
     """Whatever happens in whichever order; a second of it."""

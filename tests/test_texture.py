@@ -161,6 +161,17 @@ def test_a_struct_has_channels(rng):
     assert (got[:, 0] == fields["x"]).all() and (got[:, 1] == fields["y"]).all()
 
 
+def test_a_cubemap_is_sampled_by_directions(rng):
+    faces = rng.random((6, 1, 1), np.float32)
+    directions = [(2, 1, 1), (-2, 1, 1), (1, 2, 1), (1, -2, 1), (1, 1, 2), (1, 1, -2)]
+    words, out = np.zeros((128, 8), np.float32), np.zeros((128, 4), np.float32)
+    words[:6, :3] = directions
+    body = "tex.cube.v4.f32.f32 {%d0, %d1, %d2, %d3}, [%t, {%c0, %c1, %c2, %c2}];"
+    k = smemkern.Kernel(kernel(body), "sample")
+    k(1, 128, smemkern.Texture(faces, cubemap=True), words, out, device="emu")
+    assert (out[:6, 0] == faces.ravel()).all()
+
+
 def test_linear_memory(rng, nvrtc):
     values = rng.integers(-(2**15), 2**15, 32, np.int16)
     out = np.zeros(32, np.int16)

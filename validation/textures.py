@@ -288,20 +288,11 @@ def checksum(array: np.ndarray) -> int:
 
 
 def record(folder: Path, target: Path) -> None:
-    """Checksums of the recorded cases, and the first words where the emulator's differ."""
-    from texture_run import run as emulate
-
-    recorded = load(folder)
-    lines, differ = [], {}
-    for case in texture_cases.all_cases():
-        for key, array in emulate(case).items():
-            lines.append(f"{json.dumps(key)}: {checksum(recorded[key])}")
-            at = np.flatnonzero((array != recorded[key]).any(axis=-1)) if key == case.name else []
-            if len(at):
-                differ[key] = [[int(k), int(recorded[key][k, 0])] for k in at]
-    text = '{\n"checksums": {\n' + ",\n".join(sorted(lines)) + '\n},\n"differ": {\n'
-    text += ",\n".join(f"{json.dumps(key)}: {places}" for key, places in differ.items())
-    target.write_text(text + "\n}\n}\n")
+    """Checksums of the results, without those that are no longer cases."""
+    names = {case.name for case in texture_cases.all_cases()}
+    sums = {k: checksum(a) for k, a in load(folder).items() if k.split("/")[0] in names}
+    lines = ",\n".join(f"{json.dumps(key)}: {value}" for key, value in sorted(sums.items()))
+    target.write_text("{\n" + lines + "\n}\n")
 
 
 def main() -> None:

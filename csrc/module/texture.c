@@ -207,7 +207,8 @@ static PyObject *texture_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
                                      &layered, &cubemap, &border)) {
         return NULL;
     }
-    smk_texture form = {.normalized = normalized, .layered = layered, .cubemap = cubemap};
+    smk_texture form = {
+        .normalized = normalized || cubemap, .layered = layered, .cubemap = cubemap};
     if (read_channels(channels_given, &channels) ||
         read_shape((PyArrayObject *)array, channels, &form) ||
         (address && read_address(address, &form)) ||
@@ -308,6 +309,7 @@ static const char texture_doc[] =
     "    The first dimension is the layer.\n"
     "cubemap : bool\n"
     "    The array's shape is (6, n, n), or (layers, 6, n, n): +x, -x, +y, -y, +z, -z.\n"
+    "    Coordinates are a direction. A filter does not cross the edges of a face.\n"
     "border : float or tuple of float\n"
     "    What address 'border' reads outside; a tuple has one per channel.\n\n"
     "Raises\n"

@@ -1,5 +1,5 @@
-/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; and for all bits an H200, whose
- * results of 1.2 million samples these are (tests/emu/texture_h200.json).
+/* Sampling. Source: CUDA C++ Programming Guide, "Texture Fetching"; for the exact bits, samples of an
+ * H200 (validation/textures.py, tests/emu/texture_h200.json).
  *
  * A coordinate becomes a fixed-point number of texels. The point filter takes the texel that
  * contains it. The linear filter takes the two texels whose centres are around it along each axis,
@@ -72,7 +72,7 @@ static axis axis_of(const smk_texture *t, uint32_t d, double x, int32_t offset, 
     axis out = {.weight = (uint32_t)(weights & (ONE - 1))};
     for (int k = 0; k < 2; k++)
         out.index[k] = addressed(mode_of(t, d), first + k + offset, t->size[d]);
-    /* a coordinate that is clamped is at a texel's centre */
+    /* a clamped coordinate is at a texel's centre */
     if (mode_of(t, d) == SMK_ADDRESS_CLAMP && out.index[0] == out.index[1]) out.weight = 0;
     return out;
 }
@@ -138,25 +138,40 @@ static void find_corners(const bound_texture *t, uint64_t plane, const axis *axe
     }
 }
 
+enum { KEPT_FLOAT = 27, KEPT_HALF = 14, WEIGHT_BITS = 8 };
+
 /* The sum of weight * texel for corners of one plane. Texels are cut to `kept` bits below the
- * largest one's first, then multiplied and added exactly. */
-static double weigh_plane(const corners *from, uint32_t plane, int channel, bool half) {
-    const int kept = half ? 14 : 27;
-    int largest = half ? -14 : -126;
+ * largest one's first, then multiplied and added exactly. *largest: in, an exponent that it has at
+ * least; out, its exponent. */
+static double weigh_plane(const corners *from, uint32_t plane, int channel, int kept,
+                          int *largest) {
     double sum = 0;
     for (uint32_t k = 0; k < from->n; k++) {
         const float x = f32_of_bits(from->texel[k].word[channel]);
         int exponent;
         if (from->plane[k] != plane || x == 0) continue;
         frexpf(x, &exponent);
-        if (isfinite(x) && exponent - 1 > largest) largest = exponent - 1;
+        if (isfinite(x) && exponent - 1 > *largest) *largest = exponent - 1;
     }
     for (uint32_t k = 0; k < from->n; k++) {
         const double x = f32_of_bits(from->texel[k].word[channel]);
         if (from->plane[k] == plane)
-            sum += from->weight[k] * ldexp(trunc(ldexp(x, kept - largest)), largest - kept) / ONE;
+            sum += from->weight[k] * ldexp(trunc(ldexp(x, kept - *largest)), *largest - kept) / ONE;
     }
     return sum;
+}
+
+/* The planes' sums are added as multiples of a unit, rounded down. It lies as far below the largest
+ * texel of both as the sums' last bit does, but its exponent is the next lower one that is a
+ * multiple of 4 as float32 stores it. */
+static double add_planes(const corners *from, int channel, int kept, int lowest) {
+    int largest[2] = {lowest, lowest};
+    double sum[2];
+    for (uint32_t z = 0; z < 2; z++)
+        sum[z] = weigh_plane(from, z, channel, kept, &largest[z]);
+    const int exponent = largest[largest[1] > largest[0]], bias = 127;
+    const int unit = ((exponent + bias) & ~3) - bias - kept - WEIGHT_BITS;
+    return ldexp(floor(ldexp(sum[0], -unit)) + floor(ldexp(sum[1], -unit)), unit);
 }
 
 /* Rounds half away from 0 to the type: a number of bits, and the unit of its subnormal numbers. */
@@ -168,7 +183,8 @@ static double round_half_away(double x, int bits, int unit) {
 }
 
 static uint32_t weigh_floats(const corners *from, int channel, bool half) {
-    const double sum = weigh_plane(from, 0, channel, half) + weigh_plane(from, 1, channel, half);
+    const double sum = half ? add_planes(from, channel, KEPT_HALF, -14)
+                            : add_planes(from, channel, KEPT_FLOAT, -126);
     if (!isfinite(sum)) return canonical_f32((float)sum);
     return bits_of_f32(
         (float)(half ? round_half_away(sum, 11, -24) : round_half_away(sum, 24, -149)));
@@ -182,7 +198,7 @@ static uint32_t weigh_integers(const corners *from, int channel, smk_texel_type 
     if (type == SMK_TEXEL_UINT8)
         sum += (sum + 128) >> 8; /* of 16 bits: times 257 / 256 */
     else if (type == SMK_TEXEL_INT8)
-        sum += (sum + (sum >> 12 << 4) + 64) >> 7; /* about 32767 / 32512 */
+        sum += (sum + (sum >> 12) * 16 + 64) >> 7; /* about times 32767 / 32512 */
     else
         sum = (sum + 128) >> 8;
     const bool is_signed = smk_texel_type_kind(type) == 's';
