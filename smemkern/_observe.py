@@ -231,6 +231,7 @@ class Trace:
         )
         nodes.append(Table(("count", "warp instruction"), counts))
         nodes += [Paragraph(f"hazard: {row.message}", "bad") for row in self.hazards]
+        nodes += [Paragraph(f"note: {row.message}") for row in self.benign]
         return nodes
 
     def _machine_nodes(self) -> list[Node]:

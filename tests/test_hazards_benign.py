@@ -43,6 +43,7 @@ def test_a_cas_checks_the_plain_read_before_it(options):
     [row] = t.benign
     assert (row.kind, row.line, row.address) == ("cas-read", 3, "argument 0, element 0")
     assert "reads argument 0, element 0" in row.message
+    assert f"note: {row.message}" in str(t) and "hazard:" not in str(t)
 
 
 @pytest.mark.parametrize("mine", ["block", "warp"])

@@ -32,7 +32,7 @@ import referee_reasons
 import smemkern
 from referee_cases import Case
 
-SUITES = ("indigo", "faial", "cutracer")
+SUITES = ("indigo", "faial")
 RACES = frozenset(("RAW", "WAR", "WAW", "async-read", "async-write"))
 FORMS = {"unoptimised": ("-G",), "optimised": ("-lineinfo",)}
 MAX_INSTRUCTIONS = 50_000_000  # per run
