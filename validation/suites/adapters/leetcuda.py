@@ -266,7 +266,7 @@ def round_to_tf32(name: Name, rng: Rng) -> Launch:
 def attention(name: Name, rng: Rng) -> Launch:
     """Not causal. A block computes Br rows, with the warps that the template arguments say."""
     size, m, _, _, tiles_q, tiles_k, _, _, warp_q, *_ = name.numbers()
-    heads, rows = 2, 128
+    heads, rows = 2, max(128, m * tiles_q * warp_q)
     q, k, v = (_floats(rng, 1, heads, rows, size) for _ in range(3))
     scores = q.astype(float) @ k.swapaxes(-1, -2) / math.sqrt(size)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
