@@ -65,12 +65,11 @@ def command(suite: Suite, root: Path, file: Path) -> list[str]:
 
 
 def key(suite: Suite, root: Path, file: Path, nvcc: str) -> str:
-    """The headers count by the commit of their repository, and our own by their text."""
-    own = [path.read_bytes() for path in sorted(STUBS.rglob("*")) if path.is_file()]
+    """The headers count by the commit of their repository, and ours, if named, by their text."""
+    text = file.read_bytes()
+    stubs = [path.read_bytes() for path in sorted(STUBS.rglob("*.h")) if b"<torch/" in text]
     made_of = (nvcc, commit(root), *COMMON, *suite.options, *suite.include)
-    return hashlib.sha256(
-        b"\0".join([*map(str.encode, made_of), *own, file.read_bytes()])
-    ).hexdigest()
+    return hashlib.sha256(b"\0".join([*map(str.encode, made_of), *stubs, text])).hexdigest()
 
 
 def reason(log: str) -> str:

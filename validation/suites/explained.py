@@ -189,4 +189,13 @@ EXPLAINED = (
         "After `cp.async.wait_group` there is no barrier and no `fence.proxy.async`: the wgmma "
         "reads tiles that other threads are still copying.",
     ),
+    Explanation(
+        "LeetCUDA",
+        "flash-attn/mma/swizzle",
+        "flash_attn_mma_stages_split_q_(shared_kv|shared_qkv|tiling_qk)_swizzle_qkv_kernel",
+        True,
+        "For a head size of 96 the threads divide into rows of V with a remainder: those left over "
+        "load rows past its end.",
+        "^96,",
+    ),
 )

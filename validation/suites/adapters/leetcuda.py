@@ -266,11 +266,13 @@ def round_to_tf32(name: Name, rng: Rng) -> Launch:
 def attention(name: Name, rng: Rng) -> Launch:
     """Not causal. A block computes Br rows, with the warps that the template arguments say."""
     size, m, _, _, tiles_q, tiles_k, _, _, warp_q, *_ = name.numbers()
-    heads, rows = 2, 128
+    heads, rows = 2, max(128, m * tiles_q * warp_q)
     q, k, v = (_floats(rng, 1, heads, rows, size) for _ in range(3))
     scores = q.astype(float) @ k.swapaxes(-1, -2) / math.sqrt(size)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     expected = powers / powers.sum(-1, keepdims=True) @ v
     grid = (rows // (m * tiles_q * warp_q), heads)
+    if name.kernel.endswith("_kv_swizzle_qkv_kernel") or "_qk_swizzle_qkv" in name.kernel:
+        v = np.ascontiguousarray(v.swapaxes(-1, -2))  # these take V by columns
     args = [q, k, v, np.zeros_like(q), rows, heads]
     return Launch(grid, 32 * tiles_q * tiles_k, args, {3: expected}, 1e-2, 2e-2, 200 << 10)

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace torch {
-enum Dtype { kFloat32, kHalf, kFloat16, kBFloat16, kInt32, kInt64, kInt8, kFloat, kInt, kLong };
+enum Dtype { kFloat8_e4m3fn, kFloat8_e5m2, kFloat32, kHalf, kFloat16, kBFloat16, kInt32, kInt64, kInt8, kFloat, kInt, kLong };
 enum DeviceType { kCPU, kCUDA };
 
 struct Device {
@@ -29,6 +29,10 @@ struct TensorOptions {
     bool operator!=(Dtype) const { return false; }
 };
 inline std::ostream &operator<<(std::ostream &out, const TensorOptions &) { return out; }
+
+struct Scalar {
+    template <typename T> T to() const { return T(); }
+};
 
 struct Tensor {
     std::int64_t size(int) const { return 1; }
@@ -48,6 +52,8 @@ struct Tensor {
     Tensor contiguous() const { return *this; }
     void *data_ptr() const { return nullptr; }
     template <typename T> T *data_ptr() const { return nullptr; }
+    Tensor cpu() const { return *this; }
+    Scalar item() const { return {}; }
     template <typename T> T item() const { return T(); }
 };
 
@@ -55,7 +61,7 @@ template <typename... T> Tensor zeros(T...) { return {}; }
 inline Tensor zeros(std::initializer_list<std::int64_t>, TensorOptions = {}) { return {}; }
 inline Tensor empty(std::initializer_list<std::int64_t>, TensorOptions = {}) { return {}; }
 template <typename T> Tensor tensor(std::initializer_list<T>, TensorOptions = {}) { return {}; }
-template <typename... T> Tensor max(T...) { return {}; }
+inline std::tuple<Tensor, Tensor> max(Tensor, int) { return {}; }
 inline TensorOptions dtype(Dtype) { return {}; }
 } // namespace torch
 
