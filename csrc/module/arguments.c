@@ -17,8 +17,9 @@ struct array_argument {
     char *begin, *end;
     smk_pointer *pointer; /* where its address goes; NULL: not in the arguments ... */
     smk_tensor_map *map;  /* ... and whose tensor it is; NULL: of none */
-    int index;            /* of the argument */
-    /* The smallest `index` among the arrays that overlap this one, directly or through others. */
+    int index;            /* of the argument, which may have several: a struct with tensor maps */
+    int order;            /* unlike those of all others: arguments in order, then maps in structs */
+    /* The smallest `order` among the arrays that overlap this one, directly or through others. */
     int group;
     bool writable;
     uint32_t buffer; /* and the first byte in it, once share_buffers has run */
@@ -78,8 +79,9 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
 /* `array` and `hold` come from array_hold; steals both references. */
 static struct array_argument *append_array(arguments *a, PyArrayObject *array, PyObject *hold,
                                            char *end, Py_ssize_t index) {
-    struct array_argument *out = &a->arrays[a->n_arrays++];
+    struct array_argument *out = &a->arrays[a->n_arrays];
     *out = (struct array_argument){
+        .order = (int)a->n_arrays++,
         .array = array,
         .hold = hold,
         .begin = PyArray_BYTES(array),
@@ -219,10 +221,10 @@ static void group_overlapping(arguments *a) {
     qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_address);
     for (size_t first = 0, next; first < a->n_arrays; first = next) {
         char *end = a->arrays[first].end;
-        int lowest = a->arrays[first].index;
+        int lowest = a->arrays[first].order;
         for (next = first + 1; next < a->n_arrays && a->arrays[next].begin < end; next++) {
             end = a->arrays[next].end > end ? a->arrays[next].end : end;
-            lowest = a->arrays[next].index < lowest ? a->arrays[next].index : lowest;
+            lowest = a->arrays[next].order < lowest ? a->arrays[next].order : lowest;
         }
         for (size_t i = first; i < next; i++)
             a->arrays[i].group = lowest;
