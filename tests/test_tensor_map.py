@@ -504,6 +504,23 @@ def test_maps_in_a_struct(nvrtc, device, rng):
     assert two.tobytes() == before
 
 
+def test_maps_in_a_struct_keep_their_memory_apart(nvrtc, rng):
+    """What lies between two arrays is no memory of the kernel's."""
+    block = random_array(rng, (60, 16), "i4")
+    a, b = (smemkern.TensorMap(block[k : k + 16], (8, 16)) for k in (0, 44))
+    two, out = np.zeros(1, TWO), np.zeros(1024, "u1")
+    two["a"], two["b"] = np.void(bytes(a)), np.void(bytes(b))
+    load = kernel("load_members", 2)
+    load(1, 32, two, out, shared_bytes=3072)
+    assert out.tobytes() == block[:8].tobytes() + block[44:52].tobytes()
+    text = """.version 8.3\n.target sm_90\n.address_size 64
+    .visible .entry k(.param .align 64 .b8 s[384]) { .reg .b64 %a; .reg .b32 %r;
+    ld.param.u64 %a, [s+72]; ld.global.u32 %r, [%a+1024]; ret; }"""
+    made = smemkern.Kernel(text, "k")
+    with pytest.raises(smemkern.LaunchError, match="the first byte past the end of a buffer .1024"):
+        made(1, 1, two)
+
+
 def test_an_output_through_a_pointer_to_a_map(nvrtc, rng):
     """A writable array is written back, and its memory is that of the same array elsewhere."""
     source = HELPERS + BULK + COPIES.replace("const __grid_constant__ Map map", "const Map *p")

@@ -21,7 +21,8 @@ struct array_argument {
     smk_tensor_map *map;  /* ... or the map that describes it ... */
     smk_texture *texture; /* ... or whose texels it has; NULL: none */
     int index;            /* of the argument; from the number of parameters on: in textures= */
-    /* The smallest `index` among the arrays that overlap this one, directly or through others. */
+    int order;            /* unlike `index` unique: a struct may have several tensor maps */
+    /* The smallest `order` among the arrays that overlap this one, directly or through others. */
     int group;
     bool writable;
     uint32_t buffer; /* and the first byte in it, once share_buffers has run */
@@ -81,8 +82,9 @@ static int pack_array(PyArrayObject *array, const emu_parameter *parameter, Py_s
 /* `array` and `hold` come from array_hold; steals both references. */
 static struct array_argument *append_array(arguments *a, PyArrayObject *array, PyObject *hold,
                                            char *end, Py_ssize_t index) {
-    struct array_argument *added = &a->arrays[a->n_arrays++];
+    struct array_argument *added = &a->arrays[a->n_arrays];
     *added = (struct array_argument){
+        .order = (int)a->n_arrays++,
         .array = array,
         .hold = hold,
         .begin = PyArray_BYTES(array),
@@ -262,10 +264,10 @@ static void group_overlapping(arguments *a) {
     qsort(a->arrays, a->n_arrays, sizeof *a->arrays, by_address);
     for (size_t first = 0, next; first < a->n_arrays; first = next) {
         char *end = a->arrays[first].end;
-        int lowest = a->arrays[first].index;
+        int lowest = a->arrays[first].order;
         for (next = first + 1; next < a->n_arrays && a->arrays[next].begin < end; next++) {
             end = a->arrays[next].end > end ? a->arrays[next].end : end;
-            lowest = a->arrays[next].index < lowest ? a->arrays[next].index : lowest;
+            lowest = a->arrays[next].order < lowest ? a->arrays[next].order : lowest;
         }
         for (size_t i = first; i < next; i++)
             a->arrays[i].group = lowest;
