@@ -196,8 +196,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
     if row.kind == "proxy-init":
         return (
             f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
-            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ and "
-            f"Triton have no such fence either{again}"
+            f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ "
+            f"and Triton have no such fence either{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
