@@ -62,14 +62,14 @@ def refused() -> str:
     lines = [
         (
             f"`{reason}`",
-            str(one["count"]),
             f"{row['suite']}, `{one['file'].rpartition('/')[2]}`, `{one['entry'][:60]}`",
+            str(one["count"]),
         )
         for row in found
         for reason, one in row["refused"].items()
     ]
-    lines.sort(key=lambda line: (-int(line[1]), line[0]))
-    return markdown(("missing", "kernels", "for example"), lines, 1) if lines else "None."
+    lines.sort(key=lambda line: (-int(line[2]), line[0]))
+    return markdown(("missing", "for example", "kernels"), lines, 2) if lines else "None."
 
 
 def not_compiled() -> str:

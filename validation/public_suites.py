@@ -140,6 +140,8 @@ def run(suite: table.Suite, given: argparse.Namespace) -> records.Record:
     root = build.repository(suite, given.folder)
     listed = build.files(suite, root)
     tally = Tally(suite, root, len(listed))
+    if suite.package:
+        tally.commit = build.package_version(suite.package, given.python)
     programs = zluda.table(root) if suite.name == "ZLUDA" else {}
     units = build.units(
         suite,

@@ -45,6 +45,12 @@ def commit(path: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
+def package_version(package: str, python: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 def version() -> str:
     return subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
 

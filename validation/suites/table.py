@@ -18,6 +18,7 @@ class Suite:
     include: tuple[str, ...] = (".",)  # folders of headers
     options: tuple[str, ...] = ()
     sample: int = 0  # compile only so many files, drawn with SEED; 0: all
+    package: str = ""  # of Python, that compiles the file
     own: bool = False  # the file is ours, in this folder; what compiles it is theirs
 
 
@@ -53,8 +54,10 @@ SUITES = (
         include=("include", "tools/util/include", "examples/common"),
         options=("--expt-relaxed-constexpr",),
     ),
-    Suite("Triton", "triton-lang/triton", files=("triton_kernels.py",), own=True),
-    Suite("Numba", "NVIDIA/numba-cuda", files=("numba_kernels.py",), own=True),
+    Suite("Triton", "triton-lang/triton", files=("triton_kernels.py",), package="triton", own=True),
+    Suite(
+        "Numba", "NVIDIA/numba-cuda", files=("numba_kernels.py",), package="numba-cuda", own=True
+    ),
     Suite(
         "CUB",
         "NVIDIA/cccl",

@@ -272,7 +272,7 @@ def attention(name: Name, rng: Rng) -> Launch:
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     expected = powers / powers.sum(-1, keepdims=True) @ v
     grid = (rows // (m * tiles_q * warp_q), heads)
-    if name.kernel.endswith("_kv_swizzle_qkv_kernel") or "_qk_swizzle_qkv" in name.kernel:
+    if re.search("shared_q?kv_swizzle_qkv|tiling_qk_swizzle_qkv", name.kernel):
         v = np.ascontiguousarray(v.swapaxes(-1, -2))  # these take V by columns
     args = [q, k, v, np.zeros_like(q), rows, heads]
     return Launch(grid, 32 * tiles_q * tiles_k, args, {3: expected}, 1e-2, 2e-2, 200 << 10)
