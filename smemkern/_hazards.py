@@ -82,9 +82,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
     two = (
-        kind in RACES
-        or kind.startswith("async")
-        or kind in ("barrier", "proxy", "exited", *BENIGN)
+        kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", "exited", *BENIGN)
     )
     element = None
     address = None

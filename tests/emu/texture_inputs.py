@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+
 import numpy as np
 
 BLOCK = 128
