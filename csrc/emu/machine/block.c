@@ -35,8 +35,9 @@ void block_uncharge(block *b, uint64_t bytes) {
 }
 
 block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *observer_state) {
-    block *b = calloc(1, sizeof *b);
+    block *b = aligned_alloc(_Alignof(block), sizeof *b);
     if (!b) return NULL;
+    memset(b, 0, sizeof *b);
     b->launch = l;
     b->observer_state = observer_state;
     b->group_charged = group_charged;
@@ -44,7 +45,7 @@ block *block_new(launch *l, uint32_t member, uint64_t *group_charged, void *obse
     b->rank = member % l->cluster_blocks;
     b->window = WINDOW_BASE(b->rank);
     b->observing = observe_functions_for_cpu();
-    b->warps = aligned_alloc(64, l->n_warps * sizeof *b->warps);
+    b->warps = aligned_alloc(_Alignof(warp), l->n_warps * sizeof *b->warps);
     b->frames = calloc(l->n_warps, sizeof(frame *));
     b->regions = malloc(l->n_regions * sizeof *b->regions);
     b->shared = guarded_alloc(l->shared_region_bytes);
