@@ -136,7 +136,7 @@ EXPLAINED = (
     Explanation(
         "cuda-samples",
         "globalToShmemAsyncCopy",
-        "MatrixMul(AsyncCopy|Naive)LargeChunk",
+        "MatrixMul(AsyncCopy|Naive)LargeChunk(AWBarrier)?",
         True,
         "The tile of B is loaded from the offset of A's tile; the sample's constant matrices hide "
         "it.",
@@ -176,10 +176,26 @@ EXPLAINED = (
     Explanation(
         "fast.cu",
         "matmul.cu",
-        "M\\d+::matmulKernel\\d+",
+        "M[89]::matmulKernel[89]",
         True,
+        "Consumers arrive at an mbarrier of the other block of the cluster, which may have exited: "
+        "there is no barrier of the cluster at the end.",
+    ),
+    Explanation(
+        "fast.cu",
+        "matmul.cu",
+        "M[67]::matmulKernel[67]",
+        False,
         "The mbarriers are initialized with ordinary writes, and TMA uses them without a "
         "`fence.proxy.async` (or `fence.mbarrier_init`) between.",
+    ),
+    Explanation(
+        "SGEMM_CUDA",
+        "runner",
+        "runSgemmDoubleBuffering2",
+        False,
+        "`cuda::memcpy_async` becomes bulk copies, which complete on barriers whose initialization "
+        "no `fence.proxy.async` follows.",
     ),
     Explanation(
         "CuTe tutorials",
@@ -197,5 +213,13 @@ EXPLAINED = (
         "For a head size of 96 the threads divide into rows of V with a remainder: those left over "
         "load rows past its end.",
         "^96,",
+    ),
+    Explanation(
+        "cuda-samples",
+        "/reduction/",
+        "multi_warp_cg_reduce",
+        False,
+        "In Cooperative Groups one lane acquires the other warps' results and tells its warp by a "
+        "shuffle, which orders no memory.",
     ),
 )
