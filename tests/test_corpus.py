@@ -84,16 +84,15 @@ def test_every_source_has_a_case():
 
 
 NOT_SUPPORTED = {
-    "tex": 'float v; asm("tex.1d.v4.f32.s32 {%0, %0, %0, %0}, [%1, {%2}];" : "=f"(v) : '
-    '"l"(t), "r"(0)); *y = v;',
-    "suld": 'unsigned v; asm("suld.b.1d.b32.trap %0, [%1, {%2}];" : "=r"(v) : "l"(t), '
-    '"r"(0)); *y = v;',
+    "txq": 'asm("txq.filter_mode.b32 %0, [%1];" : "=r"(v) : "l"(t));',
+    "suq": 'asm("suq.channel_order.b32 %0, [%1];" : "=r"(v) : "l"(t));',
 }
 
 
 @pytest.mark.parametrize("name", NOT_SUPPORTED)
 def test_what_is_not_supported_names_itself(name):
-    source = f"__global__ void k(float *y, unsigned long long t) {{ {NOT_SUPPORTED[name]} }}"
+    body = f"unsigned v; {NOT_SUPPORTED[name]} *y = v;"
+    source = f"__global__ void k(float *y, unsigned long long t) {{ {body} }}"
     k = smemkern.Kernel(source, "k")
     with pytest.raises(smemkern.UnsupportedInstructionError, match=rf"`{name}\..*kernel\.cu:1"):
         k(1, 1, np.zeros(1, "f4"), 0, device="emu")

@@ -14,7 +14,7 @@ struct CUevent_st {
 };
 
 struct CUfunc_st {
-    char name[32];
+    char name[64];
     int dynamic_shared;
     bool wide_clusters; /* clusters of more than 8 blocks are allowed */
 };
