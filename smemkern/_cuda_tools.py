@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,8 +105,7 @@ def arch_for(ptx: str, arch: str | None) -> str:
     return f"sm_{target[1]}{target[2]}"
 
 
-@cache
-def ptxas_version(path: str) -> str:
+def ptxas_version() -> str:
     version = re.search(r"\bV(\d+(?:\.\d+)+)", run("ptxas", "--version"))
     return version[1] if version else "of unknown version"
 
@@ -130,7 +128,7 @@ def compiled(ptx: str, entry: str, arch: str | None = None) -> Compiled:
 
 
 def _compile(ptx: str, entry: str, arch: str) -> Compiled:
-    version = ptxas_version(find("ptxas") or "")
+    version = ptxas_version()
     with tempfile.TemporaryDirectory() as folder:
         text, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         text.write_text(ptx, encoding="utf-8")

@@ -388,11 +388,9 @@ def test_a_failing_ptxas_is_reported(tmp_path, monkeypatch, script, note):
     fake_tool(tmp_path, "ptxas", script)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_cuda_tools, "_kept", {})
-    _cuda_tools.ptxas_version.cache_clear()
     t = trace("transpose", machine_code=True)
     assert note in t.machine_code.note
     assert note in smemkern.occupancy(256, kernel("transpose")).registers_from
-    _cuda_tools.ptxas_version.cache_clear()
 
 
 def test_a_tool_that_does_not_end_is_stopped(tmp_path, monkeypatch):
