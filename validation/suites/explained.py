@@ -222,4 +222,20 @@ EXPLAINED = (
         "In Cooperative Groups one lane acquires the other warps' results and tells its warp by a "
         "shuffle, which orders no memory.",
     ),
+    Explanation(
+        "cuda-samples",
+        "threadFenceReduction",
+        "reduceSinglePass",
+        False,
+        "The last block reads the other blocks' sums after its atomic without a fence: only the "
+        "writers have one, before theirs.",
+    ),
+    Explanation(
+        "llm.c",
+        "layernorm_backward",
+        "layernorm_backward_kernel5",
+        False,
+        "The last block reads the other blocks' sums after its atomic without a fence: only the "
+        "writers have one, before theirs.",
+    ),
 )
