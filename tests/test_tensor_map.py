@@ -518,7 +518,7 @@ def test_maps_in_a_struct_keep_their_memory_apart(nvrtc, rng):
     ld.param.u64 %a, [s+72]; ld.global.u32 %r, [%a+1024]; ret; }"""
     made = smemkern.Kernel(text, "k")
     with pytest.raises(smemkern.LaunchError, match="the first byte past the end of a buffer .1024"):
-        made(1, 1, two)
+        made(1, 1, two, device="emu")
 
 
 def test_an_output_through_a_pointer_to_a_map(nvrtc, rng):
@@ -549,7 +549,7 @@ def test_a_pointed_map_is_read_only_and_ends(rng):
     ):
         made = smemkern.Kernel(head + body.format(wrong), "k")
         with pytest.raises(smemkern.LaunchError, match=match):
-            made(1, 1, tensor)
+            made(1, 1, tensor, device="emu")
 
 
 def test_bytes_of_maps(rng):
@@ -608,4 +608,4 @@ def test_a_map_for_a_number(rng):
         with pytest.raises(
             TypeError, match="argument 0 is a TensorMap, but .* or a pointer to one"
         ):
-            made(1, 1, tensor)
+            made(1, 1, tensor, device="emu")

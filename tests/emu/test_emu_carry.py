@@ -71,7 +71,7 @@ def run(bits: int, steps: list[tuple[str, list[int]]], values: np.ndarray) -> np
         "k",
     )
     results = np.zeros((len(steps), THREADS), values.dtype)
-    kernel(1, THREADS, values, results)
+    kernel(1, THREADS, values, results, device="emu")
     return results
 
 

@@ -32,7 +32,7 @@ def kernel(body: str, functions: str = "") -> smemkern.Kernel:
 
 def run(body: str, size: int = 0, threads: int = 32, blocks: int = 1, **options) -> np.ndarray:
     out = np.zeros(threads * blocks, "u8")
-    kernel(body)(blocks, threads, out, np.uint64(size), **options)
+    kernel(body)(blocks, threads, out, np.uint64(size), device="emu", **options)
     return out
 
 
@@ -93,9 +93,9 @@ def test_memory_stays_from_launch_to_launch():
         "second: ld.u64 %rd2, [%rd1]; st.global.u64 [%o], %rd2; call free, (%rd1);"
         "st.global.u64 [kept], 0;"
     )
-    made(1, 1, one, np.uint64(0))
+    made(1, 1, one, np.uint64(0), device="emu")
     assert one[0] == 0
-    made(1, 1, one, np.uint64(0))
+    made(1, 1, one, np.uint64(0), device="emu")
     assert one[0] == 77
 
 
@@ -128,7 +128,7 @@ def test_wrong_uses(name):
     wrong, match = WRONG[name]
     made = kernel("call (%rd1), malloc, (10);" + wrong)
     with pytest.raises(smemkern.LaunchError, match=match):
-        made(1, 1, np.zeros(1, "u8"), np.uint64(0))
+        made(1, 1, np.zeros(1, "u8"), np.uint64(0), device="emu")
 
 
 def test_a_finding_of_a_trace():
@@ -143,7 +143,7 @@ def test_other_declarations():
     text += ".visible .entry k() { .reg .b64 %r; .reg .b32 %n; call (%r), malloc, (%n); ret; }"
     made = smemkern.Kernel(text, "k")
     with pytest.raises(smemkern.KernelImageError, match="malloc is declared with other parameters"):
-        made(1, 1)
+        made(1, 1, device="emu")
 
 
 def test_free_without_malloc():
@@ -151,7 +151,7 @@ def test_free_without_malloc():
     text += ".visible .entry k() { call free, (0); call free, (0x600000000010); ret; }"
     made = smemkern.Kernel(text, "k")
     with pytest.raises(smemkern.LaunchError, match="malloc did not return that address"):
-        made(1, 1)
+        made(1, 1, device="emu")
 
 
 def test_new_and_delete(nvrtc):
@@ -168,7 +168,7 @@ def test_new_and_delete(nvrtc):
         delete[] squares;
     }"""
     out = np.zeros(64, "i4")
-    smemkern.Kernel(source, "k")(1, 64, out, np.int32(20))
+    smemkern.Kernel(source, "k")(1, 64, out, np.int32(20), device="emu")
     assert (out == 190 * np.arange(64) + 361).all()
 
 
@@ -181,4 +181,4 @@ def test_launches_from_kernels(name):
         smemkern.UnsupportedInstructionError,
         match=f"call of {name}, .* launches from a kernel are not supported",
     ):
-        made(1, 1)
+        made(1, 1, device="emu")

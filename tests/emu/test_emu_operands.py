@@ -28,7 +28,7 @@ def kernel(body: str, before: str = "", head: str = HEAD) -> smemkern.Kernel:
 def run(body: str, before: str = "", threads: int = 32, head: str = HEAD, **options) -> np.ndarray:
     """The four words that each thread stores."""
     out = np.zeros((threads, 4), "u4")
-    kernel(body, before, head)(1, threads, out, **options)
+    kernel(body, before, head)(1, threads, out, device="emu", **options)
     return out
 
 
@@ -213,7 +213,7 @@ def test_a_tile_of_two_warps(nvrtc):
     }"""
     out = np.zeros(256, "i4")
     made = smemkern.Kernel(source, "k", options=["--std=c++17"])
-    made(1, 256, out)
+    made(1, 256, out, device="emu")
     n = np.arange(256)
     sums = n.reshape(4, 64).sum(1)[n // 64]
     assert (out == 1000 * (n // 64) + n % 64 + sums).all()
@@ -302,4 +302,4 @@ def test_a_recursion_with_registers():
 def test_calls_of_other_sizes(call):
     made = kernel(f"call {call};", FUNCTIONS)
     with pytest.raises(smemkern.KernelImageError, match="of the call|the call of half"):
-        made(1, 1, np.zeros((1, 4), "u4"))
+        made(1, 1, np.zeros((1, 4), "u4"), device="emu")

@@ -22,7 +22,7 @@ def kernel(body: str) -> smemkern.Kernel:
 
 def run(body: str, threads: int = 64, blocks: int = 1, **options) -> np.ndarray:
     out = np.zeros((threads, 2), "u8")
-    kernel(body)(blocks, threads, out, **options)
+    kernel(body)(blocks, threads, out, device="emu", **options)
     return out
 
 
@@ -72,7 +72,7 @@ def test_a_time_does_not_depend_on_host_threads():
     results = []
     for _ in range(2):
         out = np.zeros((16 * 32, 2), "u8")
-        kernel(body)(16, 32, out)
+        kernel(body)(16, 32, out, device="emu")
         results.append(out)
     assert (results[0] == results[1]).all()
     assert (results[0].reshape(16, -1) == results[0][:32].ravel()).all()
@@ -131,5 +131,5 @@ def test_clocks_in_cuda(nvrtc):
         if (clock() < first) __trap();
     }"""
     out = np.zeros((64, 2), "i8")
-    smemkern.Kernel(source, "k")(1, 64, out)
+    smemkern.Kernel(source, "k")(1, 64, out, device="emu")
     assert (np.diff(out) >= 1000).all()

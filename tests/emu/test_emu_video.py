@@ -226,7 +226,7 @@ def test_random_forms(form):
     forms = [form(rng) for _ in range(120)]
     values = sources(seed)
     results = np.zeros((len(forms), THREADS), "u4")
-    kernel([text for text, _ in forms])(1, THREADS, values, results)
+    kernel([text for text, _ in forms])(1, THREADS, values, results, device="emu")
     triples = list(zip(*values.tolist(), strict=True))
     for (text, model), got in zip(forms, results.tolist(), strict=True):
         expected = [model(*triple) & WORD for triple in triples]
@@ -266,4 +266,4 @@ def test_forms_that_do_not_exist(text):
     """ptxas 13.0 refuses these too."""
     made = kernel([text])
     with pytest.raises(smemkern.UnsupportedInstructionError, match=text.split(maxsplit=1)[0]):
-        made(1, THREADS, sources(0), np.zeros((1, THREADS), "u4"))
+        made(1, THREADS, sources(0), np.zeros((1, THREADS), "u4"), device="emu")
