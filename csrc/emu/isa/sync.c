@@ -36,8 +36,17 @@ static const insn *op_bar_warp(warp *w, const insn *i) {
 
 enum shuffle { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
 
+static bool all_take_part(const warp *w, const insn *i) {
+    const uint32_t *members = U32(w, i->imm);
+    uint32_t common = w->active;
+    for (int lane = 0; lane < LANES; lane++)
+        common &= members[lane];
+    return common == FULL;
+}
+
 /* Reports each lane whose source lane is not in its member mask or does not run the operation. */
 static void observe_absent_sources(const warp *w, const insn *i, const int32_t *from) {
+    if (all_take_part(w, i)) return;
     for (uint32_t left = w->active; left; left &= left - 1) {
         const int lane = first_lane(left);
         const uint32_t members = U32(w, i->imm)[lane] & w->active;
