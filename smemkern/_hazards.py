@@ -100,7 +100,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         block=block,
         threads=(thread, other_thread) if two else (thread,) if text else (),
         address=address,
-        message="",
+        message=fault or "",
         file=file,
         other_file=other_file,
         other_block=other_block if two and other_text else block,
@@ -108,9 +108,10 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
-    fault = _FOLDERS.sub("", fault) if fault else fault
-    message = f"{fault}; that is {address}" if fault and argument >= 0 else fault
-    return row._replace(message=message or _sentence(row, space))
+    if not fault or kind == "shuffle":
+        return row._replace(message=_sentence(row, space))
+    message = _FOLDERS.sub("", fault)
+    return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
 
 
 _FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /path/kernel.cu:9
@@ -223,6 +224,8 @@ def _sentence(row: Hazard, space: str | None) -> str:
             "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
             f"writes{again}"
         )
+    if row.kind == "shuffle":
+        return f"{here}: {own} {row.message}: the value is undefined{again}"
     if row.kind == "exited":
         return (
             f"{here} accesses {where} of block {_xyz(row.other_block)} in {own}, and nothing makes "

@@ -24,7 +24,8 @@
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
     X(MISALIGNED, "misaligned")                                                                    \
     X(SHARED_LIMIT, "shared-limit")                                                                \
-    X(EXITED, "exited")
+    X(EXITED, "exited")                                                                            \
+    X(SHUFFLE, "shuffle")
 
 typedef enum smk_hazard_kind {
 #define X(name, spelling) SMK_HAZARD_##name,
@@ -67,7 +68,8 @@ typedef struct smk_hazard {
     const char *variable; /* PTX name of the variable at this address; NULL: none */
     int64_t variable_at;  /* byte offset in the variable */
     uint64_t count;
-    char *message; /* faults: the error that an unchecked run raises; owned. NULL for other kinds */
+    char *message; /* faults: the error that an unchecked run raises; shuffles: which lane reads
+                    * which. Owned; NULL for other kinds */
 } smk_hazard;
 
 #endif

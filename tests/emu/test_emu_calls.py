@@ -132,7 +132,43 @@ def test_lists_of_targets():
     assert (run(ADD + g, body) == np.where(lanes % 2, lanes * 3, lanes + 1)).all()
 
 
+@pytest.mark.parametrize("kind", ["u8", "u16", "u32", "u64"])
+@pytest.mark.parametrize("n", [2, 4, 8])
+@pytest.mark.parametrize("pointer", [False, True])
+def test_vectors_in_registers(n, kind, pointer):
+    """`.reg .v4 .u32 a`: the result is the argument in reverse, times the other argument."""
+    vector, names = f".v{n} .{kind}", "xyzwefgh"[:n]
+    moves = "".join(
+        f"cvt.u64.{kind} t, a.{name}; mul.lo.u64 t, t, b; cvt.{kind}.u64 r.{other}, t; "
+        for name, other in zip(names, reversed(names), strict=True)
+    )
+    f = f""".func (.reg {vector} r) f(.reg {vector} a, .reg .u64 b) {{
+    .reg .u64 t; {moves} ret; }}"""
+    call, prototype = "call (o), f,", ""
+    if pointer:
+        of = f".param {vector} _"
+        prototype = f"t: .callprototype ({of}) _ ({of}, .param .u64 _);"
+        call = "mov.u64 %rd2, f; call (o), %rd2,"
+    body = f".reg {vector} i, o; mov.u64 %rd3, 0;"
+    for k, name in enumerate(names):
+        body += f"mad.lo.u32 %r1, %r0, {3 * k + 1}, {k}; cvt.{kind}.u32 i.{name}, %r1; "
+    body += f"{prototype} {call} (i, 5){', t' if pointer else ''};"
+    for k, name in enumerate(names):
+        body += f"cvt.u64.{kind} %rd4, o.{name}; mad.lo.u64 %rd3, %rd4, {2 * k + 1}, %rd3; "
+    x = run(f, body + "st.global.u64 [%rd1], %rd3;")
+    lanes = np.arange(32, dtype="u8")
+    results = [
+        ((lanes * (3 * k + 1) + k) * 5).astype(np.dtype(kind.replace("u", "uint")))
+        for k in range(n)
+    ]
+    sums = (r.astype("u8") * np.uint64(2 * k + 1) for k, r in enumerate(reversed(results)))
+    assert (x == sum(sums)).all()
+
+
 # ---- what does not fit ----
+
+VECTOR = """.func (.reg .v2 .u32 r) f(.reg .v2 .u32 a) { mov.u32 r.x, a.y; mov.u32 r.y, a.x; ret; }
+"""
 
 BYTES = ".func (.param .b32 r) f(.param .align 1 .b8 a[8]) { st.param.b32 [r], 1; ret; }"
 PROTOTYPE = "t: .callprototype (.param .b32 _) _ (.param .b32 _);"
@@ -165,6 +201,24 @@ REFUSED = {
         ADD,
         "L: mov.u64 %rd2, f; call (%r1), %rd2, (%r0), L;",
         "callprototype or .calltargets",
+    ),
+    "a longer vector": (VECTOR, "call ({%r1, %r2}), f, ({%r1, %r2, %r3});", "argument 1"),
+    "a shorter result": (VECTOR, "call ({%r1}), f, ({%r1, %r2});", "result 1 of the call"),
+    "other components": (VECTOR, "call ({%r1, %r2}), f, ({%r1, %h2});", "argument 1"),
+    "a vector of vectors": (VECTOR, "call ({%r1, %r2}), f, ({%r1, {%r1, %r2}});", "argument 1"),
+    "constants for a result": (VECTOR, "call ({%r1, 2}), f, ({1, 2});", "result 1 of the call"),
+    "an empty vector": (VECTOR, "call ({%r1, %r2}), f, ({});", "argument 1|expected"),
+    "a vector for a scalar": (ADD, "call (%r1), f, ({%h0, %h1});", "argument 1"),
+    "a scalar for a vector": (VECTOR, "call ({%r1, %r2}), f, (%rd0);", "argument 1"),
+    "an array in registers": (
+        ".func f(.reg .v2 .u32 a[2]) { ret; }",
+        "",
+        "'a' is in a register and cannot be an array",
+    ),
+    "vprintf with a vector": (
+        ".extern .func (.param .b32 r) vprintf(.param .v2 .b32 a, .param .b64 b);",
+        "call (%r1), vprintf, ({%r0, %r0}, %rd0);",
+        "vprintf is declared with other parameters",
     ),
     "no bytes at all": (".func (.param .b8 r[0]) f() { ret; }", "", "array of 0 elements"),
     "an argument of no bytes": ("", "{ .param .b8 p[0]; }", "array of 0 elements"),

@@ -172,6 +172,14 @@ static bool merge(low_bits *fact, low_bits by, bool several) {
     return old.unassigned || fact->known != old.known;
 }
 
+/* A call may assign vectors in its list of results. */
+static bool merge_unknown(low_bits *facts, const ptx_operand *to) {
+    bool changed = to->kind == PTX_REGISTER && merge(&facts[to->reg], unknown, true);
+    for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)
+        changed |= merge_unknown(facts, &to->items[i]);
+    return changed;
+}
+
 /* How often registers are assigned in the text: at most 2, which stands for more. */
 static void count_assignments(const ptx_operand *to, uint8_t *n) {
     if (to->kind == PTX_REGISTER && n[to->reg] < 2) n[to->reg]++;
@@ -205,8 +213,7 @@ low_bits *alignment_of_registers(const ptx_function *f, interrupt_poller *poller
             if (to->kind == PTX_REGISTER)
                 changed |= merge(&facts[to->reg], result_of(p, facts), assignments[to->reg] > 1);
             for (uint32_t i = 0; to->kind == PTX_VECTOR && i < to->n_items; i++)
-                if (to->items[i].kind == PTX_REGISTER)
-                    changed |= merge(&facts[to->items[i].reg], unknown, true);
+                changed |= merge_unknown(facts, &to->items[i]);
         }
     }
     for (uint32_t k = 0; k < f->n_registers; k++)

@@ -15,6 +15,7 @@
  *     access.c                memory requests: fast path or slow path
  *     async.c                 mbarriers, copies in flight, the asynchronous proxy
  *     barriers.c              barriers that some threads do not reach
+ *     shuffles.c              shuffles from lanes that do not take part
  *     overlapping_launches.c  programmatic dependent launch
  *     across_blocks.c         races between blocks that ran on different host threads
  *     unwritten.c             results that are not completely written
@@ -308,6 +309,10 @@ void async_check(detector *d, const shadow *s, uint64_t granule, epoch now);
 /* ---- barriers.c ---- */
 
 void barrier_event(detector *d, const emu_sync *event);
+
+/* ---- shuffles.c ---- */
+
+void shuffle_event(detector *d, const emu_sync *event);
 
 /* ---- overlapping_launches.c ---- */
 

@@ -7,8 +7,9 @@
 #include "mbarrier.h"
 #include "tensor_map.h"
 
-extern opcode_table address_opcodes, atomic_opcodes, copy_opcodes, ldmatrix_opcodes,
-    mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes, texture_opcodes;
+extern opcode_table address_opcodes, atomic_opcodes, cache_policy_opcodes, copy_opcodes,
+    ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes,
+    texture_opcodes;
 
 /* Compiled once per CPU level (base/cpu.h). */
 extern opcode_table alu_opcodes_baseline, alu_opcodes_v3, alu_opcodes_v4;
@@ -29,7 +30,8 @@ static void free_copies(block *b) {
 #define INSTRUCTION_SET(cpu)                                                                       \
     static const select_fn *const opcodes##cpu[] = {                                              \
         alu_opcodes##cpu, memory_opcodes##cpu, matrix_opcodes##cpu, address_opcodes,               \
-        atomic_opcodes, barrier_opcodes, call_opcodes, control_opcodes, copy_opcodes,        \
+        atomic_opcodes, barrier_opcodes, cache_policy_opcodes, call_opcodes, control_opcodes,      \
+        copy_opcodes,                                                                              \
         ldmatrix_opcodes, mbarrier_opcodes, store_async_opcodes, surface_opcodes, sync_opcodes,    \
         texture_opcodes, NULL};                                                                    \
     static const instruction_set set##cpu = {                                                      \

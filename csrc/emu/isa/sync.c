@@ -36,6 +36,28 @@ static const insn *op_bar_warp(warp *w, const insn *i) {
 
 enum shuffle { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
 
+static bool all_take_part(const warp *w, const insn *i) {
+    const uint32_t *members = U32(w, i->imm);
+    uint32_t common = w->active;
+    for (int lane = 0; lane < LANES; lane++)
+        common &= members[lane];
+    return common == FULL;
+}
+
+/* Reports each lane whose source lane is not in its member mask or does not run the operation. */
+static void observe_absent_sources(const warp *w, const insn *i, const int32_t *from) {
+    if (all_take_part(w, i)) return;
+    for (uint32_t left = w->active; left; left &= left - 1) {
+        const int lane = first_lane(left);
+        const uint32_t members = U32(w, i->imm)[lane] & w->active;
+        if (!(members >> from[lane] & 1))
+            observe_event(w, (emu_sync){.kind = EMU_SHUFFLE_ABSENT,
+                                        .ptx = i->ptx,
+                                        .lanes = 1u << lane,
+                                        .object = (uint32_t)from[lane]});
+    }
+}
+
 /* The formulas of the PTX ISA. c holds the clamp in bits 0-4 and the segment mask in bits 8-12. */
 static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const insn *i,
                                                                  enum shuffle mode) {
@@ -56,6 +78,7 @@ static inline __attribute__((always_inline)) const insn *shuffle(warp *w, const 
         in_range[lane] = -(mode == SHUFFLE_UP ? j >= high : j <= high);
         from[lane] = in_range[lane] ? j : lane;
     }
+    if (w->block->launch->observer) observe_absent_sources(w, i, from);
     for (int lane = 0; lane < LANES; lane++)
         value[lane] = a[from[lane]];
     for (int lane = 0; lane < LANES; lane++) {

@@ -18,11 +18,14 @@
 
 /* An argument or result on the caller's side. */
 typedef struct passed_value {
-    /* PASSED_NOTHING: `_`. PASSED_SLOT: a register or constant. PASSED_LOCAL: a .param variable. */
-    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_LOCAL } by;
-    uint64_t at;         /* frame offset, or offset in the caller's local memory */
-    uint32_t bytes;      /* of the parameter */
-    uint32_t slot_bytes; /* per lane of the frame slot: 2 for an 8-bit register */
+    /* PASSED_NOTHING: `_`. PASSED_SLOT: a register or constant. PASSED_VECTOR: several of them.
+     * PASSED_LOCAL: a .param variable. */
+    enum { PASSED_NOTHING, PASSED_SLOT, PASSED_VECTOR, PASSED_LOCAL } by;
+    uint64_t at;                      /* frame offset, or offset in the caller's local memory */
+    uint32_t bytes;                   /* of the parameter */
+    uint32_t slot_bytes;              /* per lane of the frame slot: 2 for an 8-bit register */
+    const struct passed_value *items; /* of a vector: its components, in slots */
+    uint32_t n_items;
 } passed_value;
 
 typedef struct call_site {
@@ -66,7 +69,9 @@ static unsigned char *slot_at(const warp *w, const passed_value *p, int lane) {
 
 static void pass_argument(warp *w, uint32_t lanes, const passed_value *p, uint64_t caller_base,
                           uint64_t to) {
-    for (; lanes; lanes &= lanes - 1) {
+    for (uint32_t k = 0; k < p->n_items; k++)
+        pass_argument(w, lanes, &p->items[k], caller_base, to + (uint64_t)k * p->items[k].bytes);
+    for (; lanes && !p->n_items; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (p->by == PASSED_SLOT)
             local_put(w->local, lane, to, slot_at(w, p, lane), p->bytes);
@@ -77,7 +82,9 @@ static void pass_argument(warp *w, uint32_t lanes, const passed_value *p, uint64
 
 static void take_result(warp *w, uint32_t lanes, const passed_value *p, uint64_t caller_base,
                         uint64_t from) {
-    for (; lanes; lanes &= lanes - 1) {
+    for (uint32_t k = 0; k < p->n_items; k++)
+        take_result(w, lanes, &p->items[k], caller_base, from + (uint64_t)k * p->items[k].bytes);
+    for (; lanes && !p->n_items; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         if (p->by == PASSED_SLOT) {
             memset(slot_at(w, p, lane), 0, p->slot_bytes);
@@ -309,7 +316,7 @@ static const insn *exec_external(warp *w, const insn *i) {
 static bool has_sizes(ptx_variable *const *variables, uint32_t n, const char *sizes) {
     bool same = n == strlen(sizes);
     for (uint32_t k = 0; same && k < n; k++)
-        same = variables[k]->size == (uint64_t)(sizes[k] - '0');
+        same = !variables[k]->vector && variables[k]->size == (uint64_t)(sizes[k] - '0');
     return same;
 }
 
@@ -336,21 +343,37 @@ static exec_fn select_provided(decoder *dc, const ptx_function *f) {
     return is_device_runtime(f->name) ? exec_device_runtime : exec_external;
 }
 
-/* A scalar that is passed in a register or as an immediate. False: it does not match `formal`. */
+/* A scalar, or a component of a vector, that is passed in a register or as an immediate. False: it
+ * does not match `formal`. */
 static bool decode_scalar(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
                           bool result, passed_value *out) {
+    const uint32_t bytes = ptx_type_size[formal->type];
     const ptx_type declared = decode_register_type(dc, o);
     const bool is_immediate = o->kind == PTX_IMMEDIATE;
-    if (formal->size != ptx_type_size[formal->type]) return false;
-    if (!is_immediate &&
-        (declared == PTX_PRED || o->negated || ptx_type_size[declared] != formal->size))
+    if (!is_immediate && (o->kind != PTX_REGISTER || declared == PTX_PRED || o->negated ||
+                          ptx_type_size[declared] != bytes))
         return false;
     const ptx_type type = is_immediate ? formal->type : declared;
     *out =
         (passed_value){.by = PASSED_SLOT,
-                       .bytes = (uint32_t)formal->size,
+                       .bytes = bytes,
                        .slot_bytes = ptx_slot_bytes(type) / LANES,
                        .at = result ? decode_destination(dc, o, type) : decode_source(dc, o, type)};
+    return true;
+}
+
+/* A vector in registers. */
+static bool decode_vector(decoder *dc, const ptx_operand *o, const ptx_variable *formal,
+                          bool result, passed_value *out) {
+    const uint32_t n = o->n_items;
+    passed_value *items = decode_alloc(dc, n * sizeof *items);
+    if (!items || n != formal->vector || formal->size != (uint64_t)n * ptx_type_size[formal->type])
+        return false;
+    for (uint32_t k = 0; k < n; k++) {
+        if (result && o->items[k].kind == PTX_IMMEDIATE) return false;
+        if (!decode_scalar(dc, &o->items[k], formal, result, &items[k])) return false;
+    }
+    *out = (passed_value){.by = PASSED_VECTOR, .items = items, .n_items = n};
     return true;
 }
 
@@ -362,8 +385,10 @@ static bool decode_passed_value(decoder *dc, const ptx_operand *o, const ptx_var
         *out = (passed_value){.by = PASSED_NOTHING};
         return true;
     }
+    if (o->kind == PTX_VECTOR) return decode_vector(dc, o, formal, result, out);
     if (o->kind == PTX_REGISTER || (o->kind == PTX_IMMEDIATE && !result))
-        return decode_scalar(dc, o, formal, result, out);
+        return formal->size == ptx_type_size[formal->type] &&
+               decode_scalar(dc, o, formal, result, out);
     if (o->kind != PTX_SYMBOL || !v || v->space != PTX_PARAM || o->offset ||
         v->size != formal->size || v->align != formal->align)
         return false;

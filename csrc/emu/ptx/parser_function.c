@@ -29,7 +29,7 @@ static bool bind_parameter(parser *p, ptx_variable *v, uint32_t line) {
     name *n = names_get(&p->names, v->name, strlen(v->name));
     if (n && v->in_register) {
         v->reg = (uint32_t)p->registers.count;
-        return scope_declare_registers(p, n, v->type, 0, line);
+        return scope_declare_registers(p, n, v->type, v->vector, line);
     }
     variable_info *info = parser_scratch(p, 1, sizeof *info);
     if (!n || !info) return p->failed ? false : parser_no_memory(p, sizeof *info);
@@ -53,7 +53,7 @@ bool parser_parameters(parser *p, bool bind, ptx_variable ***out, uint32_t *n, u
             goto out;
         }
         ptx_variable *v = parser_parameter(p, bytes);
-        if (v && in_register && v->size != ptx_type_size[v->type]) {
+        if (v && in_register && v->size != ptx_type_size[v->type] * ptx_components(v)) {
             parser_fail(p, line, "the parameter '%.200s' is in a register and cannot be an array",
                         v->name);
             goto out;

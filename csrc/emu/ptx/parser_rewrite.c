@@ -64,13 +64,18 @@ static const char *joined(parser *p, const char *format, const char *first, cons
 static bool move_parameter(parser *p, const ptx_variable *v, const ptx_instruction *at, bool load) {
     static const char *const types[] = {
         [1] = "b8", [2] = "b16", [4] = "b32", [8] = "b64", [16] = "b128"};
-    const char *words[3] = {load ? "ld" : "st", "param", types[v->size]};
-    const ptx_operand reg = {.kind = PTX_REGISTER, .reg = v->reg};
-    const ptx_operand address = {.kind = PTX_ADDRESS, .variable = v};
-    const ptx_operand operands[2] = {load ? reg : address, load ? address : reg};
+    const uint32_t bytes = ptx_type_size[v->type];
+    const char *words[3] = {load ? "ld" : "st", "param", types[bytes]};
     const char *text =
         joined(p, load ? "ld.param %s, [%s]" : "st.param [%s], %s", v->name, v->name);
-    return text && insert(p, at, !load, words, operands, 2, text);
+    for (uint32_t k = 0; text && k < ptx_components(v); k++) {
+        const ptx_operand reg = {.kind = PTX_REGISTER, .reg = v->reg + k};
+        const ptx_operand address = {
+            .kind = PTX_ADDRESS, .variable = v, .offset = (int64_t)k * bytes};
+        const ptx_operand operands[2] = {load ? reg : address, load ? address : reg};
+        if (!insert(p, at, !load, words, operands, 2, text)) return false;
+    }
+    return text;
 }
 
 bool parser_load_parameters(parser *p) {

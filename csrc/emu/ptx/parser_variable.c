@@ -153,6 +153,7 @@ ptx_variable *parser_parameter(parser *p, uint64_t *block_bytes) {
         return NULL;
     }
     ptx_variable *v = new_variable(p, n->text, PTX_PARAM, &s);
+    if (v) v->vector = s.vector;
     return v && place(p, block_bytes, v, MAX_PARAMETERS, "parameters") ? v : NULL;
 }
 

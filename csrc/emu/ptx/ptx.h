@@ -120,7 +120,8 @@ typedef struct ptx_variable {
     uint64_t offset;
     bool external;
     bool in_register;       /* a parameter or result declared .reg: it is moved to or from `reg` */
-    uint32_t reg;           /* index into the function's registers */
+    uint32_t reg;           /* index of the first one into the function's registers */
+    uint32_t vector;        /* a parameter declared .v2, .v4, ...: components; else 0 */
     bool call_site;         /* a .param declared in a body, for a call: part of the local block */
     unsigned char *init;    /* `size` bytes; NULL: all zero */
     struct ptx_relocation { /* an address in the initialiser */
@@ -132,6 +133,10 @@ typedef struct ptx_variable {
     } *relocations;
     uint32_t n_relocations;
 } ptx_variable;
+
+static inline uint32_t ptx_components(const ptx_variable *v) {
+    return v->vector ? v->vector : 1;
+}
 
 typedef enum ptx_operand_kind {
     PTX_REGISTER,  /* reg; negated: !%p */
