@@ -210,6 +210,11 @@ static bool is_surface_access(const ptx_instruction *p) {
     return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
 }
 
+/* A lane of st.async or red.async; the warp's EMU_STORE_ASYNC is counted. */
+static bool is_lane_of_store_async(const emu_request *r) {
+    return r->operation == EMU_BULK_WRITE && (r->ptx->op == PTX_OP_st || r->ptx->op == PTX_OP_red);
+}
+
 /* The same request as wider accesses. */
 static void record_wider(counts *c, tally *t, const emu_request *r) {
     if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return;
@@ -223,7 +228,7 @@ static void record_wider(counts *c, tally *t, const emu_request *r) {
 static void on_request(void *state, const emu_request *r) {
     counts *c = state;
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
-    if (is_surface_access(r->ptx)) return;
+    if (is_surface_access(r->ptx) || is_lane_of_store_async(r)) return;
     function_counts *f = counts_of(c, r->function);
     if (!f) return;
     const bool is_shared = r->space == PTX_SHARED;

@@ -56,6 +56,7 @@ static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool sha
         [EMU_COPY_ASYNC_WRITE] = {SMK_COPY_ASYNC, SMK_WRITE},
         [EMU_LDMATRIX] = {SMK_LDMATRIX, SMK_READ},
         [EMU_STMATRIX] = {SMK_STMATRIX, SMK_WRITE},
+        [EMU_STORE_ASYNC] = {SMK_STORE, SMK_WRITE},
         [EMU_BULK_READ] = {SMK_BULK, SMK_READ},
         [EMU_BULK_WRITE] = {SMK_BULK, SMK_WRITE},
         [EMU_MATRIX_READ] = {SMK_MATRIX, SMK_READ},
