@@ -13,7 +13,7 @@ typedef struct async_form {
     atomic_reduction reduction;
 } async_form;
 
-/* *written: the address that the lane writes to. */
+/* *written: the offset in shared memory that the lane writes to. */
 static bool issue(warp *w, const insn *i, int lane, uint64_t *written) {
     const async_form *f = i->extra;
     const bulk_place place = {.space = PTX_SHARED_CLUSTER,
@@ -26,9 +26,9 @@ static bool issue(warp *w, const insn *i, int lane, uint64_t *written) {
     for (uint32_t k = 0; k < f->n; k++)
         memcpy(copy->data + k * f->width, w->frame + f->value[k] + (size_t)lane * f->width,
                f->width);
-    *written = spec.owner->window + spec.shared;
+    *written = spec.shared;
     if (w->block->launch->observer) {
-        lanes_u64 address = {[0] = *written};
+        lanes_u64 address = {[0] = spec.owner->window + spec.shared};
         observe_bulk(w, i, lane, PTX_SHARED, EMU_BULK_WRITE, spec.bytes, address, 1);
     }
     return true;
@@ -40,8 +40,7 @@ static const insn *exec_store_async(warp *w, const insn *i) {
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
         if (!issue(w, i, first_lane(lanes), &written[first_lane(lanes)])) return NULL;
     if (w->block->launch->observer)
-        observe_access(w, i, PTX_SHARED_CLUSTER, EMU_STORE_ASYNC, f->n * f->width, written,
-                       w->active);
+        observe_access(w, i, PTX_SHARED, EMU_STORE_ASYNC, f->n * f->width, written, w->active);
     return i + 1;
 }
 
