@@ -154,4 +154,11 @@ def engine_counts(results: Record) -> str:
     for what, begins in kinds.items():
         calls = [line for line in part["calls"] if line["call"].startswith(begins)]
         lines.append((what, "wavefronts" if begins == "wgmma" else "sectors", _equal(calls)))
-    return f"{where(part)}.\n\n" + markdown(("what", "counted", "equal"), lines, 2)
+    more = results["products"]
+    for what, is_sparse in (("8-bit elements", False), ("sparse products", True)):
+        calls = [line for line in more["calls"] if (".sp" in line["call"]) == is_sparse]
+        lines.append((f"`wgmma` operands, {what}", "wavefronts", _equal(calls)))
+    return (
+        f"{where(part)}. The last two rows: {more['date']}, commit {more['commit']}.\n\n"
+        + markdown(("what", "counted", "equal"), lines, 2)
+    )

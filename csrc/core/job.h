@@ -146,8 +146,11 @@ typedef enum smk_access {
     SMK_COPY_ASYNC,
     SMK_LDMATRIX,
     SMK_STMATRIX,
-    SMK_BULK,  /* bulk copies, TMA */
-    SMK_MATRIX /* wgmma operands, read through descriptors */
+    SMK_BULK,        /* bulk copies, TMA */
+    SMK_MATRIX,      /* wgmma operands, read through descriptors */
+    SMK_REMOTE_LOAD, /* these: shared memory of another block of the cluster */
+    SMK_REMOTE_STORE,
+    SMK_REMOTE_ATOMIC
 } smk_access;
 
 typedef struct smk_position {

@@ -193,10 +193,17 @@ static PyObject *instructions_of(const smk_trace *trace) {
 
 PyObject *table_trace(const smk_trace *trace) {
     static const char *const access[] = {
-        [SMK_LOAD] = "load",         [SMK_STORE] = "store",
-        [SMK_ATOMIC] = "atomic",     [SMK_COPY_ASYNC] = "copy_async",
-        [SMK_LDMATRIX] = "ldmatrix", [SMK_STMATRIX] = "stmatrix",
-        [SMK_BULK] = "bulk",         [SMK_MATRIX] = "matrix",
+        [SMK_LOAD] = "load",
+        [SMK_STORE] = "store",
+        [SMK_ATOMIC] = "atomic",
+        [SMK_COPY_ASYNC] = "copy_async",
+        [SMK_LDMATRIX] = "ldmatrix",
+        [SMK_STMATRIX] = "stmatrix",
+        [SMK_BULK] = "bulk",
+        [SMK_MATRIX] = "matrix",
+        [SMK_REMOTE_LOAD] = "remote_load",
+        [SMK_REMOTE_STORE] = "remote_store",
+        [SMK_REMOTE_ATOMIC] = "remote_atomic",
     };
     PyObject *sites = PyList_New(0);
     for (size_t i = 0; sites && i < trace->n_sites; i++) {

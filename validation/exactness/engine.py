@@ -7,22 +7,17 @@ shared memory through descriptors.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from matrix_wgmma import Wgmma, wgmma_cases
 
 import smemkern
 
-sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "tests" / "emu"))
-
-from matrix_wgmma import Wgmma, wgmma_cases  # noqa: E402
-
-from .parts import Part  # noqa: E402
+from .parts import Part
 
 COPIES = 40  # of each kind
 PRODUCTS = 60
@@ -147,7 +142,9 @@ class Product:
 
     def launch(self) -> tuple[smemkern.Kernel, int, list[Any]]:
         out = np.zeros((self.form.d_count, 128), np.uint32)
-        return smemkern.Kernel(self.form.ptx(), "matrix"), 128, [*self.form.inputs("near"), out]
+        inputs = self.form.inputs("near")
+        arrays = [*inputs[:3], out, *inputs[3:]]
+        return smemkern.Kernel(self.form.ptx(), "matrix"), 128, arrays
 
     def __str__(self) -> str:
         return str(self.form)

@@ -4,6 +4,7 @@ python -m exactness.play PLAN.npz [--device cuda]     # patterns: one operation 
 python -m exactness.play variants                     # every shipped variant
 python -m exactness.play corpus                       # the corpus of user kernels
 python -m exactness.play engine                       # bulk copies and wgmma
+python -m exactness.play products                     # more wgmma: 8-bit and sparse
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import smemkern
 from .corpus import CORPUS
 from .engine import ENGINE
 from .operations import OPERATIONS, WINDOW
+from .products import PRODUCTS
 from .ptx import kernel
 from .variants import VARIANTS
 
 KEY = 0x9E3779B9
-PARTS = {"variants": VARIANTS, "corpus": CORPUS, "engine": ENGINE}
+PARTS = {"variants": VARIANTS, "corpus": CORPUS, "engine": ENGINE, "products": PRODUCTS}
 
 
 @cache

@@ -24,6 +24,7 @@ static void free_tally(tally *t) {
 static void free_function(function_counts *f) {
     for (uint32_t k = 0; f->tallies && k < f->function->n_instructions; k++) {
         free_tally(f->tallies[k].shared);
+        free_tally(f->tallies[k].remote);
         free_tally(f->tallies[k].global);
     }
     free(f->tallies);
@@ -210,6 +211,11 @@ static bool is_surface_access(const ptx_instruction *p) {
     return p->op == PTX_OP_suld || p->op == PTX_OP_sust || p->op == PTX_OP_sured;
 }
 
+/* A lane of st.async or red.async; the warp's EMU_STORE_ASYNC is counted. */
+static bool is_lane_of_store_async(const emu_request *r) {
+    return r->operation == EMU_BULK_WRITE && (r->ptx->op == PTX_OP_st || r->ptx->op == PTX_OP_red);
+}
+
 /* The same request as wider accesses. */
 static void record_wider(counts *c, tally *t, const emu_request *r) {
     if (r->operation != EMU_LOAD && r->operation != EMU_STORE) return;
@@ -220,17 +226,51 @@ static void record_wider(counts *c, tally *t, const emu_request *r) {
         c->out_of_memory = true;
 }
 
+/* Goes to the shared memory of a block through the network of the cluster. st.async and red.async
+ * do so even to their own block. */
+static bool is_remote(const emu_request *r) {
+    const emu_operation o = r->operation;
+    if (r->space != PTX_SHARED) return false;
+    return o == EMU_STORE_ASYNC ||
+           (r->owner != r->member && (o == EMU_LOAD || o == EMU_STORE || o == EMU_ATOMIC));
+}
+
+/* Remote loads never merge groups of lanes, just as stores; st.async serialises lanes that have one
+ * address, just as atomics. */
+static cost cost_of_remote(const emu_request *r) {
+    uint64_t consecutive[LANES];
+    for (uint32_t l = 0; l < LANES; l++)
+        consecutive[l] = l * r->width;
+    cost c = {0};
+    if (r->operation == EMU_ATOMIC) return cost_of_shared(r);
+    banks_request(r->address, r->active, r->width, false, &c.actual, &c.ideal);
+    if (r->operation == EMU_STORE_ASYNC) {
+        c.actual = banks_serial_wavefronts(r->address, r->active, r->width);
+        c.ideal = banks_serial_wavefronts(consecutive, r->active, r->width);
+        if (c.ideal > c.actual) c.ideal = c.actual;
+    }
+    c.machine = c.actual, c.machine_ideal = c.ideal;
+    return c;
+}
+
+static tally *tally_of(counts *c, tallies *at, const emu_request *r) {
+    if (is_remote(r)) return tally_at(c, &at->remote);
+    return tally_at(c, r->space == PTX_SHARED ? &at->shared : &at->global);
+}
+
 static void on_request(void *state, const emu_request *r) {
     counts *c = state;
     if (r->space != PTX_SHARED && r->space != PTX_GLOBAL) return;
-    if (is_surface_access(r->ptx)) return;
+    if (is_surface_access(r->ptx) || is_lane_of_store_async(r)) return;
     function_counts *f = counts_of(c, r->function);
     if (!f) return;
-    const bool is_shared = r->space == PTX_SHARED;
+    const bool is_shared = r->space == PTX_SHARED, remote = is_remote(r);
     tallies *at = &f->tallies[r->index];
-    tally *t = tally_at(c, is_shared ? &at->shared : &at->global);
+    tally *t = tally_of(c, at, r);
     if (!t) return;
-    const cost now = r->filled ? (cost){r->filled, r->filled, 0, 0} : cost_of(c, r, &at->last);
+    const cost now = remote      ? cost_of_remote(r)
+                     : r->filled ? (cost){r->filled, r->filled, 0, 0}
+                                 : cost_of(c, r, &at->last);
     t->requests++;
     t->wavefronts += now.actual;
     t->ideal += now.ideal;
@@ -238,12 +278,13 @@ static void on_request(void *state, const emu_request *r) {
     if (now.actual > t->worst && r->active) record_worst(t, r, now.actual);
     if (r->width) t->width = r->width;
     t->operation = r->operation;
-    if (is_shared && !r->machine->merged) { /* the machine code has this access, perhaps wider */
+    if (is_shared &&
+        (remote || !r->machine->merged)) { /* the machine code has this access, perhaps wider */
         t->machine_requests++;
         t->machine_wavefronts += now.machine;
         t->machine_ideal += now.machine_ideal;
     }
-    if (is_shared && c->by_instruction) record_wider(c, t, r);
+    if (is_shared && !remote && c->by_instruction) record_wider(c, t, r);
 }
 
 static void on_barrier(void *state, const ptx_instruction *ptx, uint32_t warp, uint32_t barrier,
@@ -329,6 +370,7 @@ static void on_join(void *self, void *state) {
             into->executed[k].warps += f->executed[k].warps;
             into->executed[k].lanes += f->executed[k].lanes;
             merge_into(&into->tallies[k].shared, &f->tallies[k].shared);
+            merge_into(&into->tallies[k].remote, &f->tallies[k].remote);
             merge_into(&into->tallies[k].global, &f->tallies[k].global);
         }
     }

@@ -31,6 +31,7 @@ static int compare_sites(const void *left, const void *right) {
     int order =
         compare_positions(&(smk_position){s->file, s->line}, &(smk_position){t->file, t->line});
     if (!order) order = t->shared - s->shared;
+    if (!order) order = (int)s->access - (int)t->access;
     if (!order) order = (int)a->counted->operation - (int)b->counted->operation;
     if (!order) order = s->width - t->width;
     if (!order) order = s->n_callers - t->n_callers;
@@ -42,6 +43,12 @@ static int compare_sites(const void *left, const void *right) {
 static int compare_opcodes(const void *left, const void *right) {
     return strcmp(((const smk_opcode_count *)left)->opcode,
                   ((const smk_opcode_count *)right)->opcode);
+}
+
+static smk_access remote(smk_access access) {
+    return access == SMK_LOAD    ? SMK_REMOTE_LOAD
+           : access == SMK_STORE ? SMK_REMOTE_STORE
+                                 : SMK_REMOTE_ATOMIC;
 }
 
 static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool shared) {
@@ -56,6 +63,7 @@ static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool sha
         [EMU_COPY_ASYNC_WRITE] = {SMK_COPY_ASYNC, SMK_WRITE},
         [EMU_LDMATRIX] = {SMK_LDMATRIX, SMK_READ},
         [EMU_STMATRIX] = {SMK_STMATRIX, SMK_WRITE},
+        [EMU_STORE_ASYNC] = {SMK_STORE, SMK_WRITE},
         [EMU_BULK_READ] = {SMK_BULK, SMK_READ},
         [EMU_BULK_WRITE] = {SMK_BULK, SMK_WRITE},
         [EMU_MATRIX_READ] = {SMK_MATRIX, SMK_READ},
@@ -139,15 +147,15 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
     size_t n_instructions = 0, n = 0;
     for (const function_counts *f = c->functions; f; f = f->next)
         n_instructions += f->function->n_instructions;
-    site *found = calloc(2 * n_instructions + 1, sizeof *found);
-    out->sites = calloc(2 * n_instructions + 1, sizeof *out->sites);
+    site *found = calloc(3 * n_instructions + 1, sizeof *found);
+    out->sites = calloc(3 * n_instructions + 1, sizeof *out->sites);
     out->opcodes = calloc(n_instructions + 1, sizeof *out->opcodes);
     if (c->by_instruction)
         out->instructions = calloc(n_instructions + 1, sizeof *out->instructions);
     if (!found || !out->sites || !out->opcodes || (c->by_instruction && !out->instructions) ||
         c->out_of_memory) {
         free(found);
-        return smk_fail_memory(status, 2 * n_instructions * sizeof *out->sites,
+        return smk_fail_memory(status, 3 * n_instructions * sizeof *out->sites,
                                "counts of a trace");
     }
     for (function_counts *f = c->functions; f; f = f->next)
@@ -160,6 +168,11 @@ smk_code counts_report(counts *c, smk_trace *out, smk_status *status) {
                 smk_instruction_count *i = &out->instructions[out->n_instructions++];
                 *i = instruction_of(out, f, k);
                 if (t->shared && t->shared->wider) found[n - 1].instruction = i;
+            }
+            if (t->remote) {
+                found[n] = site_of(out, p, t->remote, true);
+                found[n].site.access = remote(found[n].site.access);
+                n++;
             }
             if (t->global) found[n++] = site_of(out, p, t->global, false);
             const smk_opcode_count opcode = opcode_of(p, &f->executed[k]);

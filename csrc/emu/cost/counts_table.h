@@ -18,8 +18,8 @@ typedef struct tally {
 } tally;
 
 typedef struct tallies {
-    tally *shared, *global; /* NULL: no request */
-    pattern *last;          /* of the last request; the next one often has the same */
+    tally *shared, *remote, *global; /* NULL: no request; remote: shared memory of other blocks */
+    pattern *last;                   /* of the last request; the next one often has the same */
 } tallies;
 
 typedef struct function_counts {

@@ -13,7 +13,8 @@ typedef struct async_form {
     atomic_reduction reduction;
 } async_form;
 
-static bool issue(warp *w, const insn *i, int lane) {
+/* *written: the offset in shared memory that the lane writes to. */
+static bool issue(warp *w, const insn *i, int lane, uint64_t *written) {
     const async_form *f = i->extra;
     const bulk_place place = {.space = PTX_SHARED_CLUSTER,
                               .shared = decoded_lane_address(w, &f->to, lane),
@@ -25,6 +26,7 @@ static bool issue(warp *w, const insn *i, int lane) {
     for (uint32_t k = 0; k < f->n; k++)
         memcpy(copy->data + k * f->width, w->frame + f->value[k] + (size_t)lane * f->width,
                f->width);
+    *written = spec.shared;
     if (w->block->launch->observer) {
         lanes_u64 address = {[0] = spec.owner->window + spec.shared};
         observe_bulk(w, i, lane, PTX_SHARED, EMU_BULK_WRITE, spec.bytes, address, 1);
@@ -33,8 +35,12 @@ static bool issue(warp *w, const insn *i, int lane) {
 }
 
 static const insn *exec_store_async(warp *w, const insn *i) {
+    const async_form *f = i->extra;
+    lanes_u64 written = {0};
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1)
-        if (!issue(w, i, first_lane(lanes))) return NULL;
+        if (!issue(w, i, first_lane(lanes), &written[first_lane(lanes)])) return NULL;
+    if (w->block->launch->observer)
+        observe_access(w, i, PTX_SHARED, EMU_STORE_ASYNC, f->n * f->width, written, w->active);
     return i + 1;
 }
 

@@ -21,6 +21,9 @@ typedef enum emu_operation {
     EMU_COPY_ASYNC_WRITE,
     EMU_LDMATRIX, /* lanes 0-7, 0-15 or 0-31 hold the addresses of 16-byte rows */
     EMU_STMATRIX,
+    /* A warp's st.async or red.async, as one request for all blocks that it writes to; `owner` is
+     * not valid. Each lane is also an EMU_BULK_WRITE, which completes by itself. */
+    EMU_STORE_ASYNC,
     /* In the next three a lane of `active` is not a thread but a 16-byte chunk: one of up to 32
      * consecutive chunks of a bulk copy, or of an operand that wgmma reads by descriptor. */
     EMU_BULK_READ,
