@@ -56,7 +56,9 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = ("cas-read", "proxy-init")  # kinds of findings that are no hazards
+BENIGN = ("cas-read", "proxy-init", "shuffle-outside")  # kinds of findings that are no hazards
+_SHUFFLES = ("shuffle", "shuffle-outside")
+_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init")
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
@@ -81,9 +83,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     file, line, text, block, thread = party
     other_file, other_line, other_text, other_block, other_thread = other
     file, other_file = base_name(file), base_name(other_file)
-    two = (
-        kind in RACES or kind.startswith("async") or kind in ("barrier", "proxy", "exited", *BENIGN)
-    )
+    two = kind in RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
     address = None
     if argument >= 0:
@@ -108,7 +108,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         argument=argument if argument >= 0 else None,
         element=element,
     )
-    if not fault or kind == "shuffle":
+    if not fault or kind in _SHUFFLES:
         return row._replace(message=_sentence(row, space))
     message = _FOLDERS.sub("", fault)
     return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
@@ -224,7 +224,7 @@ def _sentence(row: Hazard, space: str | None) -> str:
             "the call (griddepcontrol.wait), which accesses it too; at least one of the two "
             f"writes{again}"
         )
-    if row.kind == "shuffle":
+    if row.kind in _SHUFFLES:
         return f"{here}: {own} {row.message}: the value is undefined{again}"
     if row.kind == "exited":
         return (

@@ -24,8 +24,8 @@ class SharedRow(NamedTuple):
     """
 
     line: int  # of the CUDA source, or of the PTX if that has no line information
-    # "load", "store", "atomic", "copy_async", "ldmatrix", "stmatrix", "bulk", "matrix"; to the shared
-    # memory of another block of the cluster: "remote_load", "remote_store", "remote_atomic"
+    # "load", "store", "atomic", "copy_async", "ldmatrix", "stmatrix", "bulk", "matrix"; and
+    # "remote_load", "remote_store", "remote_atomic": shared memory of the cluster's other blocks
     op: str
     width: int  # bytes per lane
     requests: int  # warp instructions

@@ -25,7 +25,8 @@
     X(MISALIGNED, "misaligned")                                                                    \
     X(SHARED_LIMIT, "shared-limit")                                                                \
     X(EXITED, "exited")                                                                            \
-    X(SHUFFLE, "shuffle")
+    X(SHUFFLE, "shuffle")                                                                          \
+    X(SHUFFLE_OUTSIDE, "shuffle-outside")
 
 typedef enum smk_hazard_kind {
 #define X(name, spelling) SMK_HAZARD_##name,
@@ -36,7 +37,8 @@ typedef enum smk_hazard_kind {
 
 /* Whether findings of this kind are hazards. The others are benign: docs/hazards.md says why. */
 static inline bool smk_is_hazard(smk_hazard_kind kind) {
-    return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT;
+    return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT &&
+           kind != SMK_HAZARD_SHUFFLE_OUTSIDE;
 }
 
 typedef enum smk_space {

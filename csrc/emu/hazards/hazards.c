@@ -108,7 +108,8 @@ static void on_sync(void *state, const emu_sync *event) {
     case EMU_PROXY_FENCE: async_fence(d, event); break;
     case EMU_MATRIX_COMMIT:
     case EMU_MATRIX_WAIT: async_matrix_group(d, event); break;
-    case EMU_SHUFFLE_ABSENT: shuffle_event(d, event); break;
+    case EMU_SHUFFLE_ABSENT:
+    case EMU_SHUFFLE_OUTSIDE: shuffle_event(d, event); break;
     }
 }
 

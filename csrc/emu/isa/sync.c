@@ -49,9 +49,10 @@ static void observe_absent_sources(const warp *w, const insn *i, const int32_t *
     if (all_take_part(w, i)) return;
     for (uint32_t left = w->active; left; left &= left - 1) {
         const int lane = first_lane(left);
-        const uint32_t members = U32(w, i->imm)[lane] & w->active;
-        if (!(members >> from[lane] & 1))
-            observe_event(w, (emu_sync){.kind = EMU_SHUFFLE_ABSENT,
+        const uint32_t mask = U32(w, i->imm)[lane];
+        if (!((mask & w->active) >> from[lane] & 1))
+            observe_event(w, (emu_sync){.kind = mask >> from[lane] & 1 ? EMU_SHUFFLE_ABSENT
+                                                                       : EMU_SHUFFLE_OUTSIDE,
                                         .ptx = i->ptx,
                                         .lanes = 1u << lane,
                                         .object = (uint32_t)from[lane]});
