@@ -74,7 +74,7 @@ class GlobalRow(NamedTuple):
     """One source line's operation on global memory, summed over all warps."""
 
     line: int
-    op: str
+    op: str  # "load", "store", "atomic", "copy_async", "bulk", "texture"
     width: int
     requests: int
     sectors: int  # of 32 bytes, moved

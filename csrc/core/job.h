@@ -148,6 +148,7 @@ typedef enum smk_access {
     SMK_STMATRIX,
     SMK_BULK,        /* bulk copies, TMA */
     SMK_MATRIX,      /* wgmma operands, read through descriptors */
+    SMK_TEXTURE,     /* texels in linear memory, read by integer coordinates */
     SMK_REMOTE_LOAD, /* these: shared memory of another block of the cluster */
     SMK_REMOTE_STORE,
     SMK_REMOTE_ATOMIC

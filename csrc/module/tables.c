@@ -201,6 +201,7 @@ PyObject *table_trace(const smk_trace *trace) {
         [SMK_STMATRIX] = "stmatrix",
         [SMK_BULK] = "bulk",
         [SMK_MATRIX] = "matrix",
+        [SMK_TEXTURE] = "texture",
         [SMK_REMOTE_LOAD] = "remote_load",
         [SMK_REMOTE_STORE] = "remote_store",
         [SMK_REMOTE_ATOMIC] = "remote_atomic",

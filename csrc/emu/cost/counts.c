@@ -124,7 +124,20 @@ static cost cost_of_shared(const emu_request *r) {
     return c;
 }
 
+/* The texture unit serves eight lanes at a time. */
+static cost cost_of_texture(const emu_request *r) {
+    enum { AT_A_TIME = 8 };
+    cost c = {0};
+    for (uint32_t first = 0; first < LANES; first += AT_A_TIME) {
+        const uint32_t active = r->active & ((1u << AT_A_TIME) - 1) << first;
+        c.actual += sectors_touched(r->address, active, r->width);
+        c.ideal += sectors_ideal(r->address, active, r->width);
+    }
+    return c;
+}
+
 static cost cost_of_global(const emu_request *r) {
+    if (r->operation == EMU_TEXTURE_READ) return cost_of_texture(r);
     const uint32_t sectors = sectors_touched(r->address, r->active, r->width);
     return (cost){sectors, sectors_ideal(r->address, r->active, r->width), 0, 0};
 }
@@ -181,7 +194,7 @@ static uint32_t conflict_free_wavefronts(const emu_request *r, uint32_t width) {
 }
 
 static cost cost_of(counts *c, const emu_request *r, pattern **at) {
-    const bool evenly_spaced = r->step != ~(uint64_t)0;
+    const bool evenly_spaced = r->step != ~(uint64_t)0 && r->operation != EMU_TEXTURE_READ;
     if (r->space == PTX_GLOBAL) {
         if (!evenly_spaced) return cached_cost(c, r, at);
         const uint64_t first = r->address[0], last = r->address[LANES - 1] + r->width - 1;

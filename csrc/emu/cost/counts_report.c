@@ -64,6 +64,7 @@ static site site_of(smk_trace *out, const ptx_instruction *p, tally *t, bool sha
         [EMU_LDMATRIX] = {SMK_LDMATRIX, SMK_READ},
         [EMU_STMATRIX] = {SMK_STMATRIX, SMK_WRITE},
         [EMU_STORE_ASYNC] = {SMK_STORE, SMK_WRITE},
+        [EMU_TEXTURE_READ] = {SMK_TEXTURE, SMK_READ},
         [EMU_BULK_READ] = {SMK_BULK, SMK_READ},
         [EMU_BULK_WRITE] = {SMK_BULK, SMK_WRITE},
         [EMU_MATRIX_READ] = {SMK_MATRIX, SMK_READ},

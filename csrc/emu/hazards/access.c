@@ -180,7 +180,7 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
 void access_request(detector *d, const emu_request *r) {
     detector_switch(d, r->member);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
-    if (r->operation == EMU_STORE_ASYNC) return; /* its lanes are requests, too */
+    if (r->operation == EMU_STORE_ASYNC || r->operation == EMU_TEXTURE_READ) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
     const bool chunks = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(d, r);

@@ -119,13 +119,34 @@ static sample_point point_of(const warp *w, const fetch_form *f, int lane) {
     return p;
 }
 
+/* Texels of a warp that are known to be in linear memory. */
+typedef struct linear_texels {
+    lanes_u64 address;
+    uint32_t lanes, bytes;
+} linear_texels;
+
+/* Integer coordinates in one dimension are of a texture in linear memory (tex1Dfetch). How texels
+ * lie in the memory of others is not known here. */
+static void note_texel(const fetch_form *f, const bound_texture *t, const sample_point *p, int lane,
+                       linear_texels *out) {
+    const int64_t index = (int64_t)p->integer[0] + p->offset[0];
+    if (!f->integer || f->has_level || t->form->rank > 1 || t->form->layered || index < 0 ||
+        index >= t->form->size[0])
+        return;
+    out->bytes = smk_texel_bytes(t->form);
+    out->address[lane] = t->address + (uint64_t)index * out->bytes;
+    out->lanes |= 1u << lane;
+}
+
 static const insn *exec_fetch(warp *w, const insn *i) {
     const fetch_form *f = i->extra;
+    linear_texels linear = {0};
     for (uint32_t lanes = w->active; lanes; lanes &= lanes - 1) {
         const int lane = first_lane(lanes);
         const bound_texture *t = texture_of_lane(w, i, &f->texture, lane, false);
         if (!t) return NULL;
         const sample_point p = point_of(w, f, lane);
+        note_texel(f, t, &p, lane, &linear);
         const bool missing = f->has_level && U32(w, f->level)[lane]; /* level 0 is the only one */
         const texel result = f->channel >= 0 ? sample_gather(t, &p, (uint32_t)f->channel)
                              : missing       ? (texel){0}
@@ -133,6 +154,9 @@ static const insn *exec_fetch(warp *w, const insn *i) {
                                              : sample_float(t, &p);
         write_result(w, f, lane, &result);
     }
+    if (linear.lanes && w->block->launch->observer)
+        observe_access(w, i, PTX_GLOBAL, EMU_TEXTURE_READ, linear.bytes, linear.address,
+                       linear.lanes);
     return i + 1;
 }
 
