@@ -24,7 +24,7 @@ class SharedRow(NamedTuple):
     """
 
     line: int  # of the CUDA source, or of the PTX if that has no line information
-    # "load", "store", "atomic", "copy_async", "ldmatrix", "stmatrix", "bulk", "matrix"; to the shared
+    # "load", "store", "atomic", "copy_async", "ldmatrix", "stmatrix", "bulk", "matrix"; to shared
     # memory of another block of the cluster: "remote_load", "remote_store", "remote_atomic"
     op: str
     width: int  # bytes per lane
