@@ -291,8 +291,8 @@ static void on_request(void *state, const emu_request *r) {
     if (now.actual > t->worst && r->active) record_worst(t, r, now.actual);
     if (r->width) t->width = r->width;
     t->operation = r->operation;
-    if (is_shared &&
-        (remote || !r->machine->merged)) { /* the machine code has this access, perhaps wider */
+    /* The machine code has this access, perhaps wider. */
+    if (is_shared && (remote || !r->machine->merged)) {
         t->machine_requests++;
         t->machine_wavefronts += now.machine;
         t->machine_ideal += now.machine_ideal;
