@@ -154,7 +154,7 @@ const insn *split_leave(warp *w, const insn *i, uint32_t lanes, bool exited) {
         up->active &= ~lanes;
         if (up->call && !exited) break;
     }
-    if (exited) {
+    if (exited && lanes) { /* none: the guard of the exit is false in all of them */
         observe_sync(w, i, EMU_EXIT, lanes);
         w->alive &= ~lanes;
         w->block->last_exit = i;
