@@ -1,4 +1,4 @@
-/* Predicted time of a variant: the sum of six terms, each a count from its plan times a fitted cost.
+/* Predicted time of a variant: the sum of six terms, each a count from its plan times a cost.
  * Six are enough to rank the rows, and few enough to be fitted to some dozens of runs.
  */
 #include "auto.h"
@@ -26,7 +26,7 @@ static bool can_run(const smk_variant *variant, const smk_query *q) {
 
 enum { STEP_BYTES = 128 /* bytes of K per step, in kernels with split-K */ };
 
-/* How the variant's plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
+/* How the plan tiles the problem. In doubles: a product of three sizes may exceed 64 bits. */
 typedef struct tiling {
     double tiles; /* of C, times the batch */
     double size;  /* elements of a tile, relative to the variant's output_tile */

@@ -28,7 +28,7 @@ typedef struct smk_query {
     const smk_variant *only; /* NULL: any variant */
 } smk_query;
 
-/* Terms of a variant's predicted time on a GPU. `busiest`: tiles on the most loaded multiprocessor. K
+/* Terms of a variant's predicted time. `busiest`: tiles on the most loaded multiprocessor. K
  * is in units of 1024; with split-K it is that of one K range. */
 enum {
     SMK_TERM_CALL,  /* 1: launch overhead */
@@ -40,7 +40,7 @@ enum {
     SMK_N_TERMS
 };
 
-/* A variant with its parameters, and microseconds per unit of each term, fitted to measured times. */
+/* A variant with its parameters, and fitted microseconds per unit of each term. */
 typedef struct smk_timing {
     const smk_variant *variant;
     const smk_dtype *dtype;
@@ -61,7 +61,7 @@ double smk_timing_predicts(const smk_timing *timing, const smk_query *q); /* mic
 /* The timing with the shortest predicted time; NULL: none fits. */
 const smk_timing *smk_fastest(const smk_timing *timings, size_t n, const smk_query *q);
 
-/* The variant to use where no time is predicted: on the emulator, and for operations and types without
+/* The variant where no time is predicted: on the emulator, and for operations and types without
  * timings. NULL: no variant fits. */
 const smk_variant *smk_default_variant(const smk_query *q);
 

@@ -83,7 +83,7 @@ typedef struct smk_plan {
     int64_t split;             /* K ranges; 0: the variant has no split-K */
 } smk_plan;
 
-/* `values`: of the variant's parameters, from smk_variant_values. After success, call smk_plan_free. */
+/* `values`: of the parameters, from smk_variant_values. After success, call smk_plan_free. */
 smk_code smk_plan_gemm(const smk_variant *variant, const smk_dtype *dtype, const int64_t *values,
                        const smk_gemm *problem, smk_plan *plan, smk_status *status);
 smk_code smk_plan_transpose(const smk_variant *variant, const smk_dtype *dtype,

@@ -1,6 +1,6 @@
 /* Plans transposes. Most rows have one kernel, which reads and writes contiguous rows.
  *
- * A variant for any strides (kernels/library/transpose_sector_aligned.cu) copies elements between two
+ * A variant for any strides (kernels/library/transpose_sector_aligned.cu) copies between two
  * arrays of the same sizes and arbitrary strides. Among all dimensions, batch dimensions included,
  * the one with the shortest stride in x is read contiguously, and the one with the shortest stride
  * in y is written contiguously:

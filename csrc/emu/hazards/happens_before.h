@@ -20,9 +20,9 @@
  * pattern in the chain synchronises with a later acquire pattern if the scopes of both include the
  * other's thread.
  *
- * Blocks of a group (machine/block_group.h) run in turns. Then a vector clock has the threads of all
- * of them, block after block, there is no floor but the group's begin, and each turn of a block has
- * times of its own, which tell the block of an epoch.
+ * Blocks of a group (machine/block_group.h) run in turns. A vector clock has an entry per thread
+ * of all of them, block after block. There is no floor but the group's begin. Each turn of a block
+ * has times of its own, so the time of an epoch tells its block.
  */
 #ifndef EMU_HAZARDS_HAPPENS_BEFORE_H
 #define EMU_HAZARDS_HAPPENS_BEFORE_H
