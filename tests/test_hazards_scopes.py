@@ -1,23 +1,19 @@
 """Which accesses a flag orders: the rules of the PTX memory model, each with one token less.
 
-Most cases are litmus tests, in the format of validation/litmus_program.py. Columns run in turn,
-each from its first operation to its last, but for barriers. x is data, f and g are flags.
+Most cases are litmus tests, in the format of validation/memory_model/program.py. Columns run in
+turn, each from its first operation to its last, but for barriers. x is data, f and g are flags.
 """
 
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import smemkern
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "validation"))
 import litmus
-import litmus_program as program
+import smemkern
+from memory_model import program
 
 
 def reported(columns: str) -> set[str]:

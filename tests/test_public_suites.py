@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
-
-
-@pytest.fixture(autouse=True)
-def paths(monkeypatch):
-    monkeypatch.setattr(
-        sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "validation")]
-    )
 
 
 # ---- entries of PTX

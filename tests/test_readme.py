@@ -1,7 +1,6 @@
 """The README is run, not believed: its example, and the tables that are made from results."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,8 +40,7 @@ def test_ci_finds_the_test_command():
 
 
 @pytest.fixture
-def tables(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+def tables():
     import tables
 
     return tables

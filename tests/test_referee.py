@@ -14,12 +14,6 @@ SCRIPT = ROOT / "validation" / "referee.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="not a source tree")
 
 
-@pytest.fixture(autouse=True)
-def folders(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-
-
 def module(name):
     return importlib.import_module(name)
 
@@ -69,7 +63,7 @@ def suite(tmp_path):
 
 def test_verdicts(suite, nvrtc):
     referee = module("referee")
-    cases = module("referee_indigo").cases(suite)
+    cases = module("labels.indigo").cases(suite)
     assert {case.name: case.label for case in cases} == LABELS
     for case in cases:
         judged = referee.judge(case)
@@ -79,7 +73,7 @@ def test_verdicts(suite, nvrtc):
 
 
 def test_arguments(suite):
-    [exact, *_] = runs = list(module("referee_indigo").cases(suite)[0].runs())
+    [exact, *_] = runs = list(module("labels.indigo").cases(suite)[0].runs())
     assert [len(a) for a in exact.arguments[:4]] == [71, 70, 70, 70]
     assert exact.arguments[4] == 70
     assert exact.arguments[2][0] == 0 and exact.arguments[2].max() < 70
@@ -89,7 +83,7 @@ def test_arguments(suite):
 def test_an_error_is_no_verdict_on_races(suite, nvrtc):
     file = suite / "indigo_sources" / "some" / "broken.cu"
     file.write_text(KERNEL % "undeclared();")
-    [case] = [case for case in module("referee_indigo").cases(suite) if case.name == "broken"]
+    [case] = [case for case in module("labels.indigo").cases(suite) if case.name == "broken"]
     judged = module("referee").judge(case)
     assert module("referee").says(judged["optimised"]) == "error"
     assert judged["reason"] is None
@@ -120,7 +114,7 @@ def test_command(suite, nvrtc):
 )
 def test_formulas(formula, value):
     assert (
-        module("referee_formula").value_of(formula, {"n": 5, "lb": 2, "ub": 9, "step": 2}) == value
+        module("labels.formula").value_of(formula, {"n": 5, "lb": 2, "ub": 9, "step": 2}) == value
     )
 
 

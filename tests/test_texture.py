@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from texture_inputs import HEADER, kernel
 
 import smemkern
-
-sys.path.insert(0, str(Path(__file__).parent / "emu"))
-
-from texture_inputs import HEADER, kernel
 
 KERNELS = r"""
 extern "C" __global__ void resample(float *out, cudaTextureObject_t t, int width, int height,

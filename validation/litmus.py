@@ -22,7 +22,7 @@ the load that reads the wrong one of two writes, the initial one and the other.
 A test of which no such execution can be run is "not reached". All others are "not judged", with
 the reason.
 
-By the model. litmus_model.py is a second, independent account of the PTX memory model. It is
+By the model. memory_model/model.py is a second, independent account of the PTX memory model. It is
 compared with the published verdicts first. Then, for each execution that is run, it says on which
 locations there are data races, and the detector must report exactly those. This judges every test
 that can be run, and tests for which no verdict is published: those derived by making the loads
@@ -50,11 +50,10 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
-import litmus_model
-import litmus_program as program
 import records
 import smemkern
-from litmus_program import Litmus, Machine, NotSupported, Op, State, Step, Thread
+from memory_model import model, program
+from memory_model.program import Litmus, Machine, NotSupported, Op, State, Step, Thread
 
 VERDICTS = "dartagnan/src/test/resources/PTXv7_5-expected.csv"
 
@@ -124,7 +123,7 @@ def runs(test: Litmus, count: int, rng: random.Random) -> Iterator[Run]:
                 reported = execute(test, blocks, machine, True)
             assert reported is not None
             try:
-                racy = litmus_model.racy_locations(test, machine.trace)
+                racy = model.racy_locations(test, machine.trace)
             except NotSupported:  # the model has too many orders to look through
                 continue
             yield Run(machine.trace, machine.state, reported, racy)
@@ -328,7 +327,7 @@ def published(folder: Path, suite: Suite, weak: Suite) -> records.Record:
             judged[name] = "not judged: no verdict"
             continue
         try:
-            agrees = litmus_model.verdict(test) == holds
+            agrees = model.verdict(test) == holds
             model["same" if agrees else "different"] += 1
             model_misses += [] if agrees else [name]
         except NotSupported as reason:

@@ -5,7 +5,7 @@
     python validation/referee.py indigo FOLDER --only neighbors_warp --jobs 2 --print
 
 The suites are not part of this repository: fetch them to any folder. Each suite has a module
-referee_SUITE.py, which knows its cases, their labels and their arguments. One record per suite goes
+labels/SUITE.py, which knows its cases, their labels and their arguments. One record per suite goes
 to benchmarks/results/referee-SUITE.json; validation/hazard_docs.py makes the tables of it. NVRTC
 compiles the sources: pip install smemkern[nvrtc].
 
@@ -28,9 +28,9 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
-import referee_reasons
 import smemkern
-from referee_cases import Case
+from labels import reasons
+from labels.cases import Case
 
 SUITES = ("indigo", "faial")
 RACES = frozenset(("RAW", "WAR", "WAW", "async-read", "async-write"))
@@ -78,7 +78,7 @@ def judge(case: Case) -> dict[str, Any]:
     forms = {form: verdict(case, form) for form in FORMS}
     made = {"label": case.label, **forms, "seconds": round(time.monotonic() - started, 2)}
     if any(says(found) != case.label for found in forms.values()):
-        made["reason"] = referee_reasons.of_case(case.name)
+        made["reason"] = reasons.of_case(case.name)
     return made
 
 
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--print", action="store_true", help="print the record, write no file")
     chosen = parser.parse_args()
-    suite = importlib.import_module(f"referee_{chosen.suite}")
+    suite = importlib.import_module(f"labels.{chosen.suite}")
     cases = [case for case in suite.cases(chosen.folder) if chosen.only in case.name]
     if not cases:
         parser.error(f"no cases of {chosen.suite} in {chosen.folder}: is it {suite.FOLDER}?")
@@ -143,7 +143,7 @@ def main() -> None:
     unexplained = [name for name, one in judged.items() if one.get("reason", "") is None]
     unexplained += [row["file"] for row in record.get("costs", []) if row.get("reason", "") is None]
     if unexplained:
-        print("no reason in referee_reasons.py:", *unexplained, file=sys.stderr)
+        print("no reason in labels/reasons.py:", *unexplained, file=sys.stderr)
     if chosen.print:
         print(json.dumps(record, indent=1))
     else:

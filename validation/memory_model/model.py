@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from litmus_program import ALU, BRANCHES, Litmus, NotSupported, Op, State, Step, is_register
+from memory_model.program import ALU, BRANCHES, Litmus, NotSupported, Op, State, Step, is_register
 
 Pairs = set[tuple[int, int]]
 SCOPES = ("cta", "cluster", "gpu", "sys")

@@ -1,4 +1,4 @@
-"""The cases of referee.py, as its modules referee_SUITE.py describe them."""
+"""The cases of referee.py, as its modules labels/SUITE.py describe them."""
 
 from __future__ import annotations
 
