@@ -192,7 +192,8 @@ class Trace:
 
         Returns
         -------
-        matplotlib.figure.Figure
+        numpy.ndarray of matplotlib.axes.Axes
+            Lines and worst request; one Axes if no line accesses shared memory.
         """
         from ._trace_plot import plot
 

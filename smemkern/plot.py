@@ -30,16 +30,27 @@ if TYPE_CHECKING:
 
 __all__ = ["layout", "occupancy", "request", "roofline", "sectors", "stride_table"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7".split()
 GREY = "#8a8a8a"
 OF_LIMITER = dict(zip(LIMITERS, (BLUE, ORANGE, GREEN, PURPLE, RED), strict=True))
 
 
-def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+def pyplot() -> Any:
+    """matplotlib.pyplot, where notebooks and plt.show() look for figures."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
         raise ImportError("pictures need matplotlib: pip install 'smemkern[plot]'") from missing
+    return plt
+
+
+def _axes(ax: Axes | None, width: float, height: float) -> Axes:
+    plt = pyplot()
     if ax is not None:
         return ax
     return plt.subplots(figsize=(width, height), layout="constrained")[1]

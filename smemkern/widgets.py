@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Explorer", "banks", "layout"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _DPI = 90
 
 

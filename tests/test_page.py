@@ -108,14 +108,22 @@ def test_hazards_are_shown():
 
 def test_plot(conflicted):
     pytest.importorskip("matplotlib")
-    figure = conflicted.plot()
-    bars, request = figure.axes[:2]
+    bars, request = conflicted.plot()
     assert len(bars.patches) == 2 * len(conflicted.shared)
     assert "gemm_conflicted.cu:43 load: 32 wavefronts" in request.get_title()
     served = np.ma.filled(request.collections[0].get_array().astype(float), np.nan)
     assert np.nanmax(served) == 32
     a = np.ones((8, 8), np.float32)
-    assert smemkern.trace("gemm", a, a, variant="naive").plot().axes
+    [empty] = smemkern.trace("gemm", a, a, variant="naive").plot()
+    assert empty.texts[0].get_text() == "no access to shared memory"
+
+
+def test_plots_are_registered_with_pyplot(conflicted):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
+    bars, _ = conflicted.plot()
+    assert [bars.figure] == [plt.figure(n) for n in plt.get_fignums()]
+    plt.close("all")
 
 
 @pytest.mark.parametrize(
