@@ -52,6 +52,18 @@ def test_bar(look, soon, capsys):
     assert not capsys.readouterr().out
 
 
+@pytest.mark.parametrize("operation", ["gemm", "transpose"])
+def test_blocks_of_the_emulator(operation):
+    """The function is called at the end, too; True shows a bar."""
+    a = np.ones((256, 128), np.float32)
+    arrays = (a, a.T) if operation == "gemm" else (a,)
+    call, calls = getattr(smemkern, operation), []
+    call(*arrays, device="emu", variant="tiled", progress=lambda *at: calls.append(at))
+    done, total = zip(*calls, strict=True)
+    assert set(total) == {64 if operation == "gemm" else 32}
+    assert list(done) == sorted(done) and done[-1] == total[-1]
+
+
 def test_nobody_looks(monkeypatch, soon):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

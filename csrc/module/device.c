@@ -218,12 +218,12 @@ int device_read_signature(const module_state *state, PyObject *ptx, const char *
     return code ? -1 : 0;
 }
 
-/* The progress function, a new reference; for True our own progress bar. NULL with an exception:
- * failure; without one: no progress is reported. */
-static PyObject *progress_function(PyObject *progress) {
+/* The progress function, a new reference; for True our own progress bar, of this unit. NULL with an
+ * exception: failure; without one: no progress is reported. */
+static PyObject *progress_function(PyObject *progress, const char *unit) {
     if (progress != Py_True) return Py_XNewRef(progress);
     PyObject *module = PyImport_ImportModule("smemkern._transfer");
-    PyObject *bar = module ? PyObject_CallMethod(module, "_bar", NULL) : NULL;
+    PyObject *bar = module ? PyObject_CallMethod(module, "_bar", "s", unit) : NULL;
     Py_XDECREF(module);
     return bar;
 }
@@ -242,7 +242,7 @@ int device_run_pipelines(const module_state *state, const int *ordinals, smk_pip
     smk_status status = {0};
     smk_transfer moved[CALL_MAX_DEVICES] = {{0}};
     smk_transfer *sum = start_transfer();
-    watch w = {.progress = progress_function(progress), .end = Py_HUGE_VAL};
+    watch w = {.progress = progress_function(progress, "B"), .end = Py_HUGE_VAL};
     if (PyErr_Occurred()) return -1;
     for (int i = 0; i < n; i++) {
         pipelines[i].poll = poll_watch;
@@ -291,22 +291,28 @@ static size_t blocks_to_run(const smk_job *job) {
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout) {
     smk_status status = {0};
-    watch w = {.progress = on->emulated ? progress : NULL,
+    watch w = {.progress = on->emulated ? progress_function(progress, " blocks") : NULL,
                .total = blocks_to_run(job),
                .timeout = timeout,
                .end = time_now() + timeout};
+    if (PyErr_Occurred()) return -1;
     job->poll = poll_watch;
     job->poll_arg = &w;
     job->finished = w.progress ? &w.finished : NULL;
     job->transfer = on->emulated ? NULL : start_transfer();
     smk_text printed = {0};
     job->printed = &printed;
-    if (detach(state, &w.call)) return -1;
+    if (detach(state, &w.call)) {
+        Py_XDECREF(w.progress);
+        return -1;
+    }
     job->cancel = w.call.cancel;
     smk_code code =
         on->emulated ? emu_run(job, &status) : pipeline_run_job(on->ordinal, job, &status);
     attach(&w.call);
-    if (code == SMK_OK && w.progress && report_progress(&w)) {
+    const bool reported = code || !w.progress || report_progress(&w) == 0;
+    Py_XDECREF(w.progress);
+    if (!reported) {
         free(printed.bytes);
         return -1;
     }
