@@ -1,8 +1,11 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypedDict, final
+from typing import Any, Literal, TypedDict, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from ._hazards import Hazards
+from ._observe import Trace
 
 __version__: str
 
@@ -13,11 +16,32 @@ class KernelImageError(Error): ...
 class CompileError(Error): ...
 class LaunchError(Error): ...
 class UnsupportedInstructionError(Error): ...
-class HazardError(Error): ...
+class HazardError(Error):
+    hazards: Hazards  # of the call
+    trace: Trace
 
 _Array = np.ndarray[Any, Any]
+_Host = np.ndarray[Any, Any] | Sequence[Any]
 _Extent = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
 
+@overload
+def gemm(
+    a: _Host,
+    b: _Host,
+    *,
+    variant: str = "auto",
+    accuracy: Literal["float32", "norm", "tf32"] = "float32",
+    out: _Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    device: str | None = None,
+    stream: Any = None,
+    max_memory: int | None = None,
+    devices: Sequence[int | str] | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+    **params: int,
+) -> _Array: ...
+@overload
 def gemm(
     a: Any,  # ArrayLike, or an array on a GPU
     b: Any,
@@ -34,6 +58,19 @@ def gemm(
     progress: bool | Callable[[int, int], object] | None = None,
     **params: int,
 ) -> Any: ...
+@overload
+def transpose(
+    a: _Host,
+    *,
+    variant: str = "auto",
+    out: _Array | None = None,
+    device: str | None = None,
+    stream: Any = None,
+    max_memory: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+    **params: int,
+) -> _Array: ...
+@overload
 def transpose(
     a: Any,  # ArrayLike, or an array on a GPU
     *,

@@ -268,8 +268,8 @@ def report(hazards: Sequence[Hazard], entry: str) -> str:
 def error(trace: Trace, entry: str) -> _core.HazardError:
     """The exception for a trace with hazards; it has attributes .hazards and .trace."""
     raised = _core.HazardError(report(trace.hazards, entry))
-    raised.hazards = trace.hazards  # type: ignore[attr-defined]
-    raised.trace = trace  # type: ignore[attr-defined]
+    raised.hazards = trace.hazards
+    raised.trace = trace
     return raised
 
 
