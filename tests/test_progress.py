@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from checks import HAS_GPU, environment
 from smemkern import _progress
 
 
@@ -62,6 +63,23 @@ def test_blocks_of_the_emulator(operation):
     done, total = zip(*calls, strict=True)
     assert set(total) == {64 if operation == "gemm" else 32}
     assert list(done) == sorted(done) and done[-1] == total[-1]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU, which is taken")
+def test_a_slow_call_says_once_that_it_is_emulated():
+    text = """
+import warnings, numpy as np, smemkern
+a = np.ones((1300, 1300), "f4")
+for device in ("emu", None, None):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        smemkern.gemm(a, a, device=device, variant="tiled")
+    print(len(caught), *(f"{w.category.__name__} {w.message}" for w in caught))
+"""
+    ran = subprocess.run([sys.executable, "-c", text], env=environment(), stdout=subprocess.PIPE)
+    named, first, second = ran.stdout.decode().splitlines()
+    assert named == second == "0"
+    assert first.startswith("1 RuntimeWarning this call runs on the emulator, which is slow: there")
 
 
 def test_nobody_looks(monkeypatch, soon):

@@ -132,6 +132,7 @@ static int choose_device(const module_state *state, const arguments *given, PyOb
         *on = (device){.emulated = !on_gpu, .ordinal = given->ordinal > 0 ? given->ordinal : 0};
     else if (device_read(state, named, on))
         return -1;
+    on->by_default = false; /* a Kernel without a GPU is on the emulator on purpose */
     if (traced && !on->emulated && !on_gpu) {
         PyErr_SetString(PyExc_ValueError,
                         "a trace counts on the emulator: leave device out, or pass 'emu'");

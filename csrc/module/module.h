@@ -115,7 +115,8 @@ const char *text_of(PyObject *given);
 
 typedef struct device {
     bool emulated;
-    int ordinal; /* of "cuda" */
+    bool by_default; /* emulated because device is None and there is no GPU */
+    int ordinal;     /* of "cuda" */
 } device;
 
 /* "emu", "cuda", "cuda:1"; None: "cuda" if there is one, else "emu". */
