@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from . import _argspec, _cli, _core
 from ._cli import Answer
 from ._hazards import Hazard
 from ._observe import Trace
+from ._terminal import width_of
 from ._trace_rows import GlobalRow, SharedRow
 
 OPERATIONS = ("gemm", "transpose", "probe")
@@ -239,7 +241,7 @@ def run(chosen: argparse.Namespace) -> Answer:
         "incomplete": found.incomplete,
         "hazards": [hazard_data(hazard) for hazard in found.hazards],
     }
-    nodes = _listing.nodes(found) if chosen.annotate else found._nodes()
+    nodes = _listing.nodes(found, width=width_of(sys.stdout)) if chosen.annotate else found._nodes()
     return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
 
 

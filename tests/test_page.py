@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import smemkern
+from smemkern import _document, _listing
 from smemkern._launch import Launch
 from test_trace_rows import PTX, run
 
@@ -104,6 +105,32 @@ def test_hazards_are_shown():
     check(t.to_html())
     assert "Hazards" in t.to_html()
     assert "!" in t.annotate()
+
+
+@pytest.mark.parametrize("variant", ["conflicted", "vectorized", "pipelined"])
+def test_annotate_fits_a_terminal(variant):
+    """80 characters hold all counts, beside half a line of code; nothing is cut off."""
+    a = np.ones((48, 48), np.float32)
+    t = smemkern.trace("gemm", a, a, variant=variant)
+    wide, narrow = [
+        _document.text(_listing.nodes(t, width=n)[:2], n).splitlines() for n in (None, 80)
+    ]
+    assert max(map(len, narrow)) <= 80
+    assert narrow[2].index("line") < 55
+
+    def letters(lines, ideal):
+        """Without blanks; `ideal`: the columns of it are there."""
+        found = []
+        for line in lines[3:]:
+            margin, code = line[: lines[2].index("line") + 4], line[lines[2].index("line") + 4 :]
+            counts = margin.split()
+            if ideal and len(counts) > 8:
+                counts = [count for i, count in enumerate(counts) if i not in (2, 6)]
+            found += [*counts, code]
+        return "".join("".join(found).split())
+
+    joined = any(row.joined for row in t.shared)
+    assert letters(narrow, False) == letters(wide, joined)
 
 
 def test_plot(conflicted):
