@@ -23,6 +23,7 @@ import exactness_tables
 import host_tables
 import ladder
 import movement
+import notebook_record
 import records
 import referee_tables
 import reliability_tables
@@ -406,6 +407,11 @@ def main() -> int:
             return 1
         if not check:
             file.write_text(new, encoding="utf-8")
+    if notebook_record.FILE.read_text(encoding="utf-8") != notebook_record.text():
+        if check:
+            print(f"{notebook_record.FILE.name} is stale: run python benchmarks/tables.py")
+            return 1
+        notebook_record.FILE.write_text(notebook_record.text(), encoding="utf-8")
     if (results := pictured()) and not ladder.is_fresh(results):
         if check:
             print(f"{ladder.PICTURE.name} is stale: run python benchmarks/tables.py")

@@ -57,6 +57,11 @@ def test_other_pages_and_the_picture_are_fresh(tables):
     assert tables.ladder.is_fresh(tables.pictured())
 
 
+def test_the_notebooks_results_are_fresh(tables):
+    record = tables.notebook_record
+    assert record.FILE.read_text(encoding="utf-8") == record.text()
+
+
 def test_picture(tables, tmp_path):
     """The same figures, the same bytes; other figures, another picture."""
     pytest.importorskip("matplotlib")
