@@ -49,7 +49,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Real) and not isinstance(value, Integral):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+        return f"{value:.3g}" if abs(float(value)) < 1000 else f"{value:.0f}"
     return str(value).replace("|", "\\|")
 
 
