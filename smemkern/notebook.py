@@ -54,11 +54,15 @@ def _cell(value: Any) -> str:
 
 
 @cache
+def _read() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(TIMES.read_text(encoding="utf-8"))
+    return read
+
+
 def results() -> dict[str, Any]:
     """What was measured: "gemm" and "transpose", "claims" of the literature beside them, the
     counts of random requests ("operations") and of the variants' "calls"."""
-    read: dict[str, Any] = json.loads(TIMES.read_text(encoding="utf-8"))
-    return read
+    return _read()
 
 
 def source(part: str = "gemm") -> str:
