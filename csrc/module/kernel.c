@@ -118,12 +118,6 @@ static int refuse_limit(void) {
     return -1;
 }
 
-static int refuse_textures(void) {
-    PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
-                                      "device='emu'");
-    return -1;
-}
-
 /* The device: as named by the caller, else the arrays' GPU, else the emulator for a trace. */
 static int choose_device(const module_state *state, const arguments *given, PyObject *named,
                          PyObject *stream_given, bool traced, device *on) {
@@ -230,8 +224,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
-        arguments_make(&self->signature, objects, &given) == 0 &&
-        (on.emulated || given.n_textures == 0 || refuse_textures() == 0)) {
+        arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
             .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},

@@ -38,7 +38,7 @@ def launch_layout(fields: str) -> list[str]:
 
 def test_declarations(tmp_path: Path) -> None:
     include = find_include()
-    constants = re.findall(r"\b(CU(?:DA)?_[A-Z_]+) = (\d+)", DRIVER_H)
+    constants = re.findall(r"\b(CU(?:DA)?_[A-Z0-9_]+) = (\d+)", DRIVER_H)
     results = re.findall(r"\{(\d+), SMK_[^/]*/\* (\w+) \*/", ERRORS_C)
     functions = re.findall(r"^    X\((cu\w+), (\d+)", DRIVER_H, re.MULTILINE)
     assert len(constants) > 20 and len(results) > 40 and len(functions) > 30
