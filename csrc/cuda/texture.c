@@ -48,18 +48,36 @@ static const CUaddress_mode modes[] = {
 
 /* ---- which memory ---- */
 
-/* How the kernels read 1-D textures: tex.1d with integer coordinates (tex1Dfetch) reads linear
+/* What the kernel reads. Of 1-D textures: tex.1d with integer coordinates (tex1Dfetch) reads linear
  * memory, with float coordinates an array. */
-typedef struct line_reads {
-    bool by_integer, by_float;
-} line_reads;
+typedef struct texture_reads {
+    bool line_by_integer, line_by_float;
+    bool gathers; /* tld4, for which arrays need a flag */
+} texture_reads;
 
-static line_reads find_line_reads(const char *ptx) {
-    line_reads found = {0};
-    for (const char *at = ptx; (at = strstr(at, "tex.1d.")); at++) {
-        const size_t n = strcspn(at, " \t\r\n[;");
-        const bool integer = n > 4 && !memcmp(at + n - 4, ".s32", 4);
-        *(integer ? &found.by_integer : &found.by_float) = true;
+static bool begins(const char *text, const char *with) {
+    return !strncmp(text, with, strlen(with));
+}
+
+/* In this kernel and in functions, not in other kernels of the module. */
+static texture_reads find_reads(const char *ptx, const char *entry) {
+    texture_reads found = {0};
+    bool counts = true;
+    for (const char *at = ptx; (at = strpbrk(at, ".t")); at++) {
+        if (begins(at, ".func")) {
+            counts = true;
+        } else if (begins(at, ".entry")) {
+            const char *name = at + strlen(".entry");
+            name += strspn(name, " \t\r\n");
+            const size_t n = strcspn(name, " \t\r\n(");
+            counts = n == strlen(entry) && begins(name, entry);
+        } else if (counts && begins(at, "tex.1d.")) {
+            const size_t n = strcspn(at, " \t\r\n[{;");
+            const bool integer = n > 4 && !memcmp(at + n - 4, ".s32", 4);
+            *(integer ? &found.line_by_integer : &found.line_by_float) = true;
+        } else if (counts && begins(at, "tld4.")) {
+            found.gathers = true;
+        }
     }
     return found;
 }
@@ -68,16 +86,16 @@ static bool is_line(const smk_texture *t) {
     return t->rank == 1 && !t->layered && !t->surface;
 }
 
-static smk_code choose_memory(const smk_texture *t, line_reads reads, bool *linear,
+static smk_code choose_memory(const smk_texture *t, texture_reads reads, bool *linear,
                               smk_status *status) {
     enum { MAX_ARRAY = 131072 };
-    *linear = is_line(t) && reads.by_integer;
+    *linear = is_line(t) && reads.line_by_integer;
     if (!is_line(t)) return SMK_OK;
-    if (reads.by_integer && reads.by_float)
+    if (reads.line_by_integer && reads.line_by_float)
         return smk_fail(status, SMK_VALUE,
-                        "the PTX reads 1-D textures by integer coordinates (tex1Dfetch) and by "
-                        "float coordinates (tex1D): on a GPU these are textures of linear memory "
-                        "and of arrays. Put them into separate sources, or use device=\"emu\"");
+                        "the kernel reads 1-D textures by integer coordinates (tex1Dfetch) and by "
+                        "float coordinates (tex1D): on a GPU the former are in linear memory and "
+                        "the latter in arrays. Use one of them, or device=\"emu\"");
     if (!*linear && t->size[0] > MAX_ARRAY)
         return smk_fail(status, SMK_VALUE,
                         "a 1-D texture of %u texels, read by float coordinates; on a GPU it has "
@@ -94,7 +112,7 @@ static size_t depth_of(const smk_texture *t) {
     return faces * t->layers * (t->rank > 2 ? t->size[2] : 1);
 }
 
-static smk_code make_array(device *d, entry *e, smk_status *status) {
+static smk_code make_array(device *d, entry *e, bool gathers, smk_status *status) {
     enum { MAX_GATHER = 32768 };
     const smk_texture *t = e->form;
     CUDA_ARRAY3D_DESCRIPTOR description = {
@@ -107,9 +125,9 @@ static smk_code make_array(device *d, entry *e, smk_status *status) {
                  (t->cubemap ? CUDA_ARRAY3D_CUBEMAP : 0u) |
                  (t->surface ? CUDA_ARRAY3D_SURFACE_LDST : 0u),
     };
-    if (t->rank == 2 && !t->cubemap && !t->surface && t->size[0] <= MAX_GATHER &&
+    if (gathers && t->rank == 2 && !t->cubemap && !t->surface && t->size[0] <= MAX_GATHER &&
         t->size[1] <= MAX_GATHER)
-        description.Flags |= CUDA_ARRAY3D_TEXTURE_GATHER; /* tld4 */
+        description.Flags |= CUDA_ARRAY3D_TEXTURE_GATHER;
     const CUresult result = d->cu->cuArray3DCreate(&e->array, &description);
     if (!result) return SMK_OK;
     e->array = NULL;
@@ -245,13 +263,13 @@ static smk_code check(const smk_job *job, const smk_texture *t, smk_status *stat
     return SMK_OK;
 }
 
-static smk_code make_entry(device *d, texture_set *set, const smk_texture *t, line_reads reads,
+static smk_code make_entry(device *d, texture_set *set, const smk_texture *t, texture_reads reads,
                            smk_status *status) {
     entry *e = &set->entries[set->n_entries++];
     bool linear;
     *e = (entry){.form = t, .texels = set->addresses[t->buffer] + t->offset, .surface = t->surface};
     if (check(set->job, t, status) || choose_memory(t, reads, &linear, status)) return status->code;
-    if (!linear && make_array(d, e, status)) return status->code;
+    if (!linear && make_array(d, e, reads.gathers, status)) return status->code;
     return make_object(d, e, status);
 }
 
@@ -267,7 +285,7 @@ smk_code texture_set_make(device *d, const smk_job *job, const CUdeviceptr *addr
     set->entries = calloc(job->n_textures, sizeof *set->entries);
     if (!set->entries)
         return smk_fail_memory(status, job->n_textures * sizeof *set->entries, "textures");
-    const line_reads reads = find_line_reads(job->image.data);
+    const texture_reads reads = find_reads(job->image.data, job->launches[0].entry);
     for (size_t i = 0; i < job->n_textures; i++)
         if (make_entry(d, set, &job->textures[i], reads, status)) return status->code;
     return find_places(set, status);
