@@ -190,11 +190,11 @@ def test_a_texture_shares_memory_with_a_pointer(device, rng, nvrtc):
 # ---- references ----
 
 
-def test_references_by_name(rng):
+def test_references_by_name(device, rng):
     values = rng.integers(0, 1 << 32, 32, np.uint32)
     out = np.zeros(32, np.uint32)
     given = {"line": smemkern.Texture(values), "result": smemkern.Surface(out)}
-    smemkern.Kernel(REFERENCE, "copy")(1, 32, textures=given, device="emu")
+    smemkern.Kernel(REFERENCE, "copy")(1, 32, textures=given, device=device)
     assert (out == values).all()
     out[:] = 0
     t = smemkern.trace(smemkern.Kernel(REFERENCE, "copy"), 1, 32, textures=given)
@@ -202,12 +202,12 @@ def test_references_by_name(rng):
 
 
 @pytest.mark.parametrize("name", ["by_address", "of_parameter"])
-def test_references_as_values(rng, name):
+def test_references_as_values(device, rng, name):
     values = rng.integers(0, 1 << 32, 32, np.uint32)
     out = np.zeros(32, np.uint32)
     texture = smemkern.Texture(values)
     more = {"args": (texture,)} if name == "of_parameter" else {"textures": {"line": texture}}
-    smemkern.Kernel(REFERENCE, name)(1, 32, out, *more.pop("args", ()), **more, device="emu")
+    smemkern.Kernel(REFERENCE, name)(1, 32, out, *more.pop("args", ()), **more, device=device)
     assert (out == values).all()
 
 

@@ -21,6 +21,8 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUarray_st *CUarray;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUsurfref_st *CUsurfref;
 typedef unsigned long long CUtexObject, CUsurfObject;
 
 /* Results that the code compares with; errors.c lists the others. */
@@ -217,6 +219,7 @@ enum {
     CUDA_ARRAY3D_SURFACE_LDST = 2,
     CUDA_ARRAY3D_CUBEMAP = 4,
     CUDA_ARRAY3D_TEXTURE_GATHER = 8,
+    CU_TRSA_OVERRIDE_FORMAT = 1,
     CU_TRSF_READ_AS_INTEGER = 1,
     CU_TRSF_NORMALIZED_COORDINATES = 2
 };
@@ -297,6 +300,17 @@ enum {
 
 /* NULL if the driver lacks them. Their callers report what is not possible then. */
 #define OPTIONAL_DRIVER_FUNCTIONS(X)                                                               \
+    X(cuModuleGetTexRef, 2000, (CUtexref * reference, CUmodule module, const char *name))          \
+    X(cuModuleGetSurfRef, 3000, (CUsurfref * reference, CUmodule module, const char *name))        \
+    X(cuTexRefSetArray, 2000, (CUtexref reference, CUarray array, unsigned flags))                 \
+    X(cuTexRefSetAddress, 3020,                                                                    \
+      (size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes))                     \
+    X(cuTexRefSetFormat, 2000, (CUtexref reference, CUarray_format format, int channels))          \
+    X(cuTexRefSetAddressMode, 2000, (CUtexref reference, int dimension, CUaddress_mode mode))      \
+    X(cuTexRefSetFilterMode, 2000, (CUtexref reference, int mode))                                 \
+    X(cuTexRefSetFlags, 2000, (CUtexref reference, unsigned flags))                                \
+    X(cuTexRefSetBorderColor, 8000, (CUtexref reference, float *color))                            \
+    X(cuSurfRefSetArray, 3000, (CUsurfref reference, CUarray array, unsigned flags))               \
     X(cuTensorMapEncodeTiled, 12000,                                                               \
       (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
        const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \

@@ -67,6 +67,7 @@ static smk_code allow_cluster(device *d, CUfunction function, const smk_launch *
 smk_code launch_find(device *d, launch_plan *plan, module *m, smk_status *status) {
     const smk_launch *launches = plan->job->launches;
     const size_t n = plan->job->n_launches;
+    plan->module = module_handle(m);
     plan->functions = calloc(n, sizeof *plan->functions);
     if (!plan->functions) return smk_fail_memory(status, n * sizeof *plan->functions, "launches");
     for (size_t i = 0; i < n; i++) {
@@ -98,7 +99,8 @@ smk_code launch_make_args(device *d, launch_plan *plan, const CUdeviceptr *addre
     if (!plan->args || !plan->parameters)
         return smk_fail_memory(status, bytes + n_parameters * sizeof *plan->parameters,
                                "kernel arguments");
-    if (texture_set_make(d, job, addresses, &plan->textures, status)) return status->code;
+    if (texture_set_make(d, job, plan->module, addresses, &plan->textures, status))
+        return status->code;
     for (size_t i = 0; i < job->n_launches; i++) {
         unsigned char *block = plan->args + i * job->args_bytes;
         if (job->args_bytes) memcpy(block, job->launches[i].args, job->args_bytes);

@@ -14,6 +14,7 @@ typedef struct launch_function {
 
 typedef struct launch_plan {
     const smk_job *job;
+    CUmodule module;
     launch_function *functions; /* one per launch */
     CUstream stream;
     unsigned char *args;   /* args_bytes per launch, with device addresses */

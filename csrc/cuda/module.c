@@ -158,6 +158,10 @@ void module_release(device *d, module *m) {
     pthread_mutex_unlock(&d->modules_mutex);
 }
 
+CUmodule module_handle(const module *m) {
+    return m->handle;
+}
+
 void module_keep(device *d, module *m) {
     pthread_mutex_lock(&d->modules_mutex);
     if (m->permanent)

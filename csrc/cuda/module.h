@@ -10,6 +10,7 @@ typedef struct module module;
 
 smk_code module_acquire(device *d, const smk_image *image, module **out, smk_status *status);
 void module_release(device *d, module *m);
+CUmodule module_handle(const module *m);
 
 /* For interrupted calls, whose kernels may still run: releases the module, and destroys the streams
  * `own` and the textures (or NULL), once the work now on `stream` has ended. */

@@ -24,6 +24,7 @@ typedef struct place {
 } place;
 
 struct texture_set {
+    CUmodule module;
     const smk_job *job; /* of these two nothing is read when the set is destroyed */
     const CUdeviceptr *addresses;
     entry *entries;
@@ -190,6 +191,53 @@ static smk_code make_object(device *d, entry *e, smk_status *status) {
                        smk_texel_type_name(t->type));
 }
 
+/* ---- references: variables of the module ---- */
+
+static CUresult bind_texture(device *d, const entry *e, CUtexref reference) {
+    const driver *cu = d->cu;
+    const smk_texture *t = e->form;
+    CUDA_TEXTURE_DESC sampling = describe_sampling(t);
+    size_t offset;
+    CUresult result =
+        e->array ? cu->cuTexRefSetArray(reference, e->array, CU_TRSA_OVERRIDE_FORMAT)
+                 : cu->cuTexRefSetAddress(&offset, reference, e->texels, smk_texture_bytes(t));
+    if (!result) result = cu->cuTexRefSetFormat(reference, formats[t->type], (int)t->channels);
+    for (int k = 0; k < SMK_TEXTURE_RANK && !result; k++)
+        result = cu->cuTexRefSetAddressMode(reference, k, sampling.addressMode[k]);
+    if (!result) result = cu->cuTexRefSetFilterMode(reference, sampling.filterMode);
+    if (!result) result = cu->cuTexRefSetFlags(reference, sampling.flags);
+    if (!result) result = cu->cuTexRefSetBorderColor(reference, sampling.borderColor);
+    return result;
+}
+
+static smk_code bind_reference(device *d, const entry *e, CUmodule module, smk_status *status) {
+    const driver *cu = d->cu;
+    const smk_texture *t = e->form;
+    const char *call = t->surface ? "cuModuleGetSurfRef" : "cuModuleGetTexRef";
+    CUtexref texture;
+    CUsurfref surface;
+    if (!cu->cuModuleGetTexRef || !cu->cuModuleGetSurfRef || !cu->cuTexRefSetArray ||
+        !cu->cuTexRefSetAddress || !cu->cuTexRefSetFormat || !cu->cuTexRefSetAddressMode ||
+        !cu->cuTexRefSetFilterMode || !cu->cuTexRefSetFlags || !cu->cuTexRefSetBorderColor ||
+        !cu->cuSurfRefSetArray)
+        return smk_fail(status, SMK_VALUE,
+                        "the NVIDIA driver cannot bind variables of PTX (.texref, .surfref) such "
+                        "as \"%s\": pass the texture as an argument, or use device=\"emu\"",
+                        t->reference);
+    CUresult result = t->surface ? cu->cuModuleGetSurfRef(&surface, module, t->reference)
+                                 : cu->cuModuleGetTexRef(&texture, module, t->reference);
+    if (result == CUDA_ERROR_NOT_FOUND)
+        return smk_fail(status, SMK_VALUE,
+                        "the PTX has no .texref or .surfref variable '%s' (%s: "
+                        "CUDA_ERROR_NOT_FOUND)",
+                        t->reference, call);
+    if (!result && t->surface) result = cu->cuSurfRefSetArray(surface, e->array, 0);
+    if (!result && !t->surface) result = bind_texture(d, e, texture);
+    if (!result) return SMK_OK;
+    return device_fail(d, result, SMK_VALUE, status, "%s and binding of \"%s\"", call,
+                       t->reference);
+}
+
 /* ---- handles in buffers ---- */
 
 static const entry *entry_of(const texture_set *set, uint64_t handle) {
@@ -249,13 +297,6 @@ static bool shares_memory(const smk_job *job, const smk_texture *t) {
 }
 
 static smk_code check(const smk_job *job, const smk_texture *t, smk_status *status) {
-    if (t->reference)
-        return smk_fail(
-            status, SMK_VALUE,
-            "textures= names \"%s\"; on a GPU a variable of the PTX (.texref, .surfref) "
-            "cannot be bound: pass the texture as an argument of the kernel, or use "
-            "device=\"emu\"",
-            t->reference);
     if (t->surface && shares_memory(job, t))
         return smk_fail(status, SMK_VALUE,
                         "a Surface's array overlaps that of another argument; on a GPU a surface "
@@ -270,16 +311,18 @@ static smk_code make_entry(device *d, texture_set *set, const smk_texture *t, te
     *e = (entry){.form = t, .texels = set->addresses[t->buffer] + t->offset, .surface = t->surface};
     if (check(set->job, t, status) || choose_memory(t, reads, &linear, status)) return status->code;
     if (!linear && make_array(d, e, reads.gathers, status)) return status->code;
+    if (t->reference) return bind_reference(d, e, set->module, status);
     return make_object(d, e, status);
 }
 
-smk_code texture_set_make(device *d, const smk_job *job, const CUdeviceptr *addresses,
-                          texture_set **out, smk_status *status) {
+smk_code texture_set_make(device *d, const smk_job *job, CUmodule module,
+                          const CUdeviceptr *addresses, texture_set **out, smk_status *status) {
     *out = NULL;
     if (!job->n_textures) return SMK_OK;
     texture_set *set = calloc(1, sizeof *set);
     if (!set) return smk_fail_memory(status, sizeof *set, "textures");
     *out = set;
+    set->module = module;
     set->job = job;
     set->addresses = addresses;
     set->entries = calloc(job->n_textures, sizeof *set->entries);

@@ -10,9 +10,10 @@
 
 typedef struct texture_set texture_set;
 
-/* *out: NULL if the job has none. After a failure it may be partly made; destroy it then, too. */
-smk_code texture_set_make(device *d, const smk_job *job, const CUdeviceptr *addresses,
-                          texture_set **out, smk_status *status);
+/* *out: NULL if the job has none. After a failure it may be partly made; destroy it then, too.
+ * References of the job are bound in the module, which no other call may use. */
+smk_code texture_set_make(device *d, const smk_job *job, CUmodule module,
+                          const CUdeviceptr *addresses, texture_set **out, smk_status *status);
 
 /* Replaces the handles of the job in a launch's arguments by those of the device. */
 void texture_set_bind(const texture_set *set, unsigned char *args);

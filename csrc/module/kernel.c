@@ -166,6 +166,14 @@ static bool is_asynchronous(const arguments *given, const device *on, const obse
            observed->repeat == 0 && timeout == Py_HUGE_VAL;
 }
 
+/* The module's key in the cache. On a GPU a call that binds variables of the module has one of its
+ * own, as calls at the same time would otherwise bind each other's textures. */
+static const char *image_key(const arguments *given, const device *on, const char *key) {
+    for (size_t i = 0; !on->emulated && i < given->n_textures; i++)
+        if (given->textures[i].reference) return NULL;
+    return key;
+}
+
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
                         const observation *observed) {
     static const uint32_t grid_limit[] = {0x7fffffff, 65535, 65535};
@@ -227,7 +235,8 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
-            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
+            .image = {image_key(&given, &on, key), PyBytes_AS_STRING(self->ptx),
+                      (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,

@@ -292,7 +292,7 @@ static const char texture_doc[] =
     "array : numpy.ndarray\n"
     "    1 to 3 dimensions, contiguous, the last one is x: `tex2D(t, x, y)` samples array[y, x].\n"
     "    Integers of 8, 16 and 32 bits, float16 and float32. Linear memory (tex1Dfetch), pitched\n"
-    "    memory and CUDA arrays are all the same here.\n"
+    "    memory and CUDA arrays are all the same here; on a GPU the kernel's instructions decide.\n"
     "address : str or tuple of str\n"
     "    What is outside: 'clamp', 'border', 'wrap' or 'mirror'; a tuple has one per axis, x "
     "first.\n"

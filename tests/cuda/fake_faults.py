@@ -21,7 +21,7 @@ import time
 import numpy as np
 from fake_exchange import FakeState
 from fake_matrices import INTERFACE
-from fake_textures import SAMPLE, STORED
+from fake_textures import NAMED, SAMPLE, STORED
 
 import smemkern
 
@@ -40,6 +40,7 @@ ADD = """
 """
 sample = smemkern.Kernel(SAMPLE, "sample")
 sample_stored = smemkern.Kernel(STORED, "sample_stored")
+sample_references = smemkern.Kernel(NAMED, "sample_references")
 kernel = smemkern.Kernel(ADD, "add")  # the fake driver's own loop stands for it: z = x + y
 
 
@@ -75,13 +76,16 @@ def own_kernel() -> bool:
 
 
 def textures() -> bool:
-    """A texture and a surface, and both by handles in an array."""
+    """A texture and a surface: arguments, handles in an array, and variables."""
     image, out, stored = A[:3].copy(), np.zeros((3, 40), "f4"), np.zeros((3, 40), "f4")
     texture, surface = smemkern.Texture(image), smemkern.Surface(stored)
     sample(1, 32, texture, smemkern.Surface(out), device="cuda")
     handles = np.array([texture.handle, surface.handle], np.uint64)
     sample_stored(1, 32, handles, textures=[texture, surface], device="cuda")
-    return bool((out == image).all() and (stored == image).all())
+    result = np.zeros((3, 40), "f4")
+    named = {"image": texture, "result": smemkern.Surface(result)}
+    sample_references(1, 32, textures=named, device="cuda")
+    return all(np.array_equal(got, image) for got in (out, stored, result))
 
 
 def timed() -> bool:

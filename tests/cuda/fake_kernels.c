@@ -211,6 +211,7 @@ static const struct {
                {"sample", fake_sample},
                {"sample_struct", fake_sample_struct},
                {"sample_stored", fake_sample_stored},
+               {"sample_references", fake_sample_references},
                {"crash", crash},
                {"trap", trap},
                {"gemm_naive", gemm},

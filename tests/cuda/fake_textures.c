@@ -133,6 +133,75 @@ CUresult cuSurfObjectDestroy(CUsurfObject gone) {
     return destroy_object(gone, true);
 }
 
+/* ---- references: every module has a texture "image" and a surface "result" ---- */
+
+static CUarray image, result_array;
+
+CUresult cuModuleGetTexRef(CUtexref *reference, CUmodule module, const char *name) {
+    CALL(cuModuleGetTexRef);
+    *reference = (CUtexref)&image;
+    return !module || strcmp(name, "image") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetSurfRef(CUsurfref *reference, CUmodule module, const char *name) {
+    CALL(cuModuleGetSurfRef);
+    *reference = (CUsurfref)&result_array;
+    return !module || strcmp(name, "result") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+CUresult cuTexRefSetArray(CUtexref reference, CUarray array, unsigned flags) {
+    CALL(cuTexRefSetArray);
+    image = array;
+    return fail(reference == (CUtexref)&image && flags == 1 ? 0 : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetAddress(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes) {
+    CALL(cuTexRefSetAddress);
+    *offset = 0;
+    return fail(reference && fake_is_allocated(address, bytes) ? 0 : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetFormat(CUtexref reference, CUarray_format format, int channels) {
+    CALL(cuTexRefSetFormat);
+    return fail(reference && format && channels ? 0 : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetAddressMode(CUtexref reference, int dimension, CUaddress_mode mode) {
+    CALL(cuTexRefSetAddressMode);
+    return fail(reference && dimension < 3 && mode <= CU_TR_ADDRESS_MODE_BORDER ? 0
+                                                                                : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetFilterMode(CUtexref reference, int mode) {
+    CALL(cuTexRefSetFilterMode);
+    return fail(reference && mode <= 1 ? 0 : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetFlags(CUtexref reference, unsigned flags) {
+    CALL(cuTexRefSetFlags);
+    return fail(reference && flags <= 3 ? 0 : INVALID_VALUE);
+}
+
+CUresult cuTexRefSetBorderColor(CUtexref reference, float *color) {
+    CALL(cuTexRefSetBorderColor);
+    return fail(reference && color ? 0 : INVALID_VALUE);
+}
+
+CUresult cuSurfRefSetArray(CUsurfref reference, CUarray array, unsigned flags) {
+    CALL(cuSurfRefSetArray);
+    result_array = array;
+    return fail(reference == (CUsurfref)&result_array && !flags ? 0 : INVALID_VALUE);
+}
+
+int fake_sample_references(void **parameters, const unsigned grid[3]) {
+    (void)parameters, (void)grid;
+    if (!image || !result_array) return ILLEGAL_ADDRESS;
+    memcpy(result_array->texels, image->texels, image->row * image->height * image->depth);
+    return CUDA_SUCCESS;
+}
+
+/* ---- kernels ---- */
+
 /* Texels of the texture to the surface. */
 static int copy_texels(const uint64_t handles[2]) {
     const object *from = *find_object(handles[0], false), *to = *find_object(handles[1], true);

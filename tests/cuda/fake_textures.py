@@ -13,6 +13,8 @@ HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
 SAMPLE = HEAD + ".visible .entry sample(.param .u64 t, .param .u64 s) { ret; }"
 STORED = HEAD + ".visible .entry sample_stored(.param .u64 at) { ret; }"
 STRUCT = HEAD + ".visible .entry sample_struct(.param .align 8 .b8 s[16]) { ret; }"
+NAMED = HEAD + ".global .texref image; .global .surfref result;\n"
+NAMED += ".visible .entry sample_references() { ret; }"
 SPIN = HEAD + ".visible .entry spin(.param .u64 t, .param .u64 s) { ret; }"
 FETCH = """.visible .entry sample(.param .u64 t, .param .u64 s) {
     .reg .b32 %r<4>; .reg .b32 %x; .reg .b64 %t;
@@ -72,6 +74,15 @@ def stored_handles() -> None:
     none_left()
 
 
+def references() -> None:
+    """Variables of a module that only this call uses."""
+    image, out, modules = texels(5, 7), np.zeros((5, 7), "f4"), fake.alive[3]
+    given = {"image": smemkern.Texture(image), "result": smemkern.Surface(out)}
+    smemkern.Kernel(NAMED, "sample_references")(1, 32, textures=given, device="cuda")
+    assert np.array_equal(out, image) and fake.alive[3] == modules
+    none_left()
+
+
 def linear_memory() -> None:
     """A 1-D texture read by integer coordinates has no array, so it may be large."""
     image, out = texels(200_000, dtype="u4"), np.zeros(1000, "u4")
@@ -93,7 +104,7 @@ def refused() -> None:
     texture, surface = smemkern.Texture(image), smemkern.Surface(out)
     for given, options, words in (
         ((smemkern.Texture(out), surface), {}, "overlaps"),
-        ((texture, surface), {"textures": {"image": texture}}, "image"),
+        ((texture, surface), {"textures": {"other": texture}}, "variable 'other'"),
         ((texture, surface), {"textures": [surface]}, "overlaps"),
     ):
         try:
@@ -120,7 +131,7 @@ def interrupted() -> None:
     none_left()
 
 
-CASES = (arguments, stored_handles, linear_memory, refused, interrupted)
+CASES = (arguments, stored_handles, references, linear_memory, refused, interrupted)
 
 if __name__ == "__main__":
     from fake_exchange import FakeState

@@ -49,6 +49,16 @@ RARE = {
     "cuTexObjectDestroy",
     "cuSurfObjectCreate",
     "cuSurfObjectDestroy",
+    "cuModuleGetTexRef",
+    "cuModuleGetSurfRef",
+    "cuTexRefSetArray",
+    "cuTexRefSetAddress",
+    "cuTexRefSetFormat",
+    "cuTexRefSetAddressMode",
+    "cuTexRefSetFilterMode",
+    "cuTexRefSetFlags",
+    "cuTexRefSetBorderColor",
+    "cuSurfRefSetArray",
 }
 WITHOUT_POOLS = {"cuMemAlloc", "cuMemFree"}
 
