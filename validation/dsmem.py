@@ -26,8 +26,9 @@ SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
 REQUESTS = "smsp__sass_inst_executed_op_shared.sum"
 OWN = [f"{SASS}{op}.sum" for op in ("ld", "st", "atom")]
 ALL = "l1tex__data_pipe_lsu_wavefronts.sum"  # to the shared memory of all blocks
+SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"  # to the block's own
 SECTORS = "l1tex__m_l1tex2xbar_write_sectors_mem_dshared.sum"
-METRICS = [REQUESTS, *OWN, ALL, SECTORS]
+METRICS = [REQUESTS, *OWN, ALL, SHARED, SECTORS]
 
 
 def play(seconds: float) -> None:
@@ -46,7 +47,7 @@ def play(seconds: float) -> None:
 def counts(row: dict[str, str]) -> list[float]:
     values = {name: float(row[name].replace(",", "")) for name in METRICS}
     own = sum(values[name] for name in OWN)
-    return [values[REQUESTS], own, values[ALL] - own, values[SECTORS]]
+    return [values[REQUESTS], own, values[ALL] - values[SHARED], values[SECTORS]]
 
 
 def per_repeat(rows: list[dict[str, str]]) -> dict[str, list[int]]:
