@@ -312,6 +312,37 @@ def test_surface_faults(nvrtc):
     assert [h.kind for h in hazards] == ["out-of-bounds"]
 
 
+@pytest.mark.parametrize(
+    "header", ["__nv_nvrtc_builtin_header.h", "/cuda/texture_fetch_functions.h"]
+)
+def test_a_fault_in_a_builtin_header_names_the_call(header):
+    """tex2D and others are inlined from headers that users do not have."""
+    body = f"""
+.file 1 "image.cu"
+.file 2 "{header}"
+.file 3 "mine.h"
+.loc 1 12 5
+.loc 3 40 1, inlined_at 1 12 5
+.loc 2 5349 1, inlined_at 3 40 1
+.loc 2 5283 1, inlined_at 2 5349 1
+tex.1d.v4.u32.s32 {{%d0, %d1, %d2, %d3}}, [%t, {{%c0}}];
+.loc 1 13 5
+mov.u32 %d0, %d1;
+"""
+    k = smemkern.Kernel(kernel(body), "sample")
+    words, out = np.zeros((128, 8), np.uint32), np.zeros((128, 4), np.uint32)
+    texture = smemkern.Texture(np.zeros((4, 4), np.uint32))
+    with pytest.raises(smemkern.LaunchError, match=r"mine.h:40: a .1d instruction accesses"):
+        k(1, 128, texture, words, out, device="emu")
+
+
+def test_a_surface_fault_names_the_call(nvrtc):
+    k = smemkern.Kernel(KERNELS, "write_line")
+    line = 1 + KERNELS[: KERNELS.index("surf1Dwrite<int>(1")].count("\n")
+    with pytest.raises(smemkern.LaunchError, match=rf"kernel.cu:{line}: an access outside"):
+        k(1, 64, smemkern.Surface(np.zeros(32, np.int32)), 4, device="emu")
+
+
 def test_races_of_surface_stores(nvrtc):
     k = smemkern.Kernel(KERNELS, "same_element")
     array = np.zeros(32, np.int32)
