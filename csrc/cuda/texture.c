@@ -220,10 +220,12 @@ static smk_code bind_reference(device *d, const entry *e, CUmodule module, smk_s
         !cu->cuTexRefSetAddress || !cu->cuTexRefSetFormat || !cu->cuTexRefSetAddressMode ||
         !cu->cuTexRefSetFilterMode || !cu->cuTexRefSetFlags || !cu->cuTexRefSetBorderColor ||
         !cu->cuSurfRefSetArray)
-        return smk_fail(status, SMK_VALUE,
-                        "the NVIDIA driver cannot bind variables of PTX (.texref, .surfref) such "
-                        "as \"%s\": pass the texture as an argument, or use device=\"emu\"",
-                        t->reference);
+        return smk_fail(
+            status, SMK_VALUE,
+            "the NVIDIA driver lacks cuModuleGetTexRef or a function that goes with it, "
+            "which bind variables of PTX (.texref, .surfref) such as \"%s\": pass the "
+            "texture as an argument, or use device=\"emu\"",
+            t->reference);
     CUresult result = t->surface ? cu->cuModuleGetSurfRef(&surface, module, t->reference)
                                  : cu->cuModuleGetTexRef(&texture, module, t->reference);
     if (result == CUDA_ERROR_NOT_FOUND)
