@@ -221,7 +221,7 @@ static smk_code bind_reference(device *d, const entry *e, CUmodule module, smk_s
         !cu->cuTexRefSetFilterMode || !cu->cuTexRefSetFlags || !cu->cuTexRefSetBorderColor ||
         !cu->cuSurfRefSetArray)
         return smk_fail(
-            status, SMK_VALUE,
+            status, SMK_DRIVER_TOO_OLD,
             "the NVIDIA driver lacks cuModuleGetTexRef or a function that goes with it, "
             "which bind variables of PTX (.texref, .surfref) such as \"%s\": pass the "
             "texture as an argument, or use device=\"emu\"",
