@@ -52,6 +52,10 @@ GPU_ONLY = {
         "emu/test_random_modules.py::test_the_emulator_leaves_what_the_model_leaves",
         f"{BOTH} a model in Python, which leaves out a checksum of arithmetic",
     ),
+    "emu/test_emu_texture.py::test_both_devices_sample_the_same_bits": (
+        "emu/test_emu_texture.py::test_linear_sampling",
+        f"{BOTH} a model in NumPy within the filter's precision",
+    ),
     "test_corpus.py::test_devices_agree_bit_for_bit": (
         "test_corpus.py::test_results",
         f"{BOTH} NumPy within a tolerance: another compiler makes other bits of a source",

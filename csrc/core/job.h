@@ -93,7 +93,7 @@ typedef struct smk_job {
     size_t n_pointers;
     const smk_tensor_map *tensor_maps; /* checked (smk_tensor_map_check) */
     size_t n_tensor_maps;
-    const smk_texture *textures; /* "emu": checked (smk_texture_check) */
+    const smk_texture *textures; /* checked (smk_texture_check) */
     size_t n_textures;
     size_t args_bytes;
     const uint32_t *parameters; /* byte offset of each kernel parameter in the arguments */

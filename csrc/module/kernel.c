@@ -118,12 +118,6 @@ static int refuse_limit(void) {
     return -1;
 }
 
-static int refuse_textures(void) {
-    PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
-                                      "device='emu'");
-    return -1;
-}
-
 /* The device: as named by the caller, else the arrays' GPU, else the emulator for a trace. */
 static int choose_device(const module_state *state, const arguments *given, PyObject *named,
                          PyObject *stream_given, bool traced, device *on) {
@@ -171,6 +165,14 @@ static bool is_asynchronous(const arguments *given, const device *on, const obse
                             double timeout) {
     return !on->emulated && given->n_buffers == 0 && !given->reused_unordered && given->stream &&
            observed->repeat == 0 && timeout == Py_HUGE_VAL;
+}
+
+/* The module's key in the cache. On a GPU a call that binds variables of the module has one of its
+ * own, as calls at the same time would otherwise bind each other's textures. */
+static const char *image_key(const arguments *given, const device *on, const char *key) {
+    for (size_t i = 0; !on->emulated && i < given->n_textures; i++)
+        if (given->textures[i].reference) return NULL;
+    return key;
 }
 
 PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, PyObject *kwargs,
@@ -231,11 +233,11 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
             0 &&
         choose_device(state, &given, device_given, stream_given, traced, &on) == 0 &&
         (on.emulated || max_instructions == 0 || refuse_limit() == 0) &&
-        arguments_make(&self->signature, objects, &given) == 0 &&
-        (on.emulated || given.n_textures == 0 || refuse_textures() == 0)) {
+        arguments_make(&self->signature, objects, &given) == 0) {
         launch.args = given.block;
         smk_job job = {
-            .image = {key, PyBytes_AS_STRING(self->ptx), (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
+            .image = {image_key(&given, &on, key), PyBytes_AS_STRING(self->ptx),
+                      (size_t)PyBytes_GET_SIZE(self->ptx), NULL},
             .pointers = given.pointers,
             .n_pointers = given.n_pointers,
             .tensor_maps = given.tensor_maps,

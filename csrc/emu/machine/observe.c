@@ -92,7 +92,10 @@ static void report_by_space(const warp *w, const insn *i, emu_operation operatio
         for (int l = 0; l < LANES; l++)
             offset[l] = address[l] & bits;
         emu_request request = request_of(w, i, space, operation, width, here, offset);
-        if (space == PTX_SHARED) request.owner = member_of(w->block, address[first_lane(here)]);
+        if (space == PTX_SHARED) {
+            request.owner = member_of(w->block, address[first_lane(here)]);
+            request.rank = (uint32_t)WINDOW_OF(address[first_lane(here)]);
+        }
         notify(w, &request);
         active &= ~here;
     }

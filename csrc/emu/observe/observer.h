@@ -56,6 +56,7 @@ typedef struct emu_request {
     uint32_t block[3];
     uint32_t member; /* of its group (machine/block_group.h), the block ... */
     uint32_t owner;  /* ... and the block whose shared memory is accessed */
+    uint32_t rank;   /* of the owner in its cluster, if it is not `member` */
     uint32_t warp;   /* in the block */
     uint32_t clock;  /* instructions that the warp has run, modulo 2^32 */
     /* EMU_STORE: the stored values, as `elements` vectors of 32 lanes with slot_bytes per lane.

@@ -81,6 +81,41 @@ static bool module_item(parser *p) {
 
 /* ---- the whole text ---- */
 
+/* Whether users have not written it, nor can see it: headers of the compiler whose functions are
+ * single instructions, such as tex2D. */
+static bool is_builtin_header(const char *file) {
+    static const char *const names[] = {"__nv_nvrtc_builtin_header.h", "texture_fetch_functions.h",
+                                        "texture_indirect_functions.h",
+                                        "surface_indirect_functions.h", "surface_functions.h"};
+    const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : file;
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static void name_files(parser *p) {
+    for (size_t i = 0; i < p->positions.count; i++) {
+        ptx_position *at = ((ptx_position **)p->positions.items)[i];
+        if (at->file_number < p->files.count)
+            at->file = ((const char **)p->files.items)[at->file_number];
+    }
+}
+
+/* Code inlined from a builtin header gets the position of the call. */
+static void name_source(parser *p, ptx_instruction *in) {
+    int depth = 64; /* more than there are: the text is untrusted */
+    if (in->line && in->file_number < p->files.count)
+        in->file = ((const char **)p->files.items)[in->file_number];
+    const ptx_position *at = in->position;
+    while (at && is_builtin_header(at->file) && at->caller && at->caller->file && depth--)
+        at = at->caller;
+    if (!in->file || at == in->position) return;
+    in->position = at;
+    in->file = at->file;
+    in->line = at->line;
+    in->file_number = at->file_number;
+}
+
 /* Checks and results that need the whole text. */
 static bool finish(parser *p) {
     function_info **functions = p->functions.items;
@@ -96,6 +131,7 @@ static bool finish(parser *p) {
                                v->name);
     }
     if (!layout_shared(p)) return false;
+    name_files(p);
     m->functions = parser_alloc(p, p->functions.count, sizeof *m->functions);
     m->variables = parser_alloc(p, p->variables.count, sizeof *m->variables);
     if (!m->functions || !m->variables) return false;
@@ -109,16 +145,8 @@ static bool finish(parser *p) {
         m->functions[m->n_functions++] = f;
         f->number = m->n_functions;
         if (!parser_poll(p, f->n_instructions)) return false;
-        for (uint32_t k = 0; k < f->n_instructions; k++) {
-            ptx_instruction *in = &f->instructions[k];
-            if (in->line && in->file_number < p->files.count)
-                in->file = ((const char **)p->files.items)[in->file_number];
-        }
-    }
-    for (size_t i = 0; i < p->positions.count; i++) {
-        ptx_position *at = ((ptx_position **)p->positions.items)[i];
-        if (at->file_number < p->files.count)
-            at->file = ((const char **)p->files.items)[at->file_number];
+        for (uint32_t k = 0; k < f->n_instructions; k++)
+            name_source(p, &f->instructions[k]);
     }
     for (size_t i = 0; i < p->variables.count; i++)
         if (variables[i]->module_level) m->variables[m->n_variables++] = variables[i]->variable;
