@@ -130,15 +130,16 @@ void async_copy_done(detector *d, const emu_sync *event) {
     }
 }
 
-/* The thread's bulk stores or wgmma that are reading these bytes complete. */
+/* Of the thread's bulk stores and wgmma that are reading these bytes, the first one completes. */
 static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64_t bytes) {
     shadow *s = d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
         for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {
-            epoch *e = &d->readers[at].e;
-            if (epoch_time(*e) == TIME_IN_FLIGHT && epoch_thread(*e) == thread)
-                *e = (*e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
+            reader *r = &d->readers[at];
+            if (epoch_time(r->e) != TIME_IN_FLIGHT || epoch_thread(r->e) != thread) continue;
+            if (!--r->in_flight)
+                r->e = (r->e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
         }
 }
 

@@ -80,11 +80,13 @@ typedef struct shadow {
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
-/* Reads of a granule by lanes of one warp at one time; an entry of a list. */
+/* An entry of a list: reads of a granule by lanes of one warp at one time, or all reads in flight by
+ * one thread. */
 struct reader {
-    epoch e; /* of the lane that was recorded first */
+    epoch e; /* of the lane that was recorded first; of the last read in flight */
     uint32_t lanes;
-    uint32_t next; /* index; 0: end of the list */
+    uint32_t next;      /* index; 0: end of the list */
+    uint32_t in_flight; /* how many operations are still reading */
 };
 
 /* ---- shared memory that a warp's wgmma are reading ---- */
