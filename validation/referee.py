@@ -11,9 +11,9 @@ referee_SUITE.py, which knows its cases, their labels and their arguments. One r
 to benchmarks/results/referee-SUITE.json; validation/hazard_docs.py makes the tables of it. NVRTC
 compiles the sources: pip install smemkern[nvrtc].
 
-A case is a kernel with a label: "race", "bounds" (reads or writes out of bounds, and does not race),
-"clean", or another that its suite explains. CUDA C++ runs twice: as the compiler's optimiser leaves
-it, and unoptimised, because the optimiser removes stores that race. PTX runs as it is.
+A case is a kernel with a label: "race", "bounds" (reads or writes out of bounds, and does not
+race), "clean", or another that its suite explains. CUDA C++ runs twice: as the compiler's optimiser
+leaves it, and unoptimised, because the optimiser removes stores that race. PTX runs as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
 import referee_reasons
 import smemkern
-from referee_cases import FORMS, Case
+from referee_cases import Case
 
 SUITES = ("indigo", "faial", "consan", "cutracer")
 RACES = frozenset(("RAW", "WAR", "WAW", "async-read", "async-write"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-
 FORMS = {"unoptimised": ("-G",), "optimised": ("-lineinfo",)}  # options of NVRTC
 COMPILED = {"compiled": ()}  # PTX, as the suite's own compiler made it
 

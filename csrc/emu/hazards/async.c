@@ -6,8 +6,8 @@
  *
  * Bulk copies and wgmma access shared memory through the asynchronous proxy. It sees a thread's
  * write only after a proxy fence, by the writer or by the thread that issues the operation (PTX
- * ISA, "Async proxy"). A fence by a third thread would do, too, but is not tracked: a program that
- * relies on one is reported although it is correct.
+ * ISA, "Async proxy"; proxy_fences.c). A fence by a third thread would do, too, but is not tracked: a
+ * program that relies on one is reported although it is correct.
  *
  * A bulk copy that completes on an mbarrier finds its initialisation without such a fence in
  * practice: libcu++ and Triton have none after mbarrier.init. So a missing one is a note, not a hazard.
@@ -32,25 +32,14 @@ static uint32_t find_site(const detector *d, const ptx_instruction *ptx) {
 
 /* ---- the proxy ---- */
 
-void async_fence(detector *d, const emu_sync *event) {
-    for (uint32_t left = event->lanes; left; left &= left - 1)
-        d->proxy_fence[event->warp * LANES + (uint32_t)first_lane(left)] = d->hb.time;
-}
-
-/* The time of the last proxy fence of the thread whose access the epoch is. */
-static uint32_t last_fence(const detector *d, epoch e) {
-    const size_t threads = (size_t)d->launch->n_warps * LANES;
-    return d->all_proxy_fences[hb_member_of(&d->hb, e) * threads + epoch_thread(e)];
-}
-
 static void check_proxy(detector *d, const shadow *s, uint64_t granule, epoch now,
                         smk_hazard_kind kind) {
     const epoch e = s->epochs.write[granule];
-    const uint32_t time = epoch_time(e);
+    const uint32_t time = epoch_time(e), thread = epoch_thread(now);
     if (!e || time == TIME_IN_FLIGHT || time < d->hb.begin ||
-        d->hazards->sites.sites[epoch_site(e)].bulk || last_fence(d, e) >= time ||
-        d->proxy_fence[epoch_thread(now)] >= time)
+        d->hazards->sites.sites[epoch_site(e)].bulk || hb_proxy_fenced(&d->hb, e, thread))
         return;
+    if (kind == SMK_HAZARD_PROXY && !hb_before(&d->hb, e, thread)) return; /* a race: reported */
     granule_report(d, s, granule, kind, now, e);
 }
 

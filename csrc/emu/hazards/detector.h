@@ -5,6 +5,7 @@
  *     vector_clock.c          vector clocks
  *     happens_before.c        the order by barriers, and the test for it
  *     release_acquire.c       ... by fences, flags, atomics and mbarriers
+ *     proxy_fences.c          ... between the generic and the asynchronous proxy
  *     between_blocks.c        ... between blocks
  *     shadow.c                shadow memory
  *     row_template.h          fast path: a row of consecutive words ...
@@ -166,14 +167,13 @@ typedef struct detector {
     cas_reads *cas_reads; /* NULL: the module has no CAS */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
-    uint32_t *all_proxy_fences;     /* by thread: time of its last proxy fence */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
     /* Of the running member, which `running` is. detector_switch sets them. */
     member *running;
     uint32_t *block;
     shadow *shared;
     matrix_reads *matrix_reads;
-    uint32_t *proxy_fence, *last_run;
+    uint32_t *last_run;
     uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited, *last_access;
     barrier_arrivals *barriers;
     const ptx_function *last_function; /* of the last request ... */
@@ -301,7 +301,6 @@ void cas_reads_classify(hazards *h);
 void async_mbarrier(detector *d, const emu_sync *event);
 void async_copy_done(detector *d, const emu_sync *event);
 void async_source_read(detector *d, const emu_sync *event);
-void async_fence(detector *d, const emu_sync *event);
 void async_matrix_read(detector *d, uint32_t warp, uint64_t offset);
 void async_matrix_group(detector *d, const emu_sync *event);
 /* A read through the asynchronous proxy on behalf of a thread: reports a last write without a proxy
