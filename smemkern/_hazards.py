@@ -232,6 +232,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"that block wait for it before its last thread exits at {there} "
             f"(barrier.cluster){again}"
         )
+    if row.kind == "proxy" and space != "shared":
+        return (
+            f"{here} reads {where} in {own}, {there} writes it in {other}, through a texture or a "
+            f"surface: only the end of the kernel makes the write visible to the read{again}"
+        )
     if row.kind == "proxy":
         return (
             f"{here} reads {where} through the async proxy for {own}, {there} writes it "

@@ -94,6 +94,19 @@ static bool fast_request(detector *d, shadow *s, const emu_request *r, epoch lan
     return true;
 }
 
+/* A read of global memory whose last write took another path. Without any order this is a race, which
+ * is reported as such. */
+static void check_path(detector *d, const shadow *s, uint64_t granule, epoch now) {
+    const site *sites = d->hazards->sites.sites;
+    const epoch e = s->epochs.write[granule];
+    if (!e || epoch_time(e) == TIME_IN_FLIGHT) return;
+    const uint8_t path = sites[epoch_site(now)].path;
+    const bool same_block = epoch_time(e) >= d->hb.begin && !detector_is_other_member(d, e);
+    if (path == sites[epoch_site(e)].path && (path != PATH_SURFACE || same_block)) return;
+    if (hb_before(&d->hb, e, epoch_thread(now)))
+        granule_report(d, s, granule, SMK_HAZARD_PROXY, now, e);
+}
+
 static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, epoch now) {
     const bool is_shared = s->is_shared, write = writes(r->operation);
     const uint64_t offset = r->address[lane] - (is_shared ? 0 : s->base);
@@ -104,6 +117,7 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
     if (s->shift && ((offset | r->width) & 3) && !shadow_refine(d, s)) return;
     const bool value_known = write && r->frame && s->value;
     const bool by_proxy = r->operation == EMU_BULK_READ || r->operation == EMU_MATRIX_READ;
+    const bool several_paths = !is_shared && d->hazards->sites.several_paths;
     const epoch in_flight =
         is_in_flight(r, is_shared) ? (epoch)TIME_IN_FLIGHT << EPOCH_TIME_SHIFT : 0;
     if (value_known) gather_value(r, lane, value);
@@ -112,6 +126,7 @@ static void slow_lane(detector *d, shadow *s, const emu_request *r, int lane, ep
         if (!write) {
             granule_read(d, s, first + k, now | in_flight, write_limits, limits);
             if (by_proxy && is_shared) async_check(d, s, first + k, now);
+            if (several_paths) check_path(d, s, first + k, now);
             continue;
         }
         granule_write(d, s, first + k, now, limits, value_known ? value + (k << s->shift) : NULL);
@@ -180,7 +195,7 @@ static shadow *shadow_at(detector *d, const emu_request *r, int lane) {
 void access_request(detector *d, const emu_request *r) {
     detector_switch(d, r->member);
     if ((r->space != PTX_SHARED && r->space != PTX_GLOBAL) || !r->active) return;
-    if (r->operation == EMU_STORE_ASYNC || r->operation == EMU_TEXTURE_READ) return;
+    if (r->operation == EMU_STORE_ASYNC) return;
     /* Lanes that stand for chunks are accesses by one thread, of lane bulk_lane. */
     const bool chunks = r->operation >= EMU_BULK_READ && r->operation <= EMU_MATRIX_READ;
     const uint32_t number = site_number(d, r);
@@ -196,7 +211,8 @@ void access_request(detector *d, const emu_request *r) {
     if (d->hb.fine_grained && !chunks && (accessed_by->access_kind != WEAK || ends_chain))
         synchronise(d, r, accessed_by);
     shadow *s = shadow_at(d, r, first_lane(r->active));
-    const bool fast = !chunks && !d->hb.fine_grained;
+    const bool several_paths = r->space == PTX_GLOBAL && d->hazards->sites.several_paths;
+    const bool fast = !chunks && !several_paths && !d->hb.fine_grained;
     if (fast && s && fast_request(d, s, r, lane0_epoch)) return;
     if (fast && !s && !writes(r->operation) && d->lanes->in_one_region(r->address, r->active))
         return;

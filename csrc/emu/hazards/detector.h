@@ -32,6 +32,10 @@
 
 /* ---- sites: the numbers of instructions in epochs ---- */
 
+/* How an access gets to global memory. Nothing in PTX orders accesses by two of these within a launch
+ * (PTX ISA, "Proxies"). Each block has a surface proxy of its own. */
+enum access_path { PATH_POINTER, PATH_SURFACE, PATH_TEXTURE };
+
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
@@ -39,6 +43,7 @@ typedef struct site {
     uint32_t elements; /* of a vector: accesses of their own */
     bool stores;       /* st, sust.b: the stored value is available */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
+    uint8_t path;      /* enum access_path */
 } site;
 
 typedef struct site_table {
@@ -50,6 +55,7 @@ typedef struct site_table {
     bool fine_grained; /* some instruction synchronises less than the whole block */
     bool sequential;   /* some instruction synchronises blocks with each other */
     bool has_cas;
+    bool several_paths; /* some instruction accesses a texture or a surface */
 } site_table;
 
 /* The memory ordering that the modifiers of a fence or of an access specify. */

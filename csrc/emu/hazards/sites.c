@@ -37,6 +37,17 @@ static uint32_t count_elements(const ptx_instruction *p) {
     return p->has & PTX_HAS_V2 ? 2 : p->has & PTX_HAS_V4 ? 4 : p->has & PTX_HAS_V8 ? 8 : 1;
 }
 
+static enum access_path path_of(const ptx_instruction *p) {
+    switch (p->op) {
+    case PTX_OP_suld:
+    case PTX_OP_sust:
+    case PTX_OP_sured: return PATH_SURFACE;
+    case PTX_OP_tex:
+    case PTX_OP_tld4: return PATH_TEXTURE;
+    default: return PATH_POINTER;
+    }
+}
+
 static site classify(const ptx_instruction *p) {
     const bool atomic = ptx_facts(p)->sync == SYNC_ATOMIC || p->has & PTX_HAS_REDUCE;
     const bool strong =
@@ -48,7 +59,8 @@ static site classify(const ptx_instruction *p) {
                   .ordering = site_ordering(p),
                   .elements = count_elements(p),
                   .stores = stores_known_value(p),
-                  .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK};
+                  .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK,
+                  .path = (uint8_t)path_of(p)};
 }
 
 /* Whether it synchronises less than the whole block: any synchronisation except __syncthreads. */
@@ -96,6 +108,7 @@ bool sites_read(site_table *t, const ptx_module *module, const ptx_function *ent
         t->first_site[t->n_functions++] = next;
         for (uint32_t i = 0; i < f->n_instructions; i++) {
             t->sites[next++] = classify(&f->instructions[i]);
+            t->several_paths |= path_of(&f->instructions[i]) != PATH_POINTER;
             t->has_cas |= (f->instructions[i].has & PTX_HAS_CAS) != 0;
             t->fine_grained |= is_fine_grained(&f->instructions[i]);
             t->sequential |= is_between_blocks(&f->instructions[i]);

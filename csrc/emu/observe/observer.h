@@ -24,7 +24,7 @@ typedef enum emu_operation {
     /* A warp's st.async or red.async, as one request for all blocks that it writes to; `owner` is
      * not valid. Each lane is also an EMU_BULK_WRITE, which completes by itself. */
     EMU_STORE_ASYNC,
-    EMU_TEXTURE_READ, /* texels of a texture in linear memory, by lane; for counts only */
+    EMU_TEXTURE_READ, /* texels of a texture in linear memory, by lane */
     /* In the next three a lane of `active` is not a thread but a 16-byte chunk: one of up to 32
      * consecutive chunks of a bulk copy, or of an operand that wgmma reads by descriptor. */
     EMU_BULK_READ,
