@@ -119,7 +119,7 @@ _FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /
 
 def _width(text: str | None, width: int) -> int:
     """Bytes per element, from the type in the instruction's text."""
-    found = re.search(r"\.[a-z]+(8|16|32|64|128)(?![0-9])", text or "")
+    found = re.search(r"\.(?:b|u|s|f|bf|tf)(8|16|32|64|128)(?![0-9])", text or "")
     return max(int(found[1]) // 8, width) if found else width
 
 

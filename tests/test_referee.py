@@ -73,8 +73,8 @@ def test_verdicts(suite, nvrtc):
     assert {case.name: case.label for case in cases} == LABELS
     for case in cases:
         judged = referee.judge(case)
-        said = {form: referee.says(judged[form]) for form in referee.FORMS}
-        assert said == dict.fromkeys(referee.FORMS, case.label), case.name
+        said = {form: referee.says(judged[form]) for form in case.forms}
+        assert said == dict.fromkeys(case.forms, case.label), case.name
         assert "reason" not in judged
 
 
@@ -132,7 +132,7 @@ def test_records(name):
     for form, found in record["matrix"].items():
         assert found == referee.matrix(record["cases"], form)
     for case, one in record["cases"].items():
-        differs = any(referee.says(one[form]) != one["label"] for form in referee.FORMS)
+        differs = any(referee.says(one[form]) != one["label"] for form in record["matrix"])
         assert differs == bool(one.get("reason")), case
     for row in record.get("costs", []):
         assert (row["counted"] != row["expected"]) == bool(row.get("reason")), row

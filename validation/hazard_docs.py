@@ -195,7 +195,7 @@ def mixed() -> str:
     differ = "\n".join(f"- `{file}`: {reason}." for file, reason in record["reasons"].items())
     return (
         f"{table(('test', 'tests'), rows, 'lr')}\n\n"
-        f"Of the {len(record['model'])} generic tests {record['by_model']['executions']} executions "
+        f"Of {len(record['model'])} generic tests {record['by_model']['executions']} executions "
         f"ran: {cells.get('race, report', 0)} races of the model reported, "
         f"{cells.get('race, none', 0)} missed, {cells.get('none, report', 0)} false reports.\n\n"
         f"{differ}\n\n{record['source']}, seed {record['seed']}."

@@ -55,7 +55,7 @@ def expand(text: str) -> Iterator[str]:
 def title(name: str, text: str) -> str:
     """The file's name and, of a row, its accesses of data and its fences."""
     body = re.sub(r"\.(global|texref|surfref)[^;]*;", "", text)
-    ops = re.findall(r"\b(?:fence|st|sust|ld|suld|tld)\b[^;{]*(?=;)", body)
+    ops = re.findall(r"\b(?:fence|st|sust|ld|suld|tld|atom)\b[^;{]*(?=;)", body)
     return f"{name}: {'; '.join(' '.join(op.split()) for op in ops if 'flag' not in op)}"
 
 
@@ -115,7 +115,7 @@ def read(text: str, name: str) -> Litmus:
 
 
 def rule_of(test: Litmus) -> litmus.Rule:
-    """`exists` and `forall` of these tests are all true. A thread's own write may be missed, too."""
+    """The published verdicts are "true". A thread may miss its own write, too."""
     if len(test.threads) > 1:
         return litmus.rule_of(test, True)
     [location] = test.locations

@@ -93,6 +93,8 @@ def says(found: dict[str, str]) -> str:
         return "bounds"
     if "deadlock" in found:
         return "deadlock"
+    if "barrier" in found or "mbarrier" in found.get("error", ""):
+        return "barrier"
     return "error" if "error" in found else "hazard" if found.keys() - BENIGN else "clean"
 
 

@@ -41,7 +41,8 @@ typedef struct site {
     uint8_t access_kind; /* enum access_kind */
     hb_ordering ordering;
     uint32_t elements; /* of a vector: accesses of their own */
-    bool stores;       /* st, sust.b: the stored value is available */
+    bool stores;       /* st, sust.b, stmatrix: the stored value is available */
+    bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
     uint8_t path;      /* enum access_path */
 } site;

@@ -10,7 +10,7 @@ static const uint64_t releases = PTX_HAS_RELEASE | PTX_HAS_ACQ_REL;
 
 /* Whether observers get the value that it stores: not that of sust.p, which converts it. */
 static bool stores_known_value(const ptx_instruction *p) {
-    return p->op == PTX_OP_st ||
+    return p->op == PTX_OP_st || p->op == PTX_OP_stmatrix ||
            (p->op == PTX_OP_sust && p->n_modifiers && strcmp(p->modifiers[0], "b") == 0);
 }
 
@@ -30,6 +30,12 @@ hb_ordering site_ordering(const ptx_instruction *p) {
                          .acquires = sc || p->has & acquires,
                          .releases = sc || p->has & releases,
                          .sc = sc};
+}
+
+static bool is_transposed(const ptx_instruction *p) {
+    for (uint32_t k = 0; p->op == PTX_OP_stmatrix && k < p->n_modifiers; k++)
+        if (strcmp(p->modifiers[k], "trans") == 0) return true;
+    return false;
 }
 
 /* The elements of a vector are accesses of their own. */
@@ -59,6 +65,7 @@ static site classify(const ptx_instruction *p) {
                   .ordering = site_ordering(p),
                   .elements = count_elements(p),
                   .stores = stores_known_value(p),
+                  .transposed = is_transposed(p),
                   .bulk = p->op == PTX_OP_cp && p->has & PTX_HAS_BULK,
                   .path = (uint8_t)path_of(p)};
 }

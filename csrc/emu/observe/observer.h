@@ -59,7 +59,7 @@ typedef struct emu_request {
     uint32_t warp;   /* in the block */
     uint32_t clock;  /* instructions that the warp has run, modulo 2^32 */
     /* EMU_STORE: the stored values, as `elements` vectors of 32 lanes with slot_bytes per lane.
-     * NULL: not available. */
+     * EMU_STMATRIX: the fragments' registers. NULL: not available. */
     const unsigned char *frame;
     const uint32_t *slots; /* offsets in the frame */
     uint32_t elements, slot_bytes;
