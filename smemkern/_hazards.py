@@ -56,9 +56,14 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = ("cas-read", "proxy-init", "shuffle-outside")  # kinds of findings that are no hazards
+BENIGN = (
+    "cas-read",
+    "proxy-init",
+    "init-again",
+    "shuffle-outside",
+)  # kinds of findings that are no hazards
 _SHUFFLES = ("shuffle", "shuffle-outside")
-_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init")
+_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
@@ -197,6 +202,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{here} completes on the mbarrier at {where} in {own}, {there} initialises it in "
             f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ "
             f"and Triton have no such fence either{again}"
+        )
+    if row.kind == "init-again":
+        return (
+            f"{here} initialises the mbarrier at {where} in {own}, which {there} has initialised "
+            f"in {other}, without mbarrier.inval between the two: undefined in PTX{again}"
         )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""

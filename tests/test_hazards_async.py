@@ -196,6 +196,37 @@ def test_what_wgmma_reads(step, kinds):
     assert bool(got) == bool(kinds)
 
 
+AGAIN = (
+    PARTS
+    + r"""
+extern "C" __global__ void k(float *y) {
+    __shared__ unsigned long long bar;
+    if (threadIdx.x == 0) {
+        make(at(&bar), 32);
+        BETWEEN
+        make(at(&bar), 32);
+    }
+    __syncthreads();
+    arrive(at(&bar));
+    wait(at(&bar), 0);
+}
+"""
+)
+INVAL = 'asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(at(&bar)) : "memory");'
+DATA = "*(volatile unsigned long long *)&bar = 0x8000000000000001ull;"
+
+
+@pytest.mark.usefixtures("nvrtc")
+@pytest.mark.parametrize(
+    ("between", "notes"), [("", ["init-again"]), (INVAL, []), (DATA, [])], ids=["", "inval", "data"]
+)
+def test_an_mbarrier_is_made_twice(between, notes):
+    kinds, trace = found(AGAIN.replace("BETWEEN", between), 32, np.zeros(1, "f4"))
+    assert kinds == set()
+    assert [row.kind for row in trace.benign] == notes
+    assert all("without mbarrier.inval" in row.message for row in trace.benign)
+
+
 # Two operations read one place; the wait is for the first one only.
 TWO_STORES = (
     PARTS

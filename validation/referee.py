@@ -37,6 +37,7 @@ from referee_cases import Case
 SUITES = ("indigo", "faial", "consan", "cutracer")
 RACES = frozenset(("RAW", "WAR", "WAW", "async-read", "async-write"))
 BENIGN = frozenset(("cas-read", "proxy-init", "shuffle-outside"))
+BARRIERS = frozenset(("barrier", "init-again"))
 MAX_INSTRUCTIONS = 50_000_000  # per run
 MAX_PLAIN_BYTES = 100_000  # of a record that is not compressed
 
@@ -93,7 +94,7 @@ def says(found: dict[str, str]) -> str:
         return "bounds"
     if "deadlock" in found:
         return "deadlock"
-    if "barrier" in found or "mbarrier" in found.get("error", ""):
+    if BARRIERS & found.keys() or "mbarrier" in found.get("error", ""):
         return "barrier"
     return "error" if "error" in found else "hazard" if found.keys() - BENIGN else "clean"
 

@@ -18,8 +18,6 @@ UNWRITTEN = "reads shared memory that it has never written, which this test does
 CONSAN = {  # by test
     "tma_wait_does_not_publish_overwritten_row": "a race: nothing orders two bulk loads into one "
     "buffer, which is read after a wait for the second one only; ConSan keeps the last one",
-    "barrier_reinit_requires_invalidate": "PTX leaves a second mbarrier.init without "
-    "mbarrier.inval undefined; the emulator makes a new mbarrier and reports nothing",
     "warpgroup_mma": UNWRITTEN,
     "warpgroup_mma2": UNWRITTEN,
     "ws_load_wait_store": UNWRITTEN,

@@ -96,6 +96,7 @@ typedef struct emu_sync {
     uint32_t object;
     uint32_t threads; /* barriers: the instruction's thread count; 0: the whole block */
     bool arrive_only;
+    bool again;      /* EMU_MBARRIER_INIT: the bytes look like an mbarrier */
     uint32_t member; /* of its group, the block whose warp it is ... */
     uint32_t owner;  /* ... and the block whose shared memory `object` and `address` are in */
     const uint64_t *address; /* offsets in shared memory, and ... */
