@@ -56,9 +56,14 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = ("cas-read", "proxy-init", "shuffle-outside")  # kinds of findings that are no hazards
+BENIGN = (
+    "cas-read",
+    "proxy-init",
+    "init-again",
+    "shuffle-outside",
+)  # kinds of findings that are no hazards
 _SHUFFLES = ("shuffle", "shuffle-outside")
-_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init")
+_OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
 
 
@@ -119,7 +124,7 @@ _FOLDERS = re.compile(r"(?<=\s)(?:/[^\s/:]+)*/(?=[^\s/:]+:\d)")  # the path in /
 
 def _width(text: str | None, width: int) -> int:
     """Bytes per element, from the type in the instruction's text."""
-    found = re.search(r"\.[a-z]+(8|16|32|64|128)(?![0-9])", text or "")
+    found = re.search(r"\.(?:b|u|s|f|bf|tf)(8|16|32|64|128)(?![0-9])", text or "")
     return max(int(found[1]) // 8, width) if found else width
 
 
@@ -198,6 +203,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{other}, and no fence.mbarrier_init or fence.proxy.async follows; benign: libcu++ "
             f"and Triton have no such fence either{again}"
         )
+    if row.kind == "init-again":
+        return (
+            f"{here} initialises the mbarrier at {where} in {own}, which {there} has initialised "
+            f"in {other}, without mbarrier.inval between the two: undefined in PTX{again}"
+        )
     if row.kind == "uninitialised":
         scope = " in this block" if space == "shared" else ""
         return f"{here} reads {where} in {own}, which was never written{scope}{again}"
@@ -231,6 +241,11 @@ def _sentence(row: Hazard, space: str | None) -> str:
             f"{here} accesses {where} of block {_xyz(row.other_block)} in {own}, and nothing makes "
             f"that block wait for it before its last thread exits at {there} "
             f"(barrier.cluster){again}"
+        )
+    if row.kind == "proxy" and space != "shared":
+        return (
+            f"{here} reads {where} in {own}, {there} writes it in {other}, through a texture or a "
+            f"surface: only the end of the kernel makes the write visible to the read{again}"
         )
     if row.kind == "proxy":
         return (

@@ -50,8 +50,8 @@ class Trace:
         Races and other mistakes that the run revealed; see docs/hazards.md.
     benign : Rows of Hazard
         Findings that do no harm: reads whose value a compare-and-swap checks (kind "cas-read"),
-        mbarriers without a fence after their initialisation (kind "proxy-init"), and shuffles that
-        read lanes outside their mask (kind "shuffle-outside").
+        mbarriers without a fence after their initialisation (kind "proxy-init") or initialised
+        twice ("init-again"), and shuffles that read lanes outside their mask ("shuffle-outside").
     checked : bool
         Whether the run looked for hazards.
     machine_code : MachineCode or None

@@ -337,6 +337,58 @@ def test_a_surface_fault_names_the_call(nvrtc):
         k(1, 64, smemkern.Surface(np.zeros(32, np.int32)), 4, device="emu")
 
 
+PATHS = """
+#define st(v) (p[0] = v)
+#define sust(v) surf1Dwrite<int>(v, s, 0)
+#define ld (*(volatile int *)p)
+#define suld surf1Dread<int>(s, 0)
+#define tex tex1Dfetch<int>(t, 0)
+extern "C" __global__ void k(int *p, cudaSurfaceObject_t s, cudaTextureObject_t t, int *out,
+                             volatile int *flag) {
+    const int reader = ACROSS == 2 ? blockIdx.x == 1 : ACROSS ? threadIdx.x == 32 : 1;
+    const int writer = ACROSS ? !reader && threadIdx.x == 0 : 1;
+    if (writer) WRITE(7);
+    if (ACROSS == 1) __syncthreads();
+    if (ACROSS == 2 && writer) __threadfence(), *flag = 1;
+    if (ACROSS == 2 && reader) { while (!*flag); __threadfence(); }
+    if (reader && threadIdx.x % 32 == 0) out[0] = READ;
+}"""
+
+
+@pytest.mark.parametrize("across", [0, 1, 2], ids=["thread", "block", "blocks"])
+@pytest.mark.parametrize("read", ["ld", "suld", "tex"])
+@pytest.mark.parametrize("write", ["st", "sust"])
+def test_reads_by_another_path_than_the_write(nvrtc, write, read, across):
+    """No fence of PTX orders pointers, surfaces and textures; each block has its own surfaces."""
+    defines = (f"-DWRITE={write}", f"-DREAD={read}", f"-DACROSS={across}")
+    k = smemkern.Kernel(PATHS, "k", defines)
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    hazards = smemkern.trace(k, 1 + (across == 2), 64 if across else 1, *arguments).hazards
+    ordered = (write, read) == ("st", "ld") or ((write, read) == ("sust", "suld") and across < 2)
+    assert out[0] == 7
+    assert [h.kind for h in hazards] == ([] if ordered else ["proxy"])
+    if not ordered:
+        assert "only the end of the kernel makes the write visible" in hazards[0].message
+
+
+def test_reads_of_what_an_earlier_launch_wrote(nvrtc):
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    for write, read in (("sust", "out[0]"), ("(void)", "tex")):
+        k = smemkern.Kernel(PATHS, "k", (f"-DWRITE={write}", f"-DREAD={read}", "-DACROSS=0"))
+        assert not smemkern.trace(k, 1, 1, *arguments).hazards
+    assert out[0] == 7
+
+
+def test_an_unordered_read_of_a_texture_is_a_race(nvrtc):
+    source = PATHS.replace("if (ACROSS == 1) __syncthreads();", "")
+    k = smemkern.Kernel(source, "k", ("-DWRITE=st", "-DREAD=tex", "-DACROSS=1"))
+    array, out, flag = np.zeros(8, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    arguments = (array, smemkern.Surface(array), smemkern.Texture(array), out, flag)
+    assert [h.kind for h in smemkern.trace(k, 1, 64, *arguments).hazards] == ["RAW"]
+
+
 def test_races_of_surface_stores(nvrtc):
     k = smemkern.Kernel(KERNELS, "same_element")
     array = np.zeros(32, np.int32)

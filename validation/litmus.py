@@ -92,16 +92,22 @@ def execute(test: Litmus, blocks: list[int], machine: Machine, one_by_one: bool)
     out = np.zeros(max(1, sum(map(len, names))), "u4")
     warps = max(sum(t.block == b for t in test.threads) for b in blocks)
     kernel = smemkern.Kernel(program.kernel(test, blocks, machine.trace, one_by_one), "k")
-    arguments = (len(blocks), 32 * warps, *arrays, out)
-    trace = smemkern.trace(kernel, *arguments, hazards=True, equal_writes=True)
-    got = dict(zip(test.locations, (int(a[0]) for a in arrays), strict=True))
+    by_name = dict(zip(test.locations, arrays, strict=True))
+    trace = smemkern.trace(
+        kernel,
+        *(len(blocks), 32 * warps, *arrays, out),
+        hazards=True,
+        equal_writes=True,
+        textures={f"s_{name}": smemkern.Surface(by_name[name]) for name in program.surfaces(test)},
+    )
+    got = {name: int(array[0]) for name, array in by_name.items()}
     flat = [f"P{t}:{r}" for t, registers in enumerate(names) for r in registers]
     got |= dict(zip(flat, (int(v) for v in out), strict=False))
     if any(v != machine.state.get(name, 0) & 0xFFFFFFFF for name, v in got.items()):
         if one_by_one or len(blocks) == 1:
             raise RuntimeError(f"{test.name}: the emulator ran another interleaving")
         return None
-    if any(h.kind not in ("RAW", "WAR", "WAW") for h in trace.hazards):
+    if any(h.kind not in ("RAW", "WAR", "WAW", "proxy") for h in trace.hazards):
         raise RuntimeError(f"{test.name}: {trace.hazards}")
     return {test.locations[h.argument] for h in trace.hazards if h.argument is not None}
 

@@ -19,6 +19,7 @@
     X(OVERLAP, "overlap")                                                                          \
     X(PROXY, "proxy")                                                                              \
     X(PROXY_INIT, "proxy-init")                                                                    \
+    X(INIT_AGAIN, "init-again")                                                                    \
     X(BARRIER, "barrier")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(OUT_OF_BOUNDS, "out-of-bounds")                                                              \
@@ -38,7 +39,7 @@ typedef enum smk_hazard_kind {
 /* Whether findings of this kind are hazards. The others are benign: docs/hazards.md says why. */
 static inline bool smk_is_hazard(smk_hazard_kind kind) {
     return kind != SMK_HAZARD_CAS_READ && kind != SMK_HAZARD_PROXY_INIT &&
-           kind != SMK_HAZARD_SHUFFLE_OUTSIDE;
+           kind != SMK_HAZARD_INIT_AGAIN && kind != SMK_HAZARD_SHUFFLE_OUTSIDE;
 }
 
 typedef enum smk_space {

@@ -23,7 +23,9 @@ class Op:
     """An instruction. `args`: registers, constants, and at most one location."""
 
     kind: str  # ld, st, atom, red, fence, bar, alu, branch, label
-    what: str = ""  # of an atom, an alu operation, a branch, or a barrier: sync or arrive
+    what: str = (
+        ""  # of an atom, an alu operation, a branch; of a barrier: sync or arrive; "surface"
+    )
     order: str = ""
     scope: str = ""
     location: str = ""
@@ -371,6 +373,10 @@ def write_op(op: Op, t: int, test: Litmus) -> str:
     where = f"[%a_{op.location}]"
     if op.kind == "fence":
         return f"fence.{op.order}.{op.scope};"
+    if op.what == "surface" and op.kind == "ld":
+        return f"suld.b.1d.b32.trap {{%{op.args[0]}}}, [s_{op.location}, {{%zero}}];"
+    if op.what == "surface":
+        return f"sust.b.1d.b32.trap [s_{op.location}, {{%zero}}], {{%n}};"
     if op.kind == "ld":
         return f"ld.{sem(op)}.global.u32 %{op.args[0]}, {where};"
     if op.kind == "st":
@@ -413,6 +419,8 @@ def write_column(test: Litmus, t: int, slots: dict[tuple[int, int], int]) -> lis
             now = slot
         if op.kind == "bar":
             now = max([now, *(slots.get((-t - 1, k), now),)])
+        if op.what == "surface" and op.kind == "st":
+            lines.append(f"    mov.u32 %n, {operand(op.args[0])};")
         guard = "" if op.kind in ("bar", "label", "alu", "branch") else "@%one "
         text = write_op(op, t, test)
         lines.append(text if op.kind == "label" else f"    {guard}{text}")
@@ -446,6 +454,11 @@ def registers(test: Litmus) -> list[list[str]]:
     return names
 
 
+def surfaces(test: Litmus) -> list[str]:
+    """The locations that some operation accesses as a surface."""
+    return sorted({o.location for t in test.threads for o in t.ops if o.what == "surface"})
+
+
 def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool) -> str:
     """PTX whose block k runs the threads of the test's block blocks[k], one per warp, interleaved
     as in the trace. The last parameter is an array of the registers' final values. one_by_one: a
@@ -453,8 +466,10 @@ def kernel(test: Litmus, blocks: list[int], trace: list[Step], one_by_one: bool)
     parameters = [f".param .u64 p_{name}" for name in [*test.locations, "out"]]
     lines = [
         ".version 8.3\n.target sm_90\n.address_size 64",
+        *(f".global .surfref s_{name};" for name in surfaces(test)),
         f".visible .entry k({', '.join(parameters)})\n{{",
         "    .reg .pred %p, %one;\n    .reg .u32 %n, %warp, %block, %lane;\n    .reg .u64 %a_out;",
+        "    .reg .u32 %zero;\n    mov.u32 %zero, 0;",
     ]
     everything = sorted({r for names in registers(test) for r in names})
     lines += [f"    .reg .u32 %{r};\n    mov.u32 %{r}, 0;" for r in everything]

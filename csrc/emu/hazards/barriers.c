@@ -4,7 +4,9 @@
  *     (__syncthreads);
  *   - a barrier of the whole block that some lanes of an arriving warp never reach, because they
  *     exited;
- *   - warps that arrive at one barrier from different __syncthreads of the source.
+ *   - warps that arrive at one barrier from different __syncthreads of the source. Compilers of
+ *     kernels with specialised warps let these wait at one `barrier.sync`, which is not .aligned,
+ *     from different places.
  *
  * The last two are checked when a barrier completes, from all arrivals, so lanes of a warp may
  * arrive in several groups. They exempt warps whose lanes have all exited, and barriers with a
@@ -72,7 +74,8 @@ static void check_complete(detector *d, const barrier_arrivals *b) {
         if (missing)
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, NULL, warp, first_lane(missing)));
-        if (first >= 0 && !is_same_line(b->arrival_ptx[first], b->arrival_ptx[warp]))
+        if (first >= 0 && is_aligned(b->arrival_ptx[first]) && is_aligned(b->arrival_ptx[warp]) &&
+            !is_same_line(b->arrival_ptx[first], b->arrival_ptx[warp]))
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, b->arrival_ptx[first], (uint32_t)first, b->arrival_lane[first]));
         if (first < 0) first = (int)warp;

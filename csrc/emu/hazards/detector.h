@@ -5,6 +5,7 @@
  *     vector_clock.c          vector clocks
  *     happens_before.c        the order by barriers, and the test for it
  *     release_acquire.c       ... by fences, flags, atomics and mbarriers
+ *     proxy_fences.c          ... between the generic and the asynchronous proxy
  *     between_blocks.c        ... between blocks
  *     shadow.c                shadow memory
  *     row_template.h          fast path: a row of consecutive words ...
@@ -31,13 +32,19 @@
 
 /* ---- sites: the numbers of instructions in epochs ---- */
 
+/* How an access gets to global memory. Nothing in PTX orders accesses by two of these within a launch
+ * (PTX ISA, "Proxies"). Each block has a surface proxy of its own. */
+enum access_path { PATH_POINTER, PATH_SURFACE, PATH_TEXTURE };
+
 typedef struct site {
     const ptx_instruction *ptx;
     uint8_t access_kind; /* enum access_kind */
     hb_ordering ordering;
     uint32_t elements; /* of a vector: accesses of their own */
-    bool stores;       /* st, sust.b: the stored value is available */
+    bool stores;       /* st, sust.b, stmatrix: the stored value is available */
+    bool transposed;   /* stmatrix.trans */
     bool bulk;         /* a bulk copy: writes through the asynchronous proxy */
+    uint8_t path;      /* enum access_path */
 } site;
 
 typedef struct site_table {
@@ -49,6 +56,7 @@ typedef struct site_table {
     bool fine_grained; /* some instruction synchronises less than the whole block */
     bool sequential;   /* some instruction synchronises blocks with each other */
     bool has_cas;
+    bool several_paths; /* some instruction accesses a texture or a surface */
 } site_table;
 
 /* The memory ordering that the modifiers of a fence or of an access specify. */
@@ -80,11 +88,13 @@ typedef struct shadow {
     bool starts_uninitialised;   /* global memory with unspecified contents until written */
 } shadow;
 
-/* Reads of a granule by lanes of one warp at one time; an entry of a list. */
+/* An entry of a list: reads of a granule by lanes of one warp at one time, or all reads in flight by
+ * one thread. */
 struct reader {
-    epoch e; /* of the lane that was recorded first */
+    epoch e; /* of the lane that was recorded first; of the last read in flight */
     uint32_t lanes;
-    uint32_t next; /* index; 0: end of the list */
+    uint32_t next;      /* index; 0: end of the list */
+    uint32_t in_flight; /* how many operations are still reading */
 };
 
 /* ---- shared memory that a warp's wgmma are reading ---- */
@@ -164,14 +174,13 @@ typedef struct detector {
     cas_reads *cas_reads; /* NULL: the module has no CAS */
     /* Of all members, one after the other. */
     matrix_reads *all_matrix_reads; /* by warp */
-    uint32_t *all_proxy_fences;     /* by thread: time of its last proxy fence */
     uint32_t *all_last_runs;        /* by warp and site: the warp's clock when it last ran it */
     /* Of the running member, which `running` is. detector_switch sets them. */
     member *running;
     uint32_t *block;
     shadow *shared;
     matrix_reads *matrix_reads;
-    uint32_t *proxy_fence, *last_run;
+    uint32_t *last_run;
     uint32_t *barrier_clock, *alive, *initial_lanes, *launch_waited, *last_access;
     barrier_arrivals *barriers;
     const ptx_function *last_function; /* of the last request ... */
@@ -299,7 +308,6 @@ void cas_reads_classify(hazards *h);
 void async_mbarrier(detector *d, const emu_sync *event);
 void async_copy_done(detector *d, const emu_sync *event);
 void async_source_read(detector *d, const emu_sync *event);
-void async_fence(detector *d, const emu_sync *event);
 void async_matrix_read(detector *d, uint32_t warp, uint64_t offset);
 void async_matrix_group(detector *d, const emu_sync *event);
 /* A read through the asynchronous proxy on behalf of a thread: reports a last write without a proxy

@@ -64,7 +64,7 @@ static void add(detector *d, epoch *list, epoch write) {
     if (entry) {
         d->readers[entry].lanes |= lane;
     } else if ((entry = reader_new(d))) {
-        d->readers[entry] = (reader){write, lane, kept};
+        d->readers[entry] = (reader){.e = write, .lanes = lane, .next = kept};
         kept = entry;
     }
     *list = kept;

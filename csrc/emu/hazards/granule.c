@@ -135,10 +135,25 @@ static bool all_before(const detector *d, const reader *r, uint32_t thread) {
     return true;
 }
 
+/* Whether the entry takes the read in. Each operation in flight completes by itself. */
+static bool is_same_entry(const detector *d, const reader *r, epoch now) {
+    if (epoch_time(r->e) != epoch_time(now) || epoch_kind(r->e) != epoch_kind(now)) return false;
+    if (epoch_time(now) == TIME_IN_FLIGHT) return epoch_thread(r->e) == epoch_thread(now);
+    return epoch_thread(r->e) / LANES == epoch_thread(now) / LANES &&
+           strength(d, r->e) == strength(d, now);
+}
+
+static void join_entry(reader *r, epoch now) {
+    r->lanes |= 1u << epoch_thread(now) % LANES;
+    if (epoch_time(now) != TIME_IN_FLIGHT) return;
+    r->e = now;
+    r->in_flight++;
+}
+
 /* Adds a reader, and removes readers that are ordered before it: a write that is ordered after this
  * one is ordered after them, too. One reader in earlier blocks is kept per strength. */
 static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
-    const uint32_t thread = epoch_thread(now), lane = thread % LANES;
+    const uint32_t thread = epoch_thread(now);
     epoch *head = &s->epochs.other_read[granule];
     uint32_t kept = 0;
     bool found = false, kept_earlier_block[3] = {false};
@@ -147,9 +162,8 @@ static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
         const int is = strength(d, r->e);
         const bool in_earlier_block = epoch_time(r->e) < d->hb.begin;
         next = r->next;
-        if (epoch_time(r->e) == epoch_time(now) && epoch_thread(r->e) / LANES == thread / LANES &&
-            epoch_kind(r->e) == epoch_kind(now) && is == strength(d, now)) {
-            r->lanes |= 1u << lane;
+        if (is_same_entry(d, r, now)) {
+            join_entry(r, now);
             found = true;
         } else if ((in_earlier_block && kept_earlier_block[is]) ||
                    (is >= strength(d, now) && all_before(d, r, thread))) {
@@ -163,7 +177,8 @@ static void add_reader(detector *d, shadow *s, uint64_t granule, epoch now) {
     if (!found) {
         const uint32_t k = reader_new(d);
         if (k) {
-            d->readers[k] = (reader){now, 1u << lane, kept};
+            d->readers[k] = (reader){.e = now, .next = kept};
+            join_entry(&d->readers[k], now);
             kept = k;
         }
     }

@@ -27,7 +27,7 @@ bool hb_init(happens_before *hb, const launch *l, bool fine_grained, bool sequen
         hb->barriers = calloc((size_t)n * N_BARRIERS, sizeof(vector_clock *));
         hb->completed = calloc(n, sizeof(vector_clock *));
         if (!hb->warp_floor || !hb->lane_clocks || !hb->clocks || !hb->barriers || !hb->completed ||
-            !release_acquire_init(hb))
+            !release_acquire_init(hb) || !proxy_fences_init(hb))
             return false;
     }
     return !sequential || acquisitions_init(hb, l->n_groups);
@@ -53,6 +53,8 @@ void hb_free(happens_before *hb) {
     free_clocks(hb);
     drop_barriers(hb);
     release_acquire_free(hb);
+    proxy_fences_clear(hb);
+    free(hb->proxy_fences);
     acquisitions_free(hb);
     free(hb->warp_floor);
     free(hb->lane_clocks);
@@ -68,6 +70,7 @@ bool hb_begin_block(happens_before *hb, uint64_t block) {
     if (restarts) {
         hb->time = 0;
         hb->n_turns = 0;
+        proxy_fences_clear(hb);
         if (hb->warp_floor) memset(hb->warp_floor, 0, hb->n_warps * sizeof *hb->warp_floor);
         if (hb->lane_clocks) memset(hb->lane_clocks, 0, hb->n_warps * sizeof *hb->lane_clocks);
     }

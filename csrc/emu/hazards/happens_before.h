@@ -157,6 +157,7 @@ typedef struct happens_before {
     vector_clock **completed; /* by member: what the last phase of barrier.cluster released */
     fence_record (*fences)[N_REACHES]; /* by thread */
     vector_clock *(*observed)[N_WAYS]; /* by thread: read, but not acquired yet */
+    struct proxy_fences *proxy_fences; /* by thread */
     bool any_fence, any_fence_sc;      /* in this block */
     bool any_fence_cta;                /* ... that other blocks cannot synchronise with */
     sync_object *objects;              /* hash table with open addressing */
@@ -209,6 +210,10 @@ bool hb_covers(const happens_before *hb, const vector_clock *c, epoch e);
 void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ordering);
 void hb_strong_read(happens_before *hb, const hb_access *access);
 void hb_strong_write(happens_before *hb, const hb_access *access, bool read_modify_write);
+/* Fences to the asynchronous proxy. */
+void hb_proxy_fence(happens_before *hb, uint32_t warp, uint32_t lanes);
+/* Whether one makes the write visible to asynchronous operations that the thread issues now. */
+bool hb_proxy_fenced(const happens_before *hb, epoch e, uint32_t thread);
 /* A weak store ends the chain of observations. */
 void hb_weak_write(happens_before *hb, uint64_t address);
 

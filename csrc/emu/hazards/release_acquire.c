@@ -67,7 +67,7 @@ void release_acquire_free(happens_before *hb) {
 
 /* ---- fences ---- */
 
-static void record_fence(happens_before *hb, fence_record *f, uint32_t thread, bool sc) {
+void record_fence(happens_before *hb, fence_record *f, uint32_t thread, bool sc) {
     const uint32_t warp = thread / LANES;
     clock_unref(hb, f->clock);
     f->clock = clock_ref(hb->clocks[thread]);
@@ -89,6 +89,7 @@ static void acquire_observed(happens_before *hb, uint32_t thread, int way) {
 }
 
 void hb_fence(happens_before *hb, uint32_t warp, uint32_t lanes, hb_ordering ordering) {
+    if (!hb->fine_grained) return; /* the instruction has no site */
     const int n_reaches = hb_reaches_other_blocks(ordering.scope) ? N_REACHES : REACH_DEVICE;
     ++hb->time;
     for (; lanes; lanes &= lanes - 1) {

@@ -12,7 +12,7 @@
 
 enum {
     LARGE = 2 * 1024 * 1024, /* a huge page of x86-64 */
-    MAX_READERS = 1 << 26    /* 1 GiB */
+    MAX_READERS = 1 << 26    /* 1.5 GiB */
 };
 
 static void *zeros_new(uint64_t bytes) {
@@ -140,7 +140,8 @@ static uint32_t copy_readers(detector *d, uint32_t from) {
     for (; from; from = d->readers[from].next) {
         const uint32_t k = reader_new(d);
         if (!k) break;
-        d->readers[k] = (reader){d->readers[from].e, d->readers[from].lanes, copy};
+        d->readers[k] = d->readers[from];
+        d->readers[k].next = copy;
         copy = k;
     }
     return copy;
