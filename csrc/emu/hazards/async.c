@@ -135,8 +135,8 @@ static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64
     shadow *s = d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
-        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {
-            epoch *e = &d->readers[at].e;
+        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->entries[at].next) {
+            epoch *e = &d->entries[at].e;
             if (epoch_time(*e) == TIME_IN_FLIGHT && epoch_thread(*e) == thread)
                 *e = (*e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;
         }
