@@ -134,7 +134,7 @@ static void synchronise(detector *d, const emu_request *r, const site *accessed_
             r->address[lane] + (r->space == PTX_SHARED ? shared_object(r->owner) : 0);
         for (uint32_t k = 0; k < accessed_by->elements; k++) {
             const hb_access a = {first + k * width, width, d->hb.first + r->warp * LANES + lane,
-                                 accessed_by->ordering};
+                                 accessed_by->ordering, accessed_by->ordering.scope};
             if (!strong) hb_weak_write(&d->hb, a.address);
             if (strong && r->operation != EMU_STORE) hb_strong_read(&d->hb, &a);
             if (strong && r->operation != EMU_LOAD)
