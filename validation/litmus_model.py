@@ -26,6 +26,7 @@ class Event:
     op: Op
     index: int = -1  # of the operation in its thread
     generation: int = -1  # of a barrier
+    cluster: int = -1
 
     @property
     def strong(self) -> bool:
@@ -98,7 +99,8 @@ class Execution:
     def includes(self, a: int, b: int) -> bool:
         """The scope of a includes the thread of b."""
         x, y = self.events[a], self.events[b]
-        return x.block == y.block or SCOPES.index(x.op.scope or "cta") >= SCOPES.index("gpu")
+        needed = "cta" if x.block == y.block else "cluster" if x.cluster == y.cluster else "gpu"
+        return SCOPES.index(x.op.scope or "cta") >= SCOPES.index(needed)
 
     def is_strong(self, a: int, b: int) -> bool:
         """Morally strong."""
@@ -228,9 +230,11 @@ class Execution:
 # ---- of a sequentially consistent trace
 
 
-def events_of(op: Op, thread: int, block: int, index: int, generation: int) -> list[Event]:
+def events_of(test: Litmus, op: Op, thread: int, index: int, generation: int) -> list[Event]:
     kinds = {"ld": "R", "st": "W", "atom": "RW", "red": "RW", "fence": "F", "bar": "B"}
-    return [Event(thread, block, k, op, index, generation) for k in kinds.get(op.kind, "")]
+    block = test.threads[thread].block
+    cluster = block // test.cluster
+    return [Event(thread, block, k, op, index, generation, cluster) for k in kinds.get(op.kind, "")]
 
 
 def initial_events(test: Litmus) -> list[Event]:
@@ -242,9 +246,8 @@ def of_trace(test: Litmus, trace: list[Step]) -> Execution:
     events = initial_events(test)
     last = {e.op.location: k for k, e in enumerate(events)}
     rf = {}
-    for step in trace:
-        block = test.threads[step.thread].block
-        for e in events_of(step.op, step.thread, block, step.index, step.generation):
+    for index, step in enumerate(trace):
+        for e in events_of(test, step.op, step.thread, index, step.generation):
             if e.kind == "R":
                 rf[len(events)] = last[e.op.location]
             if e.kind == "W":
@@ -350,12 +353,14 @@ def candidates(
     test: Litmus,
 ) -> Iterator[tuple[Execution, State, dict[int, tuple[int, int]]]]:
     """Executions with their registers' final values, and by event which operation it is."""
+    if test.loops:
+        raise NotSupported("a loop")
     for lines in product(*(list(paths(t.ops)) for t in test.threads)):
         events, name_of = initial_events(test), {}
         for t, line in enumerate(lines):
             for k, op, _ in line:
                 generation = barrier_name(op) if op.kind == "bar" else -1
-                for e in events_of(op, t, test.threads[t].block, k, generation):
+                for e in events_of(test, op, t, k, generation):
                     name_of[len(events)] = (t, k)
                     events.append(e)
         reads = [k for k, e in enumerate(events) if e.kind == "R"]
