@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 __version__: str
+benign_kinds: tuple[str, ...]
 
 class Error(Exception): ...
 class NoDeviceError(Error): ...
