@@ -32,7 +32,7 @@ WHAT = {
     "term": "term of a compound check",
     "choice": "check without a branch",
 }
-VERDICTS = ("reported", "endless", "harmless", "unseen", "unreported")
+VERDICTS = ("reported", "noted", "endless", "harmless", "unseen", "unreported")
 # Verdicts of the record whose column has another title.
 TITLES = {"unseen": "out of scope"}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
