@@ -27,7 +27,7 @@ Fingerprint = dict[str, str]
 
 
 def _result(outcome: reference.Outcome) -> Fingerprint:
-    """From the most exact one to the least: the bits, and how many elements differ; or the fault."""
+    """The bits, and less exactly how many elements differ; or the fault."""
     if outcome.right:
         return {"bits": "right", "result": "right"}
     if outcome.bits is None:
