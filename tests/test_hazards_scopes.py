@@ -165,7 +165,7 @@ NARROW_IN_ANOTHER_BLOCK = """
                         | st.relaxed.gpu f, 2    |                        ;
 """
 MANY_SCOPES = """
- P0@cta 0,gpu 0         | P1@cta 0,gpu 0         | P2@cta 0,gpu 0        | P3@cta 1,gpu 0       ;
+ P0@cta 0,gpu 0        | P1@cta 0,gpu 0        | P2@cta 0,gpu 0        | P3@cta 1,gpu 0       ;
  st.relaxed.gpu f, 1    | st.relaxed.cta f, 2    | st.relaxed.sys f, 3   | ld.relaxed.gpu r0, f ;
  st.relaxed.gpu f, 1    | st.relaxed.gpu f, 2    | st.relaxed.gpu f, 3   |                      ;
 """
@@ -215,7 +215,7 @@ def litmus_test(columns: str, condition: str) -> program.Litmus:
 
 
 def test_operations_of_blocks_interleave():
-    """Neither block can run first as a whole and leave that; the emulator's registers do have it."""
+    """Neither block can run first as a whole and leave that. The emulator's registers have it."""
     test = litmus_test(INTERLEAVED, "exists (P0:r0 == 1 /\\ P1:r0 == 1)")
     assert litmus.judge_outcome(test, True) == "allowed, shown"
     assert litmus.judge_outcome(test, False) == "forbidden, shown"
