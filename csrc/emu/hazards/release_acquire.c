@@ -190,11 +190,15 @@ static vector_clock *thread_clock(happens_before *hb, uint32_t thread) {
  * are those within reach of this one. */
 static vector_clock *release_by_fence_sc(happens_before *hb, uint32_t thread, int reach) {
     vector_clock *known = hb->any_fence_sc ? thread_clock(hb, thread) : NULL;
+    const uint32_t blocks = reach == REACH_BLOCK     ? 1
+                            : reach == REACH_CLUSTER ? hb->cluster_blocks
+                                                     : hb->n_members;
+    const uint32_t n = blocks * (hb->n_threads / hb->n_members), first = thread / n * n;
     uint32_t floor = 0, any = 0;
     for (uint32_t t = 0; known && t < known->n; t++) {
         /* The last fence.sc may come after what this thread knows: t has run ahead. */
         const fence_record *f = &hb->fences[t][reach];
-        const bool reached = reach_between(hb, member_of(hb, t), member_of(hb, thread)) <= reach;
+        const bool reached = t - first < n;
         const int k = f->sc[0].time > known->times[t];
         const bool is_known = reached && f->sc[k].time <= known->times[t];
         if (is_known) floor = later(floor, f->sc[k].floor);
