@@ -14,14 +14,21 @@
 #include "detector.h"
 #include "../base/lanes.h"
 
-enum {
-    MAX_EARLIER_BLOCKS = 16, /* entries of one strength of blocks that have ended ... */
-    MANY_ENTRIES = 1 << 22,  /* ... until there are so many entries in all; then 1 */
-    MIN_LIMIT = 4,
-    MAX_LIMIT = 0xffff,
-    LENGTH_SHIFT = 32,
-    LIMIT_SHIFT = 48
-};
+enum { MIN_LIMIT = 4, MAX_LIMIT = 0xffff, LENGTH_SHIFT = 32, LIMIT_SHIFT = 48 };
+
+/* How many entries of one strength stay of blocks that have ended: the latest ones. Without
+ * synchronisation between blocks one suffices: it races with any later access. Of many words, one
+ * each finds a race, too; more entries than fit into the cache would take three times as long. */
+static uint32_t max_of_ended_blocks(const detector *d) {
+    enum { MANY_ENTRIES = 1 << 16 };
+    return d->hb.sequential && d->n_entries <= MANY_ENTRIES ? 16 : 1;
+}
+
+/* Whether the entry's block has ended, and `now` takes its place. */
+static bool is_replaced(const detector *d, const access_entry *r, epoch now) {
+    return epoch_time(r->e) < d->hb.begin && max_of_ended_blocks(d) == 1 &&
+           access_strength(d, r->e) == access_strength(d, now);
+}
 
 static uint32_t list_length(epoch list) {
     return (uint32_t)(list >> LENGTH_SHIFT) & MAX_LIMIT;
@@ -65,9 +72,8 @@ bool access_superseded(const detector *d, epoch e, epoch now) {
 static bool is_needed(const detector *d, access_entry *r, epoch now, uint32_t *n_earlier) {
     const int strength = access_strength(d, r->e);
     if (epoch_time(r->e) < d->hb.begin) {
-        const bool few = d->hb.sequential && d->n_entries < MANY_ENTRIES;
         if (r->covered && r->covered < d->hb.begin) return false;
-        if (n_earlier[strength]++ >= (few ? MAX_EARLIER_BLOCKS : 1u)) return false;
+        if (n_earlier[strength]++ >= max_of_ended_blocks(d)) return false;
     }
     if (strength < access_strength(d, now) || !is_before(d, r, now)) return true;
     r->covered = epoch_time(now);
@@ -110,7 +116,7 @@ void access_list_add(detector *d, epoch *list, epoch e, epoch now) {
         r->lanes |= lane;
         return;
     }
-    if (k && is_superseded(d, r, now)) {
+    if (k && (is_replaced(d, r, e) || is_superseded(d, r, now))) {
         *r = (access_entry){e, lane, r->next, 0};
         return;
     }
