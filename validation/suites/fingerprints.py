@@ -23,6 +23,9 @@ VARIES = "varies"
 # Addresses, blocks and threads of a fault depend on the host's threads.
 PLACES = re.compile(r"0x[0-9a-f]+|\(\d+(?:, \d+)*\)")
 
+# What ends a run. What else a run has found by then depends on the host's threads, too.
+FAULTS = ("out-of-bounds", "misaligned", "deadlock", "exited", "shared-limit", "untraced")
+
 Fingerprint = dict[str, str]
 
 
@@ -32,17 +35,23 @@ def _result(outcome: reference.Outcome) -> Fingerprint:
         return {"bits": "right", "result": "right"}
     if outcome.bits is None:
         fault = PLACES.sub("...", outcome.detail)
-        return {"bits": fault, "result": fault}
+        return {"bits": "none", "result": fault}
     bits = hashlib.sha256(outcome.bits).hexdigest()[:16]
     return {"bits": bits, "result": outcome.detail.partition(";")[0]}
 
 
+def _kind(place: str) -> str:
+    return place.partition(" ")[0]
+
+
 def of(outcome: reference.Outcome) -> Fingerprint:
-    kinds = sorted({place.partition(" ")[0] for place in outcome.places})
+    places = set(outcome.places)
+    if faults := {place for place in places if _kind(place) in FAULTS}:
+        places = faults
     return {
         **_result(outcome),
-        "hazards": "; ".join(sorted(set(outcome.places))),
-        "kinds": ", ".join(kinds),
+        "hazards": "; ".join(sorted(places)),
+        "kinds": ", ".join(sorted(set(map(_kind, places)))),
     }
 
 
