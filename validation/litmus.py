@@ -320,6 +320,12 @@ def random_test(rng: random.Random, name: str) -> Litmus:
                     at = rng.randint(0, len(thread.ops))
                     thread.ops.insert(at, Op("bar", "sync", args=("0",)))
     cluster = rng.choice((1, 2))
+    for number in {t.block // cluster for t in threads}:
+        if rng.random() < 0.2:
+            for thread in threads:
+                if thread.block // cluster == number:
+                    order = rng.choice(("release", "relaxed"))
+                    thread.ops.insert(rng.randint(0, len(thread.ops)), Op("cluster", order=order))
     return Litmus(name, {"x": 0, "f": 0, "g": 0}, threads, "exists", "0 == 0", cluster)
 
 

@@ -22,7 +22,7 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 class Event:
     thread: int  # -1: an initial write
     block: int
-    kind: str  # R, W, F, B
+    kind: str  # R, W, F, B; A, D: arrival and wait at barrier.cluster
     op: Op
     index: int = -1  # of the operation in its thread
     generation: int = -1  # of a barrier
@@ -133,7 +133,25 @@ class Execution:
             and a in reads
             and (events[b].kind == "F" or self.location(a) == self.location(b))
         }
-        return join(join(release, observed), acquire) & self.strong
+        return join(join(release, observed), acquire) & self.strong | self.cluster_barriers()
+
+    def cluster_barriers(self) -> Pairs:
+        """From arrivals at barrier.cluster, or from a fence before a relaxed one, to the waits."""
+        events = self.events
+        arrivals = [k for k in range(self.n) if events[k].kind == "A"]
+        waits = [k for k in range(self.n) if events[k].kind == "D"]
+        phase = {(a, d) for a, d in product(arrivals, waits) if self.same_phase(a, d)}
+        relaxed = {(a, d) for a, d in phase if events[a].op.order == "relaxed"}
+        fences = {
+            (f, d)
+            for f, d in join({(f, a) for f, a in self.po if events[f].kind == "F"}, relaxed)
+            if events[f].releases and self.includes(f, d)
+        }
+        return phase - relaxed | fences
+
+    def same_phase(self, a: int, b: int) -> bool:
+        x, y = self.events[a], self.events[b]
+        return (x.cluster, x.generation) == (y.cluster, y.generation)
 
     # ---- with an order of fence.sc
 
@@ -231,7 +249,15 @@ class Execution:
 
 
 def events_of(test: Litmus, op: Op, thread: int, index: int, generation: int) -> list[Event]:
-    kinds = {"ld": "R", "st": "W", "atom": "RW", "red": "RW", "fence": "F", "bar": "B"}
+    kinds = {
+        "ld": "R",
+        "st": "W",
+        "atom": "RW",
+        "red": "RW",
+        "fence": "F",
+        "bar": "B",
+        "cluster": "AD",
+    }
     block = test.threads[thread].block
     cluster = block // test.cluster
     return [Event(thread, block, k, op, index, generation, cluster) for k in kinds.get(op.kind, "")]

@@ -22,7 +22,8 @@ class NotSupported(Exception):
 class Op:
     """An instruction. `args`: registers, constants, and at most one location."""
 
-    kind: str  # ld, st, atom, red, fence, bar, alu, branch, label
+    # ld, st, atom, red, fence, bar, alu, branch, label; cluster: barrier.cluster, arrive and wait
+    kind: str
     what: str = ""  # of an atom, an alu operation, a branch, or a barrier: sync or arrive
     order: str = ""
     scope: str = ""
@@ -214,6 +215,9 @@ def read(text: str, name: str) -> Litmus:
     return Litmus(name, initial, threads, "".join(quantifier.split()), " ".join(condition.split()))
 
 
+BARRIERS = ("bar", "cluster")
+
+
 # ---- steps: a sequentially consistent execution
 
 
@@ -268,7 +272,8 @@ class Machine:
     def step(self, t: int) -> None:
         """Runs the thread's next operation."""
         op = self.test.threads[t].ops[self.at[t]]
-        self.trace.append(Step(t, self.at[t], op, self.generation if op.kind == "bar" else -1))
+        generation = self.generation if op.kind in BARRIERS else -1
+        self.trace.append(Step(t, self.at[t], op, generation))
         self.at[t] += 1
         getattr(self, f"run_{op.kind}")(t, op)
 
@@ -307,18 +312,29 @@ class Machine:
             self.at[t] = next(k for k, o in enumerate(ops) if o == Op("label", op.args[-1]))
 
     def run_bar(self, t: int, op: Op) -> None:
-        block, number = self.test.threads[t].block, barrier_id(self, t, op)
-        arrived = self.arrived.setdefault((block, number), [])
+        block = self.test.threads[t].block
+        n = quorum(self.test, block, op)
+        self.arrive(t, (block, barrier_id(self, t, op)), n, op.what == "sync")
+
+    def run_cluster(self, t: int, op: Op) -> None:
+        size = self.test.cluster
+        cluster = self.test.threads[t].block // size
+        n = sum(other.block // size == cluster for other in self.test.threads)
+        self.arrive(t, (cluster, "cluster"), n, True)
+
+    def arrive(self, t: int, barrier: tuple[int, str], n: int, waits: bool) -> None:
+        """The trace's last step arrives at a barrier that n threads complete."""
+        arrived = self.arrived.setdefault(barrier, [])
         arrived.append(len(self.trace) - 1)
-        if op.what == "sync":
-            self.waits[t] = (block, number)
-        if len(arrived) < quorum(self.test, block, op):
+        if waits:
+            self.waits[t] = barrier
+        if len(arrived) < n:
             return
         for k in arrived:
             self.trace[k] = replace(self.trace[k], generation=self.generation)
         self.generation += 1
-        del self.arrived[block, number]
-        self.waits = {u: w for u, w in self.waits.items() if w != (block, number)}
+        del self.arrived[barrier]
+        self.waits = {u: w for u, w in self.waits.items() if w != barrier}
 
 
 def barrier_id(machine: Machine, t: int, op: Op) -> str:
@@ -398,6 +414,8 @@ def write_op(op: Op, t: int, test: Litmus) -> str:
     if op.kind == "alu":
         opcode = {"mul": "mul.lo.u32", "add": "add.u32", "sub": "sub.u32"}[op.what]
         return f"{opcode} %{op.args[0]}, {', '.join(operand(v) for v in op.args[1:])};"
+    if op.kind == "cluster":
+        return f"barrier.cluster.arrive.{op.order};\n    barrier.cluster.wait.acquire;"
     number = operand(op.args[1 if len(op.args) > 1 else 0])
     count = 32 * quorum(test, test.threads[t].block, op)
     return f"bar.{op.what} {number}, {count};"
@@ -416,7 +434,7 @@ def write_column(test: Litmus, t: int, slots: list[tuple[Step, int, int]]) -> li
         if slot > now:
             lines.append(DELAY.format(count=(slot - now) * SLOT // 3, label=f"D{t}_{k}"))
         now = max(slot, completed)
-        guard = "" if step.op.kind in ("bar", "alu") else "@%one "
+        guard = "" if step.op.kind in (*BARRIERS, "alu") else "@%one "
         lines.append(f"    {guard}{write_op(step.op, t, test)}")
     return lines
 
@@ -432,8 +450,8 @@ def slots_of(
         group = group_of[test.threads[step.thread].block]
         times[group] = times.get(group, 0) + 1
         slots.append((step, times[group]))
-    completed = {step.generation: slot for step, slot in slots if step.op.kind == "bar"}
-    waits = [step.op.kind == "bar" and step.op.what == "sync" for step in trace]
+    completed = {step.generation: slot for step, slot in slots if step.op.kind in BARRIERS}
+    waits = [step.op.what == "sync" or step.op.kind == "cluster" for step in trace]
     return [
         (step, slot, completed[step.generation] if wait else 0)
         for (step, slot), wait in zip(slots, waits, strict=True)
@@ -474,7 +492,7 @@ def kernel(
         "    mov.u32 %warp, %tid.x;\n    and.b32 %lane, %warp, 31;\n    shr.u32 %warp, %warp, 5;",
         "    mov.u32 %block, %ctaid.x;\n    setp.eq.u32 %one, %lane, 0;",
     ]
-    if not any(op.kind == "bar" for thread in test.threads for op in thread.ops):
+    if not any(op.kind in BARRIERS for thread in test.threads for op in thread.ops):
         lines.append("    @!%one ret;")
     groups = {b: 0 if together else b // test.cluster for b in blocks}
     slots, n_warps = slots_of(test, trace, groups), dict.fromkeys(blocks, 0)

@@ -24,10 +24,19 @@ static uint32_t max_of_ended_blocks(const detector *d) {
     return d->hb.sequential && d->n_entries <= MANY_ENTRIES ? 16 : 1;
 }
 
-/* Whether the entry's block has ended, and `now` takes its place. */
-static bool is_replaced(const detector *d, const access_entry *r, epoch now) {
-    return epoch_time(r->e) < d->hb.begin && max_of_ended_blocks(d) == 1 &&
-           access_strength(d, r->e) == access_strength(d, now);
+/* Where one entry suffices, and entry k is of a block that has ended: removes those of its strength
+ * after it, which are older. Returns how many. */
+static uint32_t drop_older(detector *d, uint32_t k) {
+    access_entry *r = &d->entries[k];
+    uint32_t dropped = 0;
+    if (epoch_time(r->e) >= d->hb.begin || max_of_ended_blocks(d) > 1) return 0;
+    for (uint32_t old = r->next;
+         old && access_strength(d, d->entries[old].e) == access_strength(d, r->e); old = r->next) {
+        r->next = d->entries[old].next;
+        entry_free(d, old);
+        dropped++;
+    }
+    return dropped;
 }
 
 static uint32_t list_length(epoch list) {
@@ -116,15 +125,16 @@ void access_list_add(detector *d, epoch *list, epoch e, epoch now) {
         r->lanes |= lane;
         return;
     }
-    if (k && (is_replaced(d, r, e) || is_superseded(d, r, now))) {
+    if (k && is_superseded(d, r, now)) {
         *r = (access_entry){e, lane, r->next, 0};
         return;
     }
-    const uint32_t added = entry_new(d);
+    const uint32_t dropped = k ? drop_older(d, k) : 0, added = entry_new(d);
     if (!added) return;
     d->entries[added] = (access_entry){e, lane, k, 0};
     if (before) d->entries[before].next = added;
-    *list = list_make(before ? (uint32_t)*list : added, list_length(*list) + 1, list_limit(*list));
+    *list = list_make(before ? (uint32_t)*list : added, list_length(*list) + 1 - dropped,
+                      list_limit(*list));
 }
 
 void access_list_free(detector *d, epoch *list) {
