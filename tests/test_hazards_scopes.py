@@ -368,6 +368,30 @@ def test_scopes_between_the_blocks_of_a_cluster(before, write, read, racy):
     assert [h.kind for h in trace.hazards] == ["RAW"] * racy
 
 
+@pytest.mark.parametrize(
+    ("first", "aligned", "found"),
+    [(32, "", False), (32, ".aligned", False), (16, "", False), (16, ".aligned", True)],
+)
+def test_threads_at_different_instructions_of_one_cluster_barrier(first, aligned, found):
+    """With .aligned all threads of a warp must be at one instruction."""
+    sync = f"barrier.cluster.arrive{aligned}; barrier.cluster.wait{aligned};"
+    ptx = (
+        HEAD
+        + f""".visible .entry k() .explicitcluster .reqnctapercluster 2 {{
+    .reg .u32 %t; .reg .pred %p;
+    mov.u32 %t, %tid.x; setp.ge.u32 %p, %t, {first};
+    @%p bra UPPER;
+    {sync}
+    ret;
+UPPER:
+    {sync}
+    ret;
+}}"""
+    )
+    trace = smemkern.trace(smemkern.Kernel(ptx, "k"), 2, 64)
+    assert {h.kind for h in trace.hazards} == ({"barrier"} if found else set())
+
+
 @pytest.mark.parametrize("n", [3, 12])
 @pytest.mark.parametrize("access", ["ld.weak r0, x", "ld.relaxed.cta r0, x", "st.relaxed.gpu x, 1"])
 def test_each_block_must_signal(n, access):

@@ -4,8 +4,7 @@
  *     (__syncthreads);
  *   - a barrier of the whole block that some lanes of an arriving warp never reach, because they
  *     exited;
- *   - warps that arrive at one barrier from different __syncthreads of the source, or from
- *     different barrier.cluster.aligned.
+ *   - warps that arrive at one barrier from different __syncthreads of the source.
  *
  * The last two are checked when a barrier completes, from all arrivals, so lanes of a warp may
  * arrive in several groups. They exempt warps whose lanes have all exited, and barriers with a
@@ -24,9 +23,10 @@ static bool is_same_line(const ptx_instruction *a, const ptx_instruction *b) {
     return a == b || (a->file && b->file && a->line == b->line && !strcmp(a->file, b->file));
 }
 
-/* A barrier.cluster without .aligned may be any instruction in each thread. */
+/* barrier.cluster may be another instruction in each warp, and without .aligned in each thread (PTX
+ * ISA, "barrier.cluster"). CUDA C++ has no such rule as for __syncthreads. */
 static bool may_differ(const ptx_instruction *p) {
-    return p->has & PTX_HAS_CLUSTER && !is_aligned(p);
+    return p->has & PTX_HAS_CLUSTER;
 }
 
 static finding_op op_of(const detector *d, const ptx_instruction *ptx, uint32_t warp, int lane) {
