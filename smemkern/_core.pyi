@@ -8,6 +8,7 @@ from ._hazards import Hazards
 from ._observe import Trace
 
 __version__: str
+benign_kinds: tuple[str, ...]
 
 class Error(Exception): ...
 class NoDeviceError(Error): ...

@@ -56,12 +56,6 @@ class Hazards(Rows[Hazard]):
         ]
 
 
-BENIGN = (
-    "cas-read",
-    "proxy-init",
-    "init-again",
-    "shuffle-outside",
-)  # kinds of findings that are no hazards
 _SHUFFLES = ("shuffle", "shuffle-outside")
 _OF_TWO_THREADS = ("barrier", "proxy", "exited", "cas-read", "proxy-init", "init-again")
 RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes", "writes")}
@@ -76,8 +70,8 @@ def rows(
     """
     found = [_row(one, names, args) for one in raw]
     return (
-        Hazards(row for row in found if row.kind not in BENIGN),
-        Hazards(row for row in found if row.kind in BENIGN),
+        Hazards(row for row in found if row.kind not in _core.benign_kinds),
+        Hazards(row for row in found if row.kind in _core.benign_kinds),
     )
 
 

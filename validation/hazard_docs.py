@@ -32,7 +32,7 @@ WHAT = {
     "term": "term of a compound check",
     "choice": "check without a branch",
 }
-VERDICTS = ("reported", "endless", "harmless", "unseen", "unreported")
+VERDICTS = ("reported", "noted", "endless", "harmless", "unseen", "unreported")
 # Verdicts of the record whose column has another title.
 TITLES = {"unseen": "out of scope"}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -170,9 +170,11 @@ def litmus() -> str:
         (name, suite["tests"], suite["executions"], *(suite["cells"].get(c, 0) for c in cells))
         for name, suite in suites.items()
     ]
+    outcomes = sorted(by_verdict["outcomes"].items())
     same, computed = by_verdict["model"].get("same", 0), by_verdict["model"].get("different", 0)
     return (
         f"{table(('test', 'tests'), rows, 'lr')}\n\n"
+        f"{table(('outcome that the verdict is about', 'tests'), outcomes, 'lr')}\n\n"
         f"The model has the published verdict in {same} of {same + computed} tests that it can "
         "compute. Places by execution, against the model:\n\n"
         f"{table(('suite', 'tests', 'executions', *titles), models, 'lrrrrrr')}\n\n"

@@ -9,6 +9,7 @@ around memory accesses, and each part of a check goes in turn. The mutant runs o
 small, odd shapes. What is removed is
 
     reported    the detector finds a hazard
+    noted       it has a note only (trace.benign), and the result is right for every shape
     endless     it never ends, in the branch at the end of a loop: nobody can take it for right
     harmless    no hazard, and the result is right for every shape
     unseen      no hazard, where the emulator cannot show the mistake, or where there is none, only
@@ -226,8 +227,8 @@ def outcome(mutant: Mutant | Image) -> Record:
                 break
             finally:
                 signal.alarm(0)
-            if found := (*trace.hazards, *trace.benign):  # a note is a report, too
-                kinds.update(row.kind for row in found)
+            kinds.update(row.kind for row in (*trace.hazards, *trace.benign))
+            if trace.hazards:
                 break
             wrong += not is_right(image, given, trace.result, keywords)
     return {"verdict": verdict(kinds, wrong), "kinds": dict(kinds), "wrong": wrong}
@@ -236,7 +237,9 @@ def outcome(mutant: Mutant | Image) -> Record:
 def verdict(kinds: Counter[str], wrong: int) -> str:
     if kinds.keys() == {"TimeoutError"}:
         return "endless"
-    return "reported" if kinds else "unreported" if wrong else "harmless"
+    if kinds.keys() - set(smemkern._core.benign_kinds):
+        return "reported"
+    return "unreported" if wrong else "noted" if kinds else "harmless"
 
 
 # ---- all of them
@@ -299,7 +302,7 @@ def record_of(every: list[Image], clean: dict[str, Record], lines: list[Record])
 
 
 def accounted_for(line: Record) -> bool:
-    return line["verdict"] in ("reported", "endless") or (
+    return line["verdict"] in ("reported", "noted", "endless") or (
         line["verdict"] in ("harmless", "unseen") and line["reason"]
     )
 

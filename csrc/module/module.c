@@ -240,6 +240,10 @@ static int core_exec(PyObject *module) {
     }
     if (tensor_maps_start(state)) return -1;
     if (PyModule_AddStringConstant(module, "__version__", SMK_VERSION) < 0) return -1;
+    PyObject *benign_kinds = table_benign_kinds();
+    const int added = PyModule_AddObjectRef(module, "benign_kinds", benign_kinds);
+    Py_XDECREF(benign_kinds);
+    if (added < 0) return -1;
     if (PyModule_AddType(module, state->tensor_map_type) < 0) return -1;
     if (PyModule_AddType(module, state->texture_type) < 0) return -1;
     if (PyModule_AddType(module, state->surface_type) < 0) return -1;

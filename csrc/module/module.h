@@ -216,5 +216,7 @@ PyObject *table_variants(void);
 PyObject *table_devices(const module_state *state);
 PyObject *table_config(module_state *state);
 PyObject *table_trace(const smk_trace *trace);
+/* The kinds of findings that are no hazards. */
+PyObject *table_benign_kinds(void);
 
 #endif

@@ -181,7 +181,7 @@ static void synchronise(detector *d, const emu_request *r, const site *accessed_
             r->address[lane] + (r->space == PTX_SHARED ? shared_object(r->owner) : 0);
         for (uint32_t k = 0; k < accessed_by->elements; k++) {
             const hb_access a = {first + k * width, width, d->hb.first + r->warp * LANES + lane,
-                                 accessed_by->ordering};
+                                 accessed_by->ordering, accessed_by->ordering.scope};
             if (!strong) hb_weak_write(&d->hb, a.address);
             if (strong && r->operation != EMU_STORE) hb_strong_read(&d->hb, &a);
             if (strong && r->operation != EMU_LOAD)
@@ -279,10 +279,12 @@ static void check_exits(detector *d) {
     if (d->n_members == 1 || atomic_load(&d->launch->stop)) return;
     vector_clock *known = hb_block_clock(&d->hb);
     for (uint64_t k = 0; k < shadow_granules(s); k++) {
+        const epoch lists[] = {s->epochs.read ? s->epochs.read[k] : 0,
+                               s->epochs.other_read ? s->epochs.other_read[k] : 0};
         check_exit(d, s, k, known, s->epochs.write[k]);
-        for (uint32_t r = s->epochs.other_read ? (uint32_t)s->epochs.other_read[k] : 0; r;
-             r = d->readers[r].next)
-            check_exit(d, s, k, known, d->readers[r].e);
+        for (int list = 0; list < 2; list++)
+            for (uint32_t r = (uint32_t)lists[list]; r; r = d->entries[r].next)
+                check_exit(d, s, k, known, d->entries[r].e);
     }
     clock_unref(&d->hb, known);
 }
@@ -300,13 +302,12 @@ void access_end_block(detector *d) {
     for (uint64_t k = 0; s->equal_writers && k < n; k++)
         if (s->equal_writers[k]) equal_writes_drop(d, s, k);
     for (uint64_t k = 0; d->hb.fine_grained && s->epochs.other_read && k < n; k++) {
-        for (uint32_t r = (uint32_t)s->epochs.other_read[k], next; r; r = next) {
-            const epoch e = d->readers[r].e;
+        for (uint32_t r = (uint32_t)s->epochs.other_read[k]; r; r = d->entries[r].next) {
+            const epoch e = d->entries[r].e;
             if (epoch_time(e) == TIME_IN_FLIGHT && d->hazards->sites.sites[epoch_site(e)].bulk)
                 granule_report(d, s, k, SMK_HAZARD_ASYNC_READ, e, 0);
-            next = d->readers[r].next;
-            reader_free(d, r);
         }
-        s->epochs.other_read[k] = 0;
+        access_list_free(d, &s->epochs.other_read[k]);
+        access_list_free(d, &s->epochs.read[k]);
     }
 }

@@ -96,17 +96,22 @@ static void complete_writes(detector *d, shadow *s, uint32_t thread, uint64_t of
 
 /* A bulk copy counts as an access by the thread that issued it, and its completion as an arrival by
  * that thread. Unless they are .relaxed, an arrival is a release operation, and a wait that succeeds
- * an acquire operation. Their default scope is .cta, but programs use it for other blocks' mbarriers,
- * too, so they count as .cluster. */
+ * an acquire operation. Without a scope they count as .cluster: the default is .cta, but programs
+ * use it for other blocks' mbarriers, too. All of them observe all arrivals. */
 void async_mbarrier(detector *d, const emu_sync *event) {
     const uint64_t object = shared_object(event->owner) + event->object;
     for (uint32_t left = event->lanes; left; left &= left - 1) {
         const uint32_t thread = event->warp * LANES + (uint32_t)first_lane(left);
         access_object(d, event, thread);
         if (event->kind == EMU_MBARRIER_INIT) continue;
-        const bool relaxed = event->ptx && !event->address && event->ptx->has & PTX_HAS_RELAXED;
-        const hb_access access = {
-            object, OBJECT_BYTES, d->hb.first + thread, {SCOPE_CLUSTER, !relaxed, !relaxed, false}};
+        const uint64_t has = event->ptx && !event->address ? event->ptx->has : 0;
+        const bool relaxed = has & PTX_HAS_RELAXED;
+        const hb_scope scope = has & PTX_HAS_CTA ? SCOPE_CTA : SCOPE_CLUSTER;
+        const hb_access access = {object,
+                                  OBJECT_BYTES,
+                                  d->hb.first + thread,
+                                  {scope, !relaxed, !relaxed, false},
+                                  SCOPE_CLUSTER};
         if (event->kind == EMU_MBARRIER_WAIT) {
             hb_strong_read(&d->hb, &access);
             continue;
@@ -134,8 +139,8 @@ static void complete_reads(detector *d, uint32_t thread, uint64_t offset, uint64
     shadow *s = d->shared;
     const uint64_t first = offset >> s->shift, n = bytes >> s->shift;
     for (uint64_t k = first; s->epochs.other_read && k < first + n; k++)
-        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->readers[at].next) {
-            reader *r = &d->readers[at];
+        for (uint32_t at = (uint32_t)s->epochs.other_read[k]; at; at = d->entries[at].next) {
+            access_entry *r = &d->entries[at];
             if (epoch_time(r->e) != TIME_IN_FLIGHT || epoch_thread(r->e) != thread) continue;
             if (!--r->in_flight)
                 r->e = (r->e & 0xffffffffu) | (epoch)d->hb.time << EPOCH_TIME_SHIFT;

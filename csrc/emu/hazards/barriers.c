@@ -25,6 +25,12 @@ static bool is_same_line(const ptx_instruction *a, const ptx_instruction *b) {
     return a == b || (a->file && b->file && a->line == b->line && !strcmp(a->file, b->file));
 }
 
+/* Whether it may be another instruction in each warp: barrier.cluster (PTX ISA, "barrier.cluster"),
+ * and barriers without .aligned. CUDA C++ has no such rule for them as for __syncthreads. */
+static bool may_differ(const ptx_instruction *p) {
+    return p->has & PTX_HAS_CLUSTER || !is_aligned(p);
+}
+
 static finding_op op_of(const detector *d, const ptx_instruction *ptx, uint32_t warp, int lane) {
     finding_op p = {.ptx = ptx, .thread = warp * LANES + (uint32_t)lane};
     memcpy(p.block, d->block, sizeof p.block);
@@ -74,7 +80,7 @@ static void check_complete(detector *d, const barrier_arrivals *b) {
         if (missing)
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, NULL, warp, first_lane(missing)));
-        if (first >= 0 && is_aligned(b->arrival_ptx[first]) && is_aligned(b->arrival_ptx[warp]) &&
+        if (first >= 0 && !may_differ(b->arrival_ptx[first]) && !may_differ(b->arrival_ptx[warp]) &&
             !is_same_line(b->arrival_ptx[first], b->arrival_ptx[warp]))
             report(d, op_of(d, b->arrival_ptx[warp], warp, b->arrival_lane[warp]),
                    op_of(d, b->arrival_ptx[first], (uint32_t)first, b->arrival_lane[first]));

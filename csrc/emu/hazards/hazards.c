@@ -150,7 +150,7 @@ static void detector_free(detector *d) {
         shadow_free(&d->regions[k]);
     findings_free(&d->found);
     free(d->regions);
-    free(d->readers);
+    free(d->entries);
     free(d->all_last_runs);
     for (size_t k = 0; d->all_matrix_reads && k < n_warps; k++)
         free(d->all_matrix_reads[k].offsets);
