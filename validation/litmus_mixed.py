@@ -31,7 +31,7 @@ import litmus
 import records
 from memory_model.program import Litmus, NotSupported, Op, Thread
 
-EXECUTIONS = 8
+EXECUTIONS = 16
 # Why a verdict, or the detector's report against the model, differs: by file.
 REASONS = {
     "Release_acquire_pattern": "PTX has a release operation and then a strong write of the same "
