@@ -1,12 +1,14 @@
-"""Finds a CUDA compiler: $NVCC, $CUDA_HOME, PATH, and otherwise the CUDA Toolkit's wheels.
+"""Finds the CUDA compilers: NVRTC for PTX, and for machine code ptxas and fatbinary.
 
-The wheels become build requirements only if none of the first three has nvcc (pep517/). A machine
+All of one version: of the toolkit of $NVCC, $CUDA_HOME or PATH, and otherwise NVIDIA's wheels.
+The wheels become build requirements only where no toolkit has what is needed (pep517/). A machine
 with a toolkit builds with its own; one without it builds the same kernels.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -15,21 +17,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# nvcc, its back end, the headers it includes implicitly, the runtime's headers, and libcu++.
-WHEELS = [
-    "nvidia-cuda-nvcc==13.0.*",
-    "nvidia-nvvm==13.0.*",
-    "nvidia-cuda-crt==13.0.*",
-    "nvidia-cuda-runtime==13.0.*",
-    "nvidia-cuda-cccl==13.0.*",
-]
+from . import nvrtc
+
+NVRTC_WHEELS = ["nvidia-cuda-nvrtc==13.0.*"]
+# ptxas and fatbinary.
+MACHINE_CODE_WHEELS = ["nvidia-cuda-nvcc==13.0.*"]
 
 OLDEST = (12, 0)
 
 _HELP = (
-    "Set NVCC to the compiler, CUDA_HOME to the toolkit's folder, or put nvcc on PATH; "
-    "or build with isolation (without --no-build-isolation), which installs "
-    "NVIDIA's wheels for the build: " + ", ".join(WHEELS)
+    "Set NVCC to the nvcc of a toolkit with NVRTC, CUDA_HOME to the toolkit's folder, or put nvcc "
+    "on PATH; or build with isolation (without --no-build-isolation), which installs NVIDIA's "
+    "wheels for the build: " + ", ".join(NVRTC_WHEELS + MACHINE_CODE_WHEELS)
 )
 
 
@@ -38,13 +37,25 @@ class ToolkitError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Toolkit:
-    nvcc: Path
+class Assembler:
+    """What makes machine code."""
+
     ptxas: Path
     fatbinary: Path
-    version: tuple[int, int]
-    identity: str  # output of `nvcc --version`; images are rebuilt when it changes
+    identity: str  # output of `ptxas --version`
     architectures: frozenset[str]  # supported by ptxas: "80", "90a"
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    nvrtc: Path  # the library
+    version: tuple[int, int]
+    assembler: Assembler | None  # None if no machine code is wanted
+
+    @property
+    def identity(self) -> str:
+        """Images are rebuilt when it changes."""
+        return f"{self.nvrtc.resolve().name} {self.version} {self.assembler}"
 
 
 def system_nvcc() -> Path | None:
@@ -63,51 +74,82 @@ def system_nvcc() -> Path | None:
     return Path(found) if found else None
 
 
-def find() -> Toolkit:
-    """The toolkit to build with."""
-    nvcc = system_nvcc() or next(_wheel_nvccs(sys.path), None)
-    if nvcc is None:
-        raise ToolkitError(f"no CUDA compiler found. {_HELP}")
-    return describe(nvcc)
+def missing_wheels(machine_code: bool) -> list[str]:
+    """What pip should install for the build, because no toolkit here has it."""
+    nvcc = system_nvcc()
+    if nvcc and _library(_libraries_of_toolkit(nvcc)):
+        return []
+    return NVRTC_WHEELS + (MACHINE_CODE_WHEELS if machine_code else [])
 
 
-def describe(nvcc: Path) -> Toolkit:
-    identity = _output(nvcc, "--version")
-    release = re.search(r"release (\d+)\.(\d+)", identity)
-    if release is None:
-        raise ToolkitError(f"{nvcc} --version prints no release:\n{identity}")
-    version = (int(release[1]), int(release[2]))
+def find(machine_code: bool) -> Toolkit:
+    """The toolkit to build with; with ptxas and fatbinary only if machine code is wanted."""
+    nvcc = system_nvcc()
+    if nvcc and (library := _library(_libraries_of_toolkit(nvcc))):
+        return _describe(library, _program_folders(nvcc), machine_code)
+    for root in _wheels(sys.path):
+        if library := _library([root / "lib"]):
+            return _describe(library, [root / "bin"], machine_code)
+    found = f"no NVRTC (libnvrtc.so) in the toolkit of {nvcc}" if nvcc else "no CUDA compiler found"
+    raise ToolkitError(f"{found}. {_HELP}")
+
+
+def _describe(library: Path, programs: list[Path], machine_code: bool) -> Toolkit:
+    try:
+        version = nvrtc.version(library)
+    except nvrtc.NvrtcError as error:
+        raise ToolkitError(f"{error}. {_HELP}") from None
     if version < OLDEST:
         raise ToolkitError(
-            f"{nvcc} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
+            f"{library} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
             f"needed. {_HELP}"
         )
+    return Toolkit(library, version, _assembler(programs) if machine_code else None)
+
+
+def _assembler(folders: list[Path]) -> Assembler:
+    ptxas, fatbinary = _beside("ptxas", folders), _beside("fatbinary", folders)
+    architectures = re.findall(r"'sm_(\d+[af]?)'", _output(ptxas, "--help"))
+    return Assembler(ptxas, fatbinary, _output(ptxas, "--version"), frozenset(architectures))
+
+
+def _program_folders(nvcc: Path) -> list[Path]:
     # nvcc may be a wrapper or a symbolic link; a dry run prints the toolkit's real folder.
     here = re.search(r"^#\$ _HERE_=(.*)$", _output(nvcc, "--dryrun", "-ptx", "any.cu"), re.M)
-    folders = [here[1].strip()] if here else []
-    folders += [str(nvcc.parent), str(nvcc.resolve().parent)]
-    ptxas, fatbinary = _beside("ptxas", folders), _beside("fatbinary", folders)
-    return Toolkit(
-        nvcc=nvcc,
-        ptxas=ptxas,
-        fatbinary=fatbinary,
-        version=version,
-        identity=identity,
-        architectures=frozenset(re.findall(r"'sm_(\d+[af]?)'", _output(ptxas, "--help"))),
-    )
+    folders = [Path(here[1].strip())] if here else []
+    return [*folders, nvcc.parent, nvcc.resolve().parent]
 
 
-def _wheel_nvccs(path: Iterable[str]) -> Iterator[Path]:
+def _libraries_of_toolkit(nvcc: Path) -> Iterator[Path]:
+    """Where NVIDIA's, conda's and Debian's toolkits have libraries."""
+    machine = platform.machine()
+    for folder in _program_folders(nvcc):
+        for name in ("lib64", "lib", f"targets/{machine}-linux/lib", "targets/sbsa-linux/lib"):
+            yield folder.parent / name
+    if nvcc.resolve().is_relative_to("/usr/lib") or nvcc.parent == Path("/usr/bin"):
+        yield Path(f"/usr/lib/{machine}-linux-gnu")
+
+
+def _library(folders: Iterable[Path]) -> Path | None:
+    """The newest libnvrtc.so.MAJOR of the first folder that has one."""
+    for folder in folders:
+        found = [file for file in folder.glob("libnvrtc.so.*") if file.suffix[1:].isdigit()]
+        majors = [file for file in found if file.name == f"libnvrtc.so{file.suffix}"]
+        if majors:
+            return max(majors, key=lambda file: int(file.suffix[1:]))
+    return None
+
+
+def _wheels(path: Iterable[str]) -> Iterator[Path]:
+    """Folders of NVIDIA's wheels, the newest CUDA of each first."""
     for folder in path:
-        for nvcc in sorted(Path(folder).glob("nvidia/cu*/bin/nvcc"), reverse=True):
-            if os.access(nvcc, os.X_OK):
-                yield nvcc
+        yield from sorted(Path(folder).glob("nvidia/cu[0-9]*"), reverse=True)
 
 
-def _beside(name: str, folders: Iterable[str]) -> Path:
-    found = shutil.which(name, path=os.pathsep.join(folders)) or shutil.which(name)
+def _beside(name: str, folders: Iterable[Path]) -> Path:
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
     if found is None:
-        raise ToolkitError(f"{name} is neither beside nvcc nor on PATH. {_HELP}")
+        raise ToolkitError(f"machine code needs {name}, which is not beside NVRTC. {_HELP}")
     return Path(found)
 
 
