@@ -7,7 +7,7 @@
     expressions.py   parses and evaluates the C expressions in that table
     cpu.py           for which CPUs the emulator is compiled
     targets.py       for which GPUs machine code is made
-    toolkit.py       finds NVRTC, ptxas and fatbinary
+    toolkit.py       finds nvcc, ptxas and fatbinary, or NVRTC
     nvrtc.py         CUDA C++ -> PTX
     images.py        rows -> PTX and machine code
     machine_code.py  reduces the size of machine code

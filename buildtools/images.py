@@ -1,9 +1,10 @@
 """The kernel images: every row x dtype x parameter set, as PTX and as a fat binary made from it.
 
-    <op>_<name>.cu -> NVRTC -> .ptx -> ptxas -> machine code per chip -> fatbinary -> .fatbin
+    <op>_<name>.cu -> nvcc -> .ptx -> ptxas -> machine code per chip -> fatbinary -> .fatbin
 
 So the emulator runs the same PTX from which the GPU's machine code is made. The PTX also serves
 GPUs newer than the machine code: the driver compiles it for them. targets.py says which are made.
+For the emulator alone there is only the .ptx file, by NVRTC.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from .toolkit import Toolkit
 
 OVERLAP = 90  # first architecture with griddepcontrol
 
-NVRTC_OPTIONS = ("-std=c++17", "-lineinfo")
+OPTIONS = ("-std=c++17", "-lineinfo")
+# Only device code is compiled; the host compiler is used only as a preprocessor.
+NVCC_OPTIONS = ("-Werror", "all-warnings", "-allow-unsupported-compiler")
 PTXAS_OPTIONS = ("-lineinfo", "-Werror")
 
 
@@ -133,7 +136,7 @@ def build(
         stamps.write_text(json.dumps(known, indent=1))
     return (
         f"{len(images)} kernel images ({targets}), {len(stale)} of them compiled in "
-        f"{time.perf_counter() - started:.1f} s by {kit.nvrtc} "
+        f"{time.perf_counter() - started:.1f} s by {kit.compiler} "
         f"(CUDA {kit.version[0]}.{kit.version[1]})"
     )
 
@@ -158,7 +161,7 @@ def _compile_all(
 
 def _digest(image: Image, sources: Path, targets: Targets, kit: Toolkit) -> str:
     recipe = [
-        *(kit.identity, *NVRTC_OPTIONS, *PTXAS_OPTIONS, *image.made_of(targets)),
+        *(kit.identity, *OPTIONS, *NVCC_OPTIONS, *PTXAS_OPTIONS, *image.made_of(targets)),
         *(image.real(targets.architectures) if image.has_fatbin(targets) else ["no fatbin"]),
         *(["with PTX"] if image.carries_ptx(targets) else []),
         *defines(image.row, image.dtype, image.values),
@@ -181,17 +184,25 @@ def _compile(image: Image, sources: Path, out: Path, targets: Targets, kit: Tool
 
 def _ptx(image: Image, virtual: str, sources: Path, kit: Toolkit) -> str:
     macros = [f"-D{macro}" for macro in defines(image.row, image.dtype, image.values)]
-    options = [f"-arch=compute_{virtual}", *NVRTC_OPTIONS, f"-I{sources / INCLUDE}", *macros]
-    try:
-        text = nvrtc.compile_to_ptx(kit.nvrtc, sources / image.row.file, sources, options)
-    except nvrtc.NvrtcError as error:
-        raise ImageError(f"{image.name} does not compile:\n{error}") from None
-    return without_folders(text)
+    options = [f"-arch=compute_{virtual}", *OPTIONS, f"-I{INCLUDE}", *macros]
+    return ptx_of(image.row.file, image.name, sources, options, kit)
 
 
-def without_folders(ptx: str) -> str:
-    """.file directives hold paths of the build machine; keeps only the file names."""
-    return re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", ptx)
+def ptx_of(file: str, name: str, folder: Path, options: Sequence[str], kit: Toolkit) -> str:
+    """The PTX of a file in a folder, without the folders of the build machine."""
+    if kit.is_nvrtc:
+        try:
+            text = nvrtc.compile_to_ptx(kit.compiler, folder, file, options)
+        except nvrtc.NvrtcError as error:
+            raise ImageError(f"{name} does not compile:\n{error}") from None
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            ptx = Path(made, "kernel.ptx")
+            command = [kit.compiler, "-ptx", *options, *NVCC_OPTIONS, "-I.", file, "-o", ptx]
+            _run(command, name, cwd=folder)
+            text = ptx.read_text()
+    # .file directives have paths; keep only the file name.
+    return re.sub(r'(?m)^(\s*\.file\s+\d+\s+")[^"\n]*/', r"\1", text)
 
 
 def _fatbin(image: Image, texts: dict[str, str], targets: Targets, kit: Toolkit) -> bytes:
@@ -207,17 +218,24 @@ def _fatbin(image: Image, texts: dict[str, str], targets: Targets, kit: Toolkit)
         for arch, virtual in image.real(targets.architectures).items():
             cubin = Path(folder, f"{arch}.cubin")
             options = [f"-arch=sm_{arch}", *PTXAS_OPTIONS]
-            _run([kit.assembler.ptxas, *options, ptx[virtual], "-o", cubin], image)
+            _run([kit.assembler.ptxas, *options, ptx[virtual], "-o", cubin], image.name)
             cubin.write_bytes(machine_code.blanked(cubin.read_bytes()))
             parts.append(f"--image3=kind=elf,sm={arch},file={cubin}")
         fatbin = Path(folder, "kernel.fatbin")
         options = ["-64", *machine_code.compression(kit.version)]
-        _run([kit.assembler.fatbinary, f"--create={fatbin}", *options, *parts], image)
+        _run([kit.assembler.fatbinary, f"--create={fatbin}", *options, *parts], image.name)
         return fatbin.read_bytes()
 
 
-def _run(command: Sequence[str | Path], image: Image) -> None:
+def _run(command: Sequence[str | Path], name: str, cwd: Path | None = None) -> None:
     words = [str(word) for word in command]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    done = subprocess.run(
+        words,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     if done.returncode != 0:
-        raise ImageError(f"{image.name} does not compile:\n{shlex.join(words)}\n{done.stdout}")
+        raise ImageError(f"{name} does not compile:\n{shlex.join(words)}\n{done.stdout}")

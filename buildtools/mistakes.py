@@ -1,14 +1,14 @@
 """Kernels with deliberate mistakes: PTX only, because only the emulator runs them.
 
-csrc/kernels/mistakes/<name>.cu -> NVRTC -> <name>.ptx
+csrc/kernels/mistakes/<name>.cu -> <name>.ptx
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from . import nvrtc, registry
-from .images import ImageError, without_folders
+from . import registry
+from .images import ptx_of
 from .toolkit import Toolkit
 
 OPTIONS = ("-arch=compute_90", "-lineinfo", "-std=c++17")
@@ -24,14 +24,7 @@ def build(sources: Path, made: Path, kit: Toolkit) -> list[Path]:
     def build_one(source: Path) -> Path:
         ptx = made / f"{source.stem}.ptx"
         if not ptx.exists() or ptx.stat().st_mtime < max(changed, source.stat().st_mtime):
-            ptx.write_text(_compile(source, kit))
+            ptx.write_text(ptx_of(source.name, source.name, sources, OPTIONS, kit))
         return ptx
 
     return [build_one(source) for source in sorted(sources.glob("*.cu"))]
-
-
-def _compile(source: Path, kit: Toolkit) -> str:
-    try:
-        return without_folders(nvrtc.compile_to_ptx(kit.nvrtc, source, source.parent, OPTIONS))
-    except nvrtc.NvrtcError as error:
-        raise ImageError(f"{source.name} does not compile:\n{error}") from None

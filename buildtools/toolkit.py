@@ -1,8 +1,8 @@
-"""Finds the CUDA compilers: NVRTC for PTX, and for machine code ptxas and fatbinary.
+"""Finds the CUDA compilers, in the toolkit of $NVCC, $CUDA_HOME or PATH, or in NVIDIA's wheels.
 
-All of one version: of the toolkit of $NVCC, $CUDA_HOME or PATH, and otherwise NVIDIA's wheels.
-The wheels become build requirements only where no toolkit has what is needed (pep517/). A machine
-with a toolkit builds with its own; one without it builds the same kernels.
+Machine code is made of the PTX of nvcc, whose counts were compared with a GPU's. NVRTC takes half
+of its time, and makes the PTX for an emulator alone. The wheels become build requirements only
+where no toolkit has what is needed (pep517/).
 """
 
 from __future__ import annotations
@@ -20,15 +20,21 @@ from pathlib import Path
 from . import nvrtc
 
 NVRTC_WHEELS = ["nvidia-cuda-nvrtc==13.0.*"]
-# ptxas and fatbinary.
-MACHINE_CODE_WHEELS = ["nvidia-cuda-nvcc==13.0.*"]
+# nvcc, its back end, the headers it includes implicitly, the runtime's headers, and libcu++.
+NVCC_WHEELS = [
+    "nvidia-cuda-nvcc==13.0.*",
+    "nvidia-nvvm==13.0.*",
+    "nvidia-cuda-crt==13.0.*",
+    "nvidia-cuda-runtime==13.0.*",
+    "nvidia-cuda-cccl==13.0.*",
+]
 
 OLDEST = (12, 0)
 
 _HELP = (
-    "Set NVCC to the nvcc of a toolkit with NVRTC, CUDA_HOME to the toolkit's folder, or put nvcc "
-    "on PATH; or build with isolation (without --no-build-isolation), which installs NVIDIA's "
-    "wheels for the build: " + ", ".join(NVRTC_WHEELS + MACHINE_CODE_WHEELS)
+    "Set NVCC to the compiler, CUDA_HOME to the toolkit's folder, or put nvcc on PATH; "
+    "or build with isolation (without --no-build-isolation), which installs "
+    "NVIDIA's wheels for the build: "
 )
 
 
@@ -42,20 +48,16 @@ class Assembler:
 
     ptxas: Path
     fatbinary: Path
-    identity: str  # output of `ptxas --version`
     architectures: frozenset[str]  # supported by ptxas: "80", "90a"
 
 
 @dataclass(frozen=True)
 class Toolkit:
-    nvrtc: Path  # the library
+    compiler: Path  # nvcc, or NVRTC's library
+    is_nvrtc: bool
     version: tuple[int, int]
+    identity: str  # images are rebuilt when it changes
     assembler: Assembler | None  # None if no machine code is wanted
-
-    @property
-    def identity(self) -> str:
-        """Images are rebuilt when it changes."""
-        return f"{self.nvrtc.resolve().name} {self.version} {self.assembler}"
 
 
 def system_nvcc() -> Path | None:
@@ -63,7 +65,7 @@ def system_nvcc() -> Path | None:
     if named := os.environ.get("NVCC"):
         found = shutil.which(named)
         if found is None:
-            raise ToolkitError(f"NVCC={named} is not a program. {_HELP}")
+            raise ToolkitError(f"NVCC={named} is not a program. {_HELP}{', '.join(NVCC_WHEELS)}")
         return Path(found)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
@@ -77,40 +79,64 @@ def system_nvcc() -> Path | None:
 def missing_wheels(machine_code: bool) -> list[str]:
     """What pip should install for the build, because no toolkit here has it."""
     nvcc = system_nvcc()
-    if nvcc and _library(_libraries_of_toolkit(nvcc)):
-        return []
-    return NVRTC_WHEELS + (MACHINE_CODE_WHEELS if machine_code else [])
+    if machine_code:
+        return [] if nvcc else NVCC_WHEELS
+    return [] if nvcc and _library(_libraries_of_toolkit(nvcc)) else NVRTC_WHEELS
 
 
 def find(machine_code: bool) -> Toolkit:
-    """The toolkit to build with; with ptxas and fatbinary only if machine code is wanted."""
+    """The toolkit to build with; without machine code NVRTC, if there is one, or else nvcc."""
     nvcc = system_nvcc()
-    if nvcc and (library := _library(_libraries_of_toolkit(nvcc))):
-        return _describe(library, _program_folders(nvcc), machine_code)
-    for root in _wheels(sys.path):
-        if library := _library([root / "lib"]):
-            return _describe(library, [root / "bin"], machine_code)
-    found = f"no NVRTC (libnvrtc.so) in the toolkit of {nvcc}" if nvcc else "no CUDA compiler found"
-    raise ToolkitError(f"{found}. {_HELP}")
+    if not machine_code:
+        folders = [root / "lib" for root in _wheels(sys.path)]
+        library = (nvcc and _library(_libraries_of_toolkit(nvcc))) or _library(folders)
+        if library:
+            return _with_nvrtc(library)
+    nvcc = nvcc or next(_wheel_nvccs(sys.path), None)
+    if nvcc is None:
+        wheels = NVCC_WHEELS if machine_code else NVRTC_WHEELS
+        raise ToolkitError(f"no CUDA compiler found. {_HELP}{', '.join(wheels)}")
+    return describe(nvcc, machine_code)
 
 
-def _describe(library: Path, programs: list[Path], machine_code: bool) -> Toolkit:
+def _with_nvrtc(library: Path) -> Toolkit:
     try:
         version = nvrtc.version(library)
     except nvrtc.NvrtcError as error:
-        raise ToolkitError(f"{error}. {_HELP}") from None
+        raise ToolkitError(f"{error}. {_HELP}{', '.join(NVRTC_WHEELS)}") from None
+    _check_age(library, version)
+    return Toolkit(library, True, version, f"{library.resolve().name} {version}", None)
+
+
+def describe(nvcc: Path, machine_code: bool = True) -> Toolkit:
+    identity = _output(nvcc, "--version")
+    release = re.search(r"release (\d+)\.(\d+)", identity)
+    if release is None:
+        raise ToolkitError(f"{nvcc} --version prints no release:\n{identity}")
+    version = (int(release[1]), int(release[2]))
+    _check_age(nvcc, version)
+    assembler = _assembler(_program_folders(nvcc)) if machine_code else None
+    return Toolkit(nvcc, False, version, identity, assembler)
+
+
+def _check_age(compiler: Path, version: tuple[int, int]) -> None:
     if version < OLDEST:
         raise ToolkitError(
-            f"{library} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
-            f"needed. {_HELP}"
+            f"{compiler} is CUDA {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is "
+            f"needed. {_HELP}{', '.join(NVCC_WHEELS)}"
         )
-    return Toolkit(library, version, _assembler(programs) if machine_code else None)
 
 
 def _assembler(folders: list[Path]) -> Assembler:
     ptxas, fatbinary = _beside("ptxas", folders), _beside("fatbinary", folders)
     architectures = re.findall(r"'sm_(\d+[af]?)'", _output(ptxas, "--help"))
-    return Assembler(ptxas, fatbinary, _output(ptxas, "--version"), frozenset(architectures))
+    return Assembler(ptxas, fatbinary, frozenset(architectures))
+
+
+def _wheel_nvccs(path: Iterable[str]) -> Iterator[Path]:
+    for root in _wheels(path):
+        if os.access(root / "bin" / "nvcc", os.X_OK):
+            yield root / "bin" / "nvcc"
 
 
 def _program_folders(nvcc: Path) -> list[Path]:
@@ -147,9 +173,10 @@ def _wheels(path: Iterable[str]) -> Iterator[Path]:
 
 
 def _beside(name: str, folders: Iterable[Path]) -> Path:
-    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders))) or shutil.which(name)
     if found is None:
-        raise ToolkitError(f"machine code needs {name}, which is not beside NVRTC. {_HELP}")
+        wheels = ", ".join(NVCC_WHEELS)
+        raise ToolkitError(f"{name} is neither beside nvcc nor on PATH. {_HELP}{wheels}")
     return Path(found)
 
 
@@ -159,7 +186,9 @@ def _output(program: Path, *arguments: str) -> str:
             [program, *arguments], capture_output=True, text=True, check=True, errors="replace"
         )
     except OSError as error:
-        raise ToolkitError(f"{program} does not run: {error}. {_HELP}") from None
+        raise ToolkitError(
+            f"{program} does not run: {error}. {_HELP}{', '.join(NVCC_WHEELS)}"
+        ) from None
     except subprocess.CalledProcessError as error:
         raise ToolkitError(
             f"{program} {' '.join(arguments)} failed:\n{error.stdout}{error.stderr}"

@@ -85,7 +85,7 @@ def build(python: Path, source: Path, work: Path) -> str:
     command = (own, "-m", "pip", "wheel", "-v", "--no-deps", "--wheel-dir", work / "built", source)
     images, compiler = compiled(call(*command, where=work, env=env))
     if "site-packages" not in compiler:
-        raise Failed(f"the images are by {compiler}, not by NVIDIA's wheels")
+        raise Failed(f"the images are by {compiler}, not by the wheels' nvcc")
     return f"{in_folder(work / 'built').name}: {images}"
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from buildtools import nvrtc, targets, toolkit
 
-CODE = toolkit.NVRTC_WHEELS + toolkit.MACHINE_CODE_WHEELS
-
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
@@ -28,6 +26,9 @@ def program(path, text="exit 0"):
     return path
 
 
+SAYS = "echo 'release 13.0, V13.0.88'; echo '#$ _HERE_={}'"
+
+
 def installed(root, library="lib64", majors=(13,), folder=None):
     """A toolkit: its nvcc, which says that the programs are in `folder`."""
     (root / library).mkdir(parents=True)
@@ -35,7 +36,7 @@ def installed(root, library="lib64", majors=(13,), folder=None):
         (root / library / f"libnvrtc.so.{name}").touch()
     program(root / "bin" / "ptxas", "echo \"'sm_80','sm_90a','sm_75'\"")
     program(root / "bin" / "fatbinary")
-    return program(root / "bin" / "nvcc", f"echo '#$ _HERE_={folder or root / 'bin'}'")
+    return program(root / "bin" / "nvcc", SAYS.format(folder or root / "bin"))
 
 
 def test_order_of_the_search(bare, tmp_path):
@@ -58,42 +59,56 @@ def test_a_wrong_nvcc_is_named(bare, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["lib64", "lib"])
-def test_nvrtc_of_a_toolkit(bare, tmp_path, library):
-    bare.setenv("NVCC", str(installed(tmp_path, library, (12, 13))))
+def test_nvrtc_for_the_emulator_and_nvcc_for_machine_code(bare, tmp_path, library):
+    nvcc = installed(tmp_path, library, (12, 13))
+    bare.setenv("NVCC", str(nvcc))
     kit = toolkit.find(machine_code=False)
-    assert kit.nvrtc == tmp_path / library / "libnvrtc.so.13"
+    assert (kit.compiler, kit.is_nvrtc) == (tmp_path / library / "libnvrtc.so.13", True)
     assert kit.assembler is None
-    assembler = toolkit.find(machine_code=True).assembler
-    assert assembler.ptxas == tmp_path / "bin" / "ptxas"
-    assert assembler.architectures == {"75", "80", "90a"}
+    kit = toolkit.find(machine_code=True)
+    assert (kit.compiler, kit.is_nvrtc, kit.version) == (nvcc, False, (13, 0))
+    assert kit.assembler.ptxas == tmp_path / "bin" / "ptxas"
+    assert kit.assembler.architectures == {"75", "80", "90a"}
 
 
 def test_a_wrapper_of_nvcc_leads_to_its_toolkit(bare, tmp_path):
     installed(tmp_path / "real")
-    wrapper = program(tmp_path / "nvcc", f"echo '#$ _HERE_={tmp_path / 'real' / 'bin'}'")
+    wrapper = program(tmp_path / "nvcc", SAYS.format(tmp_path / "real" / "bin"))
     bare.setenv("NVCC", str(wrapper))
-    assert toolkit.find(machine_code=False).nvrtc == tmp_path / "real/lib64/libnvrtc.so.13"
+    assert toolkit.find(machine_code=False).compiler == tmp_path / "real/lib64/libnvrtc.so.13"
+    assert toolkit.find(machine_code=True).assembler.ptxas == tmp_path / "real/bin/ptxas"
 
 
-def test_wheels_serve_where_the_toolkit_has_no_nvrtc(bare, tmp_path):
-    bare.setenv("NVCC", str(program(tmp_path / "nvcc")))
-    with pytest.raises(toolkit.ToolkitError, match=r"no NVRTC \(libnvrtc.so\) in the toolkit of"):
-        toolkit.find(machine_code=False)
-    installed(tmp_path / "site" / "nvidia" / "cu13", "lib")
-    bare.setattr(toolkit.sys, "path", [str(tmp_path / "site")])
-    kit = toolkit.find(machine_code=True)
-    root = tmp_path / "site" / "nvidia" / "cu13"
-    assert (kit.nvrtc.parent, kit.assembler.ptxas) == (root / "lib", root / "bin" / "ptxas")
-    (root / "bin" / "fatbinary").unlink()
-    with pytest.raises(toolkit.ToolkitError, match="machine code needs fatbinary"):
+def test_a_toolkit_without_nvrtc(bare, tmp_path):
+    """Its nvcc serves, unless the build has the wheel."""
+    nvcc = program(tmp_path / "nvcc", SAYS.format(tmp_path))
+    bare.setenv("NVCC", str(nvcc))
+    kit = toolkit.find(machine_code=False)
+    assert (kit.compiler, kit.is_nvrtc, kit.assembler) == (nvcc, False, None)
+    with pytest.raises(toolkit.ToolkitError, match="ptxas is neither beside nvcc nor on PATH"):
         toolkit.find(machine_code=True)
+    root = tmp_path / "site" / "nvidia" / "cu13"
+    installed(root, "lib")
+    bare.setattr(toolkit.sys, "path", [str(tmp_path / "site")])
+    assert toolkit.find(machine_code=False).compiler == root / "lib" / "libnvrtc.so.13"
 
 
-def test_an_old_toolkit_is_refused(bare, tmp_path):
-    bare.setenv("NVCC", str(installed(tmp_path)))
+def test_wheels(bare, tmp_path):
+    root = tmp_path / "nvidia" / "cu13"
+    installed(root, "lib")
+    bare.setattr(toolkit.sys, "path", [str(tmp_path)])
+    assert toolkit.find(machine_code=False).compiler == root / "lib" / "libnvrtc.so.13"
+    assert toolkit.find(machine_code=True).compiler == root / "bin" / "nvcc"
+
+
+@pytest.mark.parametrize("machine_code", [False, True])
+def test_an_old_toolkit_is_refused(bare, tmp_path, machine_code):
+    nvcc = installed(tmp_path)
+    program(nvcc, "echo 'release 11.8, V11.8.89'")
+    bare.setenv("NVCC", str(nvcc))
     bare.setattr(nvrtc, "version", lambda library: (11, 8))
     with pytest.raises(toolkit.ToolkitError, match=r"CUDA 11\.8; 12\.0 or newer is needed"):
-        toolkit.find(machine_code=False)
+        toolkit.find(machine_code)
 
 
 def test_a_library_that_is_none_is_named(bare, tmp_path):
@@ -103,9 +118,10 @@ def test_a_library_that_is_none_is_named(bare, tmp_path):
         nvrtc.version(tmp_path / "libnvrtc.so.13")
 
 
-def test_no_compiler_says_what_to_do(bare):
-    with pytest.raises(toolkit.ToolkitError, match="Set NVCC .* nvidia-cuda-nvrtc"):
-        toolkit.find(machine_code=False)
+@pytest.mark.parametrize(("machine_code", "wheel"), [(False, "nvrtc"), (True, "nvcc")])
+def test_no_compiler_says_what_to_do(bare, machine_code, wheel):
+    with pytest.raises(toolkit.ToolkitError, match=f"Set NVCC .* nvidia-cuda-{wheel}"):
+        toolkit.find(machine_code)
 
 
 def test_wheels_are_asked_for_only_without_a_toolkit(bare, tmp_path):
@@ -115,19 +131,21 @@ def test_wheels_are_asked_for_only_without_a_toolkit(bare, tmp_path):
     bare.setattr(targets, "_capabilities", lambda: [])
     assert backend._wheels() == toolkit.NVRTC_WHEELS
     bare.setenv(targets.VARIABLE, "90a")
-    assert backend._wheels() == CODE
+    assert backend._wheels() == toolkit.NVCC_WHEELS
     bare.delenv(targets.VARIABLE)
     bare.setattr(targets, "_capabilities", lambda: [(9, 0)])
-    assert backend._wheels() == CODE
-    bare.setenv("PATH", str(program(tmp_path / "bin" / "nvcc").parent))
-    assert backend._wheels() == CODE  # no NVRTC beside it
+    assert backend._wheels() == toolkit.NVCC_WHEELS
+    bare.setenv("PATH", str(program(tmp_path / "bin" / "nvcc", "echo").parent))
+    assert backend._wheels() == []
+    bare.setattr(targets, "_capabilities", lambda: [])
+    assert backend._wheels() == toolkit.NVRTC_WHEELS  # none beside it
     bare.setenv("PATH", str(installed(tmp_path / "whole").parent))
     assert backend._wheels() == []
 
 
 def kit(*known):
     here = Path("ptxas")
-    return toolkit.Assembler(here, here, "", frozenset(known))
+    return toolkit.Assembler(here, here, frozenset(known))
 
 
 EVERYTHING = kit("75", "80", "86", "90", "90a", "100", "120", "121a")
