@@ -5,7 +5,7 @@
 
 Outputs do not contain anything that varies between runs: no times, no widget ids, no Python
 version; pieces of printed text are joined. Pictures are reduced to 256 colours, which takes a third
-of the bytes without a visible difference. Needs pip install 'smemkern[notebook,nvrtc]'.
+of the bytes without a visible difference. Needs pip install '.[notebook,nvrtc]'.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds NVRTC and CUDA's headers, in the packages of smemkern[nvrtc] or in a CUDA Toolkit."""
+"""Finds NVRTC and CUDA's headers, in the packages of the extra nvrtc or in a CUDA Toolkit."""
 
 from __future__ import annotations
 

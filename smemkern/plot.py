@@ -1,4 +1,4 @@
-"""Plots of the models. They need matplotlib (pip install smemkern[plot]), but no display.
+"""Plots of the models. They need matplotlib (pip install '.[plot]' in a clone), but no display.
 
 Each function draws into `ax`, or into a new figure, and returns the Axes. Colours are Okabe and
 Ito's and matplotlib's perceptually uniform maps, which colour-blind readers can distinguish.
@@ -45,7 +45,9 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install 'smemkern[plot]'") from missing
+        raise ImportError(
+            "pictures need matplotlib: pip install '.[plot]' in the clone"
+        ) from missing
     return plt
 
 

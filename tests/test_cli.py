@@ -125,10 +125,10 @@ def test_nothing_to_run_on(command, kernels, monkeypatch):
     assert "there is no ncu" in command.err
     monkeypatch.setattr(_core, "config", lambda: {"nvrtc": "not found"})
     assert command.run("check sum.cu --grid 1 --block 32") == 3
-    assert "pip install smemkern[nvrtc]" in command.err
+    assert "pip install '.[nvrtc]' in the clone" in command.err
     monkeypatch.setitem(sys.modules, "argcomplete", None)
     assert command.run("completion bash") == 3
-    assert "smemkern[cli]" in command.err
+    assert "'.[cli]'" in command.err
 
 
 def _fails(error):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import first_run
+
 HERE = Path(__file__).parent
 ARRAYS = "cuda/test_device_arrays.py"
 A_LIBRARY = "that the real library says of its arrays and streams what the fake's arrays say"
@@ -131,7 +133,8 @@ def ours(request) -> list[pytest.Item]:
     """The tests of this run, which is of whole files."""
     if request.config.option.keyword or any("::" in given for given in request.config.args):
         pytest.skip("tests were picked, perhaps without their twins")
-    return [item for item in request.session.items if item.path.is_relative_to(HERE)]
+    collected = request.session.stash[first_run.COLLECTED]
+    return [item for item in collected if item.path.is_relative_to(HERE)]
 
 
 def test_all_are_listed(ours) -> None:

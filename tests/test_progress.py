@@ -1,4 +1,4 @@
-"""Bars: where somebody looks, after a while, with tqdm, and never on standard output."""
+"""Bars: in a terminal alone, after a while, a count without tqdm, and never on standard output."""
 
 import fcntl
 import io
@@ -93,14 +93,31 @@ def test_nobody_looks(monkeypatch, soon):
     assert not _progress.is_watched()
 
 
-def test_without_tqdm(look, monkeypatch):
-    terminal = look()
-    monkeypatch.setattr(_progress, "DELAY", 0)
+@pytest.fixture
+def without_tqdm(monkeypatch):
     for name in ("tqdm", "tqdm.auto"):
         monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_a_count_without_tqdm(look, monkeypatch, without_tqdm):
+    terminal = look()
+    for name in ("DELAY", "INTERVAL"):
+        monkeypatch.setattr(_progress, name, 0)
     assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
     with _progress.Meter("trace", "blocks") as meter:
         meter(1, 2)
+        meter(2, 2)
+    lines = [text.strip() for text in terminal.getvalue().split("\r") if text]
+    assert lines == [*(f"bench: {n} of 3 times" for n in (1, 2, 3)), ""] + [
+        *(f"trace: {n} of 2 blocks" for n in (1, 2)),
+        "",
+    ]
+    assert terminal.getvalue().endswith("\r")
+
+
+def test_no_count_of_what_takes_no_time(look, without_tqdm):
+    terminal = look()
+    assert list(_progress.over(range(3), "bench", "times")) == [0, 1, 2]
     assert not terminal.getvalue()
 
 

@@ -9,7 +9,7 @@
 The suites are not part of this repository: fetch them to any folder. Each suite has a module
 labels/SUITE.py, which knows its cases, their labels and their arguments. One record per suite goes
 to benchmarks/results/referee-SUITE.json; validation/hazard_docs.py makes the tables of it. NVRTC
-compiles the sources: pip install smemkern[nvrtc].
+compiles the sources: pip install '.[nvrtc]'.
 
 A case is a kernel with a label: "race", "bounds" (reads or writes out of bounds, and does not
 race), "clean", or another that its suite explains. CUDA C++ runs twice: as the compiler's optimiser

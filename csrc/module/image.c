@@ -86,7 +86,8 @@ PyObject *image_compile(module_state *state, const char *source, const char *fil
     if (detach(state, &call)) return NULL;
     if (nvrtc_version(&why) == 0) {
         smk_fail(&status, SMK_COMPILE,
-                 "%s has to be compiled, and NVRTC was not found: pip install smemkern[nvrtc]\n%s",
+                 "%s has to be compiled, and NVRTC was not found: pip install '.[nvrtc]' in the "
+                 "clone\n%s",
                  file_name, why.message);
     } else {
         nvrtc_compile(source, file_name, entry, headers, n_headers, options, n_options, cache, &ptx,

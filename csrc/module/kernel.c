@@ -343,7 +343,7 @@ static const char kernel_doc[] =
     "Parameters\n"
     "----------\n"
     "source_or_ptx : str\n"
-    "    CUDA C++, which NVRTC compiles (pip install smemkern[nvrtc]), or PTX from any compiler.\n"
+    "    CUDA C++, which NVRTC compiles (pip install '.[nvrtc]'), or PTX from any compiler.\n"
     "name : str or None\n"
     "    Of CUDA C++: the kernel as C++ names it, as 'scale', 'space::scale' or 'tile<float, "
     "16>'.\n"
