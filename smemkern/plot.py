@@ -35,6 +35,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+NO_MATPLOTLIB = "pictures need matplotlib: pip install '.[plot]' in the clone"
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2 #E69F00 #009E73 #D55E00 #CC79A7".split()
 GREY = "#8a8a8a"
 OF_LIMITER = dict(zip(LIMITERS, (BLUE, ORANGE, GREEN, PURPLE, RED), strict=True))
@@ -45,9 +46,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        raise ImportError(
-            "pictures need matplotlib: pip install '.[plot]' in the clone"
-        ) from missing
+        raise ImportError(NO_MATPLOTLIB) from missing
     return plt
 
 

@@ -140,9 +140,7 @@ def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError(
-            "pictures need matplotlib: pip install '.[plot]' in the clone"
-        ) from missing
+        raise ImportError(plot.NO_MATPLOTLIB) from missing
     return Figure(figsize=(width, height), layout="constrained")
 
 
