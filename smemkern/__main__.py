@@ -21,6 +21,7 @@ from . import (
     _cli_completion,
     _cli_demo,
     _cli_info,
+    _cli_judge,
     _cli_occupancy,
     _cli_profile,
     _cli_trace,
@@ -42,6 +43,7 @@ COMMANDS = {
     "occupancy": _cli_occupancy,
     "profile": _cli_profile,
     "check": _cli_check,
+    "judge": _cli_judge,
     "completion": _cli_completion,
 }
 

@@ -39,6 +39,7 @@ RULES = {
     "bank-conflict": "The conflict factor of a line is over the limit.",
     "wrong-result": "The kernel's result differs from the reference's.",
     "no-end": "The kernel did not end within its limit of instructions or time.",
+    "does-not-run": "The kernel does not compile, or cannot be launched.",
     "error": "The command could not be run.",
 }
 
@@ -74,6 +75,9 @@ class Case(NamedTuple):
     def errors(self) -> list[Finding]:
         """The findings that make the case fail."""
         return [finding for finding in self.findings if finding.level == "error"]
+
+
+_LONGEST_FILE = 16 << 20  # bytes of a source that is searched for #include
 
 
 class Sources:
@@ -112,6 +116,8 @@ class Sources:
         """Adds the files that a file includes, and those that they include."""
         assert self._known is not None
         try:
+            if file.stat().st_size > _LONGEST_FILE:
+                return
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return

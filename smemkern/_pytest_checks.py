@@ -214,4 +214,3 @@ def write(file: Path, counts: dict[str, dict[str, int]]) -> None:
         os.replace(part, file)
     finally:
         part.unlink(missing_ok=True)
-

@@ -62,8 +62,11 @@ def fail(message: str, name: str, chosen: argparse.Namespace) -> None:
 
 def quiet(chosen: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
     """While this is open, what kernels print is kept out of a report."""
-    if printed_as(chosen) == "text":
-        return contextlib.nullcontext()
+    return contextlib.nullcontext() if printed_as(chosen) == "text" else quoting()
+
+
+def quoting() -> contextlib.AbstractContextManager[Any]:
+    """While this is open, what kernels print goes to stderr, each line marked."""
     return contextlib.redirect_stdout(cast(TextIO, Quoted()))
 
 
