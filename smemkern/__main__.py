@@ -18,6 +18,7 @@ from . import (
     _cli_banks,
     _cli_bench,
     _cli_check,
+    _cli_ci,
     _cli_completion,
     _cli_demo,
     _cli_info,
@@ -43,6 +44,7 @@ COMMANDS = {
     "occupancy": _cli_occupancy,
     "profile": _cli_profile,
     "check": _cli_check,
+    "ci": _cli_ci,
     "judge": _cli_judge,
     "completion": _cli_completion,
 }

@@ -379,8 +379,8 @@ class _Bench:
                 found = list(self._problems(case, number))
             except _Unfit as why:
                 if number == 0:
-                    raise ValueError(f"the reference {why} [{case.name}]") from None
-                judged.append(JudgedCase(case.name, "skipped", f"the reference {why}"))
+                    raise ValueError(f"{why} [{case.name}]") from why.__cause__
+                judged.append(JudgedCase(case.name, "skipped", str(why)))
                 continue
             for one in found:
                 hazard = one.hazard
@@ -423,7 +423,10 @@ class _Bench:
     def _reference(self, case: Case, given: Sequence[Any], outputs: Sequence[bool]) -> Outcome:
         args = _copies(given)
         if isinstance(self.reference, FunctionSide):
-            return self.reference.run(args, case.sizes, False, outputs)
+            try:
+                return self.reference.run(args, outputs)
+            except Exception as error:
+                raise _Unfit(f"the reference raises {type(error).__name__}: {error}") from error
         return self.reference.run(args, case.sizes, True)
 
     def _check_reference(
@@ -435,9 +438,9 @@ class _Bench:
     ) -> None:
         for run in runs:
             if run.failure:
-                raise _Unfit(f"fails: {run.failure}")
+                raise _Unfit(f"the reference fails: {run.failure}")
             if run.trace and run.trace.hazards:
-                raise _Unfit(f"has a hazard: {run.trace.hazards[0].message}")
+                raise _Unfit(f"the reference has a hazard: {run.trace.hazards[0].message}")
         for at, is_output in enumerate(outputs):
             one, other = runs.first.arrays[at], runs.second.arrays[at]
             if one is None or other is None:
@@ -446,14 +449,17 @@ class _Bench:
             wrong = self.tolerance.wrong(one, other, self._jitter(one)) & ~kept
             if wrong.any():
                 raise _Unfit(
-                    f"reads argument {at} before it writes it: give it a content, such as =random"
+                    f"the reference reads argument {at} before it writes it: give it a content, "
+                    "such as =random"
                     if is_output
-                    else f"gives two results of argument {at} for the same inputs"
+                    else f"the reference gives two results of argument {at} for the same inputs"
                 )
         if case.aliased:
             second = case.aliased[1]
             if self.templates[second].is_output and not self._as_apart(case):
-                raise _Unfit("gives another result when these arguments are the same array")
+                raise _Unfit(
+                    "the reference gives another result when these arguments are the same array"
+                )
 
     def _as_apart(self, case: Case) -> bool:
         """Whether the reference gives the result that it gives for two arrays."""

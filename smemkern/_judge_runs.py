@@ -79,10 +79,10 @@ class KernelSide:
             If the emulator cannot run the kernel's instructions.
         """
         arrays = [one if isinstance(one, np.ndarray) else None for one in args]
-        keywords = self.launch.keywords(sizes) | self.limits._asdict()
-        given = (extent(self.launch.grid, sizes), extent(self.launch.block, sizes), *args)
         trace = None
         try:
+            keywords = self.launch.keywords(sizes) | self.limits._asdict()
+            given = (extent(self.launch.grid, sizes), extent(self.launch.block, sizes), *args)
             if observed:
                 trace = _traced(self.fresh(), given, keywords)
             else:
@@ -103,9 +103,10 @@ class FunctionSide:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def run(self, args: Sequence[Any], sizes: Sizes, observed: bool, outputs: Sequence[bool] = ()):
+    def run(self, args: Sequence[Any], outputs: Sequence[bool]) -> Outcome:
         """Calls the function. `args` are written."""
-        returned = self.function(*args)
+        with np.errstate(all="ignore"):
+            returned = self.function(*args)
         written = [one for one, is_output in zip(args, outputs, strict=False) if is_output]
         if returned is not None:
             values = returned if isinstance(returned, tuple) else (returned,)

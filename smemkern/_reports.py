@@ -87,18 +87,25 @@ def show(form: str, cases: Sequence[Case]) -> None:
 class Quoted:
     """A stream for what kernels print while a report is: to stderr, each line marked.
 
-    A line that a kernel prints is then neither part of the report nor a workflow command.
+    A line that a kernel prints is then neither part of the report nor a workflow command. Lines
+    after the first 100 are dropped.
     """
 
     def __init__(self) -> None:
         self._at_start = True
+        self._lines = 0
 
     def write(self, text: str) -> int:
         for line in re.findall(r"[^\n\r]+|[\n\r]", text):
-            if self._at_start and line not in "\n\r":
-                sys.stderr.write("printf: ")
-            sys.stderr.write("\n" if line == "\r" else line)
+            if self._lines < 100:
+                if self._at_start and line not in "\n\r":
+                    sys.stderr.write("printf: ")
+                sys.stderr.write("\n" if line == "\r" else line)
             self._at_start = line in "\n\r"
+            self._lines += self._at_start
+            if self._lines == 100 and self._at_start:
+                sys.stderr.write("printf: further lines are not shown\n")
+                self._lines += 1
         return len(text)
 
     def flush(self) -> None:
