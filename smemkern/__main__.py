@@ -71,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         own = commands.add_parser(
             name,
+            prog=f"{program} {name}",
             help=command.SUMMARY,
             description=_cli.about(command.ABOUT),
             epilog=_cli.epilog(command, program),

@@ -25,9 +25,14 @@ check, with the options of check. The options of the comment go on in the commen
 below it that begin with "--". Reports of all launches go into one file."""
 EXAMPLES = (
     (
-        "ci sum.cu",
-        """sum.cu: no launches: add comments such as // smemkern: check --grid 1 --block 32
-0 launches checked""",
+        "ci src --junit smemkern.xml",
+        """src/sum.cu:1:
+
+1. RAW race, shared part[1]: ...
+...
+src/sum.cu: kernel sum: 1 hazard
+
+1 launch checked, 1 with findings""",
     ),
 )
 NEXT = "check: its options; docs/ci.md: GitHub Actions, GitLab, pre-commit, pytest."

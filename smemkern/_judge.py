@@ -258,8 +258,10 @@ def judge(
     tolerance = Tolerance(rtol, atol, equal_bits)
     try:
         kernel = _kernel(candidate, name, options)
-    except _core.CompileError as error:
-        problem = Problem(WRONG, "error", f"does not compile: {error}", "")
+    except (_core.Error, ValueError) as error:
+        compiles = not isinstance(error, _core.CompileError)
+        what = "cannot be loaded" if compiles else "does not compile"
+        problem = Problem(WRONG, "error", f"{what}: {error}", "")
         return Judgement([problem], [], (None, None), seed)
     bench = _Bench(side, KernelSide(kernel, launch, limits), templates, tolerance, seed)
     return bench.judge(planned)

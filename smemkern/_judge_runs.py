@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _cli, _core, errors
 from ._judge_inputs import Array, Extent, Sizes, evaluate, extent
 from ._observe import Trace, _traced
 
@@ -151,6 +151,6 @@ def compiled(
         raise _core.CompileError(f"{file}: {message}")
     found = json.loads(done.stdout)
     if "error" in found:
-        kind = {"CompileError": _core.CompileError, "ValueError": ValueError}
-        raise kind.get(found["kind"], OSError)(found["error"])
+        kinds = {"ValueError": ValueError, "Missing": _cli.Missing, **vars(errors)}
+        raise kinds.get(found["kind"], OSError)(found["error"])
     return _core.Kernel(found["ptx"], found["entry"])

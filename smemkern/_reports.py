@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default="text",
-        help="what to print (text); github: annotations of GitHub Actions",
+        metavar="NAME",
+        help="what to print: text, json, sarif, junit, or github (annotations of GitHub Actions)",
     )
     group.add_argument("--sarif", metavar="FILE", type=Path, help="also write SARIF 2.1.0")
     group.add_argument("--junit", metavar="FILE", type=Path, help="also write JUnit XML")
