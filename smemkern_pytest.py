@@ -64,7 +64,11 @@ if _NEW:
 
         limits = _pytest_checks.limits_of(item)
         with _pytest_checks.watched(limits) as seen:
-            result = yield
+            try:
+                result = yield
+            except BaseException:  # what was found may be the cause
+                _pytest_checks.describe(item, limits, seen)
+                raise
         _pytest_checks.check(item, limits, seen)
         return result
 

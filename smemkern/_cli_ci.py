@@ -141,7 +141,8 @@ def _check(launch: Launch) -> tuple[Checked, list[Node]]:
             time.perf_counter() - started,
         )
         return Checked(launch, status, message, case), [Paragraph(f"{where}: {message}", "bad")]
-    case = answer.cases[0]._replace(line=launch.line)
+    name = f"{answer.cases[0].name}, line {launch.line}"  # GitLab joins cases of equal names
+    case = answer.cases[0]._replace(name=name, line=launch.line)
     return Checked(launch, answer.status, "", case), [Paragraph(f"{where}:"), *answer.nodes]
 
 

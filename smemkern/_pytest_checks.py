@@ -55,6 +55,13 @@ def watched(limits: Limits) -> AbstractContextManager[Watch]:
     return watch(hazards=limits.hazards is not None)
 
 
+def describe(item: pytest.Item, limits: Limits, seen: Watch) -> None:
+    """Adds what was seen to the report of a test that fails for another reason."""
+    problems = [*_hazards(limits, seen), *_conflicts(limits, seen)]
+    if problems:
+        item.add_report_section("call", "smemkern", "\n".join(problems))
+
+
 def check(item: pytest.Item, limits: Limits, seen: Watch) -> None:
     """Fails the test if what was seen is over a limit or over the baseline."""
     __tracebackhide__ = True

@@ -175,7 +175,7 @@ def _sarif_location(place: Place) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    quoted = quote(path, safe="/", errors="surrogateescape")
+    quoted = quote(path, safe="/", errors="surrogatepass")
     return f"file://{quoted}" if path.startswith("/") else quoted
 
 
