@@ -161,12 +161,13 @@ def _normal(like: Array, rng: np.random.Generator) -> Array:
 
 
 def _sprinkled(like: Array, rng: np.random.Generator, values: Sequence[float]) -> Array:
-    """Normal numbers, and a few of these values at random places."""
+    """Normal numbers, and a few of each of these values at random places."""
     made = _normal(like, rng)
     flat = made.reshape(-1)
     if flat.size:
-        places = rng.choice(flat.size, max(1, flat.size // 64), replace=False)
-        flat[places] = rng.choice(np.array(values, like.dtype), places.size)
+        count = min(max(len(values), flat.size // 64), flat.size)
+        places = rng.choice(flat.size, count, replace=False)
+        flat[places] = np.resize(np.array(values, like.dtype), count)
     return made
 
 

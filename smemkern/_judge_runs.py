@@ -22,6 +22,7 @@ from ._judge_inputs import Array, Extent, Sizes, evaluate, extent
 from ._observe import Trace, _traced
 
 COMPILE_SECONDS = 120.0
+CHILD = ("-m", "smemkern._compile_child")
 
 
 class Launch(NamedTuple):
@@ -136,9 +137,7 @@ def compiled(
     CompileError
         If it does not compile, or takes more than `seconds` or 16 GiB of memory.
     """
-    if file.suffix == ".ptx":
-        return _core.Kernel(file.read_text(encoding="utf-8"), name)
-    command = [sys.executable, "-m", "smemkern._compile_child"]
+    command = [sys.executable, *CHILD]
     given = json.dumps({"file": str(file), "name": name, "options": [*options]})
     try:
         done = subprocess.run(
