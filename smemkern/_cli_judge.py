@@ -11,7 +11,8 @@ from typing import Any
 
 from . import _cli, _cli_trace, _findings, _reports
 from ._cli import Answer
-from ._judge import CLEAN, VALUES, Judgement, Problem, judge
+from ._judge import CLEAN, Judgement, Problem, judge
+from ._judge_inputs import VALUES
 
 SUMMARY = "compare a kernel with a reference on adversarial inputs"
 ABOUT = """\
