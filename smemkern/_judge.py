@@ -523,7 +523,10 @@ class _Bench:
             if right.dtype.kind == "f" and 0 < scale < np.finfo(right.dtype).tiny:
                 largest = np.inf  # flushing all of these inputs to zero is right
             slack = self.tolerance.slack(right, moved[at], largest)
-            arrays = Compared(*(run.arrays[at] for run in (*expected, *found)), *before)  # type: ignore[arg-type]
+            one, other = (run.arrays[at] for run in found)
+            other_right = expected.second.arrays[at]
+            assert one is not None and other is not None and other_right is not None
+            arrays = Compared(right, other_right, one, other, *before)
             yield from arrays.difference(case, at, self.tolerance, slack)
 
 

@@ -157,7 +157,7 @@ def _substituted(text: str, sizes: Sizes) -> str:
 
 
 def _normal(like: Array, rng: np.random.Generator) -> Array:
-    return rng.standard_normal(like.shape).astype(like.dtype)
+    return np.asarray(rng.standard_normal(like.shape)).astype(like.dtype)
 
 
 def _sprinkled(like: Array, rng: np.random.Generator, values: Sequence[float]) -> Array:
@@ -181,13 +181,13 @@ def _inf(like: Array, rng: np.random.Generator) -> Array:
 
 def _subnormal(like: Array, rng: np.random.Generator) -> Array:
     tiny = np.finfo(like.dtype).tiny
-    return (rng.uniform(-1, 1, like.shape) * float(tiny)).astype(like.dtype)
+    return np.asarray(rng.uniform(-1, 1, like.shape) * float(tiny)).astype(like.dtype)
 
 
 def _large(like: Array, rng: np.random.Generator) -> Array:
     """Up to the root of the largest number over 16, so that sums of products do not overflow."""
     top = float(np.sqrt(np.float64(np.finfo(like.dtype).max))) / 16
-    return (rng.uniform(-1, 1, like.shape) * top).astype(like.dtype)
+    return np.asarray(rng.uniform(-1, 1, like.shape) * top).astype(like.dtype)
 
 
 def _cancelling(like: Array, rng: np.random.Generator) -> Array:
@@ -203,7 +203,7 @@ def _cancelling(like: Array, rng: np.random.Generator) -> Array:
 def _extremes(like: Array, rng: np.random.Generator) -> Array:
     """Integers of the whole range, the smallest and the largest among them."""
     info = np.iinfo(like.dtype)
-    made = rng.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
+    made = np.asarray(rng.integers(info.min, info.max, like.shape, like.dtype, endpoint=True))
     flat = made.reshape(-1)
     flat[:2:1] = np.array([info.min, info.max], like.dtype)[: flat.size]
     return made
