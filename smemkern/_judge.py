@@ -450,11 +450,11 @@ class _Bench:
             kept = _kept(one, other, poisons[0][at], poisons[1][at])
             wrong = self.tolerance.wrong(one, other, self._jitter(one)) & ~kept
             if wrong.any():
+                read = "it reads the array before it writes it (then give it a content, such as "
+                read = f"{read}=random), or " if is_output else ""
                 raise _Unfit(
-                    f"the reference reads argument {at} before it writes it: give it a content, "
-                    "such as =random"
-                    if is_output
-                    else f"the reference gives two results of argument {at} for the same inputs"
+                    f"two runs of the reference differ in argument {at}: {read}its result depends "
+                    "on the order of its threads"
                 )
         if case.aliased:
             second = case.aliased[1]
