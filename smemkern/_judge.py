@@ -295,11 +295,11 @@ class Tolerance(NamedTuple):
     def wrong(self, expected: Array, found: Array, slack: float = 0.0) -> Array:
         """Which elements differ by more than the tolerance and `slack`."""
         if expected.dtype.kind != "f":
-            return _bits(expected) != _bits(found)
+            return _unequal(expected, found)
         with np.errstate(all="ignore"):
             both_nan = np.isnan(expected) & np.isnan(found)
             if self.equal_bits:
-                return ~both_nan & (_bits(expected) != _bits(found))
+                return ~both_nan & (_unequal(expected, found))
             wide, other = expected.astype(np.float64), found.astype(np.float64)
             allowed = (self.atol or 0.0) + self.relative(expected.dtype) * np.abs(wide)
             finite = np.isfinite(wide) & np.isfinite(other)
@@ -327,12 +327,17 @@ class Tolerance(NamedTuple):
 _MULTIPLE = 32
 
 
-def _bits(array: Array) -> Array:
-    """An array's bits, as one unsigned integer or several bytes per element."""
-    plain = np.ascontiguousarray(array)
-    if plain.itemsize in (1, 2, 4, 8):
-        return plain.view(f"u{plain.itemsize}")
-    return plain
+def _unequal(one: Array, other: Array) -> Array:
+    """Which elements have different bits; of structs, not counting the bytes between fields."""
+    if one.dtype.names:
+        different = np.zeros(one.shape, bool)
+        for name in one.dtype.names:
+            field = _unequal(one[name], other[name])
+            different |= field.reshape(*one.shape, -1).any(-1)
+        return different
+    kind = "u" if one.itemsize in (1, 2, 4, 8) else "V"
+    plain, second = (np.asarray(array, order="C") for array in (one, other))
+    return np.asarray(plain.view(f"{kind}{one.itemsize}") != second.view(f"{kind}{one.itemsize}"))
 
 
 def _scale(arrays: Sequence[Array]) -> float:
@@ -519,7 +524,7 @@ class _Bench:
                 continue
             seen.add(id(right))
             before = poisons[0][at], poisons[1][at]
-            largest = max(scale, _scale([right[_bits(right) != _bits(before[0])]]))
+            largest = max(scale, _scale([right[_unequal(right, before[0])]]))
             if right.dtype.kind == "f" and 0 < scale < np.finfo(right.dtype).tiny:
                 largest = np.inf  # flushing all of these inputs to zero is right
             slack = self.tolerance.slack(right, moved[at], largest)
@@ -545,8 +550,8 @@ class Compared(NamedTuple):
     ) -> Iterator[Problem]:
         """The problem of the first wrong element."""
         kept = _kept(self.right, self.other_right, self.before, self.other_before)
-        changed = _bits(self.one) != _bits(self.before)
-        other_changed = _bits(self.other) != _bits(self.other_before)
+        changed = _unequal(self.one, self.before)
+        other_changed = _unequal(self.other, self.other_before)
         wrong_one = np.where(kept, changed, tolerance.wrong(self.right, self.one, slack))
         wrong_other = np.where(
             kept, other_changed, tolerance.wrong(self.other_right, self.other, slack)
@@ -556,7 +561,7 @@ class Compared(NamedTuple):
             return
         place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
         pair = (self.one, self.right) if wrong_one[place] else (self.other, self.other_right)
-        value, wanted = pair[0][place].item(), pair[1][place].item()
+        value, wanted = _shown(pair[0][place]), _shown(pair[1][place])
         where = f"argument {at}, element {place[0] if len(place) == 1 else place}"
         verdict = WRONG
         if kept[place]:
@@ -572,10 +577,16 @@ class Compared(NamedTuple):
         many = int(wrong.sum())
         message += f"; {many} of {wrong.size} elements are wrong" if many > 1 else ""
         rule = "uninitialised" if verdict == UNWRITTEN else "wrong-result"
-        yield Problem(verdict, rule, message, case.name, at, place, wanted, value)
+        numbers = (wanted, value) if isinstance(value, int | float) else (None, None)
+        yield Problem(verdict, rule, message, case.name, at, place, *numbers)
 
     def _was_poison(self, place: tuple[int, ...]) -> bool:
-        return bool(_bits(self.before)[place] != _bits(self.other_before)[place])
+        return bool(_unequal(self.before, self.other_before)[place])
+
+
+def _shown(value: Any) -> Any:
+    """An element as a Python object."""
+    return value.item() if hasattr(value, "item") else value
 
 
 _ALIAS, _MOVED = 1 << 40, 1 << 41  # numbers of inputs that are no case
@@ -598,8 +609,8 @@ def _copies(given: Sequence[Any]) -> list[Any]:
 
 def _kept(one: Array, other: Array, before: Array, other_before: Array) -> Array:
     """Which elements both runs of the reference left as they were, with different bits."""
-    same = (_bits(one) == _bits(before)) & (_bits(other) == _bits(other_before))
-    return same & (_bits(before) != _bits(other_before))
+    same = ~_unequal(one, before) & ~_unequal(other, other_before)
+    return same & _unequal(before, other_before)
 
 
 def _failures(case: Case, runs: _Runs) -> Iterator[Problem]:

@@ -140,6 +140,24 @@ def test_types(nvrtc, dtype):
     assert found.verdict == "wrong" and found.problems[0].element[0] % 2 == 1
 
 
+def test_structs_and_arrays_that_are_given(nvrtc):
+    pair = np.dtype([("at", np.int32), ("by", np.float64)], align=True)
+    source = """struct Pair { int at; double by; };
+    extern "C" __global__ void f(Pair one, const Pair *x, Pair *y, float z) {
+        int t = threadIdx.x;
+        y[t].at = x[t].at + one.at + ADD;
+        y[t].by = x[t].by * one.by * z;
+    }"""
+    x = np.zeros(32, pair)
+    x["at"], x["by"] = np.arange(32), np.nan
+    one = np.zeros((), pair)
+    args = [one, x, np.zeros(32, pair), np.float32(2)]
+    right, wrong = (smemkern.Kernel(source, "f", [f"-DADD={what}"]) for what in ("0", "t / 31"))
+    assert smemkern.judge(right, right, args, grid=1, block=32).verdict == "clean"
+    found = smemkern.judge(right, wrong, args, grid=1, block=32)
+    assert found.verdict == "wrong" and found.problems[0].element == (31,)
+
+
 # ---- wrong kernels: (body, verdict, part of the message, part of the first case)
 
 WRONG = {
