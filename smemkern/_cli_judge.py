@@ -134,7 +134,7 @@ def _judged(chosen: argparse.Namespace) -> Judgement:
         reference_launch=_reference_launch(chosen),
         name=chosen.kernel,
         reference_name=chosen.reference_kernel,
-        options=chosen.option,
+        options=_cli_trace.compile_options(chosen),
         timeout=chosen.timeout,
         max_instructions=chosen.max_instructions,
         seed=chosen.seed,
@@ -171,7 +171,7 @@ def _reference_launch(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _case(found: Judgement, chosen: argparse.Namespace, seconds: float) -> _findings.Case:
-    sources = _findings.Sources(chosen.file, chosen.option)
+    sources = _findings.Sources(chosen.file, _cli_trace.compile_options(chosen))
     findings = [finding for problem in found.problems for finding in _of_problem(problem, sources)]
     name = f"judge {chosen.file.name} by {Path(chosen.reference).name}"
     return _findings.Case(name, _findings.shown(chosen.file), 1, findings, seconds)

@@ -301,11 +301,16 @@ def limit_nodes(found: Trace, limit: float | None) -> list[Node]:
     ]
 
 
+def compile_options(chosen: argparse.Namespace) -> list[str]:
+    """The compiler options of the command line."""
+    return chosen.option
+
+
 def case_of(
     found: Trace, command: str, file: Path, chosen: argparse.Namespace, seconds: float
 ) -> _findings.Case:
     """What reports say of a trace."""
-    sources = _findings.Sources(file, getattr(chosen, "option", []))
+    sources = _findings.Sources(file, compile_options(chosen))
     limit = getattr(chosen, "max_factor", None)
     launch = found.launch
     grid = ",".join(map(str, launch.grids[0])) if launch.grids else "0"

@@ -8,7 +8,9 @@ bits each time, and module variables are initialised again.
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -137,19 +139,35 @@ def compiled(
     CompileError
         If it does not compile, or takes more than `seconds` or 16 GiB of memory.
     """
-    command = [sys.executable, *CHILD]
-    given = json.dumps({"file": str(file), "name": name, "options": [*options]})
-    try:
-        done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise _core.CompileError(f"{file}: it did not compile in {seconds:g} seconds") from None
-    if done.returncode != 0:
-        message = done.stderr.strip()[-4000:] or f"the compiler ended with {done.returncode}"
+    given = {
+        "file": str(file),
+        "name": name,
+        "options": [] if file.suffix == ".ptx" else [*options],
+    }
+    status, out, err = _child([sys.executable, *CHILD], json.dumps(given), seconds)
+    if status is None:
+        raise _core.CompileError(f"{file}: it did not compile in {seconds:g} seconds")
+    if status != 0:
+        message = err.strip()[-4000:] or f"the compiler ended with {status}"
         raise _core.CompileError(f"{file}: {message}")
-    found = json.loads(done.stdout)
+    found = json.loads(out)
     if "error" in found:
         kinds = {"ValueError": ValueError, "Missing": _cli.Missing, **vars(errors)}
         raise kinds.get(found["kind"], OSError)(found["error"])
     return _core.Kernel(found["ptx"], found["entry"])
+
+
+def _child(command: Sequence[str], given: str, seconds: float) -> tuple[int | None, str, str]:
+    """The status (None: too late), stdout and stderr of a process, which is ended with its own."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as child:
+        try:
+            out, err = child.communicate(given, timeout=seconds)
+            return child.returncode, out, err
+        except BaseException as stop:  # a timeout, or Ctrl-C
+            os.killpg(child.pid, signal.SIGKILL)
+            if isinstance(stop, subprocess.TimeoutExpired):
+                return None, "", ""
+            raise
