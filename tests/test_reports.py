@@ -257,7 +257,8 @@ def test_a_flood_of_lines_is_cut(command, sources):
 
 
 def test_a_compiler_message_begins_no_workflow_command(command, sources):
-    (sources / "evil.cu").write_text('extern "C" __global__ void k() {}\n  ::error::mine\n')
+    evil = 'extern "C" __global__ void k() {\n  ::error::mine;\n}\n'
+    (sources / "evil.cu").write_text(evil)
     assert command.run("check evil.cu --grid 1 --block 1 --format github") == 2
     assert "::error::mine" in command.err  # the compiler quotes the line
     assert not any(line.strip().startswith("::") for line in command.err.splitlines())
