@@ -333,6 +333,15 @@ def test_a_stencil_is_not_judged_in_place(nvrtc):
     assert aliased["n=150, random, arguments 0 and 1 the same array"] == "clean"
 
 
+def test_a_reference_that_one_array_changes(nvrtc):
+    """One thread, so no race: reversed in place, the second half has the first's new values."""
+    flip = "if (i == 0) for (int j = 0; j < n; j++) y[j] = x[n - 1 - j];"
+    found = judged("if (i < n) y[i] = x[n - 1 - i];", flip)
+    assert found.verdict == "clean", found
+    (reason,) = {one.reason for one in found.cases if one.name.endswith("0 and 2 the same array")}
+    assert "gives another result when these arguments are the same array" in reason
+
+
 def test_a_reference_that_is_launched_in_another_way(nvrtc):
     found = judged(RELU, reference_launch={"grid": "cdiv(n, 32)", "block": 32})
     assert found.verdict == "clean"

@@ -203,8 +203,9 @@ def test_json_is_a_format(command, sources):
 
 
 def hostile(rng):
-    letters = "ab:,%<>&\"'\n\r\t\0\x1b\x85\u2028\ud800\U0001f600]]>" + "::error::"
-    return "".join(rng.choice(letters) for _ in range(rng.randrange(1, 30)))
+    parts = [*"ab:,%<>&\"'\n\r\t\0\x1b\x85\u2028\ud800\U0001f600"]
+    parts += ["]]>", "::error::", "%0A", "%25", "%3A", "&amp;", "../", "file:///"]
+    return "".join(rng.choice(parts) for _ in range(rng.randrange(1, 30)))
 
 
 def test_any_text_stays_inside_of_its_field():
