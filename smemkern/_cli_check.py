@@ -6,9 +6,10 @@ _argspec.py describes the forms of --arg.
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
-from . import _cli, _cli_trace
+from . import _cli, _cli_trace, _reports
 from ._cli import Answer
 from ._document import Listing, Node, Paragraph
 from ._hazards import Hazard, place
@@ -35,7 +36,7 @@ NEXT = (
     "docs/hazards.md: every kind of hazard, and how to fix it; trace: the cost of the fixed "
     "kernel. In Python, Kernel(..., check=True) raises HazardError."
 )
-FOUND = "hazards were found"
+FOUND = "hazards were found, or a factor is over --max-factor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compile a .cu file as written: the optimiser removes accesses that race",
     )
+    _cli_trace.add_limit(parser)
+    _reports.add_arguments(parser)
 
 
 def run(chosen: argparse.Namespace) -> Answer:
@@ -56,12 +59,14 @@ def run(chosen: argparse.Namespace) -> Answer:
         if chosen.file.suffix == ".ptx":
             raise ValueError("--no-optimise needs CUDA C++; a .ptx file is run as it is")
         chosen.option.append("--device-debug")
+    started = time.perf_counter()
     kernel, args, keywords = _cli_trace.kernel_call(chosen.file, chosen)
     found = trace(kernel, *args, equal_writes=chosen.equal_writes, progress=True, **keywords)
     nodes: list[Node] = [Paragraph(f"note: {row.message}") for row in found.benign]
     for number, hazard in enumerate(found.hazards, 1):
         message = Cell(f"{number}. {hazard.message}", "bad")
         nodes.append(Listing([message, *quote(hazard, chosen.file)], indent=3))
+    nodes += _cli_trace.limit_nodes(found, chosen.max_factor)
     many = "1 hazard" if len(found.hazards) == 1 else f"{len(found.hazards) or 'no'} hazards"
     ended = " (a fault ended the run)" if found.incomplete else ""
     nodes.append(
@@ -76,8 +81,11 @@ def run(chosen: argparse.Namespace) -> Answer:
         "incomplete": found.incomplete,
         "hazards": [_cli_trace.hazard_data(hazard) for hazard in found.hazards],
         "benign": [_cli_trace.hazard_data(row) for row in found.benign],
+        **_cli_trace.limit_data(found, chosen.max_factor),
     }
-    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
+    seconds = time.perf_counter() - started
+    case = _cli_trace.case_of(found, "check", chosen.file, chosen, seconds)
+    return Answer(data, nodes, _cli.FOUND if case.errors else _cli.FINE, [case])
 
 
 def quote(hazard: Hazard, file: Path) -> list[str]:

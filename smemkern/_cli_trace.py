@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _argspec, _cli, _core
+from . import _argspec, _cli, _core, _findings, _reports
 from ._cli import Answer
+from ._document import Node, Paragraph
 from ._hazards import Hazard
 from ._observe import Trace
 from ._terminal import width_of
@@ -49,11 +51,12 @@ NEXT = (
     "--annotate: the source with counts in the margin; --html: a page with the worst request of "
     "each line as a map of banks; banks --tile: a layout without conflicts."
 )
-FOUND = "hazards were found"
+FOUND = "hazards were found, or a factor is over --max-factor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call(parser)
+    add_limit(parser)
     parser.add_argument("--blocks", type=int, metavar="N", help="run only the first N blocks")
     parser.add_argument("--annotate", action="store_true", help="print the source with its counts")
     parser.add_argument(
@@ -62,6 +65,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="registers, and joined accesses, from the machine code of ptxas",
     )
     parser.add_argument("--html", metavar="FILE", help="write an HTML page")
+    _reports.add_arguments(parser)
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """The limit of conflict factors, of trace and check."""
+    parser.add_argument(
+        "--max-factor",
+        type=_factor,
+        metavar="F",
+        help="exit status 1 if the conflict factor of any line is over F; 1 allows no conflicts",
+    )
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text!r}")
+    return value
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -205,6 +229,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     from . import _listing
     from ._observe import trace
 
+    started = time.perf_counter()
     what, args, keywords = call_of(chosen)
     found = trace(
         what,
@@ -240,9 +265,67 @@ def run(chosen: argparse.Namespace) -> Answer:
         "global": [row_data(row) for row in found.global_],
         "incomplete": found.incomplete,
         "hazards": [hazard_data(hazard) for hazard in found.hazards],
+        **limit_data(found, chosen.max_factor),
     }
     nodes = _listing.nodes(found, width=width_of(sys.stdout)) if chosen.annotate else found._nodes()
-    return Answer(data, nodes, _cli.FOUND if found.hazards else _cli.FINE)
+    nodes = [*nodes, *limit_nodes(found, chosen.max_factor)]
+    is_file = chosen.what not in OPERATIONS
+    file = Path(chosen.what) if is_file else _variant_file(found)
+    case = case_of(found, "trace", file, chosen, time.perf_counter() - started)
+    return Answer(data, nodes, _cli.FOUND if case.errors else _cli.FINE, [case])
+
+
+def _variant_file(found: Trace) -> Path:
+    """The source of a variant, in the installed package."""
+    name = f"{found.launch.op}_{found.launch.variant}.cu"
+    folder = Path(_core.config()["kernels"])
+    return next((path for path in folder.glob(f"**/{name}")), folder / name)
+
+
+def limit_data(found: Trace, limit: float | None) -> dict[str, Any]:
+    """The rows over the limit, for --json."""
+    keys = "file", "line", "op", "width", "requests", "wavefronts", "ideal", "worst"
+    over = _findings.over_limit(found.shared, limit)
+    return {
+        "max_factor": limit,
+        "over_limit": [
+            {key: getattr(row, key) for key in keys} | {"factor": _findings.factor_of(row)}
+            for row in over
+        ],
+    }
+
+
+def limit_nodes(found: Trace, limit: float | None) -> list[Node]:
+    """The rows over the limit, as text."""
+    return [
+        Paragraph(_findings.conflict_message(row, limit or 1), "bad")
+        for row in _findings.over_limit(found.shared, limit)
+    ]
+
+
+def compile_options(chosen: argparse.Namespace) -> list[str]:
+    """The compiler options of the command line."""
+    return chosen.option
+
+
+def case_of(
+    found: Trace, command: str, file: Path, chosen: argparse.Namespace, seconds: float
+) -> _findings.Case:
+    """What reports say of a trace."""
+    sources = _findings.Sources(file, compile_options(chosen))
+    limit = getattr(chosen, "max_factor", None)
+    launch = found.launch
+    grid = ",".join(map(str, launch.grids[0])) if launch.grids else "0"
+    name = f"{command} {launch.title} grid {grid} block {','.join(map(str, launch.block))}"
+    findings = [
+        *(_findings.of_hazard(hazard, sources) for hazard in found.hazards),
+        *(
+            _findings.of_row(r, limit or 1, sources)
+            for r in _findings.over_limit(found.shared, limit)
+        ),
+        *(_findings.of_hazard(row, sources, "note") for row in found.benign),
+    ]
+    return _findings.Case(name, _findings.shown(file), 1, findings, seconds)
 
 
 def _machine_data(found: Trace) -> dict[str, Any] | None:

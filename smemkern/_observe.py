@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _hazards
+from . import _core, _hazards, _watch
 from ._architectures import architecture
 from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
@@ -299,7 +299,9 @@ def _traced(
         found = _hazards.rows(raw[3], names.__getitem__, arrays)
     else:
         found = _hazards.rows(raw[3], "argument {}".format, args[2:])
-    return Trace(result, raw, found, launch, machine)
+    made = Trace(result, raw, found, launch, machine)
+    _watch.seen(made)
+    return made
 
 
 def trace(

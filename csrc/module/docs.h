@@ -140,6 +140,11 @@ static const char plan_doc[] = "plan(op, args, kwargs, /)\n"
                                "--\n\n"
                                "The launches of an operation, without running it. For tests.\n";
 
+static const char watch_doc[] =
+    "watch(open, /)\n"
+    "--\n\n"
+    "True: calls run by smemkern._watch from now on. False: ends one True.\n";
+
 static const char set_timings_doc[] = "set_timings(ordinal, timings, /)\n"
                                       "--\n\n"
                                       "Sets the table of `auto` for that GPU, in the format of\n"

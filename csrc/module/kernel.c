@@ -288,6 +288,7 @@ static PyObject *call_checked(PyObject *self, PyObject *args, PyObject *kwargs) 
 static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     module_state *state = PyType_GetModuleState(Py_TYPE(self));
     if (((kernel *)self)->check) return call_checked(self, args, kwargs);
+    if (atomic_load(&state->watchers) > 0) return call_watched(self, args, kwargs);
     return kernel_launch(state, self, args, kwargs, &(observation){0});
 }
 

@@ -98,7 +98,14 @@ typedef struct module_state {
     _Atomic(PyArray_Descr *) bfloat16;  /* array_view.c */
     _Atomic(PyObject *) device_arrays;  /* device_array.c */
     _Atomic(PyObject *) stream_ordered; /* device_array.c */
+    atomic_int watchers;                /* smemkern.watch() contexts that are open: module.c */
 } module_state;
+
+/* ---- module.c ---- */
+
+/* A call while a smemkern.watch() is open: smemkern._watch runs and counts it. `what` is a Kernel
+ * or the name of an operation; kwargs may be NULL. */
+PyObject *call_watched(PyObject *what, PyObject *args, PyObject *kwargs);
 
 /* ---- state.c ---- */
 
