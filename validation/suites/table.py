@@ -17,7 +17,8 @@ class Suite:
     without: tuple[str, ...] = ()  # regular expressions of paths that are left out
     include: tuple[str, ...] = (".",)  # folders of headers
     options: tuple[str, ...] = ()
-    sample: int = 0  # compile only so many files, drawn with SEED; 0: all
+    sample: int = 0  # compile only so many files, drawn with `seed`; 0: all
+    seed: int = SEED
     package: str = ""  # of Python, that compiles the file
     own: bool = False  # the file is ours, in this folder; what compiles it is theirs
 
@@ -72,5 +73,118 @@ SUITES = (
         include=("include", "src", "src/ggml-cuda"),
         options=("--expt-relaxed-constexpr", "--extended-lambda", "-use_fast_math"),
         sample=60,
+    ),
+)
+
+FRESH = 223561  # drawn for the suites below; see docs/public-suites.md, "At first sight"
+RELAXED = ("--expt-relaxed-constexpr", "--extended-lambda")
+FLASH = ("-U__CUDA_NO_HALF_OPERATORS__", *RELAXED)
+
+# Suites that the emulator was not written with.
+UNSEEN = (
+    Suite("gpuocelot PTX", "gtcasl/gpuocelot", files=("**/*.ptx",)),
+    Suite("openptxas", "garrick99/openptxas", files=("**/*.ptx",)),
+    Suite("ptx-90-parser", "jialunzhang-psu/ptx-90-parser", files=("**/*.ptx",)),
+    Suite("CuAssembler", "cloudcores/CuAssembler", files=("**/*.ptx", "**/*.cu")),
+    Suite("jcuda-samples", "jcuda/jcuda-samples", files=("**/*.ptx", "**/*.cu")),
+    Suite("rust-cuda", "Rust-GPU/rust-cuda", files=("**/*.ptx",)),
+    Suite("libptx", "xeno-by/libptx", files=("**/*.ptx",)),
+    Suite(
+        "HeCBench",
+        "ORNL/HeCBench",
+        files=("src/*-cuda/main.cu",),
+        include=("src/include",),
+        options=RELAXED,
+        sample=120,
+        seed=FRESH,
+    ),
+    Suite("Rodinia", "yuhc/gpu-rodinia", include=("cuda/common", "common/inc")),
+    Suite("cuda_programming", "CoffeeBeforeArch/cuda_programming"),
+    Suite("Learn-CUDA-Programming", "PacktPublishing/Learn-CUDA-Programming"),
+    Suite("CUDA-Programming", "brucefan1983/CUDA-Programming"),
+    Suite("code-samples", "NVIDIA-developer-blog/code-samples"),
+    Suite("How_to_optimize_in_GPU", "Liu-xiandong/How_to_optimize_in_GPU"),
+    Suite("how-to-optim-algorithm", "BBuf/how-to-optim-algorithm-in-cuda"),
+    Suite("CUDA_Freshman", "Tony-Tan/CUDA_Freshman", include=("include",)),
+    Suite("lectures", "gpu-mode/lectures"),
+    Suite("PMPP", "R100001/Programming-Massively-Parallel-Processors"),
+    Suite("CUDA-C", "tgautam03/CUDA-C", include=(".", "include")),
+    Suite("PolyBench", "sgrauerg/polybenchGpu", include=("CUDA/utilities", "common")),
+    Suite("Parboil", "abduld/Parboil", include=("common/include",)),
+    Suite("SHOC", "vetter/shoc", include=("src/common", "src/cuda/common", "src/cuda/include")),
+    Suite("Altis", "utcs-scea/altis", include=("src/common", "src/cuda/common")),
+    Suite("cuda_hgemm", "Bruce-Lee-LY/cuda_hgemm", include=("src/common", "src", ".")),
+    Suite("Turing SGEMM", "yzhaiustc/Optimizing-SGEMM-on-NVIDIA-Turing-GPUs"),
+    Suite("NVIDIA_SGEMM_PRACTICE", "wangzyon/NVIDIA_SGEMM_PRACTICE", include=("src",)),
+    Suite("DissectingTensorCores", "sunlex0717/DissectingTensorCores"),
+    Suite("custom_matmul_kernels", "DeMoriarty/custom_matmul_kernels"),
+    Suite("moderngpu", "moderngpu/moderngpu", include=("src",), options=RELAXED),
+    Suite("bitsandbytes", "bitsandbytes-foundation/bitsandbytes", include=("csrc",)),
+    Suite("gdev", "shinpei0208/gdev", files=("**/*.cu",)),
+    Suite("gpuocelot CUDA", "gtcasl/gpuocelot", sample=60, seed=FRESH),
+    Suite(
+        "ThunderKittens",
+        "HazyResearch/ThunderKittens",
+        files=("kernels/**/*.cu", "tests/**/*.cu"),
+        without=("b200", "b300", "/parallel/", "baselines"),
+        include=("include", "prototype", "tests", "tests/testing_commons"),
+        options=("-DKITTENS_HOPPER", "-DKITTENS_SM90", "-std=c++20", *RELAXED),
+        sample=40,
+        seed=FRESH,
+    ),
+    Suite(
+        "CuTe unit tests",
+        "NVIDIA/cutlass",
+        files=("test/unit/cute/**/*.cu",),
+        include=("include", "tools/util/include", "test/unit/common"),
+        options=("--expt-relaxed-constexpr", "-DCUTLASS_NVCC_ARCHS=90a"),
+    ),
+    Suite(
+        "CUTLASS examples",
+        "NVIDIA/cutlass",
+        files=("examples/[0-6]*/*.cu",),
+        include=("include", "tools/util/include", "examples/common"),
+        options=("--expt-relaxed-constexpr",),
+        sample=24,
+        seed=FRESH,
+    ),
+    Suite(
+        "FlashAttention 2",
+        "Dao-AILab/flash-attention",
+        files=("csrc/flash_attn/src/*.cu",),
+        include=("../cutlass/include", "csrc/flash_attn/src", "csrc/flash_attn"),
+        options=FLASH,
+        sample=5,
+        seed=FRESH,
+    ),
+    Suite(
+        "FlashAttention 3",
+        "Dao-AILab/flash-attention",
+        files=("hopper/*.cu", "hopper/instantiations/*sm90.cu"),
+        include=("../cutlass/include", "hopper"),
+        options=FLASH,
+        sample=4,
+        seed=FRESH,
+    ),
+    Suite(
+        "tiny-cuda-nn",
+        "NVlabs/tiny-cuda-nn",
+        files=("src/*.cu",),
+        include=("include", "dependencies", "../cutlass/include", "dependencies/fmt/include"),
+        options=RELAXED,
+    ),
+    Suite(
+        "cuCollections",
+        "NVIDIA/cuCollections",
+        files=("examples/**/*.cu",),
+        include=("include",),
+        options=RELAXED,
+    ),
+    Suite(
+        "gunrock",
+        "gunrock/gunrock",
+        files=("examples/algorithms/*/*.cu",),
+        include=("include", "externals"),
+        options=RELAXED,
     ),
 )

@@ -75,6 +75,7 @@ static bool module_item(parser *p) {
             break;
     if (parser_accept_dot(p, "entry")) return parser_function(p, true, external);
     if (parser_accept_dot(p, "func")) return parser_function(p, false, external);
+    if (parser_accept_dot(p, "tex")) return parser_textures(p, external);
     if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
     return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
