@@ -119,9 +119,9 @@ typedef struct parser {
     uint64_t function_local_bytes; /* maximum of local_bytes */
     uint32_t file, line;           /* from the last .loc */
     const ptx_position *position;
-    size_t first_position; /* index in positions of this function's first */
+    size_t first_position;      /* index in positions of this function's first */
     uint32_t header_parameters; /* the others are declared in the body (PTX 1.x) */
-    bool label_at_end;     /* a label follows the last instruction */
+    bool label_at_end;          /* a label follows the last instruction */
 } parser;
 
 /* ---- parser_tokens.c ---- */
