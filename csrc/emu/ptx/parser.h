@@ -81,6 +81,12 @@ typedef struct draft {
     bool in_target_list; /* as in forward_reference */
 } draft;
 
+/* A .reg or .local outside of functions: where its text is. */
+typedef struct declaration {
+    lexer lexer;
+    token first;
+} declaration;
+
 typedef struct constant {
     bool is_float, is_unsigned;
     uint64_t bits;
@@ -107,6 +113,7 @@ typedef struct parser {
     list positions;      /* ptx_position *, one per .loc */
     uint64_t text_bytes; /* part of the limit on initialised_bytes */
     uint64_t initialised_bytes;
+    list module_declarations; /* declaration */
 
     /* the function being parsed */
     function_info *current;

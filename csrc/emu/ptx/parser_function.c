@@ -234,6 +234,21 @@ out:
     return done;
 }
 
+/* Reads the module's .reg and .local declarations as this kernel's. */
+static bool declare_per_thread(parser *p) {
+    const lexer after = p->lexer;
+    const token next = p->token;
+    for (size_t k = 0; k < p->module_declarations.count; k++) {
+        const declaration *d = (const declaration *)p->module_declarations.items + k;
+        p->lexer = d->lexer;
+        p->token = d->first;
+        if (!parser_statement(p)) return false;
+    }
+    p->lexer = after;
+    p->token = next;
+    return true;
+}
+
 bool parser_function(parser *p, bool is_entry, bool external) {
     if (!scope_open(p)) return false;
     p->registers.count = p->instructions.count = p->locals.count = 0;
@@ -251,6 +266,7 @@ bool parser_function(parser *p, bool is_entry, bool external) {
     p->first_position = p->positions.count;
     p->label_at_end = false;
     p->header_parameters = p->current->function->n_parameters;
+    if (is_entry && !declare_per_thread(p)) return false;
     if (!parser_load_parameters(p) || !body(p) || !scope_close(p) || !append_return(p))
         return false;
     if (!complete(p, p->current->function)) return false;
