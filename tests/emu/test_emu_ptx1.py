@@ -1,5 +1,5 @@
-"""PTX 1.x and 2.x as nvopencc wrote it: parameters in the body, prototypes without a semicolon, .tex,
-.reg and .local outside of functions, and modifiers that were left out."""
+"""PTX 1.x and 2.x as nvopencc wrote it: parameters in the body, prototypes without a semicolon,
+.tex, .reg and .local outside of functions, and modifiers that were left out."""
 
 from __future__ import annotations
 
