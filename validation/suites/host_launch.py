@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from suites import decode
 
 import smemkern
+from suites import decode
 
 BASE = 9 << 40
 LIMIT = float(os.environ.get("HOST_SECONDS", "60"))  # for one launch
