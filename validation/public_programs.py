@@ -37,6 +37,9 @@ NEEDS = re.compile(
 )
 GOOD = re.compile(r"\bPASS(?:ED)?\b|SUCCESS|\bcorrect\b|match!|\bOK\b", re.I)
 BAD = re.compile(r"FAIL|mismatch|incorrect|wrong|\bnot (?:equal|match)", re.I)
+NO_DATA = re.compile(
+    r"failed to read|(?:can ?not|opening|open) (?:input )?(?:the )?file|Bad file", re.I
+)
 REPORTED = re.compile(r"EMULATOR: (.*)")
 OPTIONS = ("-w", "-O1", "-std=c++17", "--expt-relaxed-constexpr", "--extended-lambda")
 TARGET = ("-gencode", "arch=compute_90a,code=compute_90a", "-cudart", "none")
@@ -63,17 +66,23 @@ def read_makefile(main: Path, root: Path) -> Program:
     sources = listed[1].replace("\\", " ").split() if listed else [main.name]
     options = re.findall(r"-D\w+(?:=\w+)?|-I[\w./]+", text)
     name = str(main.parent.relative_to(root))
-    return Program(name, main.parent, sources, options, [smaller(a) for a in arguments])
+    return Program(name, main.parent, sources, options, smaller(arguments))
 
 
-def smaller(argument: str) -> str:
-    """Repetitions become one, and sizes a sixteenth or less."""
-    if not argument.isdigit():
-        return argument
-    value = int(argument)
-    if value >= 100000:
-        return str(max(1024, 1 << (value.bit_length() - 9)))
-    return str(max(64, value // 16) if value >= 512 else 1 if value in (10, 100, 500) else value)
+def smaller(arguments: list[str]) -> list[str]:
+    """Sizes become a sixteenth or less. The last number is that of repetitions, unless large."""
+    numbers = [k for k, argument in enumerate(arguments) if argument.isdigit()]
+    result = list(arguments)
+    for k in numbers:
+        value = int(arguments[k])
+        if k == numbers[-1] and value <= 10000:
+            value = 1
+        elif value >= 100000:
+            value = max(1024, 1 << (value.bit_length() - 9))
+        elif value >= 512:
+            value = max(64, value // 16)
+        result[k] = str(value)
+    return result
 
 
 def runtime(folder: Path) -> Path:
@@ -106,7 +115,7 @@ def compile_program(program: Program, folder: Path, cudart: Path) -> str:
 
 
 def run(program: Program, folder: Path, seconds: float) -> str:
-    """`passed`, `no verdict`, `too long`, or what went wrong."""
+    """`passed`, `no verdict`, `too long`, `not built: ...`, or what went wrong."""
     paths = [HERE.parent, HERE, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     given = os.environ | {
         "HOST_PTX": ":".join(map(str, sorted(folder.glob("*.ptx")))),
@@ -126,6 +135,8 @@ def run(program: Program, folder: Path, seconds: float) -> str:
         return "too long" if "time limit" in found[1] else found[1][:300]
     if done.returncode < 0:
         return f"ended by signal {-done.returncode}"
+    if NO_DATA.search(said):
+        return "not built: needs a data file"
     if BAD.search(said):
         return "its check fails"
     return "passed" if GOOD.search(said) else "no verdict"
