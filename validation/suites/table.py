@@ -191,4 +191,5 @@ FIRST_LOOK = {
     "DissectingTensorCores": (7, 7),
     "bitsandbytes": (28, 28),
     "ThunderKittens": (17, 17),
+    "CuTe unit tests": (62, 62),
 }
