@@ -149,6 +149,13 @@ def test_later_prototypes_need_their_semicolon():
         smemkern.Kernel(text, "k")(1, 1, *[np.zeros(1, np.float32)] * 4, device="emu")
 
 
+def test_a_byte_order_mark_is_named():
+    """As some editors of that time wrote it; ptxas refuses it, too."""
+    text = "\ufeff" + module("mov.f32 %f4, %f1;").lstrip()
+    with pytest.raises(smemkern.KernelImageError, match="line 1: .* byte order mark"):
+        run(text, np.zeros(1, np.float32))
+
+
 def test_a_texture_declared_with_tex():
     image = np.arange(32, dtype=np.float32)
     line = "cvt.s32.u16 %r2, %tid.x; tex.1d.v4.f32.s32 {%f4, %f5, %f6, %f7}, [image, {%r2}];"

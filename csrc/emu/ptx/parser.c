@@ -155,6 +155,8 @@ static bool parse(parser *p, const char *text, size_t size) {
             line += *c == '\n';
         return parser_fail(p, line, "the text contains a NUL byte");
     }
+    if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        return parser_fail(p, 1, "the text begins with a byte order mark; PTX is ASCII");
     parser_advance(p);
     if (!parser_at_dot(p, "version"))
         return parser_unexpected(p, "'.version' at the start of the text");
