@@ -85,12 +85,14 @@ def blur(name: Name, rng: Rng) -> Launch:
 # ---- sums
 
 
+@case("how-to-optim-algorithm", "reduce_v", "reduce_v[0-6]")
 @case(OPTIMIZE, "reduce_v", "reduce[0-7]")
 def sums_of_blocks(name: Name, rng: Rng) -> Launch:
     version = int(name.kernel[-1])
     per_block = 256 if version < 3 else 512 if version < 6 else 256 * int(name.template[1])
     x = _floats(rng, 3 * per_block)
-    args = [x, np.zeros(3, np.float32), *([x.size] if version > 5 else [])]
+    count = [x.size] if "unsigned int" in name.text else []
+    args = [x, np.zeros(3, np.float32), *count]
     return Launch(3, 256, args, {1: _block_sums(x, per_block)}, 1e-5, 1e-3)
 
 
@@ -243,6 +245,7 @@ def products(name: Name, rng: Rng) -> Launch:
     return Launch((2, 2), (16, 16), args, {2: a.astype(float) @ b}, 1e-4, 1e-3)
 
 
+@case("how-to-optim-algorithm", "gemv", "Sgemv_v[012]")
 @case(OPTIMIZE, "Sgemv", "Sgemv_v[012]")
 def vector_products(name: Name, rng: Rng) -> Launch:
     rows, columns = 64, {"0": 32, "1": 128, "2": 16}[name.kernel[-1]]
