@@ -146,7 +146,7 @@ def test_prototypes_without_a_semicolon():
 def test_later_prototypes_need_their_semicolon():
     text = module("mov.f32 %f4, %f1;", "3.0", "sm_20", ".visible .func f (.param .f32 x)")
     with pytest.raises(smemkern.KernelImageError, match="expected ';' or '{'"):
-        smemkern.Kernel(text, "k")(1, 1, *[np.zeros(1, np.float32)] * 4, device="emu")
+        smemkern.Kernel(text, "k")
 
 
 def test_a_byte_order_mark_is_named():

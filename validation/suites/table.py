@@ -85,7 +85,6 @@ OLD = (
     "-DclockRate=warpSize",
     "-DmemoryClockRate=warpSize",
 )
-FLASH = ("-U__CUDA_NO_HALF_OPERATORS__", *RELAXED)
 
 # Suites that the emulator was not written with.
 UNSEEN = (
@@ -147,15 +146,6 @@ UNSEEN = (
         without=("cooperative_gemm",),  # takes a compiler half an hour
         include=("include", "tools/util/include", "test/unit/common"),
         options=("--expt-relaxed-constexpr", "-DCUTLASS_NVCC_ARCHS=90a"),
-    ),
-    Suite(
-        "FlashAttention 2",
-        "Dao-AILab/flash-attention",
-        files=("csrc/flash_attn/src/*.cu",),
-        include=("../cutlass/include", "csrc/flash_attn/src", "csrc/flash_attn"),
-        options=FLASH,
-        sample=2,
-        seed=FRESH,
     ),
 )
 
