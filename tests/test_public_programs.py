@@ -14,7 +14,7 @@ source = main.cu \\
          util.cu
 CFLAGS := -std=c++17 -DSIZE=4 -I../include
 run: $(program)
-\t./$(program) 268435456 512 -f 7 1000
+\t./$(program) 268435456 512 -f 7 1000 256
 """
 
 # Variables of all kinds, arguments of all kinds, a pointer in memory, and a reset of an error.
@@ -74,7 +74,7 @@ def test_a_makefile_is_read(programs, tmp_path):
     found = programs.read_makefile(folder / "main.cu", tmp_path)
     assert found.name == "src/one-cuda" and found.sources == ["main.cu", "util.cu"]
     assert found.options == ["-DSIZE=4", "-I../include"]
-    assert found.arguments == ["1048576", "64", "-f", "7", "1"]
+    assert found.arguments == ["1048576", "64", "-f", "7", "1", "256"]
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")

@@ -70,19 +70,16 @@ def read_makefile(main: Path, root: Path) -> Program:
 
 
 def smaller(arguments: list[str]) -> list[str]:
-    """Sizes become a sixteenth or less. The last number is that of repetitions, unless large."""
-    numbers = [k for k, argument in enumerate(arguments) if argument.isdigit()]
-    result = list(arguments)
-    for k in numbers:
-        value = int(arguments[k])
-        if k == numbers[-1] and value <= 10000:
-            value = 1
-        elif value >= 100000:
-            value = max(1024, 1 << (value.bit_length() - 9))
-        elif value >= 512:
-            value = max(64, value // 16)
-        result[k] = str(value)
-    return result
+    """Multiples of ten up to 10000 are repetitions and become 1; sizes a sixteenth or less."""
+
+    def small(value: int) -> int:
+        if value % 10 == 0 and value <= 10000:
+            return 1
+        if value >= 100000:
+            return max(1024, 1 << (value.bit_length() - 9))
+        return max(64, value // 16) if value >= 512 else value
+
+    return [str(small(int(one))) if one.isdigit() else one for one in arguments]
 
 
 def runtime(folder: Path) -> Path:
@@ -167,6 +164,10 @@ def examine(suite: table.Suite, given: argparse.Namespace) -> records.Record:
             name = str(main.parent.relative_to(root))
             results[name] = one(main, root, suite, cudart, given.seconds)
             print(f"{name}: {results[name]}", flush=True)
+    return row_of(suite, root, results)
+
+
+def row_of(suite: table.Suite, root: Path, results: dict[str, str]) -> records.Record:
     kinds = ("passed", "no verdict", "too long")
     counts = collections.Counter(
         "not built" if r.startswith("not built") else r if r in kinds else "failed"
