@@ -93,7 +93,7 @@ def programs() -> str:
     """Whole programs with their own checks."""
     if not (found := rows(PROGRAMS)):
         return NOT_YET
-    kinds = ("passed", "failed", "no verdict", "too long", "not built")
+    kinds = ("passed", "failed", "no verdict", "too large", "not built")
     lines = [
         (
             f"[{row['suite']}](https://github.com/{row['repository']}) {row['repository_commit']}",

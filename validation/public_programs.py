@@ -112,7 +112,7 @@ def compile_program(program: Program, folder: Path, cudart: Path) -> str:
 
 
 def run(program: Program, folder: Path, seconds: float) -> str:
-    """`passed`, `no verdict`, `too long`, `not built: ...`, or what went wrong."""
+    """`passed`, `no verdict`, `too large`, `not built: ...`, or what went wrong."""
     paths = [HERE.parent, HERE, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     given = os.environ | {
         "HOST_PTX": ":".join(map(str, sorted(folder.glob("*.ptx")))),
@@ -126,10 +126,11 @@ def run(program: Program, folder: Path, seconds: float) -> str:
             command, cwd=program.folder, env=given, capture_output=True, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        return "too long"
+        return "too large"
     said = (done.stdout + done.stderr).decode(errors="replace")
     if found := REPORTED.search(said):
-        return "too long" if "time limit" in found[1] else found[1][:300]
+        large = "time limit" in found[1] or "no memory left" in found[1]
+        return "too large" if large else found[1][:300]
     if done.returncode < 0:
         return f"ended by signal {-done.returncode}"
     if NO_DATA.search(said):
@@ -168,7 +169,7 @@ def examine(suite: table.Suite, given: argparse.Namespace) -> records.Record:
 
 
 def row_of(suite: table.Suite, root: Path, results: dict[str, str]) -> records.Record:
-    kinds = ("passed", "no verdict", "too long")
+    kinds = ("passed", "no verdict", "too large")
     counts = collections.Counter(
         "not built" if r.startswith("not built") else r if r in kinds else "failed"
         for r in results.values()
