@@ -279,7 +279,7 @@ cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocatio
     return cudaSuccess;
 }
 
-/* ---- the device: that of the emulator, with one SM fewer programs ask for more work ---- */
+/* ---- the device: with few SMs, because programs size their grids by them ---- */
 
 cudaError_t cudaGetDeviceCount(int *n) {
     *n = 1;

@@ -31,8 +31,7 @@ VARIABLE = re.compile(
     r"\.(?P<type>[busf]\d+)[ \t]+(?P<name>[\w$]+)(?P<n>(?:\[\d*\])*)(?P<value>[ \t]*=[^;]*)?;",
     re.M,
 )
-KIND = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([busf])(\d+)")
-LAUNCH_FAILURE, INVALID_CONFIGURATION = 719, 9
+LAUNCH_FAILURE = 719
 
 host = ctypes.PyDLL(None)  # keeps the lock of the interpreter
 host.host_allocate.restype = ctypes.c_void_p
@@ -68,7 +67,6 @@ class Module:
     def __init__(self, path: str) -> None:
         text = decode.COMMENT.sub("", Path(path).read_text())
         header = "\n".join(re.findall(r"^\.(?:version|target|address_size).*", text, re.M))
-        header = re.search(r"\.version.*?\.address_size \d+", text, re.S)[0]
         self.symbols: dict[str, int] = {}
         for found in VARIABLE.finditer(text):
             size, value = _bytes(found), found["value"] or ""
