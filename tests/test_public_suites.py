@@ -193,16 +193,17 @@ def test_an_unknown_expression_is_refused(text):
 def test_each_case_and_explanation_is_of_a_suite():
     from suites import adapters, explained, reference, table
 
-    names = {suite.name for suite in table.SUITES}
+    names = {suite.name for suite in table.SUITES + table.UNSEEN}
     assert adapters.__all__ and len(reference.CASES) > 50
     assert {case.suite for case in reference.CASES} <= names
     assert {one.suite for one in explained.EXPLAINED} <= names
 
 
-def test_the_record_accounts_for_every_kernel():
+@pytest.mark.parametrize("name", ["public-suites", "unseen-suites"])
+def test_the_record_accounts_for_every_kernel(name):
     import records
 
-    record = records.read("public-suites")
+    record = records.read(name)
     assert record and len(record["rows"]) >= 8
     for row in record["rows"]:
         refused = sum(one["count"] for one in row["refused"].values())

@@ -2,12 +2,14 @@
 
     git clone https://github.com/karpathy/llm.c FOLDER/llm.c     # and so on: suites/table.py
     python validation/public_suites.py FOLDER [--only llm.c] [--cache FOLDER/ptx]
+    python validation/public_suites.py FOLDER --unseen
 
 The folder of repositories is beside the tree. Every .cu file is compiled to PTX (needs nvcc), once:
 the PTX stays in the cache. Triton and Numba compile with --python PATH. Each .entry is decoded; a
 refusal is counted by what is missing. Kernels that suites/adapters or ZLUDA's table has a reference
 for are run, their results compared, and run again with hazard detection. The rows go to
-RESULTS/public-suites.json, which docs/public-suites.md shows (benchmarks/tables.py). Fails if a
+RESULTS/public-suites.json, which docs/public-suites.md shows (benchmarks/tables.py); --unseen takes
+the repositories that the emulator was not written with, and RESULTS/unseen-suites.json. Fails if a
 result is wrong that suites/explained.py does not explain, and if an explained run does not give
 exactly what suites/fingerprints.json says; --accept writes that file.
 """
@@ -32,7 +34,7 @@ from suites import adapters, build, decode, fingerprints, reference, table, zlud
 from suites.explained import EXPLAINED, Explanation
 from suites.reference import Outcome
 
-RECORD = "public-suites.json"
+RECORD, UNSEEN_RECORD = "public-suites.json", "unseen-suites.json"
 assert adapters.__all__  # importing them registers their cases
 MESSAGE = 300  # characters of a finding that the record keeps
 
@@ -126,6 +128,7 @@ class Tally:
         self.findings.append({**same, "message": message[:MESSAGE], "instances": instances})
 
     def row(self) -> records.Record:
+        first = table.FIRST_LOOK.get(self.suite.name)
         keys = ("files", "entries", "decoded", "run", "right", "explained", "wrong", "hazards")
         refused = dict(sorted(self.refused.items(), key=lambda item: -item[1]["count"]))
         return {
@@ -133,6 +136,11 @@ class Tally:
             "repository": self.suite.repository,
             "repository_commit": self.commit,
             **{key: self.counts[key] for key in keys},
+            **(
+                {"first_look": dict(zip(("decoded", "entries"), first, strict=True))}
+                if first
+                else {}
+            ),
             "not_compiled": self.not_compiled,
             "refused": refused,
             "findings": self.findings,
@@ -247,7 +255,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="the repositories are in FOLDER/NAME")
     parser.add_argument("--cache", type=Path, help="of PTX; FOLDER/ptx if not given")
-    parser.add_argument("--only", action="append", choices=[s.name for s in table.SUITES])
+    names = [suite.name for suite in table.SUITES + table.UNSEEN]
+    parser.add_argument("--only", action="append", choices=names)
+    parser.add_argument("--unseen", action="store_true", help="the suites of docs, At first sight")
     parser.add_argument("--jobs", type=int, default=1, help="compilers at the same time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="to compile one suite")
     parser.add_argument("--python", default=sys.executable, help="has triton and numba-cuda")
@@ -257,7 +267,7 @@ def main() -> int:
     given.folder = given.folder.resolve()
     given.cache = (given.cache or given.folder / "ptx").resolve()
     failed = False
-    for suite in table.SUITES:
+    for suite in table.UNSEEN if given.unseen else table.SUITES:
         if given.only and suite.name not in given.only:
             continue
         if not build.repository(suite, given.folder).is_dir():
@@ -268,7 +278,8 @@ def main() -> int:
             continue
         print_line(summary(row))
         failed |= row["wrong"] > 0 or row["changed"] > 0
-        records.put_row(given.results / RECORD, row, "suite")
+        record = UNSEEN_RECORD if given.unseen else RECORD
+        records.put_row(given.results / record, row, "suite")
     return failed
 
 

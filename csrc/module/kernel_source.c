@@ -3,8 +3,11 @@
 
 #include "../cuda/gpu.h"
 
-/* PTX begins with .version, possibly after comments; C++ cannot. */
+/* PTX begins with .version, possibly after comments; C++ cannot. A byte order mark, which ptxas
+ * refuses, is for the parser to name. */
 static bool is_ptx(const char *text) {
+    static const char byte_order_mark[] = "\xef\xbb\xbf";
+    if (strncmp(text, byte_order_mark, 3) == 0) text += 3;
     for (;;) {
         text += strspn(text, " \t\r\n\f\v");
         if (strncmp(text, "//", 2) == 0) {

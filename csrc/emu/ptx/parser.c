@@ -59,6 +59,24 @@ static bool alias(parser *p) {
     return parser_expect(p, ';');
 }
 
+/* .reg or .local outside a function, as in PTX before 3.0: each kernel has its own, so the
+ * declaration is kept, and read again in each. */
+static bool per_thread(parser *p) {
+    enum { MAX_DECLARATIONS = 64 };
+    const lexer from = p->lexer;
+    const token first = p->token;
+    if (p->module_declarations.count == MAX_DECLARATIONS)
+        return parser_fail(p, first.line,
+                           "more than %d .reg and .local declarations outside of functions",
+                           MAX_DECLARATIONS);
+    while (p->token.kind != TOKEN_END && !parser_at(p, ';'))
+        parser_advance(p);
+    declaration *d = list_push(p, &p->module_declarations, sizeof *d);
+    if (!d || !parser_expect(p, ';')) return false;
+    *d = (declaration){.lexer = from, .first = first};
+    return true;
+}
+
 static bool module_item(parser *p) {
     bool known, external = false;
     ptx_space space;
@@ -75,6 +93,9 @@ static bool module_item(parser *p) {
             break;
     if (parser_accept_dot(p, "entry")) return parser_function(p, true, external);
     if (parser_accept_dot(p, "func")) return parser_function(p, false, external);
+    if (p->module->version < 30 && (parser_at_dot(p, "reg") || parser_at_dot(p, "local")))
+        return per_thread(p);
+    if (parser_accept_dot(p, "tex")) return parser_textures(p, external);
     if (parser_accept_space(p, &space)) return parser_variables(p, space, external);
     return parser_unexpected(p, "a module directive (.entry, .func, .global, ...)");
 }
@@ -162,6 +183,8 @@ static bool parse(parser *p, const char *text, size_t size) {
             line += *c == '\n';
         return parser_fail(p, line, "the text contains a NUL byte");
     }
+    if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        return parser_fail(p, 1, "the text begins with a byte order mark; PTX is ASCII");
     parser_advance(p);
     if (!parser_at_dot(p, "version"))
         return parser_unexpected(p, "'.version' at the start of the text");
@@ -201,9 +224,9 @@ smk_code ptx_parse(const char *text, size_t size, interrupt_poller *poller, ptx_
     else
         arena_free(p->arena);
 
-    list *lists[] = {&p->variables, &p->functions,          &p->files,
-                     &p->positions, &p->registers,          &p->instructions,
-                     &p->locals,    &p->forward_references, &p->drafts};
+    list *lists[] = {&p->variables, &p->functions,          &p->files,  &p->positions,
+                     &p->registers, &p->instructions,       &p->locals, &p->forward_references,
+                     &p->drafts,    &p->module_declarations};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_free(lists[i]);
     names_free(&p->names);
