@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _argspec, _cli, _core
+from . import _argspec, _cli, _cli_compile, _core
 from ._cli import Answer
 from ._hazards import Hazard
 from ._observe import Trace
@@ -38,7 +38,7 @@ transpose_tiled.cu:... store      4       128      512    512
         "trace sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 shared        op     width  requests  wavefronts  ideal  worst  factor
-kernel.cu:5   store      4        32          32     32      1    1.00
+sum.cu:5      store      4        32          32     32      1    1.00
 ...
 hazard: RAW race, shared part[1]: ...""",
     ),
@@ -93,7 +93,7 @@ def _callable(prefix: str, **_: Any) -> list[str]:
 def kernel_files(prefix: str, **_: Any) -> list[str]:
     from argcomplete.completers import FilesCompleter
 
-    return [*FilesCompleter(("cu", "ptx"))(prefix)]
+    return [*FilesCompleter(_cli_compile.SUFFIXES)(prefix)]
 
 
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
@@ -119,9 +119,8 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
     parser.add_argument(
         "--cooperative", action="store_true", help="all blocks are resident at the same time"
     )
-    parser.add_argument(
-        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
-    )
+    _cli_compile.add_compile_options(parser)
+    _cli_compile.add_limits(parser)
 
 
 def _extent(text: str) -> tuple[int, ...]:
@@ -155,25 +154,15 @@ def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
-    kernel = kernel_in(path, chosen.kernel, chosen.option)
+    kernel = _cli_compile.kernel_in(path, chosen.kernel, _cli_compile.options(chosen))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     launch = {
         "shared_bytes": chosen.shared_bytes,
         "cluster": chosen.cluster,
         "cooperative": chosen.cooperative,
+        **_cli_compile.limits(chosen),
     }
     return kernel, args, launch
-
-
-def kernel_in(path: Path, name: str | None, options: list[str]) -> _core.Kernel:
-    """A Kernel of a file."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
-        raise _cli.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install smemkern[nvrtc]; "
-            "or pass a PTX file, made by nvcc -ptx"
-        )
-    return _core.Kernel(source, name, tuple(options))
 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:

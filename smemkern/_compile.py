@@ -30,7 +30,7 @@ MAX_BYTES = 256 << 20  # of a file
 _DEFAULT_ARCH = "compute_80"
 _NEWER_ARCH = "compute_90a"  # tried if a source does not compile for the default
 _ENTRY_LINE = b"// entry: "
-_ENTRY = re.compile(rb"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$.]+)", re.MULTILINE)
+_ENTRY = re.compile(rb"(?:^|\s)\.entry\s+([\w$.]+)\s*(?:\([^)]*\))?[^;{]*\{")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ def kernel_source(
     texts = {path.name: one.text for path, one in unit.includes.files.items()}
     texts[unit.path.name] = text
     return text, made.ptx, entry, Origin(file, made.compiler, texts)
+
+
+def can_compile() -> bool:
+    """Whether a compiler is installed."""
+    return _core.config()["nvrtc"][0].isdigit() or _nvcc.stamp() is not None
 
 
 def _read(source: object) -> tuple[str, str | None]:
@@ -157,8 +162,12 @@ def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
             return next(iter(matches))
         if matches:
             many = _joined(listed(matches))
-            raise ValueError(f"{shown} has several kernels {name}; name one of: {many}")
-    raise ValueError(f"{shown} has no kernel {name}; it has: {_joined(listed(found))}")
+            raise ValueError(f"{shown} has several kernels '{_printable(name)}'; name one of: {many}")
+    raise ValueError(f"{shown} has no kernel '{_printable(name)}'; it has: {_joined(listed(found))}")
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _joined(names: Sequence[str], most: int = 40) -> str:

@@ -133,14 +133,20 @@ class _Text:
 class DeviceView:
     """The texts of a source and its headers, without the host code that NVRTC cannot compile."""
 
-    def __init__(self, includes: Includes, roots: Iterable[Path]) -> None:
+    def __init__(self, includes: Includes, roots: Sequence[Path]) -> None:
         self.includes = includes
         self.texts = {str(path): _Text(file) for path, file in includes.files.items()}
-        own = [file.text for file in includes.files.values()]
-        self.headers = {**_shims.HEADERS, "smemkern/host.h": _shims.host_header(own, roots)}
+        texts = [file.text for file in includes.files.values()]
+        self.headers = _shims.headers(texts, roots)
+        self.names: dict[Path | str, str] = {**includes.names()}
+        for name in includes.missing:
+            own = _shims.FOLDER + name
+            if own in self.headers or not any((root / name).is_file() for root in roots):
+                self.names[name] = own
+                self.headers.setdefault(own, "")  # a library of the host
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function
         self._instantiated: set[tuple[str, int]] = set()  # launches that are names now
-        self._device_macros = _device_macros(own)
+        self._device_macros = _device_macros(texts)
 
     def compile(self, compile: Compile) -> bytes:
         """Compiles, blanks what fails, and compiles again.
@@ -151,11 +157,13 @@ class DeviceView:
             With the errors that are not of host code.
         """
         end = time.monotonic() + SECONDS
-        names = self.includes.names()
         log = ""
         for _ in range(ROUNDS):
-            headers = self.headers | {name: self._named(path, names) for path, name in names.items()}
-            text = _shims.PRELUDE + self._named(self.includes.main.path, names)
+            text = _shims.PRELUDE + self._named(self.includes.main.path)
+            headers = {**self.headers}
+            for path in self.includes.files:
+                if path in self.names:
+                    headers[self.names[path]] = self._named(path)
             try:
                 return compile(text, headers, _shims.OPTIONS)
             except _core.CompileError as error:
@@ -164,9 +172,9 @@ class DeviceView:
                 break
         raise _core.CompileError(log)
 
-    def _named(self, path: Path, names: dict[Path, str]) -> str:
+    def _named(self, path: Path) -> str:
         text = self.texts[str(path)]
-        return self.includes.named(text.file, text.text, names)
+        return self.includes.named(text.file, text.text, self.names)
 
     def _improve(self, found: Sequence[Diagnostic]) -> bool:
         """Blanks what the errors are about. False: nothing of that is host code."""
@@ -193,7 +201,13 @@ class DeviceView:
         function = next((item for item in reversed(around) if item.kind == "function"), None)
         if function is None:
             item = self._declaration(around)
-            return item is not None and text.blank(item.start, item.end)
+            if item is None:
+                return False
+            if item.kind == "macro":  # another use of the macro would fail as well
+                for other in text.outline.items:
+                    if other.kind == "macro" and other.head[0].text == item.head[0].text:
+                        text.blank(other.start, other.end)
+            return text.blank(item.start, item.end) or item.kind == "macro"
         functions.add((place.file, function.start))
         limit = _LAUNCH_ROUNDS if text.launches(function) else _STATEMENT_ROUNDS
         if self._rounds[place.file, function.start] >= limit or around[-1] is function:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,16 +132,18 @@ class Includes:
         paths = [path for path in self.files if path != self.main.path]
         return {path: f"smemkern-{number}/{path.name}" for number, path in enumerate(paths)}
 
-    def named(self, file: File, text: str, names: dict[Path, str]) -> str:
-        """A file's text in which every #include of a user's file has the name given to NVRTC.
+    def named(self, file: File, text: str, names: Mapping[Path | str, str]) -> str:
+        """A file's text in which every #include has the name given to NVRTC.
 
         `text`: of the file, possibly with parts blanked. A #line directive keeps the file's name.
+        `names`: by path, or by name for what is none of the user's files.
         """
         parts = [_line(1, file.path)]
         at = 0
         for include in file.includes:
-            if include.path is not None and include.path in names:
-                parts += [text[at : include.start], f'#include "{names[include.path]}"']
+            name = names.get(include.path or include.name)
+            if name is not None:
+                parts += [text[at : include.start], f'#include "{name}"']
                 at = include.end
         return "".join([*parts, text[at:]])
 

@@ -50,8 +50,7 @@ def launch_of(what: str | _core.Kernel, args: tuple[Any, ...], kw: dict[str, Any
     """The launches that a call would make. Raises what the call itself would raise."""
     __tracebackhide__ = True
     if isinstance(what, _core.Kernel):
-        ptx = what.source == what.ptx
-        sources = {"": what.ptx} if ptx else {"kernel.cu": what.source}
+        sources = {"": what.ptx, **what._origin.texts}
         try:
             grid, block = _extent(args[0]), _extent(args[1])
         except (IndexError, TypeError, ValueError):  # the call will raise for these

@@ -7,20 +7,21 @@ the rest. All else, such as std::vector or fopen, is of the host and left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ._includes import STANDARD
 
 # Host functions are compiled as device functions, so that a launch in one of them instantiates its
 # kernel. cuda_device_runtime_api.h declares what launches from device code need.
+FOLDER = "smemkern/"
 OPTIONS = ("-default-device",)
 PRELUDE = """\
 #undef __host__
 #define __host__
 #include <cuda_device_runtime_api.h>
-#include "smemkern/standard.h"
-#include "smemkern/host.h"
+#include "smemkern/.standard.h"
+#include "smemkern/.host.h"
 """
 
 _MATH_CONSTANTS = {
@@ -89,7 +90,6 @@ _STANDARD = f"""
 #include <cuda/std/cfloat>
 #include <cuda/std/climits>
 #include <cuda/std/cstdint>
-#include <cuda/std/limits>
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
@@ -101,8 +101,7 @@ typedef decltype(nullptr) nullptr_t;
 #define HUGE_VAL (__longlong_as_double(0x7ff0000000000000))
 {_defined(_MATH_CONSTANTS)}{_defined(_FLOATS)}namespace std {{
 {_using(_INTEGERS)}using ::nullptr_t;
-{_using(_MATH)}using cuda::std::numeric_limits;
-template <class T> constexpr const T &min(const T &a, const T &b) {{ return b < a ? b : a; }}
+{_using(_MATH)}template <class T> constexpr const T &min(const T &a, const T &b) {{ return b < a ? b : a; }}
 template <class T> constexpr const T &max(const T &a, const T &b) {{ return a < b ? b : a; }}
 template <class T> constexpr const T &clamp(const T &x, const T &low, const T &high) {{
     return x < low ? low : high < x ? high : x;
@@ -112,6 +111,7 @@ template <class T> constexpr const T &clamp(const T &x, const T &low, const T &h
 """
 
 # Header to names that it takes from the header of libcu++ with the same name.
+_OF_C = frozenset(name for name in STANDARD if name.endswith(".h"))
 _LIBCUXX = {
     "array": "array",
     "atomic": "atomic memory_order memory_order_relaxed memory_order_acquire memory_order_release "
@@ -122,9 +122,10 @@ _LIBCUXX = {
     "greater_equal less_equal logical_and logical_or bit_and bit_or bit_xor",
     "initializer_list": "",
     "iterator": "iterator_traits",
+    "limits": "numeric_limits",
     "optional": "optional nullopt",
     "span": "span",
-    "tuple": "tuple make_tuple tie get tuple_size tuple_element tuple_cat",
+    "tuple": "tuple make_tuple tie get tuple_cat",
     "type_traits": "true_type false_type integral_constant bool_constant conditional conditional_t "
     "enable_if enable_if_t void_t decay decay_t common_type common_type_t remove_reference "
     "remove_reference_t remove_cv remove_cv_t remove_const remove_const_t remove_pointer "
@@ -140,26 +141,44 @@ _LIBCUXX = {
     "utility": "pair make_pair declval forward move swap exchange integer_sequence index_sequence "
     "make_integer_sequence make_index_sequence",
 }  # fmt: skip
-_TOGETHER = {  # headers that bring others with them, as they do in common standard libraries
-    "algorithm": ("utility",),
-    "functional": ("utility",),
-    "memory": ("utility", "type_traits"),
-    "string": ("utility",),
-    "tuple": ("utility",),
-    "array": ("utility",),
-    "utility": ("type_traits",),
-    "map": ("utility",),
-    "vector": ("utility", "initializer_list"),
-}
 
 
-def _header(name: str) -> str:
-    parts = ['#pragma once\n#include "smemkern/standard.h"\n']
-    parts += [f"#include <{other}>\n" for other in _TOGETHER.get(name, ())]
-    if name in _LIBCUXX:
-        names = _using(_LIBCUXX[name], "cuda::std")
-        parts.append(f"#include <cuda/std/{name}>\nnamespace std {{\n{names}}}\n")
-    return "".join(parts)
+def _header(name: str, used: set[str]) -> str:
+    """A header of the C or C++ library; `used`: the words of the user's files."""
+    text = '#pragma once\n#include "smemkern/.standard.h"\n'
+    # Common standard libraries bring some headers with others. libcu++ takes long to compile, so
+    # that what no file names is left out.
+    for other in dict.fromkeys((name, "utility", "type_traits", "limits")):
+        if other == name or name not in _OF_C:
+            if used & set(_LIBCUXX.get(other, "").split()):
+                names = _using(_LIBCUXX[other], "cuda::std")
+                guard = f"SMEMKERN_{other.upper()}"
+                text += f"#ifndef {guard}\n#define {guard}\n#include <cuda/std/{other}>\n"
+                text += f"namespace std {{\n{names}}}\n#endif\n"
+    return text
+
+
+# Each #include of <assert.h> defines assert() anew, by NDEBUG.
+_ASSERT = """\
+#undef assert
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) \\
+    ((condition) ? (void)0 : __assertfail(#condition, __FILE__, __LINE__, __func__, sizeof(char)))
+#endif
+"""
+
+
+def headers(texts: Sequence[str], roots: Iterable[Path]) -> dict[str, str]:
+    """The headers in memory for these texts of a user; `roots`: folders of CUDA's headers."""
+    used = set(re.findall(r"\b[a-z]\w+", "\n".join(texts)))
+    made = {name: _header(name, used) for name in sorted(STANDARD)}
+    made["assert.h"] = made["cassert"] = _ASSERT
+    made[".standard.h"] = _STANDARD
+    made[".host.h"] = _host_header(used, roots)
+    # libcu++ asks for <version> and others by __has_include, so that they need names of their own.
+    return {FOLDER + name: text for name, text in made.items()}
 
 
 # Functions of the host that programs call around their launches, by what they return. They do
@@ -179,9 +198,8 @@ usleep vfprintf vsnprintf""",
 _HOST_TEMPLATE = "template <class... T> {type} {name}(T &&...) {{ return ({type})0; }}\n"
 
 
-def host_header(texts: Iterable[str], roots: Iterable[Path]) -> str:
-    """Declares the functions of the host's libraries that these texts name."""
-    used = set(re.findall(r"\b[a-z]\w+", "\n".join(texts)))
+def _host_header(used: set[str], roots: Iterable[Path]) -> str:
+    """Declares the functions of the host's libraries among the used words."""
     runtime, device = set(), set()
     for root in roots:
         api, own = root / "cuda_runtime_api.h", root / "cuda_device_runtime_api.h"
@@ -221,17 +239,4 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *, T, int
                                                                    unsigned) {
     return cudaSuccess;
 }
-"""
-
-HEADERS = {name: _header(name) for name in sorted(STANDARD)}
-HEADERS["smemkern/standard.h"] = _STANDARD
-# Each #include of <assert.h> defines assert() anew, by NDEBUG.
-HEADERS["assert.h"] = HEADERS["cassert"] = """\
-#undef assert
-#ifdef NDEBUG
-#define assert(condition) ((void)0)
-#else
-#define assert(condition) \\
-    ((condition) ? (void)0 : __assertfail(#condition, __FILE__, __LINE__, __func__, sizeof(char)))
-#endif
 """
