@@ -11,6 +11,7 @@ from pathlib import Path
 from . import _cli, _cli_trace
 from ._cli import Answer
 from ._core import Kernel
+from ._demangle import demangled
 from ._document import Listing, Node, Paragraph
 from ._hazards import Hazard, place
 from ._observe import trace
@@ -67,7 +68,7 @@ def run(chosen: argparse.Namespace) -> Answer:
     ended = " (a fault ended the run)" if found.incomplete else ""
     nodes.append(
         Paragraph(
-            f"{chosen.file}: kernel {kernel.name}: {many}{ended}",
+            f"{chosen.file}: kernel {demangled(kernel.name).written}: {many}{ended}",
             "bad" if found.hazards else "good",
         )
     )

@@ -40,6 +40,7 @@ class Origin:
     file: str | None = None  # the file, as given
     compiler: str | None = None  # None: the source was PTX
     texts: Mapping[str, str] = field(default_factory=dict)  # by file name: the user's files
+    pointees: dict[tuple[str, int], tuple[str | None, ...]] = field(default_factory=dict)
 
 
 class _Made(NamedTuple):
@@ -276,7 +277,7 @@ class _Unit:
         return _made_by_nvrtc(ptx, _nvrtc_name())
 
     def _without_host_code(self) -> _Made:
-        self.roots = _nvrtc.include_options()
+        self.roots = _nvrtc.all_include_options()
         try:
             return self._view(_DEFAULT_ARCH)
         except _core.CompileError:

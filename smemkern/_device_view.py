@@ -143,7 +143,7 @@ class DeviceView:
             own = _shims.FOLDER + name
             if own in self.headers or not any((root / name).is_file() for root in roots):
                 self.names[name] = own
-                self.headers.setdefault(own, "")  # a library of the host
+                self.headers.setdefault(own, _shims.MISSING)
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function
         self._instantiated: set[tuple[str, int]] = set()  # launches that are names now
         self._device_macros = _device_macros(texts)
@@ -186,7 +186,7 @@ class DeviceView:
     def _treat(self, found: Diagnostic, functions: set[tuple[str, int]]) -> bool:
         missing = re.match(r'cannot open source file "([^"]+)"', found.message)
         if missing and missing[1] not in self.headers:
-            self.headers[missing[1]] = ""
+            self.headers[missing[1]] = _shims.MISSING
             return True
         return any(self._remove(place, functions) for place in found.places)
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._demangle import demangled
 from ._document import Listing, Node, Paragraph
 from ._rows import Rows
 from ._table import Cell
 from ._trace_rows import base_name
+from ._wording import readable
 
 if TYPE_CHECKING:
     from ._observe import Trace
@@ -100,7 +102,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         block=block,
         threads=(thread, other_thread) if two else (thread,) if text else (),
         address=address,
-        message=fault or "",
+        message=readable(fault or ""),
         file=file,
         other_file=other_file,
         other_block=other_block if two and other_text else block,
@@ -110,7 +112,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     )
     if not fault or kind in _SHUFFLES:
         return row._replace(message=_sentence(row, space))
-    message = _FOLDERS.sub("", fault)
+    message = _FOLDERS.sub("", row.message)
     return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
 
 
@@ -260,7 +262,7 @@ def _thread_name(row: Hazard, which: int) -> str:
 def report(hazards: Sequence[Hazard], entry: str) -> str:
     """All hazards as one text."""
     found = "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
-    lines = [f"kernel {entry}: {found}"]
+    lines = [f"kernel {demangled(entry).written}: {found}"]
     lines += [f"  {number}. {row.message}" for number, row in enumerate(hazards, 1)]
     return "\n".join(lines)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 MAX_FILES = 4000
 MAX_BYTES = 64 << 20
 _PARENTS = 6  # folders above a source that are searched
-_PLACES = ("", "include", "inc", "common", "Common", "src")  # where projects keep their headers
+_PLACES = ("", "include", "inc", "includes", "common", "Common", "src", "utils", "headers")
 
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\w+))')
 _TOKENS = re.compile(
@@ -170,11 +170,16 @@ def _file(folder: Path, name: str) -> Path | None:
 def _above(folder: Path) -> Iterator[Path]:
     """Folders in which a project keeps its headers, up to the root of its repository."""
     home = Path.home()
+    for variable in ("CUTLASS_PATH", "CUTLASS_HOME", "CUTLASS_DIR", "CUTLASS_ROOT"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable], "include")
     for level in [folder, *folder.parents][:_PARENTS]:
         if level in (home, Path(level.root), Path("/tmp")):
             return
         for place in _PLACES:
             yield level / place
+        for vendor in ("", "third_party", "third-party", "3rdparty", "external", "deps"):
+            yield level / vendor / "cutlass" / "include"
         if (level / ".git").exists():
             return
 

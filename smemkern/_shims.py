@@ -24,6 +24,14 @@ PRELUDE = """\
 #include "smemkern/.host.h"
 """
 
+# What takes the place of a header that is nowhere: libraries commonly bring these with them.
+MISSING = """\
+#pragma once
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <library_types.h>
+"""
+
 _MATH_CONSTANTS = {
     "M_E": "2.7182818284590452354",
     "M_LOG2E": "1.4426950408889634074",

@@ -120,6 +120,26 @@ static int refuse_limit(void) {
     return -1;
 }
 
+/* Checks what the source says of the parameters: their number, and the types of arrays. */
+static int check_declaration(kernel *self, PyObject *args) {
+    PyObject *module = PyImport_ImportModule("smemkern._parameters");
+    PyObject *given = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args));
+    PyObject *wrong = NULL;
+    if (module && given) {
+        const Py_ssize_t n = PyTuple_GET_SIZE(given);
+        const size_t expected = self->signature.n_parameters;
+        wrong = (size_t)n == expected
+                    ? PyObject_CallMethod(module, "wrong_array", "OO", self, given)
+                    : PyObject_CallMethod(module, "wrong_number", "Onn", self, n,
+                                          (Py_ssize_t)expected);
+    }
+    if (wrong && wrong != Py_None) PyErr_SetObject(PyExc_TypeError, wrong);
+    Py_XDECREF(module);
+    Py_XDECREF(given);
+    Py_XDECREF(wrong);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int refuse_textures(void) {
     PyErr_SetString(PyExc_ValueError, "textures and surfaces are for the emulator only: pass "
                                       "device='emu'");
@@ -200,6 +220,7 @@ PyObject *kernel_launch(module_state *state, PyObject *object, PyObject *args, P
         PyErr_SetString(PyExc_TypeError, "a Kernel is called with (grid, block, *args)");
         return NULL;
     }
+    if (check_declaration(self, args)) return NULL;
     if (shared_bytes < 0) {
         return PyErr_Format(PyExc_ValueError, "shared_bytes must not be negative, but is %zd",
                             shared_bytes);
