@@ -74,8 +74,12 @@ def kernel_source(
         ptx = text.encode()
         return text, ptx, _entry(ptx, name, file or "the PTX"), Origin(file)
     unit = _Unit(text, file, name, given)
-    made = unit.compiled()
-    entry = made.entry or _entry(made.ptx, name, unit.shown)
+    try:
+        made = unit.compiled()
+    except ValueError:  # NVRTC takes the name for none of a kernel
+        unit = _Unit(text, file, None, given)
+        made = unit.compiled()
+    entry = made.entry or unit.entry(made.ptx, name)
     texts = {path.name: one.text for path, one in unit.includes.files.items()}
     texts[unit.path.name] = text
     return text, made.ptx, entry, Origin(file, made.compiler, texts)
@@ -205,6 +209,19 @@ class _Unit:
         if key:
             _store(key, made)
         return made
+
+    def entry(self, ptx: bytes, name: str | None) -> str | None:
+        """The entry of a name; None: the only entry."""
+        if entries(ptx):
+            return _entry(ptx, name, self.shown)
+        found = [one for file in self.includes.files.values() for one in _templates(file.text)]
+        if not found:
+            raise ValueError(f"{self.shown} has no kernel (no __global__ function)")
+        named = f"no kernel '{_printable(name)}'" if name else "no kernel but templates"
+        raise ValueError(
+            f"{self.shown} has {named}, of which nothing is instantiated; name one with its "
+            f"template arguments, as 'tile<float, 16>': {', '.join(dict.fromkeys(found))}"
+        )
 
     def _key(self) -> bytes | None:
         """A hash of all that the result depends on; None if that is not known."""
@@ -339,6 +356,12 @@ class _Unit:
                 if len(new) == 1:
                     return _Made(made.ptx, new[0], "nvcc", made.read)
         return _Made(made.ptx, None, "nvcc", made.read)
+
+
+def _templates(text: str) -> list[str]:
+    """The templates of kernels, as "tile<class T, int N>"."""
+    pattern = r"template\s*<([^;{}()]*)>\s*(?:\w+\s+)*?__global__[^;{}]*?(\w+)\s*\((?!\s*\w+\s*\)\s*\w+\s*\()"
+    return [f"{name}<{' '.join(own.split())}>" for own, name in re.findall(pattern, text)]
 
 
 def _matches(found: Mapping[str, Name], name: str | None) -> bool:
