@@ -83,18 +83,25 @@ def run(chosen: argparse.Namespace) -> Answer:
 
 
 def quote(hazard: Hazard, kernel: Kernel) -> list[str]:
-    """The source lines of a hazard."""
+    """The source lines of a hazard, and the lines that call them."""
+    places = {(hazard.file, hazard.line): 0, (hazard.other_file, hazard.other_line or 0): 0}
     quoted = []
-    pairs = {(hazard.file, hazard.line), (hazard.other_file, hazard.other_line)}
-    for name, line in sorted(pairs, key=str):
-        text = source_line(kernel, name, line) if line else None
-        if text is not None:
-            quoted.append(f"     {place(name, line):>20} | {text}")
+    for name, line in sorted(places, key=str):
+        quoted += _quoted(kernel, name, line, "")
+    calls = dict.fromkeys((*hazard.callers, *hazard.other_callers))
+    for name, line in calls:
+        if (name, line) not in places:
+            quoted += _quoted(kernel, name, line, "  (calls it)")
     return quoted
+
+
+def _quoted(kernel: Kernel, name: str | None, line: int, note: str) -> list[str]:
+    text = source_line(kernel, name, line) if line else None
+    return [] if text is None else [f"     {place(name, line):>20} | {text}{note}"]
 
 
 def source_line(kernel: Kernel, name: str | None, line: int) -> str | None:
     """A line of one of the kernel's files, or of its PTX; None if it is not known."""
-    text = kernel.ptx if name is None else kernel._origin.texts.get(name, "")
-    lines = text.splitlines()
+    text = kernel.ptx if name is None else kernel._origin.text_of(name, kernel.ptx)
+    lines = (text or "").splitlines()
     return lines[line - 1] if 1 <= line <= len(lines) else None

@@ -27,7 +27,10 @@ def add_compile_options(parser: argparse._ActionsContainer, *, arch: bool = True
         "-G", dest="debug", action="store_true", help="compile as written, without optimising"
     )
     parser.add_argument(
-        "--option", action="append", default=[], help="another compiler option: --option=--fmad=false"
+        "--option",
+        action="append",
+        default=[],
+        help="another compiler option: --option=--fmad=false",
     )
 
 

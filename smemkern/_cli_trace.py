@@ -257,4 +257,7 @@ def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
 
 def hazard_data(hazard: Hazard) -> dict[str, Any]:
     """A hazard as data for --json."""
-    return hazard._asdict()
+    data = hazard._asdict()
+    for name in ("callers", "other_callers"):
+        data[name] = [{"file": file, "line": line} for file, line in data[name]]
+    return data

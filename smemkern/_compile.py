@@ -22,11 +22,12 @@ from typing import NamedTuple
 
 from . import _core, _nvcc, _nvrtc
 from ._demangle import Name, demangled, normal
-from ._device_view import DeviceView
+from ._device_view import DeviceView, diagnostics
 from ._includes import Includes
 
 TEXT = "kernel.cu"  # the name of a source that is no file
 MAX_BYTES = 256 << 20  # of a file
+_HEADER_BYTES = 4 << 20
 _DEFAULT_ARCH = "compute_80"
 _NEWER_ARCH = "compute_90a"  # tried if a source does not compile for the default
 _ENTRY_LINE = b"// entry: "
@@ -41,6 +42,26 @@ class Origin:
     compiler: str | None = None  # None: the source was PTX
     texts: Mapping[str, str] = field(default_factory=dict)  # by file name: the user's files
     pointees: dict[tuple[str, int], tuple[str | None, ...]] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)  # of CUDA, as far as they were asked for
+
+    def text_of(self, name: str, ptx: str) -> str | None:
+        """The text of a file that line information names: one of the user's, or of CUDA's."""
+        if name in self.texts:
+            return self.texts[name]
+        if name not in self.headers and self.compiler is not None:
+            self.headers[name] = _header_text(name, ptx)
+        return self.headers.get(name)
+
+
+def _header_text(name: str, ptx: str) -> str:
+    """The text of a header in a folder of CUDA's that the PTX names by its path; "": none."""
+    roots = [Path(option[2:]).resolve() for option in _nvrtc.all_include_options()]
+    for found in dict.fromkeys(re.findall(r'\.file\s+\d+\s+"([^"\n]+)"', ptx)):
+        path = Path(os.path.realpath(found))
+        known = path.name == name and any(root in path.parents for root in roots)
+        if known and path.is_file() and path.stat().st_size < _HEADER_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 class _Made(NamedTuple):
@@ -150,16 +171,16 @@ def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
     if not found:
         return name  # the reader of PTX says what is wrong
     if name is None:
-        if len(found) == 1:
-            return next(iter(found))
-        raise ValueError(f"{shown} has several kernels; name one of: {_joined(listed(found))}")
+        own = {entry: one for entry, one in found.items() if not _is_of_library(one)} or found
+        if len(own) == 1:
+            return next(iter(own))
+        raise ValueError(f"{shown} has several kernels; name one of: {_joined(listed(own))}")
     if name in found:
         return name
     wanted = normal(name)
     ways = (
         lambda one: normal(one.written) == wanted or normal(one.whole) == wanted,
         lambda one: normal(one.written.split("<")[0]) == wanted,
-        lambda one: one.plain == wanted,
     )
     for way in ways:
         matches = {entry: one for entry, one in found.items() if way(one)}
@@ -167,8 +188,17 @@ def _entry(ptx: bytes, name: str | None, shown: str) -> str | None:
             return next(iter(matches))
         if matches:
             many = _joined(listed(matches))
-            raise ValueError(f"{shown} has several kernels '{_printable(name)}'; name one of: {many}")
-    raise ValueError(f"{shown} has no kernel '{_printable(name)}'; it has: {_joined(listed(found))}")
+            raise ValueError(
+                f"{shown} has several kernels '{_printable(name)}'; name one of: {many}"
+            )
+    raise ValueError(
+        f"{shown} has no kernel '{_printable(name)}'; it has: {_joined(listed(found))}"
+    )
+
+
+def _is_of_library(name: Name) -> bool:
+    """Whether a kernel is one of CUDA's C++ libraries, which instantiate some of their own."""
+    return name.written.startswith(("cub::", "thrust::", "at_cuda_detail::cub::"))
 
 
 def _printable(text: str) -> str:
@@ -186,7 +216,9 @@ def _joined(names: Sequence[str], most: int = 40) -> str:
 class _Unit:
     """A source, and how to compile it."""
 
-    def __init__(self, text: str, file: str | None, name: str | None, given: tuple[str, ...]) -> None:
+    def __init__(
+        self, text: str, file: str | None, name: str | None, given: tuple[str, ...]
+    ) -> None:
         self.text, self.name = text, name
         self.shown = file or TEXT
         self.path = Path(os.path.abspath(self.shown))
@@ -261,7 +293,9 @@ class _Unit:
     def _told(self, errors: Sequence[Exception]) -> Exception:
         """The error to show, of those of each way: the last that is not about a missing header."""
         about = [e for e in errors[1:] if not re.search("No such file|cannot open", str(e))]
-        return _core.CompileError(self._own_names(str((about or errors)[-1])))
+        log = self._own_names(_errors_only(str((about or errors)[-1])))
+        by_nvcc = any(isinstance(error, _nvcc.Failure) for error in errors)
+        return _core.CompileError(log if by_nvcc else f"{log}\n{_HINT}")
 
     def _own_names(self, log: str) -> str:
         """A compiler's log with the names of files as they were given."""
@@ -312,7 +346,7 @@ class _Unit:
             return self._nvrtc(text, headers, more, entry)
 
         entry = None
-        view = DeviceView(self.includes, [Path(root[2:]) for root in self.roots])
+        view = DeviceView(self.includes, [Path(root[2:]) for root in _nvrtc.include_options()])
         ptx = view.compile(compile)
         entry = self._expression
         if entry:
@@ -365,7 +399,9 @@ def _templates(text: str) -> list[str]:
 
 
 def _matches(found: Mapping[str, Name], name: str | None) -> bool:
-    return any(name == entry or normal(one.written) == normal(name or "") for entry, one in found.items())
+    return any(
+        name == entry or normal(one.written) == normal(name or "") for entry, one in found.items()
+    )
 
 
 def _nvrtc_name() -> str:
@@ -391,6 +427,31 @@ def _folders(options: Iterable[str]) -> tuple[tuple[str, ...], list[Path]]:
         else:
             folders.append(Path(os.path.abspath(found[1] or next(pending, "."))))
     return tuple(kept), folders
+
+
+def unit(file: str | os.PathLike[str]) -> _Unit:
+    """A file of CUDA C++ without options, for all of its kernels."""
+    text, name = _read(file)
+    return _Unit(text, name, None, ())
+
+
+_SHOWN = 12  # errors
+_HINT = (
+    "hint: without nvcc, what NVRTC cannot compile of host code is left out, but device code must "
+    "compile. Put nvcc and a host compiler on PATH, pass folders of headers by -I, or put code that "
+    "is only for the host between #ifndef __CUDACC_RTC__ and #endif"
+)
+
+
+def _errors_only(log: str) -> str:
+    """A log of NVRTC without its warnings, and without most of very many errors."""
+    found = diagnostics(log)
+    if not found or not log.startswith("NVRTC"):
+        return log
+    shown = [one.text for one in found[:_SHOWN]]
+    left = len(found) - len(shown)
+    more = [f"and {left} more error{'s' * (left != 1)}"] if left else []
+    return "\n".join([log.partition("\n")[0], *shown, *more])
 
 
 # ---- the cache ----

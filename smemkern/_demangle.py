@@ -72,7 +72,9 @@ _ANONYMOUS = re.compile(r"_GLOBAL__N_|_INTERNAL_[0-9a-f]{8}_|_NV_ANON_NAMESPACE"
 class Name(NamedTuple):
     """A demangled function."""
 
-    written: str  # with namespaces and template arguments, as one names it: "space::tile<float, 16>"
+    written: (
+        str  # with namespaces and template arguments, as one names it: "space::tile<float, 16>"
+    )
     parameters: tuple[str, ...] | None  # the types; None: it is no function
 
     @property
@@ -445,9 +447,12 @@ def shortened(name: str, characters: int = 60) -> str:
         return name
     begin = name.find("<")
     if begin < 0:
-        return f"...{name[-characters + 3:]}"
+        return f"...{name[-characters + 3 :]}"
     outer = re.sub(r"<[^<>]*>", "<...>", name)
-    while len(outer) > characters and (again := re.sub(r"<[^<>]*<\.\.\.>[^<>]*>", "<...>", outer)) != outer:
+    while (
+        len(outer) > characters
+        and (again := re.sub(r"<[^<>]*<\.\.\.>[^<>]*>", "<...>", outer)) != outer
+    ):
         outer = again
     return outer
 

@@ -47,7 +47,10 @@ _START = re.compile(
     re.MULTILINE,
 )
 _FROM = re.compile(r"at line (\d+)(?: of (\S.*?))?$", re.MULTILINE)
-_SUMMARY = re.compile(r"^(?:Error limit reached|\d+ errors? detected|.*catastrophic error detected)")
+_SUMMARY = re.compile(
+    r"^(?:Error limit reached\.|\d+ errors? detected in|.*\d+ catastrophic error|Remark: |\S.* note #)",
+    re.MULTILINE,
+)
 
 
 def diagnostics(log: str) -> list[Diagnostic]:
@@ -58,7 +61,7 @@ def diagnostics(log: str) -> list[Diagnostic]:
     for start, end in zip(starts, ends, strict=True):
         if "error" not in start["kind"]:
             continue
-        text = log[start.start() : end].rstrip()
+        text = _SUMMARY.split(log[start.start() : end])[0].rstrip()
         column = None
         caret = re.search(r"^(\s*)\^", text, re.MULTILINE)
         if caret:
@@ -141,7 +144,9 @@ class DeviceView:
         self.names: dict[Path | str, str] = {**includes.names()}
         for name in includes.missing:
             own = _shims.FOLDER + name
-            if own in self.headers or not any((root / name).is_file() for root in roots):
+            # Of a toolkit beside NVRTC's own headers, only cuRAND is used: it is device code.
+            found = name.startswith("curand") or any((root / name).is_file() for root in roots)
+            if own in self.headers or not found or _shims.for_the_host(name):
                 self.names[name] = own
                 self.headers.setdefault(own, _shims.MISSING)
         self._rounds: Counter[tuple[str, int]] = Counter()  # with errors, by function

@@ -43,6 +43,9 @@ class Hazard(NamedTuple):
     count: int  # type: ignore[assignment]   # occurrences: granules of memory, barriers, ...
     argument: int | None  # of the Kernel; counted from 0, without grid and block
     element: tuple[int, ...] | None  # of that argument
+    # The call sites of inlined code, as (file, line), innermost first: of line, and of other_line.
+    callers: tuple[tuple[str | None, int], ...] = ()
+    other_callers: tuple[tuple[str | None, int], ...] = ()
 
 
 class Hazards(Rows[Hazard]):
@@ -82,8 +85,8 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
-    file, line, text, block, thread = party
-    other_file, other_line, other_text, other_block, other_thread = other
+    file, line, text, block, thread, callers = party
+    other_file, other_line, other_text, other_block, other_thread, other_callers = other
     file, other_file = base_name(file), base_name(other_file)
     two = kind in RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
@@ -109,6 +112,8 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         count=count,
         argument=argument if argument >= 0 else None,
         element=element,
+        callers=tuple((base_name(of), number) for of, number in callers),
+        other_callers=tuple((base_name(of), number) for of, number in other_callers),
     )
     if not fault or kind in _SHUFFLES:
         return row._replace(message=_sentence(row, space))
@@ -134,6 +139,9 @@ def _indexed(variable: str, at: int, width: int) -> str:
 
 def _plain_name(name: str) -> str:
     """The last part of a mangled C++ name: "tile" for "_ZZ6kernelPfE4tile"."""
+    found = demangled(name)
+    if found.written != name:
+        return found.plain
     if name.startswith("_Z"):
         for found in re.finditer(r"\d+", name):
             for cut in range(found.start(), found.end()):

@@ -27,6 +27,10 @@ _OPTIONS = (
 )
 
 
+class Failure(_core.CompileError):
+    """nvcc does not take the source; the text is what it printed."""
+
+
 class Made(NamedTuple):
     ptx: bytes
     read: tuple[Path, ...]  # the files that were read
@@ -58,7 +62,7 @@ def compile_file(file: Path, options: Sequence[str], folders: Sequence[Path]) ->
         command += ["-MD", "-MF", str(read), "-o", str(out), str(file)]
         said = _run(command, temporary)
         if not out.is_file():
-            raise _core.CompileError(said.strip() or "nvcc failed")
+            raise Failure(said.strip() or "nvcc failed")
         return Made(out.read_bytes(), _read(read))
 
 

@@ -64,7 +64,7 @@ def all_include_options() -> tuple[str, ...]:
     first = include_options()
     chosen = {option[2:] for option in first}
     roots = [root for root in _include_roots() if (root / "curand_kernel.h").is_file()]
-    roots += [folder for nvidia in wheels() for folder in sorted(nvidia.glob("*/include"))]
+    roots += [path.parent for nvidia in wheels() for path in nvidia.glob("*/include/curand.h")]
     more = dict.fromkeys(f"-I{root}" for root in roots if str(root) not in chosen)
     return (*first, *more)
 

@@ -19,7 +19,9 @@ _TOKEN = re.compile(
     | (?P<mark2><<<|>>>|::|->|\S)""",
     re.DOTALL | re.VERBOSE,
 )
-_DIRECTIVE = re.compile(r"[ \t]*#(?:[^\\\n/]|\\.|/(?![*/])|/\*.*?\*/|//(?:[^\\\n]|\\.)*)*", re.DOTALL)
+_DIRECTIVE = re.compile(
+    r"[ \t]*#(?:[^\\\n/]|\\.|/(?![*/])|/\*.*?\*/|//(?:[^\\\n]|\\.)*)*", re.DOTALL
+)
 _TYPES = ("class", "struct", "union")
 _CONTROL = ("if", "for", "while", "switch", "else", "do", "try", "catch")
 _AFTER_HEAD = ("const", "noexcept", "override", "final", "try", "mutable", "volatile", "requires")
@@ -196,9 +198,7 @@ class Outline:
             and name not in ("alignas", "static_assert", "decltype", "asm", "operator")
         )
 
-    def _braces(
-        self, at: int, end: int, head: list[Token], begin: int
-    ) -> tuple[Item, int] | None:
+    def _braces(self, at: int, end: int, head: list[Token], begin: int) -> tuple[Item, int] | None:
         """The item whose braces open at `at`; None if they are part of a longer declaration."""
         close = self._closing(at, end)
         words = [token.text for token in head]
@@ -290,7 +290,9 @@ _OF_TYPES = ("alignas", "__align__", "__attribute__", "__declspec", "__builtin_a
 def _is_function(flat: Sequence[str]) -> bool:
     """Whether a head with "struct" is that of a function that returns one."""
     return any(
-        word == "(" and flat[max(at - 1, 0)] not in _OF_TYPES and not _is_macro(flat[max(at - 1, 0)])
+        word == "("
+        and flat[max(at - 1, 0)] not in _OF_TYPES
+        and not _is_macro(flat[max(at - 1, 0)])
         for at, word in enumerate(flat)
     )
 

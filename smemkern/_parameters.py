@@ -105,14 +105,23 @@ _SCALARS: Mapping[str, str] = {
     "uint64_t": "i8",
     "size_t": "i8",
 }
-_NAMES = {"f2": "float16", "f4": "float32", "f8": "float64", "i2": "int16", "i4": "int32", "i8": "int64"}
+_NAMES = {
+    "f2": "float16",
+    "f4": "float32",
+    "f8": "float64",
+    "i2": "int16",
+    "i4": "int32",
+    "i8": "int64",
+}
 
 
 def pointees(kernel: Kernel, n: int) -> tuple[str | None, ...]:
     """What each parameter points to, as a NumPy type; None: no pointer to a known type."""
     found = []
     for one in parameters(kernel, n):
-        text = " ".join(w for w in one.type.replace("*", " * ").split() if w not in ("const", *_QUALIFIERS))
+        text = " ".join(
+            w for w in one.type.replace("*", " * ").split() if w not in ("const", *_QUALIFIERS)
+        )
         found.append(_SCALARS.get(text[:-2]) if text.endswith(" *") else None)
     return tuple(found)
 
@@ -157,8 +166,8 @@ def wrong_number(kernel: Kernel, given: int, n: int) -> str:
     many = f"{n} argument" + "s" * (n != 1)
     text = f"kernel {shown} takes {many} but {given} {'was' if given == 1 else 'were'} given"
     if given < n:
-        missing = [f"{at} ({one})" if str(one) else str(at) for at, one in enumerate(own) if at >= given]
+        missing = [
+            f"{at} ({one})" if str(one) else str(at) for at, one in enumerate(own) if at >= given
+        ]
         text += f"; missing: {', '.join(missing)}, counted from 0"
     return text
-
-

@@ -178,11 +178,30 @@ _ASSERT = """\
 """
 
 
-def headers(texts: Sequence[str], roots: Iterable[Path]) -> dict[str, str]:
+def _cub(roots: Iterable[Path]) -> str:
+    """<cub/cub.cuh> without the algorithms that the host launches."""
+    for root in roots:
+        if (root / "cub" / "block").is_dir():
+            parts = sorted(
+                path.relative_to(root)
+                for folder in ("block", "warp", "thread")
+                for path in (root / "cub" / folder).glob(f"{folder}_*.cuh")
+            )
+            return "#pragma once\n" + "".join(f"#include <{part}>\n" for part in parts)
+    return MISSING
+
+
+def for_the_host(name: str) -> bool:
+    """Whether a header of CUDA's C++ libraries is of algorithms that the host launches."""
+    return name.startswith(("cub/device/", "thrust/"))
+
+
+def headers(texts: Sequence[str], roots: Sequence[Path]) -> dict[str, str]:
     """The headers in memory for these texts of a user; `roots`: folders of CUDA's headers."""
     used = set(re.findall(r"\b[a-z]\w+", "\n".join(texts)))
     made = {name: _header(name, used) for name in sorted(STANDARD)}
     made["assert.h"] = made["cassert"] = _ASSERT
+    made["cub/cub.cuh"] = _cub(roots)
     made[".standard.h"] = _STANDARD
     made[".host.h"] = _host_header(used, roots)
     # libcu++ asks for <version> and others by __has_include, so that they need names of their own.

@@ -7,7 +7,9 @@ import re
 from ._demangle import demangled
 
 _MANGLED = re.compile(r"_Z\w[\w$]*")
-_ONE = re.compile(r"(?<![\d.,:-])1 (argument|block|byte|element|lane|line|thread|warp|word|time)s\b")
+_ONE = re.compile(
+    r"(?<![\d.,:-])1 (argument|block|byte|element|lane|line|thread|warp|word|time)s\b"
+)
 _ONE_WERE = re.compile(r"(?<!\d)1 were given")
 
 

@@ -128,10 +128,10 @@ static int check_declaration(kernel *self, PyObject *args) {
     if (module && given) {
         const Py_ssize_t n = PyTuple_GET_SIZE(given);
         const size_t expected = self->signature.n_parameters;
-        wrong = (size_t)n == expected
-                    ? PyObject_CallMethod(module, "wrong_array", "OO", self, given)
-                    : PyObject_CallMethod(module, "wrong_number", "Onn", self, n,
-                                          (Py_ssize_t)expected);
+        wrong =
+            (size_t)n == expected
+                ? PyObject_CallMethod(module, "wrong_array", "OO", self, given)
+                : PyObject_CallMethod(module, "wrong_number", "Onn", self, n, (Py_ssize_t)expected);
     }
     if (wrong && wrong != Py_None) PyErr_SetObject(PyExc_TypeError, wrong);
     Py_XDECREF(module);

@@ -14,8 +14,8 @@ int kernel_source_read(PyObject *source, const char *name, PyObject *options, ke
     if (!PyTuple_Check(read)) {
         PyErr_SetString(PyExc_TypeError, "kernel_source() should return a tuple");
     } else if (PyArg_ParseTuple(read, "USOO", &text, &ptx, &entry, &origin)) {
-        *out = (kernel_source){Py_NewRef(text), Py_NewRef(ptx), Py_NewRef(entry),
-                               Py_NewRef(origin)};
+        *out =
+            (kernel_source){Py_NewRef(text), Py_NewRef(ptx), Py_NewRef(entry), Py_NewRef(origin)};
         result = 0;
     }
     Py_DECREF(read);

@@ -97,7 +97,8 @@ static void note_position(const block_group *g) {
         for (uint32_t n = 0; !g->blocks[k]->ended && n < g->launch->n_warps; n++) {
             const warp *w = &g->blocks[k]->warps[n];
             if (!w->split || !w->split->next) continue;
-            warp_describe(w, w->split->frame->program->function, w->split->next, where, sizeof where);
+            warp_describe(w, w->split->frame->program->function, w->split->next, where,
+                          sizeof where);
             launch_interrupted_at(g->launch, where);
             return;
         }

@@ -118,10 +118,11 @@ static void count_instructions(const warp *w, const ptx_function *f, const insn 
     char message[1200], at[500];
     if (atomic_fetch_add(&l->instructions, executed + 1) <= l->max_instructions) return;
     warp_describe(w, f, i, at, sizeof at);
-    snprintf(message, sizeof message,
-             "kernel %.200s has run more than max_instructions = %" PRIu64
-             " warp instructions, and may never end: %s; raise the limit, or pass None for no limit",
-             l->program->function->name, l->max_instructions, at);
+    snprintf(
+        message, sizeof message,
+        "kernel %.200s has run more than max_instructions = %" PRIu64
+        " warp instructions, and may never end: %s; raise the limit, or pass None for no limit",
+        l->program->function->name, l->max_instructions, at);
     launch_fail(l, SMK_LAUNCH, message);
 }
 
