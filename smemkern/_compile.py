@@ -24,6 +24,7 @@ from . import _core, _nvcc, _nvrtc
 from ._demangle import Name, demangled, normal
 from ._device_view import DeviceView, diagnostics
 from ._includes import Includes
+from ._outline import Outline, every
 
 TEXT = "kernel.cu"  # the name of a source that is no file
 MAX_BYTES = 256 << 20  # of a file
@@ -206,8 +207,9 @@ def _printable(text: str) -> str:
 
 
 def _joined(names: Sequence[str], most: int = 40) -> str:
-    shown = "; ".join(names[:most]) if any("," in one for one in names) else ", ".join(names[:most])
-    return shown + f" and {len(names) - most} more" * (len(names) > most)
+    left = len(names) - most
+    shown = [*names[:most], *([f"and {left} more"] if left > 0 else [])]
+    return ("; " if any("," in one for one in shown) else ", ").join(shown)
 
 
 # ---- compilation ----
@@ -394,8 +396,17 @@ class _Unit:
 
 def _templates(text: str) -> list[str]:
     """The templates of kernels, as "tile<class T, int N>"."""
-    pattern = r"template\s*<([^;{}()]*)>\s*(?:\w+\s+)*?__global__[^;{}]*?(\w+)\s*\((?!\s*\w+\s*\)\s*\w+\s*\()"
-    return [f"{name}<{' '.join(own.split())}>" for own, name in re.findall(pattern, text)]
+    found = []
+    for item in every(Outline(text).items):
+        words = [token.text for token in item.head]
+        if item.kind != "function" or "__global__" not in words:
+            continue
+        own = re.match(r"template\s*<([^;{}()]*)>", text[item.start : item.body[0]])
+        calls = zip(words, words[1:])  # noqa: B905
+        name = next((w for w, after in calls if after == "(" and not w.startswith("__")), None)
+        if own and name:
+            found.append(f"{name}<{' '.join(own[1].split())}>")
+    return found
 
 
 def _matches(found: Mapping[str, Name], name: str | None) -> bool:
@@ -437,9 +448,9 @@ def unit(file: str | os.PathLike[str]) -> _Unit:
 
 _SHOWN = 12  # errors
 _HINT = (
-    "hint: without nvcc, what NVRTC cannot compile of host code is left out, but device code must "
-    "compile. Put nvcc and a host compiler on PATH, pass folders of headers by -I, or put code that "
-    "is only for the host between #ifndef __CUDACC_RTC__ and #endif"
+    "hint: without nvcc, host code that NVRTC cannot compile is left out, but device code must "
+    "compile. Put nvcc and a host compiler on PATH, pass folders of headers by -I, or put code "
+    "that is only for the host between #ifndef __CUDACC_RTC__ and #endif"
 )
 
 

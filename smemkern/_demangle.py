@@ -370,7 +370,8 @@ class _Reader:
         if code == "A":
             length = self.matched(r"A(\d*)_")[1]
             of = self.type()
-            return self.remember(_Type(f"{of.before} ", f"[{length}]{of.after}"))
+            space = "" if of.before.endswith(" ") else " "
+            return self.remember(_Type(of.before + space, f"[{length}]{of.after}"))
         if code == "M":
             self.at += 1
             outer, member = self.type(), self.type()

@@ -48,7 +48,8 @@ _START = re.compile(
 )
 _FROM = re.compile(r"at line (\d+)(?: of (\S.*?))?$", re.MULTILINE)
 _SUMMARY = re.compile(
-    r"^(?:Error limit reached\.|\d+ errors? detected in|.*\d+ catastrophic error|Remark: |\S.* note #)",
+    r"^(?:Error limit reached\.|\d+ errors? detected in|.*\d+ catastrophic error|Remark: )"
+    r"|^\S.* note #",
     re.MULTILINE,
 )
 
@@ -193,7 +194,11 @@ class DeviceView:
         if missing and missing[1] not in self.headers:
             self.headers[missing[1]] = _shims.MISSING
             return True
-        return any(self._remove(place, functions) for place in found.places)
+        if found.places[0].file in self.texts:
+            return self._remove(found.places[0], functions)
+        # Within a header of CUDA's: what of the user's led there, unless that is device code.
+        own = [place for place in found.places if place.file in self.texts]
+        return bool(own) and self._remove(own[0], functions)
 
     def _remove(self, place: Place, functions: set[tuple[str, int]]) -> bool:
         text = self.texts.get(place.file)

@@ -128,7 +128,7 @@ class Includes:
         return None
 
     def names(self) -> dict[Path, str]:
-        """The names under which headers are given to NVRTC: folders and "../" mean nothing there."""
+        """The names under which headers are given to NVRTC, which knows no folders of theirs."""
         paths = [path for path in self.files if path != self.main.path]
         return {path: f"smemkern-{number}/{path.name}" for number, path in enumerate(paths)}
 

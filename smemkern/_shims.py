@@ -1,7 +1,7 @@
 """Headers that NVRTC does not have: of the C and C++ library, as far as device code uses them.
 
-There are integers and limits, mathematics, min, max and swap, and what libcu++ (cuda/std/...) has of
-the rest. All else, such as std::vector or fopen, is of the host and left out.
+There are integers and limits, mathematics, min and max, and what libcu++ (cuda/std/...) has of the
+rest. All else, such as std::vector or fopen, is of the host and left out.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ typedef decltype(nullptr) nullptr_t;
 #define HUGE_VAL (__longlong_as_double(0x7ff0000000000000))
 {_defined(_MATH_CONSTANTS)}{_defined(_FLOATS)}namespace std {{
 {_using(_INTEGERS)}using ::nullptr_t;
-{_using(_MATH)}template <class T> constexpr const T &min(const T &a, const T &b) {{ return b < a ? b : a; }}
+{_using(_MATH)}
+template <class T> constexpr const T &min(const T &a, const T &b) {{ return b < a ? b : a; }}
 template <class T> constexpr const T &max(const T &a, const T &b) {{ return a < b ? b : a; }}
 template <class T> constexpr const T &clamp(const T &x, const T &low, const T &high) {{
     return x < low ? low : high < x ? high : x;
@@ -135,17 +136,19 @@ _LIBCUXX = {
     "span": "span",
     "tuple": "tuple make_tuple tie get tuple_cat",
     "type_traits": "true_type false_type integral_constant bool_constant conditional conditional_t "
-    "enable_if enable_if_t void_t decay decay_t common_type common_type_t remove_reference "
-    "remove_reference_t remove_cv remove_cv_t remove_const remove_const_t remove_pointer "
-    "remove_pointer_t add_pointer_t make_signed make_signed_t make_unsigned make_unsigned_t "
-    "underlying_type underlying_type_t is_same is_same_v is_integral is_integral_v is_floating_point "
-    "is_floating_point_v is_arithmetic is_arithmetic_v is_signed is_signed_v is_unsigned "
-    "is_unsigned_v is_pointer is_pointer_v is_const is_const_v is_enum is_enum_v is_class is_class_v "
-    "is_void is_void_v is_convertible is_convertible_v is_base_of is_base_of_v is_trivially_copyable "
-    "is_trivially_copyable_v is_default_constructible is_default_constructible_v is_reference "
-    "is_reference_v is_array is_array_v is_empty is_empty_v invoke_result invoke_result_t "
-    "aligned_storage aligned_storage_t alignment_of is_invocable is_invocable_v conjunction "
-    "disjunction negation conjunction_v disjunction_v negation_v",
+    "enable_if enable_if_t void_t decay decay_t common_type common_type_t "
+    "remove_reference remove_reference_t remove_cv remove_cv_t remove_const "
+    "remove_const_t remove_pointer remove_pointer_t add_pointer_t make_signed "
+    "make_signed_t make_unsigned make_unsigned_t underlying_type underlying_type_t "
+    "is_same is_same_v is_integral is_integral_v is_floating_point "
+    "is_floating_point_v is_arithmetic is_arithmetic_v is_signed is_signed_v "
+    "is_unsigned is_unsigned_v is_pointer is_pointer_v is_const is_const_v is_enum "
+    "is_enum_v is_class is_class_v is_void is_void_v is_convertible is_convertible_v "
+    "is_base_of is_base_of_v is_trivially_copyable is_trivially_copyable_v "
+    "is_default_constructible is_default_constructible_v is_reference is_reference_v "
+    "is_array is_array_v is_empty is_empty_v invoke_result invoke_result_t "
+    "aligned_storage aligned_storage_t alignment_of is_invocable is_invocable_v "
+    "conjunction disjunction negation conjunction_v disjunction_v negation_v",
     "utility": "pair make_pair declval forward move swap exchange integer_sequence index_sequence "
     "make_integer_sequence make_index_sequence",
 }  # fmt: skip
@@ -157,12 +160,12 @@ def _header(name: str, used: set[str]) -> str:
     # Common standard libraries bring some headers with others. libcu++ takes long to compile, so
     # that what no file names is left out.
     for other in dict.fromkeys((name, "utility", "type_traits", "limits")):
-        if other == name or name not in _OF_C:
-            if used & set(_LIBCUXX.get(other, "").split()):
-                names = _using(_LIBCUXX[other], "cuda::std")
-                guard = f"SMEMKERN_{other.upper()}"
-                text += f"#ifndef {guard}\n#define {guard}\n#include <cuda/std/{other}>\n"
-                text += f"namespace std {{\n{names}}}\n#endif\n"
+        wanted = other == name or name not in _OF_C
+        if wanted and used & set(_LIBCUXX.get(other, "").split()):
+            names = _using(_LIBCUXX[other], "cuda::std")
+            guard = f"SMEMKERN_{other.upper()}"
+            text += f"#ifndef {guard}\n#define {guard}\n#include <cuda/std/{other}>\n"
+            text += f"namespace std {{\n{names}}}\n#endif\n"
     return text
 
 

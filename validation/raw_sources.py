@@ -25,7 +25,6 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import records
-
 from smemkern import CompileError, _compile
 
 RECORD = "raw-sources.json"
