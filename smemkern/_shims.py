@@ -250,6 +250,10 @@ def _host_header(used: set[str], roots: Iterable[Path]) -> str:
 
 _HOST_START = """\
 struct FILE;
+struct timeval { long tv_sec, tv_usec; };
+struct timespec { long tv_sec, tv_nsec; };
+typedef long time_t;
+typedef long ssize_t;
 #define stdin ((FILE *)0)
 #define stdout ((FILE *)0)
 #define stderr ((FILE *)0)

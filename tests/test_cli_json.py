@@ -17,11 +17,13 @@ from smemkern._rows import Rows
 from test_trace_rows import PTX
 
 SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
-RACE = """extern "C" __global__ void race(int *y) { y[threadIdx.x / 32] = threadIdx.x; }"""
-BENIGN = """extern "C" __global__ void benign(int *y) {
+RACE = """__device__ __forceinline__ void set(int *y) { y[threadIdx.x / 32] = threadIdx.x; }
+extern "C" __global__ void race(int *y) { set(y); }"""
+BENIGN = """__device__ __forceinline__ void add(int *y) {
     int old = *y;
     atomicCAS(y, old, old + 1);
-}"""
+}
+extern "C" __global__ void benign(int *y) { add(y); }"""
 DOCUMENTS = {
     "info": [""],
     "demo": ["--device emu"],
