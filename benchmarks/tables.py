@@ -27,6 +27,7 @@ import notebook_record
 import records
 import referee_tables
 import reliability_tables
+import sources_tables
 import suites_tables
 from cells import Record, label, markdown, number, percent, size, times, where
 from claims import compared
@@ -39,6 +40,7 @@ HAZARDS = ROOT / "docs" / "hazards.md"
 HOST = ROOT / "docs" / "host-arrays.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 RELIABILITY = ROOT / "docs" / "reliability.md"
+SOURCES = ROOT / "docs" / "your-own-kernel.md"
 SUITES = ROOT / "docs" / "public-suites.md"
 KERNELS = ROOT / "csrc" / "kernels" / "README.md"
 
@@ -377,6 +379,7 @@ def documents() -> dict[Path, dict[str, str]]:
             "C mutants": c_mutant_tables.summary(records.RESULTS / "c-mutants.json"),
         },
         SUITES: suites_tables.parts(),
+        SOURCES: sources_tables.parts(),
     }
 
 

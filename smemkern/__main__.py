@@ -129,6 +129,8 @@ def _status_and_message(error: Exception) -> tuple[int, str]:
     message = str(error).strip()
     if isinstance(error, _MISSING):
         return _cli.MISSING, message
+    if isinstance(error, TimeoutError):  # an OSError
+        return _cli.FAILED, message
     if isinstance(error, OSError) and error.filename:
         return _cli.USAGE, f"{error.filename}: {error.strerror}"
     if isinstance(error, _USAGE):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import _cli, _cli_trace, _findings, _reports
+from . import _cli, _cli_compile, _cli_trace, _findings, _reports
 from ._cli import Answer
 from ._judge import CLEAN, Judgement, Problem, judge
 from ._judge_inputs import VALUES
@@ -69,9 +69,7 @@ def _add_launch(group: argparse._ActionsContainer) -> None:
     group.add_argument("--shared-bytes", default="0", metavar="N", help="dynamic shared memory (0)")
     group.add_argument("--cluster", metavar="N[,N[,N]]", help="blocks per cluster")
     group.add_argument("--cooperative", action="store_true", help="all blocks are resident")
-    group.add_argument(
-        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
-    )
+    _cli_compile.add_compile_options(group)
     for name in ("kernel", "grid", "block", "shared-bytes"):
         group.add_argument(f"--reference-{name}", metavar="X", help="if the reference's differs")
 
@@ -134,7 +132,7 @@ def _judged(chosen: argparse.Namespace) -> Judgement:
         reference_launch=_reference_launch(chosen),
         name=chosen.kernel,
         reference_name=chosen.reference_kernel,
-        options=_cli_trace.compile_options(chosen),
+        options=_cli_compile.options(chosen),
         timeout=chosen.timeout,
         max_instructions=chosen.max_instructions,
         seed=chosen.seed,
@@ -171,7 +169,7 @@ def _reference_launch(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _case(found: Judgement, chosen: argparse.Namespace, seconds: float) -> _findings.Case:
-    sources = _findings.Sources(chosen.file, _cli_trace.compile_options(chosen))
+    sources = _findings.Sources(chosen.file, _cli_compile.options(chosen))
     findings = [finding for problem in found.problems for finding in _of_problem(problem, sources)]
     name = f"judge {chosen.file.name} by {Path(chosen.reference).name}"
     return _findings.Case(name, _findings.shown(chosen.file), 1, findings, seconds)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _argspec, _cli, _core, _findings, _reports
+from . import _argspec, _cli, _cli_compile, _core, _findings, _reports
 from ._cli import Answer
 from ._document import Node, Paragraph
 from ._hazards import Hazard
@@ -42,7 +42,7 @@ transpose_tiled.cu:... store      4       128      512    512
         "trace sum.cu --grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000",
         """\
 shared        op     width  requests  wavefronts  ideal  worst  factor
-kernel.cu:5   store      4        32          32     32      1    1.00
+sum.cu:5      store      4        32          32     32      1    1.00
 ...
 hazard: RAW race, shared part[1]: ...""",
     ),
@@ -119,7 +119,7 @@ def _callable(prefix: str, **_: Any) -> list[str]:
 def kernel_files(prefix: str, **_: Any) -> list[str]:
     from argcomplete.completers import FilesCompleter
 
-    return [*FilesCompleter(("cu", "ptx"))(prefix)]
+    return [*FilesCompleter(_cli_compile.SUFFIXES)(prefix)]
 
 
 def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) -> None:
@@ -145,9 +145,8 @@ def add_kernel_arguments(parser: argparse._ActionsContainer, *, required: bool) 
     parser.add_argument(
         "--cooperative", action="store_true", help="all blocks are resident at the same time"
     )
-    parser.add_argument(
-        "--option", action="append", default=[], help="compiler option: --option=-DTILE=32"
-    )
+    _cli_compile.add_compile_options(parser)
+    _cli_compile.add_limits(parser)
 
 
 def _extent(text: str) -> tuple[int, ...]:
@@ -181,25 +180,15 @@ def kernel_call(
     path: Path, chosen: argparse.Namespace
 ) -> tuple[_core.Kernel, list[Any], dict[str, Any]]:
     """The Kernel of a file, with its arguments and keywords, from add_kernel_arguments()."""
-    kernel = kernel_in(path, chosen.kernel, chosen.option)
+    kernel = _cli_compile.kernel_in(path, chosen.kernel, _cli_compile.options(chosen))
     args = [chosen.grid, chosen.block, *_argspec.arguments(chosen.arg)]
     launch = {
         "shared_bytes": chosen.shared_bytes,
         "cluster": chosen.cluster,
         "cooperative": chosen.cooperative,
+        **_cli_compile.limits(chosen),
     }
     return kernel, args, launch
-
-
-def kernel_in(path: Path, name: str | None, options: list[str]) -> _core.Kernel:
-    """A Kernel of a file."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
-        raise _cli.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install '.[nvrtc]' in the "
-            "clone; or pass a PTX file, made by nvcc -ptx"
-        )
-    return _core.Kernel(source, name, tuple(options))
 
 
 def _operation(chosen: argparse.Namespace) -> tuple[str, list[Any], dict[str, Any]]:
@@ -303,16 +292,11 @@ def limit_nodes(found: Trace, limit: float | None) -> list[Node]:
     ]
 
 
-def compile_options(chosen: argparse.Namespace) -> list[str]:
-    """The compiler options of the command line."""
-    return chosen.option
-
-
 def case_of(
     found: Trace, command: str, file: Path, chosen: argparse.Namespace, seconds: float
 ) -> _findings.Case:
     """What reports say of a trace."""
-    sources = _findings.Sources(file, compile_options(chosen))
+    sources = _findings.Sources(file, _cli_compile.options(chosen))
     limit = getattr(chosen, "max_factor", None)
     launch = found.launch
     grid = ",".join(map(str, launch.grids[0])) if launch.grids else "0"
@@ -353,4 +337,7 @@ def row_data(row: SharedRow | GlobalRow) -> dict[str, Any]:
 
 def hazard_data(hazard: Hazard) -> dict[str, Any]:
     """A hazard as data for --json."""
-    return hazard._asdict()
+    data = hazard._asdict()
+    for name in ("callers", "other_callers"):
+        data[name] = [{"file": file, "line": line} for file, line in data[name]]
+    return data

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ._cli import Missing
-from ._cli_trace import kernel_in
+from ._cli_compile import kernel_in
 from .errors import Error
 
 MEMORY = 16 << 30
@@ -21,7 +21,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     given = json.load(sys.stdin)
     try:
-        kernel = kernel_in(Path(given["file"]), given["name"], given["options"])
+        kernel = kernel_in(Path(given["file"]), given["name"], tuple(given["options"]))
         found = {"ptx": kernel.ptx, "entry": kernel.name}
     except (Error, Missing, OSError, ValueError) as error:
         kind = "ValueError" if isinstance(error, ValueError) else type(error).__name__

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._demangle import demangled
 from ._document import Listing, Node, Paragraph
 from ._rows import Rows
 from ._table import Cell
 from ._trace_rows import base_name
+from ._wording import readable
 
 if TYPE_CHECKING:
     from ._observe import Trace
@@ -41,6 +43,9 @@ class Hazard(NamedTuple):
     count: int  # type: ignore[assignment]   # occurrences: granules of memory, barriers, ...
     argument: int | None  # of the Kernel; counted from 0, without grid and block
     element: tuple[int, ...] | None  # of that argument
+    # The call sites of inlined code, as (file, line), innermost first: of line, and of other_line.
+    callers: tuple[tuple[str | None, int], ...] = ()
+    other_callers: tuple[tuple[str | None, int], ...] = ()
 
 
 class Hazards(Rows[Hazard]):
@@ -79,8 +84,8 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
-    file, line, text, block, thread = party
-    other_file, other_line, other_text, other_block, other_thread = other
+    file, line, text, block, thread, callers = party
+    other_file, other_line, other_text, other_block, other_thread, other_callers = other
     file, other_file = base_name(file), base_name(other_file)
     two = kind in RACES or kind.startswith("async") or kind in _OF_TWO_THREADS
     element = None
@@ -99,17 +104,19 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
         block=block,
         threads=(thread, other_thread) if two else (thread,) if text else (),
         address=address,
-        message=fault or "",
+        message=readable(fault or ""),
         file=file,
         other_file=other_file,
         other_block=other_block if two and other_text else block,
         count=count,
         argument=argument if argument >= 0 else None,
         element=element,
+        callers=tuple((base_name(of), number) for of, number in callers),
+        other_callers=tuple((base_name(of), number) for of, number in other_callers),
     )
     if not fault or kind in _SHUFFLES:
         return row._replace(message=_sentence(row, space))
-    message = _FOLDERS.sub("", fault)
+    message = _FOLDERS.sub("", row.message)
     return row._replace(message=f"{message}; that is {address}" if argument >= 0 else message)
 
 
@@ -131,10 +138,13 @@ def _indexed(variable: str, at: int, width: int) -> str:
 
 def _plain_name(name: str) -> str:
     """The last part of a mangled C++ name: "tile" for "_ZZ6kernelPfE4tile"."""
+    found = demangled(name)
+    if found.written != name:
+        return found.plain
     if name.startswith("_Z"):
-        for found in re.finditer(r"\d+", name):
-            for cut in range(found.start(), found.end()):
-                length, start = int(name[cut : found.end()]), found.end()
+        for digits in re.finditer(r"\d+", name):
+            for cut in range(digits.start(), digits.end()):
+                length, start = int(name[cut : digits.end()]), digits.end()
                 rest = name[start + length :]
                 if start + length <= len(name) and re.fullmatch(r"(_\d+|E)?", rest):
                     return name[start : start + length]
@@ -269,7 +279,7 @@ def _thread_name(row: Hazard, which: int) -> str:
 def report(hazards: Sequence[Hazard], entry: str) -> str:
     """All hazards as one text."""
     found = "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
-    lines = [f"kernel {entry}: {found}"]
+    lines = [f"kernel {demangled(entry).written}: {found}"]
     lines += [f"  {number}. {row.message}" for number, row in enumerate(hazards, 1)]
     return "\n".join(lines)
 

@@ -82,7 +82,9 @@ def source_of(trace: Trace, file: str) -> list[str]:
     name = Path(file).name
     if name in known:
         return known[name].splitlines()
-    path = None if trace.launch.op == "Kernel" else kernel_file(name)
+    if trace.launch.op == "Kernel":
+        return trace.launch.header_of(name).splitlines()
+    path = kernel_file(name)
     return path.read_text(encoding="utf-8").splitlines() if path else []
 
 

@@ -59,6 +59,16 @@ def _include_roots() -> Iterator[Path]:
     yield Path("/usr/local/cuda/include")
 
 
+def all_include_options() -> tuple[str, ...]:
+    """include_options(), and a toolkit for the headers of libraries that wheels leave out."""
+    first = include_options()
+    chosen = {option[2:] for option in first}
+    roots = [root for root in _include_roots() if (root / "curand_kernel.h").is_file()]
+    roots += [path.parent for nvidia in wheels() for path in nvidia.glob("*/include/curand.h")]
+    more = dict.fromkeys(f"-I{root}" for root in roots if str(root) not in chosen)
+    return (*first, *more)
+
+
 def _folders(root: Path) -> list[Path] | None:
     """The header folders of an installation, including libcu++'s; None if it is incomplete."""
     libcuxx = (root / "cccl", root.parent.parent / "cuda_cccl" / "include", root)

@@ -13,7 +13,7 @@ import pytest
 
 import smemkern
 from command import is_like, write_examples
-from smemkern import _cli_info, _core
+from smemkern import _cli_info, _core, _nvcc
 from smemkern.__main__ import COMMANDS, main
 from test_trace_rows import PTX
 
@@ -124,6 +124,7 @@ def test_nothing_to_run_on(command, kernels, monkeypatch):
     assert command.run("profile gemm") == 3
     assert "there is no ncu" in command.err
     monkeypatch.setattr(_core, "config", lambda: {"nvrtc": "not found"})
+    monkeypatch.setattr(_nvcc, "stamp", lambda: None)
     assert command.run("check sum.cu --grid 1 --block 32") == 3
     assert "pip install '.[nvrtc]' in the clone" in command.err
     monkeypatch.setitem(sys.modules, "argcomplete", None)

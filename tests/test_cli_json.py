@@ -17,17 +17,19 @@ from smemkern._rows import Rows
 from test_trace_rows import PTX
 
 SUM = "--grid 4 --block 256 --arg 'f32[1000]=random' --arg 'f32[4]' --arg i32=1000"
-RACE = """extern "C" __global__ void race(int *y) { y[threadIdx.x / 32] = threadIdx.x; }"""
+RACE = """__device__ __forceinline__ void set(int *y) { y[threadIdx.x / 32] = threadIdx.x; }
+extern "C" __global__ void race(int *y) { set(y); }"""
 TILE = """extern "C" __global__ void tile(float *y) {
     __shared__ float t[32][32];
     t[threadIdx.x][threadIdx.y] = 1;
     __syncthreads();
     y[threadIdx.x + 32 * threadIdx.y] = t[threadIdx.y][threadIdx.x];
 }"""
-BENIGN = """extern "C" __global__ void benign(int *y) {
+BENIGN = """__device__ __forceinline__ void add(int *y) {
     int old = *y;
     atomicCAS(y, old, old + 1);
-}"""
+}
+extern "C" __global__ void benign(int *y) { add(y); }"""
 JUDGED = """--grid 'cdiv(n,256)' --block 256 --size n=300 --arg 'f32[n]=random'
     --arg 'f32[cdiv(n,256)]' --arg i32=n"""
 DOCUMENTS = {

@@ -53,12 +53,21 @@ typedef enum smk_space {
     SMK_OTHER_SPACE
 } smk_space;
 
+typedef struct smk_position {
+    const char *file;
+    int line;
+} smk_position;
+
+enum { SMK_MAX_CALLERS = 8 };
+
 /* One of the two conflicting accesses, barriers, ... of a finding. */
 typedef struct smk_party {
     const char *file; /* as .loc names it, NULL if the PTX has no line information */
     int line;         /* of the PTX if it has no line information; 0: there is no such party */
     const char *text; /* the PTX instruction; NULL if there is none */
     uint32_t block[3], thread[3];
+    smk_position callers[SMK_MAX_CALLERS]; /* inlined code: call sites, innermost first */
+    int n_callers;
 } smk_party;
 
 /* Findings of one kind on the same lines are merged: `count` is their number, all other fields

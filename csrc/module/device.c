@@ -302,6 +302,17 @@ static size_t blocks_to_run(const smk_job *job) {
     return blocks;
 }
 
+/* Appends to a TimeoutError where the kernel was. */
+static void say_where(const smk_status *status) {
+    if (!PyErr_ExceptionMatches(PyExc_TimeoutError) || !strstr(status->message, " is at ")) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_Format(PyExc_TimeoutError, "%S; %s", value, status->message);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 int device_run(const module_state *state, const device *on, smk_job *job, PyObject *progress,
                double timeout) {
     smk_status status = {0};
@@ -339,5 +350,6 @@ int device_run(const module_state *state, const device *on, smk_job *job, PyObje
     if (show_printed(&printed)) PyErr_Clear();
     PyErr_Restore(type, value, traceback);
     raise_status(state, &status);
+    if (status.code == SMK_INTERRUPTED) say_where(&status);
     return -1;
 }

@@ -202,6 +202,19 @@ static const char trim_doc[] =
     "--\n\n"
     "Frees what is cached for later calls, and returns its bytes; see smemkern.empty_cache.\n";
 
+static const char nvrtc_compile_doc[] =
+    "nvrtc_compile(source, file_name, entry, names, headers, options, /)\n"
+    "--\n\n"
+    "PTX that NVRTC makes of CUDA C++, as bytes. `names` and `headers`: of headers in memory.\n";
+
+static const char cache_load_doc[] = "cache_load(key, /)\n"
+                                     "--\n\n"
+                                     "The bytes stored under a key of 32 bytes, or None.\n";
+
+static const char cache_store_doc[] = "cache_store(key, text, /)\n"
+                                      "--\n\n"
+                                      "Stores bytes in the cache on disk.\n";
+
 static const char configure_doc[] = "configure(images, kernels)\n"
                                     "--\n\n"
                                     "Sets the folders of compiled kernels and of their sources.\n";

@@ -236,6 +236,9 @@ static PyMethodDef methods[] = {
     {"event_record", core_event_record, METH_VARARGS, event_record_doc},
     {"event_query", core_event_query, METH_O, event_query_doc},
     {"stream_wait_event", core_stream_wait_event, METH_VARARGS, stream_wait_event_doc},
+    {"nvrtc_compile", core_nvrtc_compile, METH_VARARGS, nvrtc_compile_doc},
+    {"cache_load", core_cache_load, METH_O, cache_load_doc},
+    {"cache_store", core_cache_store, METH_VARARGS, cache_store_doc},
     {"configure", KEYWORDS(core_configure), METH_VARARGS | METH_KEYWORDS, configure_doc},
     {NULL, NULL, 0, NULL},
 };
