@@ -184,8 +184,8 @@ def judge(
         outputs, or returns them; it may compute in float64.
     candidate : Kernel, or path of a .cu or .ptx file
     args : sequence
-        Text as on the command line, with sizes: "f32[n,n]=random" is an input, "f32[n]" an output,
-        "i32=n" a number. Arrays and numbers stay as they are.
+        Text as on the command line, with sizes: "f32[n,n]=random" and "i32[n]=random(0,n)" are
+        inputs, "f32[n]" an output, "i32=n" a number. Arrays and numbers stay as they are.
     grid, block : int, tuple, or text
         Text may be an expression of sizes: "cdiv(n, 256), 2".
     sizes : dict of str to int

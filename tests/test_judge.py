@@ -158,6 +158,41 @@ def test_structs_and_arrays_that_are_given(nvrtc):
     assert found.verdict == "wrong" and found.problems[0].element == (31,)
 
 
+GATHER = """extern "C" __global__ void f(const float *x, const int *at, float *y, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[AT];
+}"""
+
+
+def test_indices_within_bounds(nvrtc):
+    right, wrong = (
+        smemkern.Kernel(GATHER, "f", [f"-DAT={what}"]) for what in ("at[i]", "min(at[i], m - 2)")
+    )
+    args = ["f32[m]=random", "i32[n]=random(0, m)", "f32[n]", "i32=n", "i32=m"]
+    place = {"grid": "cdiv(n,64)", "block": 64, "sizes": {"n": 100, "m": 30}}
+    found = smemkern.judge(right, right, args, **place)
+    assert found.verdict == "clean"
+    assert not [one for one in found.cases if one.verdict == "skipped"]  # none is out of bounds
+    assert smemkern.judge(right, wrong, args, **place).verdict == "wrong"
+    args[1] = "i32[n]=random(0, m + 1)"
+    with pytest.raises(ValueError, match="the reference fails: .*out of bounds"):
+        smemkern.judge(right, right, args, **place)
+    for bounds in ("m, m", "5, 2", "0", "0, 2147483649", ""):
+        args[1] = f"i32[n]=random({bounds})"
+        with pytest.raises(ValueError, match="range|two bounds"):
+            smemkern.judge(right, right, args, **place)
+
+
+def test_numbers_within_bounds():
+    for dtype in ("u8", "i16", "f32", "i64"):
+        for n in (0, 1, 2, 50):
+            one = template(f"{dtype}[n]=random(3, n + 5)")
+            made = one.make({"n": n}, np.random.default_rng())
+            assert made.size == n and ((made >= 3) & (made < n + 5)).all()
+            if made.dtype.kind != "f" and n > 1:
+                assert {3, n + 4} <= {*made.tolist()}
+
+
 # ---- wrong kernels: (body, verdict, part of the message, part of the first case)
 
 WRONG = {
