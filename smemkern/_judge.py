@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,10 +180,10 @@ def judge(
 
     Parameters
     ----------
-    reference : Kernel, path of a .cu or .ptx file, or function
+    reference : Kernel, path of a .cu or .ptx file, text of one, or function
         A function takes the arguments of the kernel as NumPy arrays and numbers. It writes the
         outputs, or returns them; it may compute in float64.
-    candidate : Kernel, or path of a .cu or .ptx file
+    candidate : Kernel, path of a .cu or .ptx file, or text of one
     args : sequence
         Text as on the command line, with sizes: "f32[n,n]=random" and "i32[n]=random(0,n)" are
         inputs, "f32[n]" an output, "i32=n" a number. Arrays and numbers stay as they are.
@@ -268,7 +269,14 @@ def judge(
 
 
 def _kernel(given: Source, name: str | None, options: Sequence[str]) -> _core.Kernel:
-    return given if isinstance(given, _core.Kernel) else compiled(Path(given), name, options)
+    if isinstance(given, _core.Kernel):
+        return given
+    if not isinstance(given, str) or "{" not in given:
+        return compiled(Path(given), name, options)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.ptx" if given.lstrip().startswith(".version") else "kernel.cu")
+        file.write_text(given, encoding="utf-8")
+        return compiled(file, name, options)
 
 
 # ---- comparison

@@ -288,6 +288,17 @@ def test_wrong_kernels(nvrtc, name):
     assert "verdict" in found._repr_html_()
 
 
+def test_sources_as_text(nvrtc):
+    texts = [HEAD + body + "}" for body in (RELU, WRONG["forgets the last"][0])]
+    assert smemkern.judge(texts[0], texts[0], ARGS, **PLACE).verdict == "clean"
+    assert smemkern.judge(texts[0], texts[1], ARGS, **PLACE).verdict == "wrong"
+    ptx = kernel(RELU).ptx
+    assert smemkern.judge(texts[0], ptx, ARGS, **PLACE).verdict == "clean"
+    assert smemkern.judge(texts[0], HEAD, ARGS, **PLACE).verdict == "wrong"
+    with pytest.raises(smemkern.CompileError, match="error"):
+        smemkern.judge(HEAD, texts[0], ARGS, **PLACE)
+
+
 def test_module_variables_are_fresh(nvrtc):
     """A candidate that is right from its second launch on is wrong."""
     before = "__device__ int launches[4096];"
