@@ -55,6 +55,10 @@ class Problem(NamedTuple):
     found: float | int | None = None
     hazard: Hazard | None = None
 
+    def as_wrong(self) -> Problem:
+        """The same problem as a wrong result."""
+        return self._replace(verdict=WRONG, rule="wrong-result")
+
     @property
     def inputs(self) -> str:
         """The case, to add to a message."""
@@ -424,11 +428,15 @@ class _Bench:
         )
         if number == 0:
             self._remember(expected, found)
-        yield from _failures(case, found)
+        failures = list(_failures(case, found))
+        yield from failures
         if not any(run.failure for run in found):
             scale = _scale([one for one in given if isinstance(one, np.ndarray)])
             moved = self._moved(case, poisons[0], outputs)
-            yield from self._differences(case, (expected, found), poisons, moved, scale)
+            different = self._differences(case, (expected, found), poisons, moved, scale)
+            # Two runs of a racy kernel differ without reading unwritten memory.
+            racy = any(one.verdict == RACY for one in failures)
+            yield from (one.as_wrong() if racy else one for one in different)
 
     def _poisoned(self, given: Sequence[Any], outputs: Sequence[bool], nans: bool) -> list[Any]:
         """The arguments, with random bits in the outputs that no candidate can know."""
@@ -578,8 +586,8 @@ class Compared(NamedTuple):
             message = f"{where} is never written; expected {wanted!r}"
         elif tolerance.wrong(self.one, self.other, slack)[place]:
             verdict = UNWRITTEN
-            message = f"{where} depends on what its memory held before the call: {value!r}; "
-            message += f"expected {wanted!r}"
+            message = f"{where} differs between two runs on different contents of the outputs: "
+            message += f"{value!r}; expected {wanted!r}"
         else:
             message = f"{where} is {value!r}; expected {wanted!r}"
         many = int(wrong.sum())
