@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from rows import parameter_sets  # noqa: E402
 
 ROWS = [row for row in smemkern.variants("gemm") if row.strides == "rows or columns"]
-SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # prebuilt, of rows by mma.sync
+SMALL = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}  # of rows by mma.sync
 OTHER = {  # of rows by FFMAs
     "sliced_k": {"block_m": 64, "thread_m": 8, "slices": 2},
     "small_k": {"block_m": 128, "thread_n": 1},
