@@ -33,7 +33,9 @@ def run(chosen: argparse.Namespace) -> Answer:
     try:
         import argcomplete
     except ImportError:
-        raise _cli.Missing("completion needs argcomplete: pip install '.[cli]' in the clone") from None
+        raise _cli.Missing(
+            "completion needs argcomplete: pip install '.[cli]' in the clone"
+        ) from None
     text = argcomplete.shellcode(["smemkern"], shell=chosen.shell)
     return Answer({"shell": chosen.shell, "script": text}, [Listing(text.strip().split("\n"))])
 

@@ -39,7 +39,9 @@ def _axes(ax: Axes | None, width: float, height: float) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install '.[plot]' in the clone") from missing
+        raise ImportError(
+            "pictures need matplotlib: pip install '.[plot]' in the clone"
+        ) from missing
     if ax is not None:
         return ax
     return plt.subplots(figsize=(width, height), layout="constrained")[1]

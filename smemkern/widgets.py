@@ -135,7 +135,9 @@ def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install '.[plot]' in the clone") from missing
+        raise ImportError(
+            "pictures need matplotlib: pip install '.[plot]' in the clone"
+        ) from missing
     return Figure(figsize=(width, height), layout="constrained")
 
 
