@@ -170,8 +170,8 @@ def kernel_in(path: Path, name: str | None, options: list[str]) -> _core.Kernel:
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".ptx" and not _core.config()["nvrtc"][0].isdigit():
         raise _cli.Missing(
-            "compiling CUDA C++ needs NVRTC, which is not installed: pip install '.[nvrtc]' in the clone; "
-            "or pass a PTX file, made by nvcc -ptx"
+            "compiling CUDA C++ needs NVRTC, which is not installed: pip install '.[nvrtc]' in the "
+            "clone; or pass a PTX file, made by nvcc -ptx"
         )
     return _core.Kernel(source, name, tuple(options))
 
