@@ -74,6 +74,26 @@ class _Made(NamedTuple):
     read: tuple[Path, ...] = ()  # files besides the user's
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A source of a Kernel that needs no compiler: what another Kernel was made of."""
+
+    text: str
+    ptx: bytes
+    entry: str
+    origin: Origin
+
+
+def pickled(kernel: _core.Kernel) -> tuple[object, ...]:
+    """Kernel.__reduce__: it is restored where no compiler and no file is."""
+    made = Compiled(kernel.source, kernel.ptx.encode(), kernel.name, kernel._origin)
+    return _restored, (made, kernel.check)
+
+
+def _restored(made: Compiled, check: bool) -> _core.Kernel:
+    return _core.Kernel(made, None, check=check)
+
+
 def kernel_source(
     source: object, name: str | None, options: Sequence[str] | None
 ) -> tuple[str, bytes, str | None, Origin]:
@@ -88,6 +108,8 @@ def kernel_source(
     OSError
         If a file cannot be read.
     """
+    if isinstance(source, Compiled):
+        return source.text, source.ptx, source.entry, source.origin
     text, file = _read(source)
     given = _strings(options)
     if is_ptx(text):

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict, final, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._compile import Compiled
 from ._hazards import Hazards
 from ._observe import Trace
 
@@ -98,7 +99,7 @@ def probe(
 class Kernel:
     def __new__(
         cls,
-        source_or_ptx: str | PathLike[str],
+        source_or_ptx: str | PathLike[str] | Compiled,
         name: str | None,
         options: Sequence[str] = (),
         *,
@@ -134,6 +135,7 @@ class Kernel:
     def compiler(self) -> str | None: ...
     @property
     def _origin(self) -> Any: ...
+    def __reduce__(self) -> tuple[object, ...]: ...
     @property
     def check(self) -> bool: ...
     @property

@@ -1,5 +1,7 @@
 """Kernel: the user's own code, from PTX and from CUDA C++."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -529,3 +531,27 @@ def test_the_log_of_the_compiler_is_printable(nvrtc):
     with pytest.raises(smemkern.CompileError) as caught:
         smemkern.Kernel(source, "k")
     assert "nonsense" in str(caught.value) and "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda k: pickle.loads(pickle.dumps(k))]
+)
+def test_copies(copied, tmp_path):
+    """They need neither the file nor a compiler."""
+    file = tmp_path / "axpy.ptx"
+    file.write_text(AXPY)
+    kernel = smemkern.Kernel(file, "axpy", check=True)
+    file.unlink()
+    same = copied(kernel)
+    assert (same.name, same.ptx, same.source) == (kernel.name, kernel.ptx, kernel.source)
+    assert (same.file, same.compiler, same.check) == (str(file), None, True)
+
+
+def test_a_copy_of_a_compiled_source(nvrtc):
+    """Its lines have the source's name, and its arrays are checked by the declaration."""
+    source = 'extern "C" __global__ void k(float *x) { x[threadIdx.x / 2] = threadIdx.x; }'
+    same = pickle.loads(pickle.dumps(smemkern.Kernel(source, "k", ["-DN=3"])))
+    trace = smemkern.trace(same, 1, 32, np.zeros(32, np.float32))
+    assert [hazard.line for hazard in trace.hazards] == [1]
+    with pytest.raises(TypeError, match="float"):
+        same(1, 32, np.zeros(32, np.int32))

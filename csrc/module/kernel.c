@@ -347,6 +347,18 @@ static PyObject *get_origin(kernel *self, void *Py_UNUSED(closure)) {
     return Py_NewRef(self->origin);
 }
 
+static PyObject *kernel_reduce(kernel *self, PyObject *Py_UNUSED(none)) {
+    PyObject *module = PyImport_ImportModule("smemkern._compile");
+    PyObject *reduced = module ? PyObject_CallMethod(module, "pickled", "O", self) : NULL;
+    Py_XDECREF(module);
+    return reduced;
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"__reduce__", (PyCFunction)kernel_reduce, METH_NOARGS, "For pickle and copy."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *get_check(kernel *self, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(self->check);
 }
@@ -443,13 +455,10 @@ static const char kernel_doc[] =
     "    The kernel took longer than timeout.\n";
 
 static PyType_Slot kernel_slots[] = {
-    {Py_tp_doc, (void *)kernel_doc},
-    {Py_tp_new, kernel_new},
-    {Py_tp_dealloc, kernel_dealloc},
-    {Py_tp_call, kernel_call},
-    {Py_tp_repr, kernel_repr},
-    {Py_tp_getset, kernel_getset},
-    {0, NULL},
+    {Py_tp_doc, (void *)kernel_doc}, {Py_tp_new, kernel_new},
+    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_call, kernel_call},
+    {Py_tp_repr, kernel_repr},       {Py_tp_getset, kernel_getset},
+    {Py_tp_methods, kernel_methods}, {0, NULL},
 };
 
 PyType_Spec kernel_spec = {
