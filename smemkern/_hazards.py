@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -63,7 +63,7 @@ RACES = {"RAW": ("reads", "writes"), "WAR": ("writes", "reads"), "WAW": ("writes
 
 
 def rows(
-    raw: Sequence[tuple[Any, ...]], names: Callable[[int], str], args: Sequence[object]
+    raw: Sequence[tuple[Any, ...]], names: Sequence[str], args: Sequence[object]
 ) -> tuple[Hazards, Hazards]:
     """Hazards, and benign findings, from _core's raw tuples.
 
@@ -76,7 +76,20 @@ def rows(
     )
 
 
-def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[object]) -> Hazard:
+def renumbered(
+    raw: Sequence[tuple[Any, ...]], numbers: Sequence[int]
+) -> list[tuple[Any, ...]]:
+    """Raw hazards with the numbers of the caller's arguments in place of the parameters'.
+
+    A parameter that a library added, as scratch memory, has number -1, which stands for none.
+    """
+    at = 6
+    return [
+        (*one[:at], numbers[one[at]] if one[at] >= 0 else -1, *one[at + 1 :]) for one in raw
+    ]
+
+
+def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> Hazard:
     kind, party, other, space, offset, width, argument, at, variable, variable_at, count, fault = (
         raw
     )
@@ -88,7 +101,7 @@ def _row(raw: tuple[Any, ...], names: Callable[[int], str], args: Sequence[objec
     address = None
     if argument >= 0:
         element, inside = _element(args[argument] if argument < len(args) else None, at)
-        address = f"{names(argument)}, {inside}"
+        address = f"{names[argument]}, {inside}"
     elif variable is not None:
         address = f"{space} {_indexed(variable, variable_at, _width(text, width))}"
     elif space is not None:

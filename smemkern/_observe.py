@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _hazards
+from . import _adapters, _core, _hazards
 from ._architectures import architecture
 from ._document import Node, Paragraph, Table, as_text, text
 from ._hazards import Hazards
@@ -259,7 +259,7 @@ def _ptx_of(what: str | _core.Kernel, launch: Launch) -> str | None:
 
 
 def _traced(
-    what: str | _core.Kernel,
+    what: Any,
     args: tuple[Any, ...],
     kw: dict[str, Any],
     hazards: bool = True,
@@ -271,7 +271,13 @@ def _traced(
 ) -> Trace:
     __tracebackhide__ = True
     arch = None if isinstance(machine_code, bool) else architecture(machine_code).sm
+    call = None
+    if not isinstance(what, str) or _adapters.is_source(what):
+        call = _adapters.adapt(what, args, kw)
+        what, args, kw = call.kernel, call.args, call.options
     launch = launch_of(what, args, kw)
+    if call is not None and call.sources is not None:
+        launch = launch._replace(sources=call.sources)
     with Meter("trace", "blocks") as meter:
         result, _times, raw = _core.observe(
             what,
@@ -291,13 +297,13 @@ def _traced(
         from ._machine_code import read
 
         machine = read(_ptx_of(what, launch), arch, raw[6], complete=not raw[5])
-    if isinstance(what, str):
+    if call is None:
         named = {"gemm": ("a", "b"), "transpose": ("a",), "probe": ("x",)}[what]
         names = [*named, "the result", "the workspace"]
         arrays: tuple[object, ...] = (*(None for _ in named), result, None)
-        found = _hazards.rows(raw[3], names.__getitem__, arrays)
+        found = _hazards.rows(raw[3], names, arrays)
     else:
-        found = _hazards.rows(raw[3], "argument {}".format, args[2:])
+        found = _hazards.rows(_hazards.renumbered(raw[3], call.numbers), call.names, call.values)
     return Trace(result, raw, found, launch, machine)
 
 
