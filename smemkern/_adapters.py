@@ -177,6 +177,20 @@ def take_name(options: dict[str, Any]) -> str | None:
     return name
 
 
+def is_ptx(text: str) -> bool:
+    """Whether a text is PTX: it begins with .version, possibly after comments."""
+    bare = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S).lstrip()
+    return bare.startswith(".version")
+
+
+def refuse_names(names: Sequence[str]) -> None:
+    """Raises the error of a text that has several kernels, or none, and no name= that chooses."""
+    __tracebackhide__ = True
+    if not names:
+        raise ValueError("the text has no kernel")
+    raise ValueError(f"the text has {len(names)} kernels, choose by name=: {', '.join(names)}")
+
+
 def split(what: str, args: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
     """grid, block and the arguments."""
     __tracebackhide__ = True

@@ -1,0 +1,100 @@
+"""Calls of kernels of cuda.core: a Program of CUDA C++, or an ObjectCode of PTX."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from . import _adapters, _core, _ptx_link
+from ._adapters import Call
+
+_lock = threading.RLock()
+_NEWEST = (99, 0, 0)
+# NVRTC compiles a program for more names only before it has compiled it.
+_compiled: WeakKeyDictionary[Any, dict[str | None, Any]] = WeakKeyDictionary()
+
+
+@contextmanager
+def any_driver() -> Iterator[None]:
+    """cuda.core compiles to PTX, and then asks the driver for its version, to warn of an old one.
+
+    Without a GPU there is no driver to ask. In this context its version is a new one.
+    """
+    names = ("cuda.core._program", "cuda.core.experimental._program")
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    asking = [module for module in modules if hasattr(module, "driver_version")]
+    with _lock:
+        before = [module.driver_version for module in asking]
+        for module in asking:
+            module.driver_version = lambda: _NEWEST  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            for module, function in zip(asking, before, strict=True):
+                module.driver_version = function  # type: ignore[attr-defined]
+
+
+def _object_code(program: Any, name: str | None) -> Any:
+    """The PTX of a Program, compiled with the program's own options."""
+    __tracebackhide__ = True
+    known = _compiled.setdefault(program, {})
+    if name not in known:
+        with any_driver():
+            given = {"name_expressions": (name,)} if name and program.backend == "NVRTC" else {}
+            known[name] = program.compile("ptx", **given)
+    return known[name]
+
+
+def text_of(code: Any) -> str:
+    """The text of an ObjectCode."""
+    __tracebackhide__ = True
+    kind = getattr(code, "code_type", getattr(code, "_code_type", None))
+    if kind != "ptx":
+        raise ValueError(
+            f"an ObjectCode holds {kind}, which is machine code, and the emulator runs PTX: pass "
+            'the Program, or program.compile("ptx")'
+        )
+    text = code.code
+    return (text.decode() if isinstance(text, bytes) else str(text)).rstrip("\0")
+
+
+def _entry(code: Any, name: str | None) -> str | None:
+    """The entry's name in the PTX: of a C++ name, as the compiler has mangled it."""
+    symbols = getattr(code, "symbol_mapping", None) or getattr(code, "_sym_map", None) or {}
+    found = symbols.get(name, symbols.get(name.encode() if name else None, name))
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def _launch(args: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]]:
+    """grid, block, the arguments, and options of the call: of a LaunchConfig if there is one."""
+    __tracebackhide__ = True
+    if not args or type(args[0]).__name__ != "LaunchConfig":
+        return (*_adapters.split("a cuda.core program", args), {})
+    config = args[0]
+    options: dict[str, Any] = {"shared_bytes": int(config.shmem_size or 0)}
+    if getattr(config, "cluster", None):
+        options["cluster"] = tuple(config.cluster)
+    if getattr(config, "is_cooperative", False):
+        options["cooperative"] = True
+    return tuple(config.grid), tuple(config.block), args[1:], options
+
+
+def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
+    """check(program, grid, block, *args, name="scale") or check(program, config, *args)."""
+    __tracebackhide__ = True
+    name = _adapters.take_name(options)
+    kind = type(what).__name__
+    if kind not in ("Program", "ObjectCode"):
+        raise TypeError(f"expected a Program or an ObjectCode of cuda.core, found {kind}")
+    grid, block, rest, launch = _launch(args)
+    code = _object_code(what, name) if kind == "Program" else what
+    ptx = text_of(code)
+    if name is None and len(_ptx_link.entries(ptx)) != 1:
+        _adapters.refuse_names(_ptx_link.entries(ptx))
+    kernel = _core.Kernel(ptx, _entry(code, name))
+    rest = tuple(map(_adapters.host_array, rest))
+    return _adapters.plain(kernel, (grid, block, *rest), launch | options)
