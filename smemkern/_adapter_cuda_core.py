@@ -15,7 +15,7 @@ from ._adapters import Call
 _lock = threading.RLock()
 _NEWEST = (99, 0, 0)
 # NVRTC compiles a program for more names only before it has compiled it.
-_compiled: WeakKeyDictionary[Any, dict[str | None, Any]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -41,12 +41,37 @@ def any_driver() -> Iterator[None]:
 def _object_code(program: Any, name: str | None) -> Any:
     """The PTX of a Program, compiled with the program's own options."""
     __tracebackhide__ = True
-    known = _compiled.setdefault(program, {})
-    if name not in known:
+    known = _compiled.setdefault(program, [])
+    for code in known:
+        if name is None or _has(code, name):
+            return code
+    given = {"name_expressions": (name,)} if name and program.backend == "NVRTC" else {}
+    try:
         with any_driver():
-            given = {"name_expressions": (name,)} if name and program.backend == "NVRTC" else {}
-            known[name] = program.compile("ptx", **given)
-    return known[name]
+            known.append(program.compile("ptx", **given))
+    except Exception as error:
+        if "AFTER_COMPILATION" not in str(error):
+            raise
+        raise ValueError(
+            f"the Program was compiled before without {name}, and NVRTC adds no name to a compiled "
+            "program: pass a new Program"
+        ) from None
+    return known[-1]
+
+
+def _has(code: Any, name: str) -> bool:
+    """Whether compiled code has a kernel of that name."""
+    return name in _symbols(code) or name in _ptx_link.entries(text_of(code))
+
+
+def _symbols(code: Any) -> dict[str, str]:
+    """C++ names that were compiled, and their names in the PTX."""
+    given = getattr(code, "symbol_mapping", None) or getattr(code, "_sym_map", None) or {}
+    return {_decoded(name): _decoded(entry) for name, entry in given.items()}
+
+
+def _decoded(text: Any) -> str:
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def text_of(code: Any) -> str:
@@ -59,14 +84,7 @@ def text_of(code: Any) -> str:
             'the Program, or program.compile("ptx")'
         )
     text = code.code
-    return (text.decode() if isinstance(text, bytes) else str(text)).rstrip("\0")
-
-
-def _entry(code: Any, name: str | None) -> str | None:
-    """The entry's name in the PTX: of a C++ name, as the compiler has mangled it."""
-    symbols = getattr(code, "symbol_mapping", None) or getattr(code, "_sym_map", None) or {}
-    found = symbols.get(name, symbols.get(name.encode() if name else None, name))
-    return found.decode() if isinstance(found, bytes) else found
+    return _decoded(text).rstrip("\0")
 
 
 def _launch(args: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]]:
@@ -95,6 +113,6 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     ptx = text_of(code)
     if name is None and len(_ptx_link.entries(ptx)) != 1:
         _adapters.refuse_names(_ptx_link.entries(ptx))
-    kernel = _core.Kernel(ptx, _entry(code, name))
+    kernel = _core.Kernel(ptx, name and _symbols(code).get(name, name))
     rest = tuple(map(_adapters.host_array, rest))
     return _adapters.plain(kernel, (grid, block, *rest), launch | options)

@@ -308,7 +308,7 @@ def _traced(
 
 
 def trace(
-    what: str | _core.Kernel,
+    what: Any,
     *args: Any,
     hazards: bool = True,
     equal_writes: bool = False,
@@ -317,13 +317,16 @@ def trace(
     machine_code: bool | str = False,
     **kw: Any,
 ) -> Trace:
-    """Run an operation or a Kernel on the emulator, count, and look for hazards.
+    """Run an operation or a kernel on the emulator, count, and look for hazards.
 
     Parameters
     ----------
-    what : "gemm", "transpose", "probe" or Kernel
+    what : "gemm", "transpose", "probe", Kernel, or a kernel of another tool
+        A kernel of Triton, Numba, CuPy or cuda.core, or text of CUDA C++ or PTX:
+        docs/integrations.md has an example for each.
     *args, **kw
-        The arguments of the operation, or of a call of the Kernel.
+        The arguments of the operation, or of a call of the kernel: grid, block, and one argument
+        per parameter. name= chooses a kernel of a text or module that has several.
     hazards : bool
         Look for races and other mistakes. Without it a run is faster, and a fault raises.
     equal_writes : bool
@@ -364,6 +367,46 @@ def trace(
         progress=progress,
         machine_code=machine_code,
     )
+
+
+def check(
+    what: Any,
+    *args: Any,
+    equal_writes: bool = False,
+    blocks: Blocks | None = None,
+    progress: bool | Progress = False,
+    **kw: Any,
+) -> Hazards:
+    """Run a kernel on the emulator, and return the races and other mistakes that the run revealed.
+
+    Parameters
+    ----------
+    what : Kernel, or a kernel of another tool
+        What trace accepts; docs/integrations.md has an example for each tool.
+    *args, **kw
+        The arguments of its call: grid, block, one argument per parameter.
+    equal_writes, blocks, progress
+        As for trace.
+
+    Returns
+    -------
+    Hazards
+        Empty if there are none. Arrays hold what the kernel has written, unless a fault ended it.
+
+    Examples
+    --------
+    >>> import numpy as np, smemkern
+    >>> reverse = '''
+    ... __global__ void reverse(int *x) {
+    ...     __shared__ int tile[64];
+    ...     tile[threadIdx.x] = x[threadIdx.x];
+    ...     x[threadIdx.x] = tile[63 - threadIdx.x];
+    ... }'''
+    >>> [hazard.kind for hazard in smemkern.check(reverse, 1, 64, np.arange(64, dtype="i4"))]
+    ['RAW']
+    """
+    __tracebackhide__ = True
+    return _traced(what, args, kw, True, equal_writes, blocks=blocks, progress=progress).hazards
 
 
 def _measure(
