@@ -56,6 +56,4 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     source = _source(what)
     is_ptx = _adapters.is_ptx(source)
     kernel = _core.Kernel(source, own or name, () if is_ptx else _options(what, source))
-    return _adapters.plain(
-        kernel, (grid, block, *map(_adapters.host_array, rest)), options
-    )
+    return _adapters.plain(kernel, (grid, block, *map(_adapters.host_array, rest)), options)

@@ -212,7 +212,7 @@ def _text(code: Any) -> str:
 
 
 def _functions(source: str) -> str:
-    """PTX of the functions of CUDA C++ that has no kernel: the entry that is added is not called."""
+    """PTX of CUDA C++ that has functions and no kernel: the kernel that is added never runs."""
     entry = 'extern "C" __global__ void smemkern_unused() {}'
     return _core.Kernel(f"{source}\n{entry}\n", "smemkern_unused", ("-rdc=true",)).ptx
 
@@ -264,4 +264,5 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     if _is_cooperative(ptx):
         options = options | {"cooperative": True}
     caller = dict(zip(names, values, strict=True))
-    return _adapters.build(ptx, _ptx_link.entries(ptx)[0], (grid, block), parameters, caller, options)
+    entry = _ptx_link.entries(ptx)[0]
+    return _adapters.build(ptx, entry, (grid, block), parameters, caller, options)

@@ -16,7 +16,9 @@ def _kernel(text: str, name: str | None, options: tuple[str, ...]) -> _core.Kern
         if name is None and len(names) != 1:
             _adapters.refuse_names(names)
         return _core.Kernel(text, name, options)
-    return _core.Kernel(device_code(text, name or "") if has_host_code(text) else text, name, options)
+    if has_host_code(text):
+        text = device_code(text, name or "")
+    return _core.Kernel(text, name, options)
 
 
 def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:

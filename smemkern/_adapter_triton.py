@@ -230,7 +230,8 @@ def _configured(what: Any) -> tuple[Any, Any] | None:
     cells = getattr(what, "__closure__", None)
     if cells is None:
         return None
-    known = dict(zip(what.__code__.co_freevars, (cell.cell_contents for cell in cells), strict=True))
+    contents = [cell.cell_contents for cell in cells]
+    known = dict(zip(what.__code__.co_freevars, contents, strict=True))
     return (known["self"], known["grid"]) if {"self", "grid"} <= set(known) else None
 
 
@@ -263,11 +264,14 @@ def _descriptor(given: Any, metadata: Any) -> Iterator[tuple[str, Any]]:
         if getattr(given, "round_f32_to_tf32", False):
             raise ValueError("a tensor descriptor that rounds to tf32 is not supported")
         view = np.lib.stride_tricks.as_strided(base, shape, [s * base.itemsize for s in strides])
-        yield "map", _core.TensorMap(
-            view,
-            tuple(metadata["block_size"]),
-            swizzle=_SWIZZLES[metadata["swizzle"]],
-            fill="nan" if given.padding == "nan" else None,
+        yield (
+            "map",
+            _core.TensorMap(
+                view,
+                tuple(metadata["block_size"]),
+                swizzle=_SWIZZLES[metadata["swizzle"]],
+                fill="nan" if given.padding == "nan" else None,
+            ),
         )
     yield from (("i32", n) for n in shape)
     yield from (("i64", n) for n in strides)

@@ -24,7 +24,7 @@ _SCOPE = re.compile(r"\b(namespace\b[^;{}()=]*|extern\s*\"C(\+\+)?\"\s*)$")
 _TYPE = re.compile(r"\b(struct|class|union|enum)\b[^()=;{}]*$")
 _LIBRARY = re.compile(r"\b(torch|at|c10|pybind11|py)\s*::|\bnamespace\s+(torch|at|c10|pybind11)\b")
 _CUDA_HEADER = re.compile(
-    r'#\s*include\s*<\s*(cuda|cub/|thrust/|nv/|cooperative_groups|mma\.h|math_constants|device_|'
+    r"#\s*include\s*<\s*(cuda|cub/|thrust/|nv/|cooperative_groups|mma\.h|math_constants|device_|"
     r"vector_|texture_|surface_|curand|sm_|cutlass/|cute/|cccl/)"
 )
 _SHORT_FLOATS = re.compile(r"\b(c10|at|torch)\s*::\s*(Half|BFloat16)\b")

@@ -76,17 +76,13 @@ def rows(
     )
 
 
-def renumbered(
-    raw: Sequence[tuple[Any, ...]], numbers: Sequence[int]
-) -> list[tuple[Any, ...]]:
+def renumbered(raw: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> list[tuple[Any, ...]]:
     """Raw hazards with the numbers of the caller's arguments in place of the parameters'.
 
     A parameter that a library added, as scratch memory, has number -1, which stands for none.
     """
     at = 6
-    return [
-        (*one[:at], numbers[one[at]] if one[at] >= 0 else -1, *one[at + 1 :]) for one in raw
-    ]
+    return [(*one[:at], numbers[one[at]] if one[at] >= 0 else -1, *one[at + 1 :]) for one in raw]
 
 
 def _row(raw: tuple[Any, ...], names: Sequence[str], args: Sequence[object]) -> Hazard:
