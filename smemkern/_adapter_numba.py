@@ -7,6 +7,7 @@ one to its parent, the number of elements, the bytes of one, its address, its sh
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import sys
 import threading
@@ -90,6 +91,23 @@ def _kind(kernel: Any, name: str, value: Any) -> Any:
         ) from None
 
 
+def _kinds(kernel: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types that the kernel is compiled for: those of a signature, if it was given any."""
+    __tracebackhide__ = True
+    declared = [] if getattr(kernel, "_can_compile", True) else list(kernel.overloads)
+    if not declared or kinds in declared:
+        return kinds
+    convertible = kernel.typingctx.can_convert
+    for signature in declared:
+        pairs = zip(kinds, signature, strict=True)
+        if all(convertible(kind, wanted) is not None for kind, wanted in pairs):
+            return tuple(signature)
+    raise TypeError(
+        f"{kernel.py_func.__name__} was compiled for {' and '.join(map(str, declared))}, and is "
+        f"called with {kinds}"
+    )
+
+
 def _array(given: np.ndarray[Any, Any]) -> Iterator[Any]:
     first, whole = _adapters.memory(given)
     yield None
@@ -124,7 +142,11 @@ def _flat(kind: Any, value: Any, types: Any, extensions: Any) -> Iterator[Any]:
         yield np.uint8(bool(value))
     elif isinstance(kind, types.CPointer):
         yield value
-    elif isinstance(kind, types.Integer | types.Float):
+    elif kind.name == "float16":  # PTX has it as bits
+        yield np.float16(value).tobytes()
+    elif isinstance(kind, types.Integer):  # out of range, it wraps
+        yield bytes(getattr(ctypes, f"c_{kind.name}")(value))
+    elif isinstance(kind, types.Float):
         yield np.dtype(kind.name).type(value)
     else:
         raise TypeError(f"Numba passes no argument of type {kind} to a kernel")
@@ -191,7 +213,11 @@ def _texts(cuda: Any, kernel: Any, kinds: tuple[Any, ...]) -> list[str]:
             codes = [code for code, _ in codes]
         else:
             codes, _ = compile_all(kernel.py_func, kinds, **_options(kernel, compile_all))
-    return [_text(code) for code in [*codes, *link]]
+    texts = [_text(code) for code in [*codes, *link]]
+    if "numba_attempt_nocopy_reshape" in texts[0]:  # Numba's own function, which it links with
+        folder = Path(sys.modules[type(kernel).__module__].__file__ or "").parent
+        texts.append(_text(folder / "reshape_funcs.cu"))
+    return texts
 
 
 def _text(code: Any) -> str:
@@ -253,7 +279,7 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
         )
     values = tuple(map(_unhinted, given))
     names = inspect.signature(kernel.py_func).parameters
-    kinds = tuple(_kind(kernel, name, value) for name, value in zip(names, values, strict=True))
+    kinds = _kinds(kernel, tuple(_kind(kernel, *pair) for pair in zip(names, values, strict=True)))
     ptx = _compiled(cuda, kernel, kinds)
     extensions = kernel.targetoptions.get("extensions") or ()
     parameters = [
