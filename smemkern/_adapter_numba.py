@@ -119,10 +119,10 @@ def _array(given: np.ndarray[Any, Any]) -> Iterator[Any]:
     yield from given.strides
 
 
-def _flat(kind: Any, value: Any, types: Any, extensions: Any) -> Iterator[Any]:
+def _flat(kind: Any, value: Any, types: Any, options: Any) -> Iterator[Any]:
     """The parameters of one argument of Numba's type `kind`."""
     __tracebackhide__ = True
-    for extension in reversed(extensions):
+    for extension in reversed(options.get("extensions") or ()):
         kind, value = extension.prepare_args(kind, value, stream=0, retr=[])
     if isinstance(kind, types.Array):
         yield from _array(np.asarray(value))
@@ -130,9 +130,9 @@ def _flat(kind: Any, value: Any, types: Any, extensions: Any) -> Iterator[Any]:
         yield _record(value)
     elif isinstance(kind, types.BaseTuple):
         for each, item in zip(kind, value, strict=True):
-            yield from _flat(each, item, types, extensions)
+            yield from _flat(each, item, types, options)
     elif isinstance(kind, types.EnumMember):
-        yield from _flat(kind.dtype, value.value, types, extensions)
+        yield from _flat(kind.dtype, value.value, types, options)
     elif isinstance(kind, types.NPDatetime | types.NPTimedelta):
         yield value.view(np.int64)
     elif isinstance(kind, types.Complex):
@@ -266,29 +266,31 @@ def _is_cooperative(ptx: str) -> bool:
     return "cudaCGSynchronize" in ptx
 
 
+def _types(cuda: Any) -> Any:
+    """The module of Numba's types: numba-cuda has its own."""
+    own = getattr(cuda, "types", None)
+    return own if hasattr(own, "Array") else sys.modules["numba"].types
+
+
 def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     """check(fn, grid, block, *args) or check(fn[grid, block, stream, shared_bytes], *args)."""
     __tracebackhide__ = True
     kernel, grid, block, given, options = _kernel_of(what, args, options)
-    cuda = sys.modules["numba"].cuda
-    types = sys.modules[type(kernel.typingctx).__module__.partition(".")[0]].types
-    count = len(inspect.signature(kernel.py_func).parameters)
-    if len(given) != count:
+    names = list(inspect.signature(kernel.py_func).parameters)
+    if len(given) != len(names):
         raise TypeError(
-            f"{kernel.py_func.__name__} takes {count} arguments but {len(given)} were given"
+            f"{kernel.py_func.__name__} takes {len(names)} arguments but {len(given)} were given"
         )
-    values = tuple(map(_unhinted, given))
-    names = inspect.signature(kernel.py_func).parameters
-    kinds = _kinds(kernel, tuple(_kind(kernel, *pair) for pair in zip(names, values, strict=True)))
-    ptx = _compiled(cuda, kernel, kinds)
-    extensions = kernel.targetoptions.get("extensions") or ()
+    cuda = sys.modules["numba"].cuda
+    caller = dict(zip(names, map(_unhinted, given), strict=True))
+    kinds = _kinds(kernel, tuple(_kind(kernel, *pair) for pair in caller.items()))
     parameters = [
         (number, parameter)
-        for number, (kind, value) in enumerate(zip(kinds, values, strict=True))
-        for parameter in _flat(kind, value, types, extensions)
+        for number, (kind, value) in enumerate(zip(kinds, caller.values(), strict=True))
+        for parameter in _flat(kind, value, _types(cuda), kernel.targetoptions)
     ]
+    ptx = _compiled(cuda, kernel, kinds)
     if _is_cooperative(ptx):
         options = options | {"cooperative": True}
-    caller = dict(zip(names, values, strict=True))
     entry = _ptx_link.entries(ptx)[0]
     return _adapters.build(ptx, entry, (grid, block), parameters, caller, options)

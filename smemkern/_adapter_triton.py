@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -350,12 +351,26 @@ def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     run |= {"cooperative": True} if getattr(metadata, "launch_cooperative_grid", False) else {}
     x, y, z = launch.grid
     return _adapters.build(
-        compiled.asm["ptx"],
+        _one_line_per_assembly(compiled.asm["ptx"]),
         metadata.name,
         ((x * ctas, y, z), threads),
         list(_parameters(launch)),
         caller,
         run,
+    )
+
+
+def _one_line_per_assembly(ptx: str) -> str:
+    """The PTX with one source line per block of inline assembly, by which Triton accesses memory.
+
+    LLVM counts the lines of such a block on from the source's line, which names lines that are not
+    part of it.
+    """
+    return re.sub(
+        r"// begin inline asm\n.*?// end inline asm",
+        lambda block: re.sub(r"^[ \t]*\.loc[^\n]*\n", "", block[0], flags=re.M),
+        ptx,
+        flags=re.S,
     )
 
 
