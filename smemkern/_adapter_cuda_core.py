@@ -18,24 +18,35 @@ _NEWEST = (99, 0, 0)
 _compiled: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
+def _questions() -> list[tuple[Any, str, Any]]:
+    """(module, name, answer) of the functions by which cuda.core asks for the driver's version."""
+    names = ("cuda.core._program", "cuda.core.experimental._program")
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    asked: list[tuple[Any, str, Any]] = []
+    for module in modules:
+        asked.append((module, "driver_version", lambda: _NEWEST))
+        if hasattr(module, "driver"):  # before 1.0
+            answer = (module.driver.CUresult.CUDA_SUCCESS, 1000 * _NEWEST[0])
+            asked.append((module.driver, "cuDriverGetVersion", lambda answer=answer: answer))
+    return [question for question in asked if hasattr(question[0], question[1])]
+
+
 @contextmanager
 def any_driver() -> Iterator[None]:
-    """cuda.core compiles to PTX, and then asks the driver for its version, to warn of an old one.
+    """cuda.core compiles to PTX, and asks the driver for its version, to warn of an old one.
 
     Without a GPU there is no driver to ask. In this context its version is a new one.
     """
-    names = ("cuda.core._program", "cuda.core.experimental._program")
-    modules = [sys.modules[name] for name in names if name in sys.modules]
-    asking = [module for module in modules if hasattr(module, "driver_version")]
     with _lock:
-        before = [module.driver_version for module in asking]
-        for module in asking:
-            module.driver_version = lambda: _NEWEST  # type: ignore[attr-defined]
+        asked = _questions()
+        before = [getattr(module, name) for module, name, _ in asked]
+        for module, name, answer in asked:
+            setattr(module, name, answer)
         try:
             yield
         finally:
-            for module, function in zip(asking, before, strict=True):
-                module.driver_version = function  # type: ignore[attr-defined]
+            for (module, name, _), function in zip(asked, before, strict=True):
+                setattr(module, name, function)
 
 
 def _object_code(program: Any, name: str | None) -> Any:

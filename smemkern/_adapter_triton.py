@@ -119,8 +119,11 @@ class _Utils:
             "mem_bus_width": 5120,
         }
 
-    def load_binary(self, *_given: Any) -> tuple[None, None, int, int, int]:
-        return None, None, 0, 0, 1024
+    def load_binary(self, *_given: Any) -> tuple[int | None, ...]:
+        """Module, function, registers, spills; from Triton 3.4 on, the threads of a block."""
+        loader = sys.modules["triton.compiler.compiler"].CompiledKernel._init_handles
+        found = (None, None, 0, 0)
+        return (*found, 1024) if "n_max_threads" in loader.__code__.co_names else found
 
     def unload_module(self, _module: Any) -> None:
         pass

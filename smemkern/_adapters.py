@@ -66,8 +66,7 @@ def _library(what: object) -> str | None:
     owner = getattr(what, "__self__", None)
     kinds = [*type(what).__mro__, *(type(owner).__mro__ if owner is not None else ())]
     modules = [kind.__module__ for kind in kinds]
-    if callable(what):
-        modules.append(getattr(what, "__module__", None) or "")  # a function of the library
+    modules.append(str(getattr(what, "__module__", None)))  # of a function of the library
     return next((top for name in modules if (top := name.partition(".")[0]) in _ADAPTERS), None)
 
 

@@ -44,5 +44,8 @@ def optional(x, bias, out, scales, add_one, half: tl.float16, brain: tl.bfloat16
 
 
 CONFIGS = [triton.Config({"SIZE": 64}, num_warps=2), triton.Config({"SIZE": 512}, num_warps=8)]
-tuned = triton.autotune(CONFIGS, key=["n"], reset_to_zero=["out"])(axpy)
 heuristic = triton.heuristics({"SIZE": lambda args: triton.next_power_of_2(args["n"])})(axpy)
+try:
+    tuned = triton.autotune(CONFIGS, key=["n"], reset_to_zero=["out"])(axpy)
+except RuntimeError:  # Triton before 3.4 asks the driver where the kernel is defined
+    tuned = None

