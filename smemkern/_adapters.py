@@ -178,8 +178,7 @@ def take_name(options: dict[str, Any]) -> str | None:
 
 def is_ptx(text: str) -> bool:
     """Whether a text is PTX: it begins with .version, possibly after comments."""
-    bare = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S).lstrip()
-    return bare.startswith(".version")
+    return re.match(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version", text, re.S) is not None
 
 
 def refuse_names(names: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 # A token that can hide braces and semicolons, or one of them.
 _TOKENS = re.compile(
     r"""(?P<skip>
-          //[^\n]* | /\*.*?\*/
-        | R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"
+          //[^\n]* | /\*.*?(?:\*/|\Z)
+        | R"(?P<mark>[^()\s\\]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
         | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])'
         )
       | (?P<line>^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*)
@@ -27,15 +27,40 @@ _CUDA_HEADER = re.compile(
     r"#\s*include\s*<\s*(cuda|cub/|thrust/|nv/|cooperative_groups|mma\.h|math_constants|device_|"
     r"vector_|texture_|surface_|curand|sm_|cutlass/|cute/|cccl/)"
 )
+_HEAD = 1000  # characters before a brace that say what it opens
 _SHORT_FLOATS = re.compile(r"\b(c10|at|torch)\s*::\s*(Half|BFloat16)\b")
 _FOREIGN = re.compile(r"<<<|#\s*include\s*<(torch|ATen|c10|pybind11)/|\bPYBIND11_MODULE\b")
 
+# What host headers declare for kernels, too: NVRTC has none of them.
+_NAMES = """#include <cuda/std/cstdint>
+#include <cuda/std/limits>
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+#ifndef FLT_MAX
+#define FLT_MAX 3.402823466e+38F
+#define FLT_MIN 1.175494351e-38F
+#define FLT_EPSILON 1.192092896e-07F
+#define DBL_MAX 1.7976931348623158e+308
+#define INT_MAX 2147483647
+#define INT_MIN (-2147483647 - 1)
+#define M_PI 3.14159265358979323846
+#endif
+namespace std {
+using cuda::std::numeric_limits;
+using ::max; using ::min; using ::abs; using ::fabs; using ::floor; using ::ceil; using ::round;
+using ::exp; using ::log; using ::pow; using ::sqrt; using ::sin; using ::cos; using ::tanh;
+}
+namespace c10 {}
+namespace at {}
+namespace torch {}
+"""
 _TYPES = """#include <cuda_fp16.h>
 #include <cuda_bf16.h>
 namespace c10 { using Half = __half; using BFloat16 = __nv_bfloat16; }
 namespace at { using c10::Half; using c10::BFloat16; }
 namespace torch { using c10::Half; using c10::BFloat16; }
-#line 1
 """
 
 
@@ -47,13 +72,15 @@ def has_host_code(text: str) -> bool:
 def device_code(text: str, name: str = "") -> str:
     """The text without its host functions, and without headers that are not CUDA's.
 
-    If it or the kernel's name has PyTorch's 16-bit types, they are declared as CUDA's.
+    Names that kernels often have from other headers are declared, as INFINITY and std::max. If the
+    text or the kernel's name has PyTorch's 16-bit types, they are CUDA's.
     """
     out = list(text)
     for begin, end in _host_parts(text):
         out[begin:end] = re.sub(r"[^\n]", " ", text[begin:end])
     kept = "".join(out)
-    return _TYPES + kept if _SHORT_FLOATS.search(f"{name}\n{kept}") else kept
+    types = _TYPES if _SHORT_FLOATS.search(f"{name}\n{kept}") else ""
+    return f"{_NAMES}{types}#line 1\n{kept}"
 
 
 def _host_parts(text: str) -> Iterator[tuple[int, int]]:
@@ -67,7 +94,7 @@ def _host_parts(text: str) -> Iterator[tuple[int, int]]:
                 begin = token.end()
         elif token["open"]:
             if depth == 0 and token[0] == "{":
-                if _SCOPE.search(_bare(text[begin : token.start()]).rstrip()):
+                if _SCOPE.search(_bare(text[begin : token.start()]).rstrip()[-_HEAD:]):
                     begin, scopes = token.end(), scopes + 1
                     continue
                 body = token.start()
@@ -79,7 +106,7 @@ def _host_parts(text: str) -> Iterator[tuple[int, int]]:
             depth -= 1
             if depth == 0 and token[0] == "}" and body is not None:
                 head = _bare(text[begin:body])
-                if not _TYPE.search(head.rstrip()) and "=" not in head.partition("(")[0]:
+                if not _TYPE.search(head.rstrip()[-_HEAD:]) and "=" not in head.partition("(")[0]:
                     if not _DEVICE.search(head):
                         yield begin, token.end()
                     begin, body = token.end(), None
@@ -92,5 +119,5 @@ def _host_parts(text: str) -> Iterator[tuple[int, int]]:
 
 def _bare(text: str) -> str:
     """Without comments and preprocessor lines."""
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.S)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", " ", text, flags=re.M)

@@ -154,6 +154,8 @@ def _plain_name(name: str) -> str:
 def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     if not isinstance(array, np.ndarray) or array.itemsize == 0:
         return None, f"byte {at}"
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        return _strided_element(array, at)
     index, rest = divmod(at, array.itemsize)
     if at < 0:
         return None, f"byte {at}, before its {array.nbytes} bytes"
@@ -163,6 +165,19 @@ def _element(array: object, at: int) -> tuple[tuple[int, ...] | None, str]:
     element = tuple(int(i) for i in np.unravel_index(index, array.shape, order))
     shown = element[0] if len(element) == 1 else element
     return element, f"element {shown}" + (f", byte {rest}" if rest else "")
+
+
+def _strided_element(array: np.ndarray[Any, Any], at: int) -> tuple[tuple[int, ...] | None, str]:
+    """The same of an array with gaps, as kernels take them that are given strides."""
+    rest, element = at, [0] * array.ndim
+    for axis in sorted(range(array.ndim), key=lambda axis: -array.strides[axis]):
+        if array.shape[axis] > 1 and array.strides[axis] > 0:
+            element[axis], rest = divmod(rest, array.strides[axis])
+    fits = all(0 <= i < n for i, n in zip(element, array.shape, strict=True))
+    if min(array.strides) < 0 or not fits or rest >= array.itemsize:
+        return None, f"byte {at}"
+    shown = element[0] if len(element) == 1 else tuple(element)
+    return tuple(element), f"element {shown}" + (f", byte {rest}" if rest else "")
 
 
 def place(file: str | None, line: int | None) -> str:

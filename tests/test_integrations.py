@@ -154,7 +154,7 @@ def test_triton_refusals(tri):
 
 @pytest.fixture(scope="module")
 def cuda():
-    cuda = pytest.importorskip("numba.cuda", exc_type=ImportError)
+    cuda = pytest.importorskip("numba.cuda")
     warnings.filterwarnings("ignore", module="numba")
     return cuda
 
@@ -197,6 +197,31 @@ def test_numba_takes_any_strides(numba_axpy, random):
         np.testing.assert_allclose(out, 3 * x + y, rtol=1e-12)
         np.testing.assert_array_equal(base, before)
         assert not found
+
+
+def test_elements_of_arrays_with_gaps_are_named(cuda, random):
+    """A race at each element in turn; a byte in a gap is none."""
+
+    @cuda.jit
+    def race(x, i, j):
+        x[i, j] = cuda.threadIdx.x
+
+    base = np.zeros((12, 20), "i4")
+    for x in (base[:, ::3], base[1:9:2, 2:], base[::2, ::5].T, base.T[3:7, ::2]):
+        i, j = (int(random.integers(n)) for n in x.shape)
+        (found,) = smemkern.check(race, 1, 64, x, i, j)
+        assert (found.kind, found.element) == ("WAW", (i, j))
+        assert f"argument x, element ({i}, {j})" in found.message
+
+    @cuda.jit
+    def beside(x):
+        x[0, 1 + 0 * x.size] = 1
+        flat = x.shape[1]
+        x[0, flat] = cuda.threadIdx.x
+
+    row = base[:, :7]
+    (found,) = smemkern.check(beside, 1, 64, row)
+    assert found.element is None and f"argument x, byte {7 * 4}" in found.message
 
 
 def test_numba_arguments(cuda, random):
@@ -506,6 +531,34 @@ def test_extension_of_pytorch(nvrtc, random, name, dtype):
     np.testing.assert_array_equal(out, np.where(inside, 2 * x[np.arange(64) ^ 32], 0))
 
 
+def test_host_code_is_left_out_of_any_text(random):
+    """Of random pieces, whole and cut: each line stays where it is, and device code stays."""
+    from smemkern._device_code import device_code
+
+    pieces = EXTENSION.splitlines() + [
+        "}",
+        "{",
+        '"',
+        "/*",
+        "*/",
+        'R"x(',
+        ')x"',
+        "#define X \\",
+        "'",
+    ]
+    for _ in range(300):
+        lines = [pieces[i] for i in random.integers(0, len(pieces), random.integers(1, 40))]
+        text = "\n".join(lines)[: random.integers(1, 2000)]
+        found = device_code(text).partition("#line 1\n")[2]
+        assert found.count("\n") == text.count("\n") and len(found) == len(text)
+        assert all(new in (old, " ") for old, new in zip(text, found, strict=True))
+    kept = device_code(EXTENSION).partition("#line 1\n")[2].splitlines()
+    for number, line in enumerate(EXTENSION.splitlines()):
+        assert kept[number].rstrip() == (line if 3 <= number <= 15 else ""), line
+    unclosed = device_code("/*" * 200_000) + device_code('R"(' * 100_000)
+    assert "host" not in unclosed
+
+
 # ---- PyTorch's tensors ----
 
 
@@ -568,7 +621,7 @@ NEEDS = {
 @pytest.mark.parametrize("title", NEEDS)
 def test_example_of_the_page(title, nvrtc, tmp_path, capsys):
     """Each prints what its comments say."""
-    pytest.importorskip(NEEDS[title], exc_type=ImportError)
+    pytest.importorskip(NEEDS[title])
     file = tmp_path / "example.py"
     file.write_text(EXAMPLES[title], encoding="utf-8")
     with warnings.catch_warnings():
