@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from . import _adapters, _core, _ptx_link
 from ._adapters import Call
 from ._device_code import device_code, has_host_code
+
+
+def _text(given: Any) -> str:
+    """A text as it is, or that of a file."""
+    if isinstance(given, os.PathLike) or _adapters.is_file_name(given):
+        return Path(given).read_text(encoding="utf-8")
+    return str(given)
 
 
 def _kernel(text: str, name: str | None, options: tuple[str, ...]) -> _core.Kernel:
@@ -22,11 +31,11 @@ def _kernel(text: str, name: str | None, options: tuple[str, ...]) -> _core.Kern
 
 
 def adapt(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
-    """check(text, grid, block, *args, name="scale"); `what` may be a list of texts."""
+    """check(text, grid, block, *args, name="scale"); a text, a file, or a list of them."""
     __tracebackhide__ = True
     name = _adapters.take_name(options)
     compiler = options.pop("options", ())
-    texts = [what] if isinstance(what, str) else list(what)
+    texts = list(map(_text, what if isinstance(what, list | tuple) else [what]))
     if all(map(_adapters.is_ptx, texts)) and len(texts) > 1:
         text = _ptx_link.link(texts)
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -48,15 +49,22 @@ _ADAPTERS = {
     "cuda": "_adapter_cuda_core",
 }
 _ACCEPTED = (
-    "a smemkern.Kernel, a kernel of Triton, Numba, CuPy or cuda.core, or text of CUDA C++ or PTX"
+    "a smemkern.Kernel, a kernel of Triton, Numba, CuPy or cuda.core, or CUDA C++ or PTX, "
+    "as text or as a file"
 )
 
 
 def is_source(what: object) -> bool:
-    """Whether it is text of a kernel, or a list of such texts, and not the name of an operation."""
+    """Whether it is text of a kernel or a file's name, or a list of such; no operation's name."""
+    if isinstance(what, os.PathLike) or is_file_name(what):
+        return True
     if isinstance(what, str):
         return "__global__" in what or ".version" in what or "\n" in what
-    return isinstance(what, list | tuple) and bool(what) and all(isinstance(t, str) for t in what)
+    return isinstance(what, list | tuple) and bool(what) and all(map(is_source, what))
+
+
+def is_file_name(what: object) -> bool:
+    return isinstance(what, str) and "\n" not in what and what.endswith((".cu", ".cuh", ".ptx"))
 
 
 def _library(what: object) -> str | None:

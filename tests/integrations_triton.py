@@ -43,6 +43,13 @@ def optional(x, bias, out, scales, add_one, half: tl.float16, brain: tl.bfloat16
     tl.store(out + at, value + half.to(tl.float32) + brain.to(tl.float32))
 
 
+@triton.jit
+def doubled_tiles(x, out, M: tl.constexpr, N: tl.constexpr):
+    at = [tl.program_id(0) * M, tl.program_id(1) * N]
+    tile = x.load(at)
+    out.store(at, tile + tile)
+
+
 CONFIGS = [triton.Config({"SIZE": 64}, num_warps=2), triton.Config({"SIZE": 512}, num_warps=8)]
 heuristic = triton.heuristics({"SIZE": lambda args: triton.next_power_of_2(args["n"])})(axpy)
 try:

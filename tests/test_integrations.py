@@ -65,6 +65,7 @@ def test_triton(tri, random, form):
     loads = line_of(tri.axpy.fn, "tl.store")
     assert {(row.file, row.line) for row in t.global_} == {("integrations_triton.py", loads)}
     assert "tl.load(x + at, inside)" in t.annotate()
+    assert "tl.load(x + at, inside)" in t.to_html()
 
 
 def test_triton_finds_the_missing_mask(tri, random):
@@ -122,6 +123,23 @@ def test_triton_arguments(tri, random, flag, biased):
     smemkern.trace(tri.optional, 1, None, x, bias, out, (2.5, 1), flag, 1.5, 2.25, 64)
     want = x * 2.5 + 1 + (b if biased else 0) + flag + 3.75
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
+@pytest.mark.parametrize("cols", [32, 64])
+def test_triton_descriptors(tri, random, dtype, cols):
+    """Tiles by the copy engine, in each of TMA's swizzles, past the end of the tensor too."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from smemkern._adapter_triton import HostArray
+
+    x = random.integers(-99, 99, (29, 128)).astype(dtype)
+    out = np.zeros_like(x)
+    maps = [TensorDescriptor.from_tensor(HostArray(array), [8, cols]) for array in (x, out)]
+    t = smemkern.trace(tri.doubled_tiles, (4, 128 // cols), None, *maps, 8, cols)
+    np.testing.assert_array_equal(out, x + x)
+    assert not t.hazards
+    assert {row.op for row in t.global_} == {"bulk"}
 
 
 def test_triton_leaves_its_driver_alone(tri, random):
@@ -398,12 +416,14 @@ def is_the_race(found, file="kernel.cu"):
     return [(h.kind, h.line, h.other_line, h.file) for h in found] == [("RAW", 8, 7, file)]
 
 
-def test_text(nvrtc, random):
+def test_text(nvrtc, random, tmp_path):
     x = random.standard_normal(100).astype("f4")
     want = x * np.float32(2.5)
     assert not smemkern.check(SOURCE, 2, 64, x, 2.5, 100, name="scale<float>")
     np.testing.assert_array_equal(x, want)
-    for text in (SOURCE, [SOURCE], smemkern.Kernel(SOURCE, "reverse").ptx):
+    (file := tmp_path / "mine.cu").write_text(SOURCE, encoding="utf-8")
+    ptx = smemkern.Kernel(SOURCE, "reverse").ptx
+    for text in (SOURCE, [SOURCE], ptx, file, str(file), [file]):
         assert is_the_race(smemkern.check(text, 1, 64, x, name="reverse"))
     with pytest.raises(TypeError, match="name should be a str"):
         smemkern.check(SOURCE, 1, 64, x, name=3)
@@ -594,10 +614,11 @@ def test_tensors_of_triton(tri, random):
         out = torch.zeros_like(x)
         smemkern.check(tri.axpy, 4, None, 1, x, y, out, 500, SIZE=128)
         assert torch.equal(out, x + y)
-    x = torch.zeros(8, 64, dtype=torch.float16)
-    descriptor = TensorDescriptor.from_tensor(x, [8, 64])
-    with pytest.raises(Exception, match="descriptor|pointer|tensordesc"):
-        smemkern.check(tri.axpy, 1, None, 1, descriptor, x, x, 8, SIZE=8)
+    x = torch.randn(32, 64).to(torch.float16)
+    out = torch.zeros_like(x)
+    maps = [TensorDescriptor.from_tensor(tensor, [8, 32]) for tensor in (x, out)]
+    assert not smemkern.check(tri.doubled_tiles, (4, 2), None, *maps, 8, 32)
+    assert torch.equal(out, x + x)
 
 
 # ---- the page ----
