@@ -73,6 +73,11 @@ def _unhinted(given: Any) -> Any:
         return given.copy() if name == "In" and isinstance(given, np.ndarray) else given
     if isinstance(given, tuple) and not hasattr(given, "_fields"):
         return tuple(map(_unhinted, given))
+    if hasattr(given, "__cuda_array_interface__"):
+        raise ValueError(
+            "an array is in the memory of a GPU, and check and trace work on host memory: pass "
+            "array.copy_to_host()"
+        )
     return _adapters.host_array(given)
 
 

@@ -89,7 +89,7 @@ def _wrapped(given: Any) -> Any:
     if isinstance(given, tuple):
         items = [_wrapped(item) for item in given]
         return type(given)(*items) if hasattr(given, "_fields") else tuple(items)
-    if type(given).__module__.startswith("torch") and hasattr(given, "detach"):
+    if _adapters.is_tensor(given):
         _adapters.host_array(given)  # refuses those that are not in host memory
     return given
 

@@ -11,6 +11,7 @@ import functools
 import linecache
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from os.path import basename
@@ -95,6 +96,12 @@ def adapt(what: object, args: tuple[Any, ...], options: dict[str, Any]) -> Call:
     return import_module(f".{name}", __package__).adapt(what, args, dict(options))
 
 
+def is_tensor(given: Any) -> bool:
+    """Whether it is a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, torch.Tensor)
+
+
 def host_array(given: Any) -> Any:
     """A PyTorch tensor on the CPU as a NumPy array of the same memory; anything else as it is.
 
@@ -102,7 +109,7 @@ def host_array(given: Any) -> Any:
     NumPy has no bfloat16 and no 8-bit floats: they are ml_dtypes' types if that is installed, else
     integers of their size.
     """
-    if not type(given).__module__.startswith("torch") or not hasattr(given, "detach"):
+    if not is_tensor(given):
         return given
     __tracebackhide__ = True
     if given.device.type != "cpu":

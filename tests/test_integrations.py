@@ -371,6 +371,9 @@ def test_numba_refusals(cuda, numba_axpy):
         smemkern.check(numba_axpy, 1, 32, 1.0, x, [1, 2], x)
     with pytest.raises(TypeError, match="argument y is of type object"):
         smemkern.check(numba_axpy, 1, 32, 1.0, x, object(), x)
+    device_array = type("Array", (), {"__cuda_array_interface__": {}})()
+    with pytest.raises(ValueError, match="memory of a GPU"):
+        smemkern.check(numba_axpy, 1, 32, 1.0, device_array, x, x)
     with pytest.raises(TypeError, match="function is a device function"):
         smemkern.check(function, 1, 32, x)
     with pytest.raises(TypeError, match=r"axpy is called with \(grid, block"):
@@ -585,7 +588,9 @@ def test_host_code_is_left_out_of_any_text(random):
 def test_tensors(nvrtc, random):
     torch = pytest.importorskip("torch")
     values = torch.tensor(random.standard_normal(64), dtype=torch.float32)
-    for x in (values.clone(), values.clone().requires_grad_()):
+    subclass = type("Mine", (torch.Tensor,), {})
+    clones = values.clone(), values.clone().requires_grad_(), values.clone().as_subclass(subclass)
+    for x in clones:
         smemkern.check(SOURCE, 1, 64, x, 2.0, 64, name="scale<float>")
         assert torch.equal(x.detach(), 2 * values)
     bits = """#include <cuda_bf16.h>
