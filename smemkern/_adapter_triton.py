@@ -24,7 +24,7 @@ from ._adapters import Call
 _lock = threading.RLock()  # Triton's driver is one per process
 _ARCH = 90
 _DEVICE = "smemkern"  # the key under which Triton keeps what it compiles for this driver
-_BATCH_SHARED = 232448  # bytes of shared memory that a block can have on sm_90
+_MAX_SHARED = 232448  # bytes of shared memory that a block can have on sm_90
 
 
 class _Launch(NamedTuple):
@@ -98,9 +98,8 @@ def _host(given: Any) -> Any:
     """The NumPy array of an argument that Triton takes as a pointer."""
     if isinstance(given, HostArray):
         return given.array
-    base = getattr(given, "base", None)
-    if type(given).__name__ == "TensorWrapper" and base is not None:  # triton.reinterpret
-        return _host(base)
+    if type(given).__name__ in ("TensorWrapper", "TensorDescriptor"):  # of triton.reinterpret
+        return _host(given.base)
     return _adapters.host_array(given)
 
 
@@ -110,7 +109,7 @@ def _host(given: Any) -> Any:
 class _Utils:
     def get_device_properties(self, _device: Any) -> dict[str, int]:
         return {
-            "max_shared_mem": _BATCH_SHARED,
+            "max_shared_mem": _MAX_SHARED,
             "max_num_regs": 65536,
             "multiprocessor_count": 132,
             "warpSize": 32,
@@ -255,7 +254,7 @@ _SWIZZLES = {0: None, 1: "32B", 2: "64B", 3: "128B"}
 
 def _descriptor(given: Any, metadata: Any) -> Iterator[tuple[str, Any]]:
     """A TensorDescriptor: a map for the copy engine, then the shape and the strides."""
-    base = _host(given.base)
+    base = _host(given)
     shape, strides = list(given.shape), list(given.strides)
     if metadata is None:
         yield "*", base
