@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -68,7 +69,9 @@ def _kernel_of(what: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tup
 
 def _unhinted(given: Any) -> Any:
     """The array of cuda.In(x), cuda.Out(x), cuda.InOut(x), or of a tensor on the CPU."""
-    if {"In", "Out"} & {kind.__name__ for kind in type(given).__mro__} and hasattr(given, "value"):
+    if {"In", "Out", "InOut"} & {kind.__name__ for kind in type(given).__mro__} and hasattr(
+        given, "value"
+    ):
         given, name = given.value, type(given).__name__
         return given.copy() if name == "In" and isinstance(given, np.ndarray) else given
     if isinstance(given, tuple) and not hasattr(given, "_fields"):
@@ -102,6 +105,8 @@ def _kinds(kernel: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     declared = [] if getattr(kernel, "_can_compile", True) else list(kernel.overloads)
     if not declared or kinds in declared:
         return kinds
+    if getattr(kernel, "_specialized", False):  # for one signature, Numba does not compare types
+        return tuple(declared[0])
     convertible = kernel.typingctx.can_convert
     for signature in declared:
         pairs = zip(kinds, signature, strict=True)
@@ -129,6 +134,7 @@ def _flat(kind: Any, value: Any, types: Any, options: Any) -> Iterator[Any]:
     __tracebackhide__ = True
     for extension in reversed(options.get("extensions") or ()):
         kind, value = extension.prepare_args(kind, value, stream=0, retr=[])
+        value = _unhinted(value)
     if isinstance(kind, types.Array):
         yield from _array(np.asarray(value))
     elif isinstance(kind, types.Record):
@@ -259,12 +265,21 @@ extern "C" __device__ cudaError_t cudaCGSynchronize(unsigned long long, unsigned
 """
 
 
+# As in Numba, a kernel is compiled once for arguments of the same types, and keeps the values that
+# global variables had then.
+_known: WeakKeyDictionary[Any, dict[tuple[Any, ...], str]] = WeakKeyDictionary()
+
+
 def _compiled(cuda: Any, kernel: Any, kinds: tuple[Any, ...]) -> str:
+    """The PTX of a kernel for arguments of these types."""
     __tracebackhide__ = True
-    texts = _texts(cuda, kernel, kinds)
-    if _is_cooperative(texts[0]):
-        texts.append(_functions(_GRID_SYNC))
-    return _ptx_link.link(texts) if len(texts) > 1 else texts[0]
+    known = _known.setdefault(kernel, {})
+    if kinds not in known:
+        texts = _texts(cuda, kernel, kinds)
+        if _is_cooperative(texts[0]):
+            texts.append(_functions(_GRID_SYNC))
+        known[kinds] = _ptx_link.link(texts) if len(texts) > 1 else texts[0]
+    return known[kinds]
 
 
 def _is_cooperative(ptx: str) -> bool:

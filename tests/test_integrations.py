@@ -380,6 +380,47 @@ def test_numba_refusals(cuda, numba_axpy):
         smemkern.check(numba_axpy)
 
 
+FACTOR = 2
+
+
+def test_numba_keeps_what_it_compiled(cuda, monkeypatch):
+    """As on a GPU: a global variable has the value of the first call, for each type anew."""
+
+    @cuda.jit
+    def kernel(x):
+        x[cuda.grid(1)] = FACTOR
+
+    x = np.zeros(32)
+    smemkern.trace(kernel, 1, 32, x)
+    monkeypatch.setitem(globals(), "FACTOR", 3)
+    y = np.zeros(32, "f4")
+    smemkern.trace(kernel, 1, 32, x)
+    smemkern.trace(kernel, 1, 32, y)
+    assert (x == 2).all() and (y == 3).all()
+
+
+def test_numba_hints_and_extensions(cuda):
+    """cuda.In is copied in only, also where an extension of the kernel adds it."""
+
+    class CopyIn:
+        def prepare_args(self, kind, value, **options):
+            return kind, cuda.In(value)
+
+    def set_three(x):
+        x[0] = 3
+
+    plain, extended = cuda.jit(set_three), cuda.jit(extensions=[CopyIn()])(set_three)
+    for kernel, hint, want in (
+        (plain, cuda.In, 0),
+        (plain, cuda.Out, 3),
+        (plain, cuda.InOut, 3),
+        (extended, lambda x: x, 0),
+    ):
+        x = np.zeros(1, "i8")
+        smemkern.trace(kernel, 1, 1, hint(x))
+        assert x[0] == want
+
+
 def test_numba_compiles_for_the_signature(cuda, random):
     """With a signature, as a kernel has on a machine with a GPU."""
 
